@@ -1,0 +1,1 @@
+"""Everything near learner code: the supervisor, the zygote, the sandbox. Never imports ``app``."""

@@ -1,0 +1,1 @@
+"""The machines a session can see, and how they are simulated."""
