@@ -1,0 +1,111 @@
+"""The database: one async engine, short sessions, names by convention.
+
+Services flush, the edge commits: a route that has called its service commits before it answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import DateTime, Dialect, MetaData, TypeDecorator, event, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import DeclarativeBase
+
+_BUSY_S = 20
+"""How long a writer of SQLite waits for another one."""
+
+_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={_BUSY_S * 1000}")
+
+
+class Base(DeclarativeBase):
+    """The parent of every table. Relationships are declared with ``lazy="raise"``: what a page needs is asked for."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class Moment(TypeDecorator[datetime]):
+    """A point in time, always UTC and aware, in SQLite too."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a moment needs a time zone")
+        value = value.astimezone(UTC)
+        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+
+
+class Database:
+    """The engine and its sessions."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = make_engine(url)
+        self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
+        # SQLite has one writer at a time; a fair queue in the process is quicker than its busy-wait.
+        self._writer = asyncio.Lock() if self.engine.dialect.name == "sqlite" else None
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[AsyncSession]:
+        """A session; commit it yourself, otherwise it rolls back."""
+        async with self._sessions() as session:
+            yield session
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncSession]:
+        """A short session that only writes, committed at the end of the block."""
+        async with AsyncExitStack() as stack:
+            if self._writer is not None:
+                await stack.enter_async_context(self._writer)
+            session = await stack.enter_async_context(self._sessions())
+            yield session
+            await session.commit()
+
+    async def answers(self) -> None:
+        """Ask the database anything. Raises what the driver raises if it does not answer."""
+        async with self.engine.connect() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        """Drop the connections."""
+        await self.engine.dispose()
+
+
+def make_engine(url: str) -> AsyncEngine:
+    """An engine for SQLite or PostgreSQL, set up as Lockstep wants it."""
+    if make_url(url).get_backend_name() != "sqlite":
+        return create_async_engine(url, pool_pre_ping=True)
+    engine = create_async_engine(url, connect_args={"timeout": _BUSY_S})
+
+    @event.listens_for(engine.sync_engine, "connect")
+    def _set_up(connection: Any, _record: object) -> None:
+        cursor = connection.cursor()
+        for pragma in _PRAGMAS:
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    return engine
+
+
+def now() -> datetime:
+    """This moment, in UTC."""
+    return datetime.now(UTC)

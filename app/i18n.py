@@ -1,0 +1,133 @@
+"""The words of the interface in the language of the request.
+
+Messages are written in English in the code; ``app/locales/<language>/LC_MESSAGES/messages.po`` holds the others and is
+read as it is, without a compile step. To collect and merge new messages (the mapping is in pyproject.toml)::
+
+    pybabel extract -F pyproject.toml -k _ -k N_ -o messages.pot .
+    pybabel update -i messages.pot -d app/locales --no-fuzzy-matching
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+
+from babel import Locale, negotiate_locale
+from babel.dates import format_date, format_datetime
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+from babel.numbers import format_decimal, format_percent
+from babel.support import NullTranslations, Translations
+
+LOCALES = Path(__file__).parent / "locales"
+DEFAULT = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language of the interface: its code in URLs and its own name."""
+
+    code: str
+    name: str
+
+
+LANGUAGES = (Language("en", "English"), Language("ko", "한국어"), Language("zh", "中文"))
+CODES = tuple(language.code for language in LANGUAGES)
+
+_current: ContextVar[str] = ContextVar("language", default=DEFAULT)
+
+
+def current() -> str:
+    """The code of the language in use."""
+    return _current.get()
+
+
+@contextmanager
+def speaking(code: str) -> Iterator[None]:
+    """Use a language while the block lasts."""
+    token = _current.set(code)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def gettext(message: str) -> str:
+    """The message in the language in use."""
+    return _translations(_current.get()).gettext(message)
+
+
+def ngettext(singular: str, plural: str, n: int) -> str:
+    """The message for ``n`` things in the language in use."""
+    return _translations(_current.get()).ngettext(singular, plural, n)
+
+
+_ = gettext
+
+
+def N_(message: str) -> str:  # noqa: N802, RUF100 - the customary name
+    """Mark a message for translation where it is defined; ``gettext`` it where it is shown."""
+    return message
+
+
+@lru_cache(maxsize=1024)
+def negotiate(accept_language: str) -> str:
+    """Choose a language by an Accept-Language header; English if none fits."""
+    wanted = [
+        tag.replace("-", "_")
+        for weight, tag in sorted(map(_weighed, accept_language[:400].split(",")), key=lambda pair: -pair[0])
+        if weight > 0 and tag
+    ]
+    bases = [part for tag in wanted for part in (tag, tag.partition("_")[0])]
+    return negotiate_locale(bases, CODES) or DEFAULT
+
+
+def _weighed(item: str) -> tuple[float, str]:
+    tag, _sep, parameter = item.partition(";")
+    try:
+        return float(parameter.strip().removeprefix("q=") or 1), tag.strip()
+    except ValueError:
+        return 0.0, ""
+
+
+def number(value: float) -> str:
+    """``12345.6`` as the language writes it."""
+    return format_decimal(value, locale=_locale(_current.get()))
+
+
+def percent(value: float) -> str:
+    """``0.25`` as the language writes 25 %."""
+    return format_percent(value, locale=_locale(_current.get()))
+
+
+def date(value: datetime) -> str:
+    """A day, in the language's medium form."""
+    return format_date(value, locale=_locale(_current.get()))
+
+
+def date_and_time(value: datetime) -> str:
+    """A moment, in the language's medium form."""
+    return format_datetime(value, locale=_locale(_current.get()))
+
+
+@lru_cache
+def _locale(code: str) -> Locale:
+    return Locale.parse(code)
+
+
+@lru_cache
+def _translations(code: str) -> NullTranslations:
+    source = LOCALES / code / "LC_MESSAGES" / "messages.po"
+    if code not in CODES or not source.is_file():
+        return NullTranslations()
+    compiled = io.BytesIO()
+    with source.open("rb") as file:
+        write_mo(compiled, read_po(file, locale=code))
+    compiled.seek(0)
+    return Translations(compiled)

@@ -1,0 +1,123 @@
+"""Every setting of the web application: one class, read from ``LOCKSTEP_*`` variables, refused with a sentence."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MOST_SOCKET_PATH = 100
+"""Bytes; the kernel takes 107 for the path of a Unix socket."""
+
+_DRIVERS = ("sqlite+aiosqlite://", "postgresql+asyncpg://")
+_PREFIX = "LOCKSTEP_"
+
+
+class UnusableSettings(Exception):
+    """A setting has a value Lockstep cannot use. ``str()`` names each one in a sentence."""
+
+
+class Settings(BaseSettings):
+    """What an operator may choose. The variable of ``data_dir`` is ``LOCKSTEP_DATA_DIR``, and so on."""
+
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore", validate_default=False)
+
+    data_dir: Path = Path("data")
+    """Where everything that must survive is kept: the database, data sets, the supervisor's socket."""
+    database_url: str = ""
+    """``sqlite+aiosqlite:///path`` or ``postgresql+asyncpg://…``; SQLite in the data directory if empty."""
+    runner_socket: Path | None = None
+    """The socket of a supervisor that someone else runs; if empty, ``lockstep serve`` starts its own."""
+    lessons_dir: Path = Path("lessons")
+    """The folder of courses."""
+    public_url: str = ""
+    """``https://learn.example.org``: how learners reach this server, if it is behind a proxy."""
+    environment: Literal["production", "development"] = "production"
+    """``development`` reads templates again when they change."""
+    log_format: Literal["console", "json"] = "console"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    most_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
+    """How many runs one visitor may have waiting or running."""
+    most_stored_bytes: int = Field(default=32_000_000, ge=10_000)
+    """Bytes of events kept of one run; the runner's own limit on output is lower and comes first."""
+    handover_patience_s: float = Field(default=1.5, ge=0, le=30)
+    """Seconds that Run keeps trying while the runner does not answer, before the learner is told."""
+
+    @field_validator("data_dir", "lessons_dir")
+    @classmethod
+    def _whole_path(cls, path: Path) -> Path:
+        return path.expanduser().absolute()
+
+    @field_validator("runner_socket")
+    @classmethod
+    def _short_path(cls, path: Path | None) -> Path | None:
+        if path is None or str(path) == ".":
+            return None
+        whole = path.expanduser().absolute()
+        if len(os.fsencode(whole)) > MOST_SOCKET_PATH:
+            raise ValueError(f"the path of a socket may have at most {MOST_SOCKET_PATH} bytes: {whole}")
+        return whole
+
+    @field_validator("database_url")
+    @classmethod
+    def _async_driver(cls, url: str) -> str:
+        if url and not url.startswith(_DRIVERS):
+            raise ValueError(f"it must begin with {' or '.join(_DRIVERS)}")
+        return url
+
+    @field_validator("public_url")
+    @classmethod
+    def _origin(cls, url: str) -> str:
+        scheme, found, host = url.rstrip("/").partition("://")
+        if url and (scheme not in ("http", "https") or not found or not host or set(host) & set("/?#@ ")):
+            raise ValueError("it must be a scheme and a host, such as https://learn.example.org")
+        return url.rstrip("/")
+
+    @classmethod
+    def read(cls) -> Self:
+        """Read the environment.
+
+        Raises:
+            UnusableSettings: with one sentence for each bad value.
+        """
+        try:
+            settings = cls()
+        except ValidationError as e:
+            raise UnusableSettings("\n".join(map(_sentence, e.errors(include_url=False)))) from None
+        return settings.model_copy(
+            update={"data_dir": settings.data_dir.absolute(), "lessons_dir": settings.lessons_dir.absolute()}
+        )
+
+    @cached_property
+    def database(self) -> str:
+        """The URL of the database in use."""
+        return self.database_url or f"sqlite+aiosqlite:///{self.data_dir.absolute() / 'lockstep.db'}"
+
+    @cached_property
+    def socket(self) -> Path:
+        """The supervisor's socket in use: the one given, or our own in the data directory."""
+        if self.runner_socket is not None:
+            return self.runner_socket
+        near = self.data_dir.absolute() / "run" / "supervisor.sock"
+        if len(os.fsencode(near)) <= MOST_SOCKET_PATH:
+            return near
+        mark = hashlib.sha256(os.fsencode(near)).hexdigest()[:12]
+        return Path(tempfile.gettempdir()) / f"lockstep-{os.getuid()}-{mark}" / "supervisor.sock"
+
+    @property
+    def secure(self) -> bool:
+        """True if learners come by https."""
+        return self.public_url.startswith("https://")
+
+
+def _sentence(error: ErrorDetails) -> str:
+    name = _PREFIX + "_".join(str(part) for part in error["loc"]).upper()
+    reason = error["msg"].removeprefix("Value error, ")
+    return f"{name} cannot be {str(error['input'])[:80]!r}: {reason[:1].lower()}{reason[1:]}."
