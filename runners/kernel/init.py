@@ -1,0 +1,127 @@
+"""PID 1 of a sandbox: it keeps the warm copy of TensorFlow and forks kernels from it, one at a time.
+
+A restart is therefore a fork, never an import. PID 1 runs no learner code, and nothing inside can signal it or look
+into it. It speaks with the supervisor over its control socket, one JSON object a packet:
+
+    supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …}   {"op": "signal", "signum": N}
+                          {"op": "kill"}
+    PID 1 -> supervisor   {"exited": N}    the kernel's exit status, negative for a signal
+                          {"failed": …}   a kernel did not come up, and why
+
+When the control socket closes, PID 1 ends, and with it everything in its PID namespace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import traceback
+from pathlib import Path
+from typing import Any
+
+from runners.kernel import app
+from runners.sandbox import linux
+
+_LARGEST_COMMAND = 1 << 16
+_OOM_SCORE = "500"
+
+
+class Init:
+    """The loop of PID 1.
+
+    Args:
+        control: the supervisor's end is trusted.
+        listeners: bound Unix sockets for the kernel's channels, in the order of ``app.CHANNELS``.
+    """
+
+    def __init__(self, control: socket.socket, listeners: list[int]) -> None:
+        self._control = control
+        self._listeners = listeners
+        self._kernel: int | None = None
+
+    def serve(self) -> None:
+        """Carry out commands until the supervisor closes the control socket."""
+        linux.set_dumpable(False)
+        _forget_the_hosts_output()
+        wake, alarm = socket.socketpair()
+        for end in (wake, alarm):
+            end.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        poll.register(wake, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == self._control.fileno():
+                    data = self._control.recv(_LARGEST_COMMAND)
+                    if not data:
+                        return
+                    self._obey(json.loads(data))
+                else:
+                    with contextlib.suppress(BlockingIOError):
+                        wake.recv(4096)
+            self._reap()
+
+    def _obey(self, command: dict[str, Any]) -> None:
+        match command["op"]:
+            case "start":
+                self._end_all()
+                self._start(command)
+            case "signal" if self._kernel is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._kernel, int(command["signum"]))
+            case "kill":
+                self._end_all()
+
+    def _start(self, command: dict[str, Any]) -> None:
+        pid = os.fork()
+        if pid:
+            self._kernel = pid
+            return
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            linux.set_dumpable(True)
+            with contextlib.suppress(OSError):
+                Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+            kernel = app.prepare(self._listeners, command["topology"], command["key"].encode())
+            self._control.close()
+            kernel.start()
+        except Exception as e:  # noqa: BLE001 - whatever it is, the supervisor must hear of it
+            with contextlib.suppress(OSError):
+                self._control.send(json.dumps({"failed": traceback.format_exc(limit=-5)[-4000:] or repr(e)}).encode())
+        finally:
+            os._exit(1)
+
+    def _end_all(self) -> None:
+        """Kill everything in the sandbox but PID 1 and wait for it; the exit is not reported."""
+        self._kernel = None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    return
+                if pid == self._kernel:
+                    self._kernel = None
+                    self._control.send(json.dumps({"exited": os.waitstatus_to_exitcode(status)}).encode())
+
+
+def _forget_the_hosts_output() -> None:
+    """Descriptors 0 to 2 still lead to the supervisor's log: nothing inside may write there."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    os.close(null)

@@ -1,0 +1,271 @@
+"""cgroups: memory, processes and CPU of a whole session, limited and counted by the kernel.
+
+Version 1 and version 2 are both served; where neither may be written (a plain container, an ordinary user without
+delegation) ``detect`` says so and ``usage`` watches memory instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from runners.settings import Limits, MiB
+
+_ROOT = Path("/sys/fs/cgroup")
+_PERIOD_US = 100_000
+_PREFIX = "lockstep-"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a group has met since it was made."""
+
+    oom_kills: int = 0
+    forks_refused: int = 0
+    peak_bytes: int | None = None
+    bytes: int | None = None
+
+
+class Group(Protocol):
+    """The cgroup of one session. The supervisor makes it, fills it and removes it."""
+
+    def add(self, pid: int) -> None:
+        """Put a process in, before it runs anything of the learner's."""
+
+    def facts(self) -> Facts:
+        """Read the counters."""
+
+    def reset_peak(self) -> None:
+        """Start a new peak, at the beginning of a run."""
+
+    def remove(self) -> bool:
+        """Delete the empty group. False while a process is left in it."""
+
+
+class Groups(Protocol):
+    """A place where groups can be made."""
+
+    version: int
+
+    def create(self, name: str, limits: Limits) -> Group:
+        """Make a group with these limits."""
+
+    def close(self) -> None:
+        """Delete the place."""
+
+
+class NoGroup:
+    """Where cgroups cannot be written: nothing is limited or counted here."""
+
+    def add(self, pid: int) -> None:
+        """Nothing to do."""
+
+    def facts(self) -> Facts:
+        """Nothing is known."""
+        return Facts()
+
+    def reset_peak(self) -> None:
+        """Nothing to do."""
+
+    def remove(self) -> bool:
+        """Nothing to do."""
+        return True
+
+
+class NoGroups:
+    """The null object of Groups."""
+
+    version = 0
+
+    def create(self, name: str, limits: Limits) -> NoGroup:
+        """A group that does nothing."""
+        return NoGroup()
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def detect() -> Groups:
+    """Find out which cgroups this process may make, by making them."""
+    attempts = (_V2Groups.make, _V1Groups.make)
+    for attempt in attempts:
+        with contextlib.suppress(OSError, KeyError, ValueError):
+            return attempt()
+    return NoGroups()
+
+
+def own_paths() -> dict[str, str]:
+    """This process's cgroup per controller; the empty name is version 2's."""
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    paths = {}
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            paths[controller] = path
+    return paths
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what a supervisor that was killed has left."""
+    for old in parent.glob(f"{_PREFIX}*"):
+        if not Path(f"/proc/{old.name.removeprefix(_PREFIX)}").exists():
+            for child in (*old.glob("*/"), old):
+                with contextlib.suppress(OSError):
+                    child.rmdir()
+
+
+def _rmdir(paths: Iterable[Path]) -> bool:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.rmdir()
+    return not any(path.exists() for path in paths)
+
+
+def _read_key(file: Path, key: str) -> int:
+    for line in file.read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if name == key:
+            return int(value)
+    return 0
+
+
+class _V2Groups:
+    version = 2
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+
+    @classmethod
+    def make(cls) -> _V2Groups:
+        if not (_ROOT / "cgroup.controllers").exists():
+            raise OSError("no cgroup version 2")
+        own = _ROOT / own_paths()[""].lstrip("/")
+        _sweep(own)
+        base = own / f"{_PREFIX}{os.getpid()}"
+        base.mkdir()
+        try:
+            cls._delegate(own)
+            (base / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+        except OSError:
+            base.rmdir()
+            raise
+        return cls(base)
+
+    @staticmethod
+    def _delegate(own: Path) -> None:
+        try:
+            (own / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+        except OSError:
+            # A group with processes of its own may not pass controllers on: step aside into a leaf first.
+            leaf = own / "supervisor"
+            leaf.mkdir(exist_ok=True)
+            for pid in (own / "cgroup.procs").read_text().split():
+                (leaf / "cgroup.procs").write_text(pid)
+            (own / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+
+    def create(self, name: str, limits: Limits) -> Group:
+        path = self._base / name
+        path.mkdir()
+        (path / "memory.max").write_text(str(limits.memory_mb * MiB))
+        with contextlib.suppress(OSError):
+            (path / "memory.swap.max").write_text("0")
+        (path / "pids.max").write_text(str(limits.processes))
+        (path / "cpu.max").write_text(f"{int(limits.cpu_cores * _PERIOD_US)} {_PERIOD_US}")
+        return _V2Group(path)
+
+    def close(self) -> None:
+        for child in (*self._base.glob("*/"), self._base):
+            with contextlib.suppress(OSError):
+                child.rmdir()
+
+
+class _V2Group:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, pid: int) -> None:
+        (self._path / "cgroup.procs").write_text(str(pid))
+
+    def facts(self) -> Facts:
+        now = int((self._path / "memory.current").read_text())
+        peak = self._path / "memory.peak"
+        return Facts(
+            oom_kills=_read_key(self._path / "memory.events", "oom_kill"),
+            forks_refused=_read_key(self._path / "pids.events", "max"),
+            peak_bytes=int(peak.read_text()) if peak.exists() else now,
+            bytes=now,
+        )
+
+    def reset_peak(self) -> None:
+        with contextlib.suppress(OSError):
+            (self._path / "memory.peak").write_text("1")
+
+    def remove(self) -> bool:
+        return _rmdir([self._path])
+
+
+class _V1Groups:
+    version = 1
+    controllers = ("memory", "pids", "cpu")
+
+    def __init__(self, bases: dict[str, Path]) -> None:
+        self._bases = bases
+
+    @classmethod
+    def make(cls) -> _V1Groups:
+        own = own_paths()
+        bases = {}
+        for controller in cls.controllers:
+            parent = _ROOT / controller / own[controller].lstrip("/")
+            _sweep(parent)
+            bases[controller] = parent / f"{_PREFIX}{os.getpid()}"
+            bases[controller].mkdir()
+        return cls(bases)
+
+    def create(self, name: str, limits: Limits) -> Group:
+        paths = {controller: base / name for controller, base in self._bases.items()}
+        for path in paths.values():
+            path.mkdir()
+        size = str(limits.memory_mb * MiB)
+        (paths["memory"] / "memory.limit_in_bytes").write_text(size)
+        with contextlib.suppress(OSError):
+            (paths["memory"] / "memory.memsw.limit_in_bytes").write_text(size)
+        (paths["pids"] / "pids.max").write_text(str(limits.processes))
+        (paths["cpu"] / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+        (paths["cpu"] / "cpu.cfs_quota_us").write_text(str(int(limits.cpu_cores * _PERIOD_US)))
+        return _V1Group(paths)
+
+    def close(self) -> None:
+        for base in self._bases.values():
+            for child in (*base.glob("*/"), base):
+                with contextlib.suppress(OSError):
+                    child.rmdir()
+
+
+class _V1Group:
+    def __init__(self, paths: dict[str, Path]) -> None:
+        self._paths = paths
+
+    def add(self, pid: int) -> None:
+        for path in self._paths.values():
+            (path / "cgroup.procs").write_text(str(pid))
+
+    def facts(self) -> Facts:
+        memory = self._paths["memory"]
+        return Facts(
+            oom_kills=_read_key(memory / "memory.oom_control", "oom_kill"),
+            forks_refused=_read_key(self._paths["pids"] / "pids.events", "max"),
+            peak_bytes=int((memory / "memory.max_usage_in_bytes").read_text()),
+            bytes=int((memory / "memory.usage_in_bytes").read_text()),
+        )
+
+    def reset_peak(self) -> None:
+        with contextlib.suppress(OSError):
+            (self._paths["memory"] / "memory.max_usage_in_bytes").write_text("0")
+
+    def remove(self) -> bool:
+        return _rmdir(self._paths.values())

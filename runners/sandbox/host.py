@@ -1,0 +1,134 @@
+"""One sandbox as the supervisor holds it: its PID 1, its control socket, its cgroup and the kernel's sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from runners.sandbox.cgroups import Group
+
+log = structlog.get_logger()
+
+CHANNELS = 5
+"""Shell, iopub, stdin, control and heartbeat."""
+_LARGEST_WORD = 1 << 16
+_REMOVE_TRIES = 40
+
+
+class SandboxGone(Exception):
+    """The sandbox's PID 1 has ended."""
+
+
+@dataclass
+class Sandbox:
+    """A live sandbox. Made by ``zygotes``, owned by one kernel.
+
+    ``folder`` holds the listening sockets ``k-1`` … ``k-5``; only the supervisor sees it.
+    """
+
+    name: str
+    folder: Path
+    pid: int
+    pidfd: int
+    control: socket.socket
+    group: Group
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    _exit: asyncio.Future[int] | None = None
+
+    def watch(self) -> None:
+        """Begin to listen: for words of PID 1, and for its end."""
+        loop = asyncio.get_running_loop()
+        self.control.setblocking(False)
+        loop.add_reader(self.control.fileno(), self._hear)
+        loop.add_reader(self.pidfd, self._ended)
+
+    def start_kernel(self, topology: str, keras: int, key: bytes) -> asyncio.Future[int]:
+        """Fork a kernel, after ending the one before.
+
+        Returns:
+            A future of its exit status, negative for a signal.
+        """
+        self._resolve(0)
+        self._exit = asyncio.get_running_loop().create_future()
+        self._say({"op": "start", "topology": topology, "keras": keras, "key": key.decode()})
+        return self._exit
+
+    def send_signal(self, signum: int) -> None:
+        """Signal the kernel's process."""
+        if signum == signal.SIGKILL:
+            self._say({"op": "kill"})
+            self._resolve(-signal.SIGKILL)
+        else:
+            self._say({"op": "signal", "signum": int(signum)})
+
+    async def destroy(self) -> None:
+        """Kill everything inside and leave nothing behind. Safe to call twice."""
+        if self.control.fileno() >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.gone.wait(), 10)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self.control.fileno())
+            loop.remove_reader(self.pidfd)
+            self.control.close()
+            os.close(self.pidfd)
+        self._resolve(-signal.SIGKILL)
+        for _ in range(_REMOVE_TRIES):  # the last process of a killed group takes a moment to leave it
+            if self.group.remove():
+                break
+            await asyncio.sleep(0.05)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _say(self, command: dict[str, Any]) -> None:
+        try:
+            self.control.send(json.dumps(command).encode())
+        except OSError as e:
+            raise SandboxGone(str(e)) from e
+
+    def _hear(self) -> None:
+        try:
+            data = self.control.recv(_LARGEST_WORD)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            asyncio.get_running_loop().remove_reader(self.control.fileno())
+            return
+        word = json.loads(data)
+        if isinstance(word.get("exited"), int):
+            self._resolve(word["exited"])
+        elif "failed" in word:
+            log.error("kernel did not start", sandbox=self.name, error=str(word["failed"]))
+
+    def _ended(self) -> None:
+        asyncio.get_running_loop().remove_reader(self.pidfd)
+        self.gone.set()
+        self._resolve(-signal.SIGKILL)
+
+    def _resolve(self, status: int) -> None:
+        if self._exit is not None and not self._exit.done():
+            self._exit.set_result(status)
+
+
+def listeners(folder: Path) -> list[socket.socket]:
+    """Bind the kernel's channels as ``folder/k-1`` … ``folder/k-5``."""
+    sockets = []
+    for number in range(1, CHANNELS + 1):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        s.bind(str(folder / f"k-{number}"))
+        s.listen(16)
+        s.setblocking(False)
+        sockets.append(s)
+    return sockets

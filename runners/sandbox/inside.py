@@ -1,0 +1,168 @@
+"""What happens between the zygote's fork and the first line of learner code: one list of steps.
+
+``enter`` runs in a fresh child of the zygote. It leaves every namespace, forks once more so that PID 1 of the new PID
+namespace exists, tells the zygote that process's number and ends. PID 1 builds its root folder, gives up all rights
+and only then serves kernels (``runners.kernel.init``). A failure on the way ends the child and is reported by name.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from runners.sandbox import linux
+from runners.sandbox.policy import HOSTNAME, UID, Policy
+
+_NEW_ROOT = "/tmp"  # noqa: S108 - the zygote's own /tmp, covered by the new root in this mount namespace only
+_NAMESPACES = (
+    linux.CLONE_NEWUSER
+    | linux.CLONE_NEWNS
+    | linux.CLONE_NEWPID
+    | linux.CLONE_NEWNET
+    | linux.CLONE_NEWIPC
+    | linux.CLONE_NEWUTS
+)
+
+
+class SetupFailed(Exception):
+    """A step of the sandbox's set-up did not work on this machine."""
+
+
+def enter(policy: Policy, report: socket.socket, serve: Callable[[], None]) -> NoReturn:
+    """Turn this process into a sandbox's PID 1 and run ``serve`` there. Never returns.
+
+    Args:
+        policy: what the sandbox looks like.
+        report: written once by the process that forks PID 1: its number in decimal, or ``!`` and what went wrong;
+            then once by PID 1: ``ready``, or ``!`` and what went wrong.
+        serve: the work of PID 1, called without any rights left.
+    """
+    try:
+        leave_namespaces()
+        pid = os.fork()
+    except OSError as e:
+        report.send(f"!namespaces: {e}".encode())
+        os._exit(1)
+    if pid:
+        report.send(str(pid).encode())
+        os._exit(0)
+    status = 1
+    try:
+        _set_up(policy)
+        report.send(b"ready")
+        report.close()
+        serve()
+        status = 0
+    except SetupFailed as e:
+        report.send(f"!{e}".encode())
+    finally:
+        os._exit(status)
+
+
+def _set_up(policy: Policy) -> None:
+    steps: tuple[tuple[str, Callable[[], None]], ...] = (
+        ("session", os.setsid),
+        ("host name", lambda: linux.sethostname(HOSTNAME)),
+        ("loopback", linux.loopback_up),
+        ("root folder", lambda: build_root(policy)),
+        ("environment", lambda: set_environment(policy)),
+        ("limits", lambda: set_limits(policy)),
+        ("capabilities", linux.drop_capabilities),
+        ("no new privileges", linux.no_new_privileges),
+        ("seccomp", lambda: linux.install_seccomp(bytes.fromhex(policy.seccomp))),
+    )
+    for name, step in steps:
+        try:
+            step()
+        except OSError as e:
+            raise SetupFailed(f"{name}: {e}") from e
+
+
+def leave_namespaces() -> None:
+    """New user, mount, PID, network, IPC and UTS namespaces; inside, this user is ``policy.UID``."""
+    uid, gid = os.getuid(), os.getgid()
+    linux.unshare(_NAMESPACES)
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{UID} {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"{UID} {gid} 1")
+
+
+def build_root(policy: Policy) -> None:
+    """Make a root of read-only folders and private tmpfs, and move there; nothing else of the host stays visible."""
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    linux.mount("tmpfs", _NEW_ROOT, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,nr_inodes=1024,mode=755")
+    for source, target in policy.read_only:
+        _bind(source, _NEW_ROOT + target)
+        linux.make_read_only(_NEW_ROOT + target)
+    for target, name in policy.links:
+        Path(_NEW_ROOT + name).symlink_to(target)
+    for path, content in policy.files:
+        file = Path(_NEW_ROOT + path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    _make_dev(policy)
+    _make_proc()
+    for t in policy.tmpfs:
+        Path(_NEW_ROOT + t.path).mkdir(parents=True, exist_ok=True)
+        options = f"size={t.size},nr_inodes={t.inodes},mode={t.mode:o}"
+        linux.mount("tmpfs", _NEW_ROOT + t.path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
+    os.chdir(_NEW_ROOT)
+    linux.pivot_root(".", ".")
+    linux.umount(".", linux.MNT_DETACH)
+    os.chdir("/")
+    remount = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV
+    linux.mount("none", "/", None, remount)
+
+
+def _bind(source: str, target: str) -> None:
+    if Path(source).is_dir():
+        Path(target).mkdir(parents=True, exist_ok=True)
+    else:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        Path(target).touch()
+    linux.mount(source, target, None, linux.MS_BIND | linux.MS_REC)
+
+
+def _make_dev(policy: Policy) -> None:
+    dev = Path(_NEW_ROOT, "dev")
+    dev.mkdir()
+    for name in policy.devices:
+        _bind(f"/dev/{name}", str(dev / name))
+    for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        (dev / name).symlink_to(f"/proc/self/{target}")
+
+
+def _make_proc() -> None:
+    proc = _NEW_ROOT + "/proc"
+    Path(proc).mkdir()
+    flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    try:
+        linux.mount("proc", proc, "proc", flags)
+    except PermissionError:
+        # A container whose own /proc is partly covered may not mount a fresh one: an empty folder then.
+        linux.mount("tmpfs", proc, "tmpfs", flags | linux.MS_RDONLY, "size=4k,mode=555")
+
+
+def set_environment(policy: Policy) -> None:
+    """Nothing of the host's environment but what TensorFlow was set up with."""
+    keep = {k: v for k, v in os.environ.items() if k.startswith(("TF_", "KERAS_", "OPENBLAS_", "OMP_"))}
+    os.environ.clear()
+    os.environ.update(keep)
+    os.environ.update(policy.environment)
+    os.chdir(os.environ["HOME"])
+    os.umask(0o022)
+
+
+def set_limits(policy: Policy) -> None:
+    """Apply the rlimits, never above what the host allows."""
+    for name, value in policy.rlimits:
+        number = getattr(resource, name)
+        hard = resource.getrlimit(number)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(number, (value, value))
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)

@@ -1,0 +1,124 @@
+"""The few kernel calls that Python 3.11 does not wrap, each as a typed function that raises OSError.
+
+The library handle is made at import, before the zygote forks, so that nothing is looked up in a child.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+
+MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
+MS_REMOUNT, MS_RDONLY = 32, 1
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+MNT_DETACH = 2
+
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
+_PR_SET_CHILD_SUBREAPER = 36
+_NR = {
+    "x86_64": {"pivot_root": 155, "seccomp": 317, "capset": 126},
+    "aarch64": {"pivot_root": 41, "seccomp": 277, "capset": 91},
+}
+_NR_MOUNT_SETATTR = 442
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV = 1, 2, 4
+_SECCOMP_SET_MODE_FILTER = 1
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_numbers = _NR.get(os.uname().machine, _NR["x86_64"])
+
+
+def _check(result: int, what: str) -> None:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces named by ``CLONE_NEW*`` flags for new ones."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
+    """mount(2)."""
+    arguments = (source.encode(), target.encode(), kind.encode() if kind else None)
+    _check(_libc.mount(*arguments, ctypes.c_ulong(flags), data.encode() or None), f"mount {target}")
+
+
+def umount(target: str, flags: int = 0) -> None:
+    """umount2(2)."""
+    _check(_libc.umount2(target.encode(), flags), f"umount {target}")
+
+
+def make_read_only(target: str) -> None:
+    """Turn ``target`` and every mount below it read-only, without set-uid programs or devices (Linux 5.12)."""
+    attributes = struct.pack("=QQQQ", _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV, 0, 0, 0)
+    arguments = (_NR_MOUNT_SETATTR, _AT_FDCWD, target.encode(), _AT_RECURSIVE, attributes, len(attributes))
+    _check(_libc.syscall(*arguments), f"mount_setattr {target}")
+
+
+def pivot_root(new: str, old: str) -> None:
+    """pivot_root(2)."""
+    _check(_libc.syscall(_numbers["pivot_root"], new.encode(), old.encode()), "pivot_root")
+
+
+def sethostname(name: str) -> None:
+    """Name this UTS namespace."""
+    _check(_libc.sethostname(name.encode(), len(name.encode())), "sethostname")
+
+
+def loopback_up() -> None:
+    """Switch on the loopback of this network namespace; there is no other interface."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        request = fcntl.ioctl(s, _SIOCGIFFLAGS, struct.pack("16sH22x", b"lo", 0))
+        flags = struct.unpack_from("16sH", request)[1]
+        fcntl.ioctl(s, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", flags | _IFF_UP))
+
+
+def set_dumpable(dumpable: bool = True) -> None:
+    """Own one's /proc files (needed again after a change of user), or hide them from others of the same user."""
+    _check(_libc.prctl(_PR_SET_DUMPABLE, int(dumpable), 0, 0, 0), "PR_SET_DUMPABLE")
+
+
+def die_with_parent(signum: int) -> None:
+    """Get ``signum`` when the parent process ends."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0), "PR_SET_PDEATHSIG")
+
+
+def become_subreaper() -> None:
+    """Orphaned descendants become children of this process."""
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "PR_SET_CHILD_SUBREAPER")
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, for this process and all that come from it."""
+    for capability in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
+            break  # the first number this kernel does not know
+    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    header = struct.pack("=Ii", 0x20080522, 0)
+    _check(_libc.syscall(_numbers["capset"], header, bytes(24)), "capset")
+
+
+def no_new_privileges() -> None:
+    """No program started from here gains rights by its set-uid bit or file capabilities."""
+    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS")
+
+
+def install_seccomp(program: bytes) -> None:
+    """Load a compiled filter (an array of struct sock_filter, 8 bytes each)."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    fprog = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(buffer))
+    _check(_libc.syscall(_numbers["seccomp"], _SECCOMP_SET_MODE_FILTER, 0, fprog), "seccomp")

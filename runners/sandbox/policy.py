@@ -1,0 +1,160 @@
+"""What a sandbox looks like from inside, as frozen data: decided here, carried out in ``inside``.
+
+Nothing in this module touches the machine but for asking which folders exist, so it is tested without a sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Self
+
+from runners.settings import Limits, MiB
+
+UID = 1000
+"""Who the learner is inside; outside it is the zygote's own plain user."""
+HOME = "/home/learner"
+HOSTNAME = "lockstep"
+DATASETS = "/opt/lockstep/datasets"
+"""Where a session sees the node's data set cache, read only."""
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime", "mime.types", "magic")
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+@dataclass(frozen=True, slots=True)
+class Tmpfs:
+    """A private writable folder in memory."""
+
+    path: str
+    size: int
+    """Bytes."""
+    inodes: int
+    mode: int = 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Everything that ``inside`` needs to build one sandbox."""
+
+    read_only: tuple[tuple[str, str], ...]
+    """(source on the host, target inside), each with what is mounted below it."""
+    links: tuple[tuple[str, str], ...]
+    """(target, name) of symbolic links."""
+    files: tuple[tuple[str, str], ...]
+    """(path, content) of small files made for the sandbox."""
+    devices: tuple[str, ...]
+    tmpfs: tuple[Tmpfs, ...]
+    rlimits: tuple[tuple[str, int], ...]
+    """(name of a resource.RLIMIT_*, limit)."""
+    environment: tuple[tuple[str, str], ...]
+    seccomp: str = field(repr=False, default="")
+    """The compiled filter, as hexadecimal text."""
+
+    def to_json(self) -> str:
+        """The policy for the wire between supervisor and zygote."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what ``to_json`` wrote."""
+        raw = json.loads(text)
+        raw["tmpfs"] = tuple(Tmpfs(**t) for t in raw["tmpfs"])
+        return cls(**{k: tuple(map(_tuple, v)) if isinstance(v, list | tuple) else v for k, v in raw.items()})
+
+
+def _tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def python_folders() -> tuple[str, ...]:
+    """The folders Python itself needs: the environment, the interpreter's home and its libraries, outermost only."""
+    wanted = sorted({str(Path(p).absolute()) for p in (sys.prefix, sys.base_prefix, sys.exec_prefix)})
+    outer = [p for p in wanted if not any(p != q and p.startswith(q + "/") for q in wanted)]
+    return tuple(p for p in outer if not any(p == s or p.startswith(s + "/") for s in _SYSTEM))
+
+
+def system_folders() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    """(read-only binds, symbolic links) that make up the operating system's part of the root."""
+    binds, links = [], []
+    for folder in map(Path, _SYSTEM):
+        if folder.is_symlink():
+            links.append((str(folder.readlink()), str(folder)))
+        elif folder.is_dir():
+            binds.append((str(folder), str(folder)))
+    binds += [(p, p) for name in _ETC if Path(p := f"/etc/{name}").exists()]
+    return tuple(binds), tuple(links)
+
+
+def session_policy(limits: Limits, datasets: str | None, seccomp: bytes) -> Policy:
+    """The policy of a learner's session.
+
+    Args:
+        limits: what it may use.
+        datasets: the data set cache as the zygote sees it, or None.
+        seccomp: the compiled filter.
+    """
+    binds, links = system_folders()
+    binds += tuple((p, p) for p in python_folders())
+    if datasets:
+        binds += ((datasets, DATASETS),)
+    disk = limits.disk_mb * MiB
+    inodes = max(4096, limits.disk_mb * 64)
+    return Policy(
+        read_only=binds,
+        links=links,
+        files=_etc_files(),
+        devices=_DEVICES,
+        tmpfs=(
+            Tmpfs("/tmp", disk, inodes, 0o1777),  # noqa: S108 - the learner's own /tmp
+            Tmpfs(HOME, disk, inodes),
+            Tmpfs("/dev/shm", disk, 4096, 0o1777),  # noqa: S108
+        ),
+        rlimits=_rlimits(limits),
+        environment=_environment(),
+        seccomp=seccomp.hex(),
+    )
+
+
+def _etc_files() -> tuple[tuple[str, str], ...]:
+    return (
+        ("/etc/passwd", f"learner:x:{UID}:{UID}:Learner:{HOME}:/bin/bash\n"),
+        ("/etc/group", f"learner:x:{UID}:\n"),
+        ("/etc/hosts", f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost\n"),
+        ("/etc/hostname", f"{HOSTNAME}\n"),
+        ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
+        ("/etc/resolv.conf", ""),
+    )
+
+
+def _rlimits(limits: Limits) -> tuple[tuple[str, int], ...]:
+    return (
+        ("RLIMIT_CORE", 0),
+        ("RLIMIT_NOFILE", limits.open_files),
+        ("RLIMIT_NPROC", limits.processes),
+        ("RLIMIT_FSIZE", limits.disk_mb * MiB),
+        ("RLIMIT_DATA", 2 * limits.memory_mb * MiB),  # a belt: the cgroup is the real memory limit
+        ("RLIMIT_CPU", limits.cpu_s),
+        ("RLIMIT_MEMLOCK", 65_536),
+        ("RLIMIT_MSGQUEUE", 0),
+    )
+
+
+def _environment() -> tuple[tuple[str, str], ...]:
+    return (
+        ("HOME", HOME),
+        ("USER", "learner"),
+        ("LOGNAME", "learner"),
+        ("SHELL", "/bin/bash"),
+        ("PATH", f"{sys.prefix}/bin:/usr/local/bin:/usr/bin:/bin"),
+        ("LANG", "C.UTF-8"),
+        ("TERM", "xterm-256color"),
+        ("TMPDIR", "/tmp"),  # noqa: S108
+        ("MPLBACKEND", "module://matplotlib_inline.backend_inline"),
+        ("MPLCONFIGDIR", "/tmp/.matplotlib"),  # noqa: S108
+        ("IPYTHONDIR", "/tmp/.ipython"),  # noqa: S108
+        ("LOCKSTEP_DATASETS", DATASETS),
+    )

@@ -1,0 +1,188 @@
+"""The zygote: a single-threaded process that has imported TensorFlow and forks sandboxes out of itself.
+
+It never runs an op, lists logical devices, or starts a thread: a child of such a process would hang. It speaks with
+the supervisor over one SEQPACKET socket (file descriptor given on the command line):
+
+    supervisor -> zygote   {"policy": …}  with the descriptors a sandbox's PID 1 serves: control, then kernel sockets
+    zygote -> supervisor   {"ready": true} once, after the imports
+                           {"pid": N} as the zygote sees it, with a pidfd, or {"error": "why"}
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from runners.sandbox import linux
+from runners.sandbox.inside import enter
+from runners.sandbox.policy import DATASETS, Policy
+
+_LARGEST_REQUEST = 1 << 18
+_DESCRIPTORS = 6
+"""Control, and the kernel's shell, iopub, stdin, control and heartbeat listeners."""
+
+
+def main() -> None:
+    """Run as ``python -m runners.zygote --socket FD --keras 2|3 [--become UID]``."""
+    parser = argparse.ArgumentParser(description="Lockstep's zygote (started by the supervisor)")
+    parser.add_argument("--socket", type=int, required=True)
+    parser.add_argument("--keras", type=int, choices=(2, 3), default=3)
+    parser.add_argument("--become", type=int, default=0)
+    arguments = parser.parse_args()
+    if arguments.become:
+        become(arguments.become)
+    linux.die_with_parent(signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    linux.become_subreaper()
+    supervisor = socket.socket(fileno=arguments.socket)
+    set_up_environment(arguments.keras)
+    load(arguments.keras)
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    supervisor.send(json.dumps({"ready": True}).encode())
+    serve(supervisor)
+
+
+def become(uid: int) -> None:
+    """Stop being root for good."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    linux.set_dumpable()
+
+
+def set_up_environment(keras: int) -> None:
+    """What TensorFlow reads from the environment when it is imported."""
+    os.environ.update(
+        TF_CPP_MIN_LOG_LEVEL="2",
+        TF_ENABLE_ONEDNN_OPTS="0",
+        TF_USE_LEGACY_KERAS="1" if keras == 2 else "0",  # noqa: PLR2004
+        KERAS_BACKEND="tensorflow",
+        OPENBLAS_NUM_THREADS="1",
+        OMP_NUM_THREADS="1",
+        CUDA_VISIBLE_DEVICES="-1",
+        MPLBACKEND="agg",
+        MPLCONFIGDIR="/tmp/.matplotlib",  # noqa: S108
+        IPYTHONDIR="/tmp/.ipython",  # noqa: S108
+        HOME="/tmp",  # noqa: S108
+    )
+
+
+def load(keras: int) -> None:
+    """Import all that a session is likely to touch, so that its pages are shared and nobody waits for it."""
+    sys.modules["debugpy"] = None  # type: ignore[assignment]  # 300 ms of import that no learner needs
+    for name in (
+        "numpy",
+        "tensorflow",
+        "keras" if keras == 3 else "tf_keras",  # noqa: PLR2004
+        "matplotlib.pyplot",
+        "matplotlib_inline.backend_inline",
+        "pandas",
+        "PIL.Image",
+        "ipykernel.ipkernel",
+        "ipykernel.kernelapp",
+        "ipykernel.zmqshell",
+        "IPython.core.interactiveshell",
+        "runners.kernel.init",
+        "runners.kernel.app",
+        "runners.devices.gpu",
+        "runners.datasets.inside",
+    ):
+        importlib.import_module(name)
+    import tensorflow as tf
+
+    from runners.datasets import inside
+
+    inside.install(Path(DATASETS))
+    _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
+
+
+def serve(supervisor: socket.socket) -> None:
+    """Fork a sandbox for each request until the supervisor is gone."""
+    poll = select.poll()
+    poll.register(supervisor, select.POLLIN)
+    while True:
+        if poll.poll(1000):
+            data, descriptors, _, _ = socket.recv_fds(supervisor, _LARGEST_REQUEST, _DESCRIPTORS)
+            if not data:
+                return
+            _answer(supervisor, data, descriptors)
+        reap()
+
+
+def reap() -> None:
+    """Collect children that have ended; the supervisor watches them by their pidfd."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _answer(supervisor: socket.socket, data: bytes, descriptors: list[int]) -> None:
+    pidfd = None
+    try:
+        pid, pidfd = fork_sandbox(Policy.from_json(json.loads(data)["policy"]), descriptors, supervisor)
+        socket.send_fds(supervisor, [json.dumps({"pid": pid}).encode()], [pidfd])
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError) as e:
+        supervisor.send(json.dumps({"error": str(e) or repr(e)}).encode())
+    finally:
+        for fd in (*descriptors, *([pidfd] if pidfd is not None else [])):
+            os.close(fd)
+
+
+def fork_sandbox(policy: Policy, descriptors: list[int], supervisor: socket.socket) -> tuple[int, int]:
+    """Fork a sandbox whose PID 1 serves ``descriptors``.
+
+    Returns:
+        Its process number in the zygote's PID namespace, and a pidfd.
+
+    Raises:
+        RuntimeError: a step failed in the child (the message names it), or this process has grown a thread.
+    """
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        raise RuntimeError(f"the zygote has {threads} threads; a fork would hang")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours:
+        middle = os.fork()
+        if not middle:
+            ours.close()
+            supervisor.close()
+            _child(policy, theirs, descriptors)
+        theirs.close()
+        pid = int(_heard(ours))
+        pidfd = os.pidfd_open(pid)
+        os.waitpid(middle, 0)
+        try:
+            _heard(ours)
+        except RuntimeError:
+            os.close(pidfd)
+            raise
+    return pid, pidfd
+
+
+def _child(policy: Policy, report: socket.socket, descriptors: list[int]) -> None:
+    from runners.kernel.init import Init
+
+    control, *listeners = descriptors
+    enter(policy, report, lambda: Init(socket.socket(fileno=control), listeners).serve())
+
+
+def _heard(report: socket.socket) -> str:
+    word = report.recv(4096).decode()
+    if not word or word.startswith("!"):
+        raise RuntimeError(word[1:] or "the child ended without a word")
+    return word
+
+
+if __name__ == "__main__":
+    main()

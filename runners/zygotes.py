@@ -1,0 +1,182 @@
+"""The supervisor's end of a zygote: start it behind its wall, ask it for sandboxes, replace it when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import structlog
+
+from runners.sandbox import outer
+from runners.sandbox.cgroups import Groups
+from runners.sandbox.host import Sandbox, listeners
+from runners.sandbox.policy import DATASETS, session_policy
+from runners.sandbox.seccomp import compile_filter
+from runners.settings import RunnerSettings
+
+log = structlog.get_logger()
+
+_LARGEST_ANSWER = 1 << 16
+_BACKOFF_S = (0.2, 1.0, 5.0, 15.0)
+_SPAWN_S = 30.0
+
+
+class NoZygote(Exception):
+    """A sandbox cannot be made now. ``str()`` says why."""
+
+
+class Zygote:
+    """One zygote for one Keras version; restarted for as long as it is kept."""
+
+    def __init__(self, settings: RunnerSettings, keras: int, folder: Path, groups: Groups) -> None:
+        self._settings = settings
+        self._keras = keras
+        self._folder = folder
+        self._groups = groups
+        self._lock = asyncio.Lock()
+        self._ready = asyncio.Event()
+        self._link: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._policy = ""
+        self.wall = "none"
+        self.trouble: str | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether a sandbox can be had at once."""
+        return self._ready.is_set()
+
+    def keep(self) -> None:
+        """Start it, and start it again whenever it ends."""
+        if self._keeper is None:
+            self._keeper = asyncio.create_task(self._keep(), name=f"zygote-keras{self._keras}")
+
+    async def close(self) -> None:
+        """End it for good; sandboxes it made live on."""
+        if self._keeper:
+            self._keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeper
+        self._stop()
+
+    async def spawn(self) -> Sandbox:
+        """Fork a sandbox, in its cgroup before it runs anything.
+
+        Raises:
+            NoZygote: the zygote is not there, or the machine refused a step.
+        """
+        if self.trouble and not self.ready:
+            raise NoZygote(self.trouble)
+        await self._ready.wait()
+        name = secrets.token_hex(6)
+        folder = self._folder / name
+        folder.mkdir(mode=0o700)
+        channels = listeners(folder)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                pid, pidfd = await self._ask([theirs.fileno(), *(c.fileno() for c in channels)])
+        except BaseException:
+            ours.close()
+            for path in (*folder.iterdir(),):
+                path.unlink()
+            folder.rmdir()
+            raise
+        finally:
+            for channel in channels:
+                channel.close()
+        group = self._groups.create(name, self._settings.limits)
+        sandbox = Sandbox(name, folder, pid, pidfd, ours, group)
+        sandbox.watch()
+        try:
+            group.add(pid)
+        except OSError as e:
+            await sandbox.destroy()
+            raise NoZygote(f"the sandbox could not be put in its cgroup: {e}") from e
+        return sandbox
+
+    async def _ask(self, descriptors: list[int]) -> tuple[int, int]:
+        async with self._lock:
+            if self._link is None:
+                raise NoZygote("the zygote is being replaced")
+            request = json.dumps({"policy": self._policy}).encode()
+            try:
+                socket.send_fds(self._link, [request], descriptors)
+                data, fds = await asyncio.wait_for(self._receive(self._link), _SPAWN_S)
+            except (OSError, TimeoutError) as e:
+                self._stop()
+                raise NoZygote(f"the zygote does not answer: {e!r}") from e
+        answer = json.loads(data) if data else {"error": "the zygote ended"}
+        if "error" in answer or not fds:
+            for fd in fds:
+                os.close(fd)
+            raise NoZygote(f"no sandbox on this machine: {answer.get('error')}")
+        return int(answer["pid"]), fds[0]
+
+    async def _receive(self, link: socket.socket) -> tuple[bytes, list[int]]:
+        loop = asyncio.get_running_loop()
+        readable: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(link.fileno(), lambda: readable.done() or readable.set_result(None))
+        try:
+            await readable
+        finally:
+            loop.remove_reader(link.fileno())
+        data, fds, _, _ = socket.recv_fds(link, _LARGEST_ANSWER, 1)
+        return data, fds
+
+    async def _keep(self) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._start()
+                failures = 0
+                self.trouble = None
+                self._ready.set()
+                assert self._process  # noqa: S101
+                while self._process.poll() is None:
+                    await asyncio.sleep(0.25)
+                log.warning("zygote ended", keras=self._keras, status=self._process.returncode)
+            except (OSError, RuntimeError, TimeoutError) as e:
+                self.trouble = str(e)
+                log.error("zygote did not start", keras=self._keras, error=str(e))
+                failures += 1
+            self._ready.clear()
+            self._stop()
+            await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+
+    async def _start(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        arguments = ["--socket", str(theirs.fileno()), "--keras", str(self._keras)]
+        command, self.wall = outer.zygote_command(self._settings, arguments)
+        datasets = outer.datasets_folder(self._settings)
+        seen = DATASETS if datasets and self.wall == "bubblewrap" else datasets
+        self._policy = session_policy(self._settings.limits, seen, compile_filter()).to_json()
+        environment = {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
+        environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: ASYNC220
+                command, pass_fds=[theirs.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL
+            )
+        self._link = ours
+        data, _ = await self._receive(ours)
+        if not data:
+            status = await asyncio.to_thread(self._process.wait, 5)
+            raise RuntimeError(f"the zygote ended with status {status} before it was ready; see the log above")
+
+    def _stop(self) -> None:
+        if self._link:
+            self._link.close()
+            self._link = None
+        if self._process and self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
