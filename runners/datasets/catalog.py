@@ -1,0 +1,127 @@
+"""The catalog: which data sets there are, where the real files come from, and how to recognise them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+_FILE = Path(__file__).with_name("catalog.toml")
+_FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}", re.ASCII)
+_SET_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}", re.ASCII)
+
+Arrays = dict[str, npt.NDArray[Any]]
+"""``x_train``, ``y_train``, ``x_test`` and ``y_test``."""
+
+
+class DataSetProblem(Exception):
+    """Anything that keeps a data set from being had. ``str()`` names the thing and the next step, for people."""
+
+
+class UnknownDataSet(DataSetProblem):
+    """The catalog has no data set of that name."""
+
+    def __init__(self, name: str, known: Mapping[str, DataSet]) -> None:
+        super().__init__(f"There is no data set {name[:60]!r}; known are: {', '.join(known)}.")
+        self.name = name
+
+
+class BadCatalog(DataSetProblem):
+    """A catalog file contradicts itself or lacks something."""
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataFile(_Entry):
+    """One file of a data set, and how to know that it is the right one."""
+
+    name: str
+    size: int = Field(ge=1)
+    """Bytes."""
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
+    urls: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
+    """Where it can be had, best first."""
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """Every digest on record, by the algorithm's name in hashlib."""
+        return {"sha256": self.sha256} | ({"md5": self.md5} if self.md5 else {})
+
+
+class ArraySpec(_Entry):
+    """One array that ``load_data`` returns."""
+
+    file: str
+    dtype: Literal["uint8"]
+    shape: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory."""
+        return int(np.dtype(self.dtype).itemsize * np.prod(self.shape, dtype=np.int64))
+
+
+class DataSet(_Entry):
+    """One data set, as Keras knows it: ``keras.datasets.<name>.load_data()``."""
+
+    name: str
+    title: str
+    homepage: str
+    licence: str
+    format: Literal["idx.gz"]
+    classes: tuple[str, ...]
+    arrays: Mapping[str, ArraySpec]
+    files: Mapping[str, DataFile]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files together."""
+        return sum(file.size for file in self.files.values())
+
+
+Catalog = Mapping[str, DataSet]
+
+
+def _data_set(name: str, table: Any) -> DataSet:
+    if not isinstance(table, dict):
+        raise BadCatalog(f"{name}: a table was expected")
+    files = {file: {"name": file, **entry} for file, entry in table.get("files", {}).items()}
+    data_set = DataSet.model_validate({**table, "name": name, "files": files})
+    wrong = [file for file in files if not _FILE_NAME.fullmatch(file)]
+    if wrong or not _SET_NAME.fullmatch(name):
+        raise BadCatalog(f"{name}: not a plain name: {(wrong or [name])[0]!r}")
+    unmatched = {spec.file for spec in data_set.arrays.values()} ^ set(files)
+    if unmatched:
+        raise BadCatalog(f"{name}: arrays and files do not match: {', '.join(sorted(unmatched))}")
+    return data_set
+
+
+def read_catalog(path: Path = _FILE) -> Catalog:
+    """Read a catalog file.
+
+    Raises:
+        BadCatalog: it is not TOML, lacks a field, or an array names a file that is not listed.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        return MappingProxyType({name: _data_set(name, table) for name, table in tables.items()})
+    except (tomllib.TOMLDecodeError, ValidationError, TypeError) as e:
+        raise BadCatalog(f"{path.name}: {e}") from e
+
+
+def pick(catalog: Catalog, name: str) -> DataSet:
+    """The data set of that name. Raises UnknownDataSet."""
+    try:
+        return catalog[name]
+    except KeyError:
+        raise UnknownDataSet(name, catalog) from None

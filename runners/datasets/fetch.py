@@ -1,0 +1,196 @@
+"""Fetching: from an address or a folder into the cache, verified before it counts.
+
+Each file is downloaded beside the cache, checked against size and digests, and only when every file of the data set is
+right do they move into place: into a cache that lacks the data set by renaming one folder, so that sandboxes
+see all of it or nothing. A broken download is kept and the next try goes on from its end.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from runners.datasets.cache import Cache, wrong_digest
+from runners.datasets.catalog import DataFile, DataSet, DataSetProblem
+from runners.datasets.download import Download, FetchFailed, NoRoom, WrongContent
+from runners.datasets.progress import NullProgress, Progress
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class FetchUnderWay(DataSetProblem):
+    """Another process fetches the same data set at this moment."""
+
+    def __init__(self, data_set: DataSet, process: str) -> None:
+        super().__init__(
+            f"{data_set.name} is being fetched by process {process or 'unknown'} already; wait for it, then try again."
+        )
+
+
+class CacheNotWritable(DataSetProblem):
+    """The cache's folder cannot be made or written."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        super().__init__(
+            f"{path} cannot be written ({error.strerror}). Make it writable for this user, or set LOCKSTEP_DATA_DIR."
+        )
+
+
+class NowhereToBeHad(FetchFailed):
+    """Every place was tried. Lists what was wrong with each."""
+
+    def __init__(self, file: DataFile, reasons: Sequence[FetchFailed]) -> None:
+        told = "\n".join(f"  - {reason}" for reason in reasons) or "  - the catalog names no address; use --source"
+        super().__init__(f"{file.name} could not be had:\n{told}")
+
+
+class Fetcher:
+    """Fetches data sets into one cache. ``source`` replaces the catalog's addresses: a mirror's URL, or a folder."""
+
+    def __init__(self, cache: Cache, source: str | None = None, progress: Progress | None = None) -> None:
+        self._cache = cache
+        self._source = source
+        self._progress: Progress = progress or NullProgress()
+
+    def fetch(self, data_set: DataSet) -> int:
+        """Bring ``data_set`` into the cache; returns how many files were new.
+
+        Raises:
+            FetchUnderWay, CacheNotWritable, NoRoom: nothing can be fetched here now.
+            FetchFailed: a file could not be had, or was not the right one. What is in the cache is as it was.
+        """
+        incoming = self._cache.root / ".incoming" / data_set.name
+        try:
+            incoming.mkdir(parents=True, exist_ok=True)
+            with _alone(incoming.with_suffix(".lock"), data_set):
+                wanted = [file for file in data_set.files.values() if not self._in_place(data_set, file)]
+                self._check_room(wanted, incoming)
+                with httpx.Client(follow_redirects=True, timeout=httpx.Timeout(30.0, connect=10.0)) as http:
+                    for file in wanted:
+                        self._obtain(http, data_set, file, incoming)
+                self._put_in_place(data_set, incoming)
+        except OSError as e:
+            raise self._room_or_rights(e) from e
+        return len(wanted)
+
+    def _in_place(self, data_set: DataSet, file: DataFile) -> bool:
+        path = self._cache.folder(data_set) / file.name
+        if not _right(path, file):
+            return False
+        self._progress.begin(file.name, file.size, file.size)
+        self._progress.end("already there")
+        return True
+
+    def _check_room(self, wanted: Sequence[DataFile], incoming: Path) -> None:
+        missing = sum(file.size for file in wanted if not (incoming / file.name).exists())
+        if shutil.disk_usage(incoming).free < missing:
+            raise NoRoom(self._cache.root, missing)
+
+    def _obtain(self, http: httpx.Client, data_set: DataSet, file: DataFile, incoming: Path) -> None:
+        if _right(incoming / file.name, file):
+            return
+        reasons: list[FetchFailed] = []
+        for place in self._places(data_set, file):
+            part = incoming / f"{file.name}.part"
+            self._progress.begin(file.name, file.size, part.stat().st_size if part.exists() else 0)
+            try:
+                self._bring(http, place, file, part)
+            except FetchFailed as e:
+                reasons.append(e)
+                self._progress.end("failed")
+                continue
+            part.replace(incoming / file.name)
+            self._progress.end("verified")
+            return
+        raise reasons[0] if len(reasons) == 1 else NowhereToBeHad(file, reasons)
+
+    def _bring(self, http: httpx.Client, place: str, file: DataFile, part: Path) -> None:
+        if _is_address(place):
+            Download(http, place, file, part, self._progress).run()
+        else:
+            _copy(Path(place), file, part)
+        part.chmod(0o644)
+
+    def _places(self, data_set: DataSet, file: DataFile) -> Sequence[str]:
+        if self._source is None:
+            return file.urls
+        base = self._source.rstrip("/")
+        places = [f"{base}/{data_set.name}/{file.name}", f"{base}/{file.name}"]
+        if _is_address(base):
+            return places
+        return [place for place in places if Path(place).is_file()] or places[:1]
+
+    def _put_in_place(self, data_set: DataSet, incoming: Path) -> None:
+        folder = self._cache.folder(data_set)
+        for leftover in set(incoming.iterdir()) - {incoming / name for name in data_set.files}:
+            leftover.unlink()
+        if folder.exists():
+            for path in incoming.iterdir():
+                path.replace(folder / path.name)
+            incoming.rmdir()
+        elif any(incoming.iterdir()):
+            incoming.chmod(0o755)
+            incoming.rename(folder)
+        _flush_folder(self._cache.root)
+
+    def _room_or_rights(self, error: OSError) -> DataSetProblem:
+        if error.errno in _NO_ROOM:
+            return NoRoom(self._cache.root, None)
+        return CacheNotWritable(self._cache.root, error)
+
+
+def _right(path: Path, file: DataFile) -> bool:
+    return path.is_file() and path.stat().st_size == file.size and wrong_digest(path, file) is None
+
+
+def _copy(source: Path, file: DataFile, part: Path) -> None:
+    try:
+        size = source.stat().st_size
+        if size != file.size:
+            raise WrongContent(file, str(source), f"it has {size:,} bytes instead of {file.size:,}")
+        content = source.open("rb")
+    except OSError as e:
+        raise FetchFailed(f"{source} cannot be read ({e.strerror}). Give --source a folder that holds it.") from e
+    with content, part.open("wb") as target:
+        shutil.copyfileobj(content, target)
+        target.flush()
+        os.fsync(target.fileno())
+    wrong = wrong_digest(part, file)
+    if wrong:
+        part.unlink()
+        raise WrongContent(file, str(source), wrong)
+
+
+def _is_address(place: str) -> bool:
+    return place.startswith(("http://", "https://"))
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make renames in ``folder`` survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _alone(path: Path, data_set: DataSet) -> Iterator[None]:
+    """Hold the lock of one data set; the kernel lets go of it if this process dies."""
+    with path.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            raise FetchUnderWay(data_set, lock.read(20).strip()) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
