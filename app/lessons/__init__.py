@@ -1,0 +1,1 @@
+"""Lessons: files of Markdown and code, read, checked, rendered and served. No database."""

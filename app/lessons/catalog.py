@@ -1,0 +1,191 @@
+"""The courses and lessons there are, kept up to date while their files change.
+
+A Catalog holds one Snapshot and swaps it whole, so a reader never sees half of a change. Reading happens in a thread;
+the event loop goes on serving meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from watchfiles import Change, DefaultFilter, awatch
+
+from app.i18n import DEFAULT
+from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown, Mistake
+from app.lessons.load import Snapshot, load
+from app.lessons.model import Course, Lesson
+
+log = structlog.get_logger(__name__)
+
+_DEBOUNCE_MS = 300
+_FAILED_WATCH_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineLesson:
+    """One line of an outline. ``lesson`` is None while the lesson is not available."""
+
+    slug: str
+    number: int
+    lesson: Lesson | None
+
+    @property
+    def title(self) -> str:
+        """The lesson's title, or its slug while it cannot be read."""
+        return self.lesson.title if self.lesson else self.slug
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineModule:
+    """A module with its lessons."""
+
+    slug: str
+    title: str
+    lessons: tuple[OutlineLesson, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A course in one language, with every lesson it lists."""
+
+    course: Course
+    modules: tuple[OutlineModule, ...]
+
+    @property
+    def lessons(self) -> tuple[OutlineLesson, ...]:
+        """All its lessons in order."""
+        return tuple(entry for module in self.modules for entry in module.lessons)
+
+
+class Catalog:
+    """What there is to learn. Look-ups are safe from any thread."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._snapshot = Snapshot()
+        self._loading = threading.Lock()
+
+    # --- keeping it up to date ---
+
+    def reload(self) -> None:
+        """Read what has changed, and swap it in. A file with a mistake leaves its last good version up."""
+        with self._loading:
+            before = self._snapshot
+            after = load(self.root, before)
+            self._snapshot = after
+        for mistake in after.mistakes:
+            if mistake not in before.mistakes:
+                log.warning("lesson_mistake", where=f"{mistake.path}:{mistake.line}", what=mistake.text)
+        if after.digest != before.digest:
+            log.info("lessons_loaded", lessons=len(after.lessons), mistakes=len(after.mistakes))
+
+    async def watch(self) -> None:
+        """Reload whenever a file changes, until cancelled. ``app.main`` runs this for as long as it serves."""
+        while True:
+            try:
+                async for _changes in awatch(self.root, watch_filter=_Content(), debounce=_DEBOUNCE_MS):
+                    await asyncio.to_thread(self.reload)
+            except (OSError, RuntimeError) as e:  # the folder is missing, or the system has no watches left
+                log.warning("lessons_not_watched", error=str(e), again_in_s=_FAILED_WATCH_WAIT_S)
+                await asyncio.sleep(_FAILED_WATCH_WAIT_S)
+                await asyncio.to_thread(self.reload)
+
+    # --- looking things up ---
+
+    @property
+    def problems(self) -> tuple[Mistake, ...]:
+        """Every mistake in the files as they are now."""
+        return self._snapshot.mistakes
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever anything a page could show of the catalog does."""
+        return self._snapshot.digest
+
+    def courses(self, language: str) -> tuple[Course, ...]:
+        """All courses, in one language."""
+        return tuple(course.speaking(language) for course in self._snapshot.courses.values())
+
+    def course(self, slug: str, language: str) -> Course:
+        """One course.
+
+        Raises:
+            CourseUnknown: there is none of that name.
+        """
+        source = self._snapshot.courses.get(slug)
+        if source is None:
+            raise CourseUnknown(course=slug[:80])
+        return source.speaking(language)
+
+    def lesson(self, course: str, slug: str, language: str) -> Lesson:
+        """A lesson in the language asked for, or in English where it has no translation.
+
+        Raises:
+            CourseUnknown, LessonUnknown: there is none of that name.
+            LessonNotAvailable: its file has a mistake, and there is no good version to fall back on.
+        """
+        snapshot = self._snapshot
+        if course not in snapshot.courses:
+            raise CourseUnknown(course=course[:80])
+        by_language = snapshot.lessons.get((course, slug))
+        if by_language is None:
+            raise LessonUnknown(course=course, slug=slug[:80])
+        lesson = _spoken(by_language, language)
+        if lesson is None:
+            raise LessonNotAvailable(course=course, slug=slug)
+        return lesson
+
+    def outline(self, course: str, language: str) -> Outline:
+        """A course with its lessons, each in the language asked for or in English.
+
+        Raises:
+            CourseUnknown: there is none of that name.
+        """
+        snapshot = self._snapshot
+        source = snapshot.courses.get(course)
+        if source is None:
+            raise CourseUnknown(course=course[:80])
+        numbers = {slug: number for number, slug in enumerate(source.lessons, 1)}
+        spoken = source.speaking(language)
+        modules = tuple(
+            OutlineModule(
+                module.slug,
+                module.title,
+                tuple(
+                    OutlineLesson(slug, numbers[slug], _spoken(snapshot.lessons.get((course, slug), {}), language))
+                    for slug in module.lessons
+                ),
+            )
+            for module in spoken.modules
+        )
+        return Outline(spoken, modules)
+
+    def neighbours(self, lesson: Lesson) -> tuple[Lesson | None, Lesson | None]:
+        """The lessons before and after, in the lesson's own language; those that are not available are stepped over."""
+        there = [entry.lesson for entry in self.outline(lesson.course, lesson.language).lessons if entry.lesson]
+        before = [other for other in there if other.number < lesson.number]
+        after = [other for other in there if other.number > lesson.number]
+        return (before[-1] if before else None), (after[0] if after else None)
+
+    def every(self) -> Iterator[Lesson]:
+        """Every lesson in every language it can be read in, in the order of the courses."""
+        snapshot = self._snapshot
+        for course in snapshot.courses.values():
+            for slug in course.lessons:
+                yield from snapshot.lessons[course.slug, slug].values()
+
+
+def _spoken(by_language: Mapping[str, Lesson], language: str) -> Lesson | None:
+    return by_language.get(language) or by_language.get(DEFAULT)
+
+
+class _Content(DefaultFilter):
+    """Changes of lessons and courses: not of editors' swap files, nor of what Python caches."""
+
+    def __call__(self, change: Change, path: str) -> bool:
+        return super().__call__(change, path) and not Path(path).name.startswith((".", "#"))

@@ -1,0 +1,155 @@
+"""``course.toml``: a course's words in each language, and its modules and lessons in order.
+
+::
+
+    title.en = "Distributed TensorFlow"
+    summary.en = "One model, many devices."
+
+    [[modules]]
+    slug = "one-machine"
+    title.en = "One machine"
+    lessons = ["distribution-strategies", "scaling-the-loss"]
+
+A text may also stand alone, ``title = "…"``; then it is the English one.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.i18n import CODES, DEFAULT
+from app.lessons.directives import Fault
+from app.lessons.header import MOST_SLUG, SLUG
+from app.lessons.model import Course, Module
+
+_AT_LINE = re.compile(r" ?\(at (?:line (\d+), column \d+|end of document)\)")
+
+Words = Mapping[str, str]
+"""A text by language; English is always there."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSource:
+    """A module in all languages."""
+
+    slug: str
+    title: Words
+    lessons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CourseSource:
+    """A course in all languages."""
+
+    slug: str
+    title: Words
+    summary: Words
+    modules: tuple[ModuleSource, ...]
+
+    @property
+    def lessons(self) -> tuple[str, ...]:
+        """The slugs of all its lessons, in order."""
+        return tuple(slug for module in self.modules for slug in module.lessons)
+
+    def speaking(self, language: str) -> Course:
+        """The course in one language; English words where there are none."""
+        modules = tuple(Module(m.slug, _said(m.title, language), m.lessons) for m in self.modules)
+        return Course(self.slug, _said(self.title, language), _said(self.summary, language), modules)
+
+
+def _said(words: Words, language: str) -> str:
+    return words.get(language) or words[DEFAULT]
+
+
+def read_course(text: str, slug: str) -> tuple[CourseSource | None, list[Fault]]:
+    """Read the file of the course ``slug``; None if it has a fault."""
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as e:
+        return None, [_unreadable(text, str(e) or "it is nested too deeply")]
+    reader = _Reader(text, [])
+    course = reader.course(table, slug)
+    return (None if reader.faults else course), reader.faults
+
+
+def _unreadable(text: str, reason: str) -> Fault:
+    match = _AT_LINE.search(reason)
+    line = int(match[1]) if match and match[1] else (text.count("\n") + 1 if match else 1)
+    reason = _AT_LINE.sub("", reason)
+    return Fault(line, f'this is not TOML: {reason}; write key = "text", [[modules]] and lessons = ["…"]')
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Gathers faults while it goes. TOML's parser tells no lines, so they are searched for."""
+
+    text: str
+    faults: list[Fault]
+
+    def course(self, table: dict[str, Any], slug: str) -> CourseSource:
+        self.keys(table, ("title", "summary", "modules"), 1)
+        entries = table.get("modules")
+        if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+            self.faults.append(
+                Fault(self.line_of("modules"), "the course has no modules; add a part that begins [[modules]]")
+            )
+            entries = []
+        lines = [i for i, row in enumerate(self.text.split("\n"), 1) if re.match(r"\s*\[\[\s*modules\s*\]\]", row)]
+        lines += [1] * (len(entries) - len(lines))
+        modules = tuple(self.module(entry, line) for entry, line in zip(entries, lines, strict=False))
+        self.repeated([module.slug for module in modules], "module")
+        self.repeated([lesson for module in modules for lesson in module.lessons], "lesson")
+        title, summary = self.words(table, "title", 1), self.words(table, "summary", 1)
+        return CourseSource(slug, title, summary, modules)
+
+    def module(self, entry: dict[str, Any], line: int) -> ModuleSource:
+        self.keys(entry, ("slug", "title", "lessons"), line)
+        lessons = entry.get("lessons", [])
+        if not isinstance(lessons, list) or not all(isinstance(slug, str) for slug in lessons):
+            self.faults.append(Fault(line, "'lessons' has to be a list of folders; write lessons = [\"first-lesson\"]"))
+            lessons = []
+        for slug in (entry.get("slug"), *lessons):
+            if not isinstance(slug, str) or not SLUG.fullmatch(slug) or len(slug) > MOST_SLUG:
+                at = self.line_of(str(slug), line)
+                self.faults.append(
+                    Fault(at, f"{str(slug)[:60]!r} cannot be a slug; use small letters, digits and hyphens")
+                )
+        return ModuleSource(str(entry.get("slug")), self.words(entry, "title", line), tuple(lessons))
+
+    def words(self, table: dict[str, Any], key: str, line: int) -> Words:
+        value = table.get(key)
+        value = {DEFAULT: value} if isinstance(value, str) else value
+        if not isinstance(value, dict) or not all(isinstance(said, str) for said in value.values()):
+            self.faults.append(Fault(line, f"'{key}' is missing or no text; write {key}.en = \"…\""))
+            return {DEFAULT: ""}
+        for language in value:
+            if language not in CODES:
+                at = self.line_of(f"{key}.{language}", line)
+                self.faults.append(Fault(at, f"unknown language '{language[:20]}' of '{key}'; use {', '.join(CODES)}"))
+        if not value.get(DEFAULT, "").strip():
+            self.faults.append(Fault(self.line_of(key, line), f"'{key}' has no English text; write {key}.en = \"…\""))
+            return {DEFAULT: ""}
+        return {language: said.strip() for language, said in value.items() if said.strip()}
+
+    def keys(self, table: dict[str, Any], known: tuple[str, ...], line: int) -> None:
+        for key in table:
+            if key not in known:
+                self.faults.append(
+                    Fault(self.line_of(key, line), f"unknown key '{key[:40]}'; use one of {', '.join(known)}")
+                )
+
+    def repeated(self, slugs: list[str], noun: str) -> None:
+        for slug in dict.fromkeys(slugs):
+            if slugs.count(slug) > 1:
+                line = self.line_of(slug, self.line_of(slug) + 1)
+                self.faults.append(Fault(line, f"the {noun} '{slug[:60]}' is there twice; keep one"))
+
+    def line_of(self, words: str, after: int = 1) -> int:
+        """The first line from ``after`` on that has the words; else ``after``, or the last line."""
+        rows = self.text.split("\n")
+        found = (i for i, row in enumerate(rows, 1) if i >= after and words in row)
+        return next(found, min(after, len(rows)))

@@ -1,0 +1,132 @@
+"""The directives a lesson may use, and how their options are split from their body.
+
+A directive is a fence whose info string is ``{name} argument``. Its options stand first in the body, as lines of
+``:key: value`` or as YAML between two lines of ``---``; both are read as jupytext reads them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from app.lessons.yaml_map import Entry, YamlMistake, read_map
+
+_NAME = re.compile(r"\{([^}]*)\}[ \t]*(.*)", re.DOTALL)
+
+ADMONITIONS = ("note", "tip", "hint", "important", "warning", "caution", "seealso")
+"""Directives with a title of their own; their argument, if any, is the first paragraph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a directive takes."""
+
+    kind: Literal["cell", "admonition", "titled", "figure", "image", "math", "table"]
+    argument: Literal["none", "optional", "required"]
+    options: frozenset[str] = frozenset()
+
+
+SHAPES: dict[str, Shape] = {
+    "code-cell": Shape("cell", "optional", frozenset({"name", "caption", "topology", "keras", "tags"})),
+    **{name: Shape("admonition", "optional") for name in ADMONITIONS},
+    "admonition": Shape("titled", "required", frozenset({"class"})),
+    "dropdown": Shape("titled", "required"),
+    "figure": Shape("figure", "required", frozenset({"alt", "width"})),
+    "image": Shape("image", "required", frozenset({"alt", "width"})),
+    "math": Shape("math", "none"),
+    "table": Shape("table", "optional"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A mistake before its file is known: the line counts from 1."""
+
+    line: int
+    text: str
+    blocks: bool = True
+
+
+@dataclass(slots=True)
+class Directive:
+    """One directive of a source. Lines count from 1."""
+
+    name: str
+    argument: str
+    options: dict[str, Entry]
+    body: str
+    line: int
+    """The line of the opening fence."""
+    body_line: int
+    """The line on which the body begins, behind the options."""
+    end_line: int
+    """The last line, that of the closing fence."""
+    markup: str
+    faults: list[Fault] = field(default_factory=list)
+
+    @property
+    def shape(self) -> Shape | None:
+        """What the directive takes; None if Lockstep does not know it."""
+        return SHAPES.get(self.name)
+
+    def option(self, key: str) -> str:
+        """The option's text, or an empty text."""
+        entry = self.options.get(key)
+        return entry.text if entry else ""
+
+
+def read_directive(info: str, content: str, first_line: int, end_line: int, markup: str) -> Directive | None:
+    """Read a fence as a directive; None if its info string names none. ``first_line`` is that of the fence, from 1."""
+    match = _NAME.fullmatch(info.strip())
+    if match is None:
+        return None
+    name, argument = match[1].strip(), match[2].strip()
+    lines = content.split("\n")
+    if lines and lines[-1] == "":
+        lines.pop()
+    options, used, faults = _split(lines, first_line + 1)
+    body = "\n".join(lines[used:])
+    directive = Directive(name, argument, options, body, first_line, first_line + 1 + used, end_line, markup, faults)
+    directive.faults += list(_misuse(directive))
+    return directive
+
+
+def _split(lines: list[str], line: int) -> tuple[dict[str, Entry], int, list[Fault]]:
+    """Return the options, how many lines they take, and what is wrong with them."""
+    if lines and lines[0].startswith("---"):
+        end = next((i for i, text in enumerate(lines[1:], 1) if text.startswith("---")), len(lines))
+        text, used, at = "\n".join(lines[1:end]), min(end + 1, len(lines)), line + 1
+    else:
+        used = next((i for i, text in enumerate(lines) if not text.lstrip().startswith(":")), len(lines))
+        text, at = "\n".join(row.lstrip()[1:] for row in lines[:used]), line
+    if used < len(lines) and used and not lines[used].strip():
+        used += 1  # one blank line may part the options from the body
+    try:
+        entries, repeated = read_map(text, at)
+    except YamlMistake as e:
+        hint = "write each option as ':key: value'" if not lines[0].startswith("---") else "write it as 'key: value'"
+        return {}, used, [Fault(e.line, f"the options cannot be read: {e.reason}; {hint}")]
+    faults = [Fault(entry.line, f"the option '{key}' is given twice; keep one") for key, entry in repeated]
+    return entries, used, faults
+
+
+def _misuse(directive: Directive) -> Iterable[Fault]:
+    shape = directive.shape
+    if shape is None:
+        yield Fault(directive.line, f"unknown directive {{{directive.name}}}; use one of {_listed(SHAPES)}")
+        return
+    if shape.argument == "none" and directive.argument:
+        yield Fault(directive.line, f"{{{directive.name}}} takes no argument; put {directive.argument!r} below it")
+    if shape.argument == "required" and not directive.argument:
+        wanted = "the path of a file in assets/" if shape.kind in ("figure", "image") else "a title"
+        yield Fault(directive.line, f"{{{directive.name}}} needs {wanted} behind its name")
+    for key, entry in directive.options.items():
+        if key not in shape.options:
+            known = f"use one of {_listed(shape.options)}" if shape.options else "it takes none"
+            yield Fault(entry.line, f"unknown option '{key}' of {{{directive.name}}}; {known}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,54 @@
+"""What can be wrong: mistakes in lesson files (values, for the author) and refusals (raised, for the reader)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.errors import NotFound, Unavailable
+from app.i18n import N_
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Mistake:
+    """One mistake in a lesson's file: what is wrong and what to write instead. ``str()`` is ``file:line: text``.
+
+    A mistake that ``blocks`` keeps the new version of the file from being shown; others (a link to nowhere) are
+    only reported.
+    """
+
+    path: Path
+    line: int
+    text: str
+    blocks: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}"
+
+
+class CourseUnknown(NotFound):
+    """No course has this name."""
+
+    code = "course_unknown"
+    message = N_("There is no course “{course}”.")
+
+
+class LessonUnknown(NotFound):
+    """The course has no lesson of this name."""
+
+    code = "lesson_unknown"
+    message = N_("There is no lesson “{slug}” in this course. The outline below lists those there are.")
+
+
+class AssetUnknown(NotFound):
+    """The lesson has no such file."""
+
+    code = "asset_unknown"
+    message = N_("The lesson has no file “{name}”.")
+
+
+class LessonNotAvailable(Unavailable):
+    """The lesson exists, but its file could never be read without a mistake."""
+
+    code = "lesson_not_available"
+    message = N_("The lesson “{slug}” is not available: its file has a mistake that its author has to correct first.")

@@ -1,0 +1,96 @@
+"""What can be said about a cell's Python without running it: does it parse, and do two versions do the same?
+
+IPython's magics are allowed: a line that begins with ``%``, ``!`` or ``?`` counts as a statement.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass
+
+MAGIC = re.compile(r"^(?P<indent>\s*)(?P<target>[\w.,\s]+=\s*)?(?P<magic>[%!?].*)$")
+_CELL_MAGICS_OF_PYTHON = {"%%time", "%%timeit", "%%capture", "%%prun"}
+
+
+@dataclass(frozen=True, slots=True)
+class SyntaxFault:
+    """Why code does not parse; ``line`` counts from 1 within it."""
+
+    line: int
+    reason: str
+
+
+def syntax_fault(code: str) -> SyntaxFault | None:
+    """Say why the code is not Python, or None if it is."""
+    raw = _compile(code)
+    if not isinstance(raw, SyntaxFault):
+        return None
+    plain, magics = without_magics(code)
+    if not magics:
+        return raw
+    compiled = _compile(plain)
+    return compiled if isinstance(compiled, SyntaxFault) else None
+
+
+def without_magics(code: str) -> tuple[str, list[str]]:
+    """The code with ``pass`` in the place of magics, line for line, and the magics."""
+    lines = code.split("\n")
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if first.startswith("%%") and first.split()[0] not in _CELL_MAGICS_OF_PYTHON:
+        return "\n" * (len(lines) - 1), [code]
+    magics = []
+    for i, line in enumerate(lines):
+        match = MAGIC.match(line)
+        if match:
+            magics.append(line.strip())
+            lines[i] = f"{match['indent']}pass"
+    return "\n".join(lines), magics
+
+
+def same_but_for_words(one: str, other: str) -> bool:
+    """True if two cells differ only in comments, strings and blank space. Code that is no Python has to be equal."""
+    return one == other or _skeleton(one) == _skeleton(other)
+
+
+def _skeleton(code: str) -> tuple[str, list[str]]:
+    plain, magics = (code, []) if not isinstance(_parse(code), SyntaxFault) else without_magics(code)
+    tree = _parse(plain)
+    if isinstance(tree, SyntaxFault):
+        return code, magics
+    try:
+        return ast.dump(_Wordless().visit(tree)), magics
+    except RecursionError:
+        return code, magics
+
+
+class _Wordless(ast.NodeTransformer):
+    """Empties every string, and lets the parts of an f-string stand in any order, as languages need."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return ast.Constant("") if isinstance(node.value, str) else node
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
+        inserted = [self.visit(part) for part in node.values if isinstance(part, ast.FormattedValue)]
+        return ast.JoinedStr(sorted(inserted, key=ast.dump)) if inserted else ast.Constant("")
+
+
+def _parse(code: str) -> ast.AST | SyntaxFault:
+    return _guarded(code, ast.PyCF_ONLY_AST)
+
+
+def _compile(code: str) -> object:
+    return _guarded(code, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def _guarded(code: str, flags: int) -> ast.AST | SyntaxFault:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree: ast.AST = compile(code, "<cell>", "exec", flags, dont_inherit=True)
+    except SyntaxError as e:
+        return SyntaxFault(max(e.lineno or 1, 1), e.msg or "invalid syntax")
+    except (ValueError, OverflowError, RecursionError, MemoryError) as e:
+        return SyntaxFault(1, str(e) or "it is nested too deeply")
+    return tree

@@ -1,0 +1,316 @@
+"""From a Document without mistakes to a Lesson: prose as HTML, code as coloured HTML.
+
+Nothing here is ever trusted to be HTML already: raw HTML is escaped, links are checked again, and no inline style
+leaves this module, because the content security policy would drop it. The words it adds (“Note”) are in the lesson's
+language.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from markdown_it.common.utils import escapeHtml
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import Markup
+
+from app.i18n import N_, gettext, speaking
+from app.lessons.directives import Directive
+from app.lessons.formulas import UnreadableFormula, mathml
+from app.lessons.highlight import highlighted
+from app.lessons.links import StrangeLink, read_link
+from app.lessons.model import Block, Cell, Lesson, Prose, Status, Tag
+from app.lessons.read import Document, SourceCell
+from app.lessons.syntax import MARKDOWN
+
+VERSION = "1"
+"""Part of every digest: raise it when the same source is to look different."""
+DEFAULT_TOPOLOGY = "gpu:4"
+DEFAULT_KERAS = 3
+
+_TITLES = {
+    "note": N_("Note"),
+    "tip": N_("Tip"),
+    "hint": N_("Hint"),
+    "important": N_("Important"),
+    "warning": N_("Warning"),
+    "caution": N_("Caution"),
+    "seealso": N_("See also"),
+}
+
+
+def render(
+    document: Document, *, course: str, slug: str, languages: tuple[str, ...], path: Path, digest: str
+) -> Lesson:
+    """Make the lesson of a document that has no blocking faults."""
+    header = document.header
+    cells = tuple(_cell(cell, document) for cell in document.cells)
+    with speaking(document.language):
+        blocks = tuple(_blocks(document, cells, slug))
+    return Lesson(
+        course=course,
+        slug=slug,
+        language=document.language,
+        languages=languages,
+        title=header.title or slug,
+        summary=header.summary or "",
+        minutes=header.minutes or 1,
+        tags=header.tags or (),
+        status=header.status or Status.draft,
+        topology=header.topology or DEFAULT_TOPOLOGY,
+        keras=header.keras or DEFAULT_KERAS,
+        requires=header.requires or (),
+        blocks=blocks,
+        toc=tuple(document.survey.headings),
+        cells=cells,
+        source=document.source,
+        source_path=path,
+        digest=digest,
+    )
+
+
+def digest_of(*parts: str) -> str:
+    """A short name for exactly these texts, rendered by this version."""
+    whole = hashlib.sha256(VERSION.encode())
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        whole.update(len(encoded).to_bytes(8, "big") + encoded)
+    return whole.hexdigest()[:24]
+
+
+def _cell(cell: SourceCell, document: Document) -> Cell:
+    return Cell(
+        name=cell.name,
+        title=cell.title or cell.name.replace("-", " ").capitalize(),
+        language="python",
+        code=cell.code,
+        line=cell.line,
+        topology=cell.topology or document.header.topology or DEFAULT_TOPOLOGY,
+        keras=cell.keras or document.header.keras or DEFAULT_KERAS,
+        tags=cell.tags or frozenset(),
+        highlighted=highlighted(cell.code, "python"),
+    )
+
+
+def _blocks(document: Document, cells: Sequence[Cell], slug: str) -> Iterator[Block]:
+    """Cut the tokens at the cells; what lies between is prose."""
+    renderer = LessonRenderer(MARKDOWN)
+    env = {**document.parsed.env, "slug": slug}
+    left = iter(cells)
+    stretch: list[Token] = []
+    for token in [*document.parsed.tokens, None]:
+        if token is not None and token.type != "cell":
+            stretch.append(token)
+            continue
+        html = renderer.render(stretch, MARKDOWN.options, env).strip()
+        if html:
+            yield Prose(Markup(html), _first_line(stretch))  # noqa: S704 - escaped by the renderer
+        stretch = []
+        cell = next(left) if token is not None else None
+        if cell is not None and Tag.remove_cell not in cell.tags:
+            yield cell
+
+
+def _first_line(tokens: Sequence[Token]) -> int:
+    shown = (token for token in tokens if token.map is not None and token.type != "front_matter")
+    return next((token.map[0] + 1 for token in shown if token.map), 1)
+
+
+class LessonRenderer(RendererHTML):
+    """One method a token type. ``env`` holds ``slug``, the lesson the text belongs to."""
+
+    # --- text ---
+
+    def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        try:
+            target = read_link(str(tokens[idx].attrs.get("href", "")))
+        except StrangeLink:
+            return "<a>"
+        outside = ' rel="noreferrer"' if target.kind == "outside" else ""
+        title = tokens[idx].attrs.get("title")
+        hint = f' title="{escapeHtml(str(title))}"' if title else ""
+        return f'<a href="{escapeHtml(target.address(env["slug"]))}"{hint}{outside}>'
+
+    def image(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return _picture(str(tokens[idx].attrs.get("src", "")), tokens[idx].content, "", env)
+
+    def math_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return _formula(tokens[idx].content, block=False)
+
+    def myst_role(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        name, content = tokens[idx].meta["name"], tokens[idx].content
+        if name == "math":
+            return _formula(content, block=False)
+        return f"<{name}>{escapeHtml(content)}</{name}>" if name == "kbd" else escapeHtml(content)
+
+    def html_inline(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return escapeHtml(tokens[idx].content)
+
+    def footnote_ref(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        number, again = tokens[idx].meta["id"] + 1, tokens[idx].meta.get("subId", 0)
+        mark = f"{number}-{again}" if again else f"{number}"
+        label = escapeHtml(gettext("Footnote {number}").format(number=number))
+        return (
+            f'<sup class="footnote-ref"><a href="#fn{number}" id="fnref{mark}" aria-label="{label}">{number}</a></sup>'
+        )
+
+    # --- blocks ---
+
+    def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        token = tokens[idx]
+        name = escapeHtml(str(token.attrs.get("id", "")))
+        anchor = f'<a class="anchor" href="#{name}">' if _can_be_link(tokens[idx + 1]) else ""
+        return f'<{token.tag} id="{name}">{anchor}'
+
+    def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        end = "</a>" if _can_be_link(tokens[idx - 1]) else ""
+        return f"{end}</{tokens[idx].tag}>\n"
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        words = tokens[idx].info.split()
+        language = words[0] if words else "text"
+        code = highlighted(tokens[idx].content.removesuffix("\n"), language)
+        return f'<pre class="listing" tabindex="0"><code class="language-{escapeHtml(language)}">{code}</code></pre>\n'
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        code = escapeHtml(tokens[idx].content.removesuffix("\n"))
+        return f'<pre class="listing" tabindex="0"><code>{code}</code></pre>\n'
+
+    def html_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f"<p>{escapeHtml(tokens[idx].content.strip())}</p>\n"
+
+    def math_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f'<div class="math" tabindex="0">{_formula(tokens[idx].content, block=True)}</div>\n'
+
+    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        columns = _header_cells(tokens, idx)
+        label = escapeHtml(gettext("Table: {columns}").format(columns=", ".join(columns)))
+        return f'<div class="table-scroll" role="group" tabindex="0" aria-label="{label}"><table>\n'
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</table></div>\n"
+
+    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f'<th scope="col"{_alignment(tokens[idx])}>'
+
+    def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f"<td{_alignment(tokens[idx])}>"
+
+    def footnote_block_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        label = escapeHtml(gettext("Footnotes"))
+        return f'<section class="footnotes" role="doc-endnotes" aria-label="{label}"><ol>\n'
+
+    def footnote_block_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</ol></section>\n"
+
+    def footnote_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return f'<li id="fn{tokens[idx].meta["id"] + 1}">'
+
+    def footnote_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</li>\n"
+
+    def footnote_anchor(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        number, again = tokens[idx].meta["id"] + 1, tokens[idx].meta.get("subId", 0)
+        mark = f"{number}-{again}" if again else f"{number}"
+        label = escapeHtml(gettext("Back to the text"))
+        return f' <a class="footnote-back" href="#fnref{mark}" aria-label="{label}">↩\ufe0e</a>'
+
+    # --- directives ---
+
+    def admonition_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        directive: Directive = tokens[idx].meta["directive"]
+        if _folds(directive):
+            return '<details class="admonition dropdown">\n'
+        kind = directive.option("class") or directive.name
+        kind = "note" if kind == "admonition" else kind
+        own = _TITLES.get(directive.name)
+        title = f'<p class="admonition-title">{escapeHtml(gettext(own))}</p>\n' if own else ""
+        return f'<div class="admonition {escapeHtml(kind)}" role="note">\n{title}'
+
+    def admonition_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</details>\n" if _folds(tokens[idx].meta["directive"]) else "</div>\n"
+
+    def caption_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return _caption_tags(tokens[idx].meta["directive"])[0]
+
+    def caption_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return _caption_tags(tokens[idx].meta["directive"])[1] + "\n"
+
+    def captioned_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return '<figure class="captioned">\n'
+
+    def captioned_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</figure>\n"
+
+    def figure_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        directive: Directive = tokens[idx].meta["directive"]
+        picture = _picture(directive.argument, directive.option("alt"), directive.option("width"), env)
+        return f"<figure>{picture}<figcaption>\n" if directive.body.strip() else f"<figure>{picture}"
+
+    def figure_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</figcaption></figure>\n" if tokens[idx].meta["directive"].body.strip() else "</figure>\n"
+
+    def picture(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        directive: Directive = tokens[idx].meta["directive"]
+        picture = _picture(directive.argument, directive.option("alt"), directive.option("width"), env)
+        return f"<p>{picture}</p>\n"
+
+    # --- nothing to show ---
+
+    def _nothing(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return ""
+
+    front_matter = myst_line_comment = myst_block_break = myst_target = _nothing
+
+
+def _can_be_link(inline: Token) -> bool:
+    inside = inline.children or []
+    return bool(inside) and all(child.type not in ("link_open", "footnote_ref") for child in inside)
+
+
+def _header_cells(tokens: Sequence[Token], idx: int) -> list[str]:
+    row: list[str] = []
+    for before, token in zip(tokens[idx:], tokens[idx + 1 :], strict=False):
+        if token.type == "tr_close":
+            break
+        if before.type == "th_open":
+            row.append("".join(child.content for child in token.children or ()))
+    return [text for text in row if text]
+
+
+def _alignment(token: Token) -> str:
+    side = str(token.attrs.get("style", "")).removeprefix("text-align:")
+    return f' class="{side}"' if side in ("center", "right") else ""
+
+
+def _folds(directive: Directive) -> bool:
+    return directive.name == "dropdown" or directive.option("class") == "dropdown"
+
+
+def _caption_tags(directive: Directive) -> tuple[str, str]:
+    if directive.name == "table":
+        return "<figcaption>", "</figcaption>"
+    return ("<summary>", "</summary>") if _folds(directive) else ('<p class="admonition-title">', "</p>")
+
+
+def _formula(latex: str, *, block: bool) -> str:
+    try:
+        return mathml(latex, block=block)
+    except UnreadableFormula:
+        return f"<code>{escapeHtml(latex)}</code>"
+
+
+def _picture(source: str, alt: str, width: str, env: Any) -> str:
+    try:
+        target = read_link(source)
+    except StrangeLink:
+        return escapeHtml(alt)
+    if target.kind != "asset":
+        return escapeHtml(alt)
+    size = f' width="{width}"' if width.isascii() and width.isdigit() else ""
+    address = escapeHtml(target.address(env["slug"]))
+    return f'<img src="{address}" alt="{escapeHtml(alt)}"{size} loading="lazy" decoding="async">'
