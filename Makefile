@@ -1,0 +1,46 @@
+# Lockstep: the commands of everyday life. All rest on `make setup`, which is skipped while nothing changed.
+#
+#   make serve [HOST=127.0.0.1] [PORT=8000]   set up if needed, then serve at http://HOST:PORT
+#   make test                                 set up with the tests' packages, check, test
+#   make check                                only the checks that run nothing: style, types, import rules
+#   make setup                                only set up
+#   make lock [UPGRADE=1]                     write locks/ again after pyproject.toml changed
+
+HOST ?= 127.0.0.1
+PORT ?= 8000
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+	&& echo "$$python" && break; done)
+
+bin := .venv/bin
+npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
+
+.PHONY: setup serve test check lock setup-tests need-python
+.SILENT:
+
+setup: need-python
+	$(PYTHON) .ci/setup.py
+
+setup-tests: need-python
+	$(PYTHON) .ci/setup.py --tests
+
+serve: setup
+	exec $(bin)/lockstep serve --host "$(HOST)" --port "$(PORT)"
+
+check: setup-tests
+	$(bin)/ruff check --quiet .
+	$(bin)/ruff format --check --quiet .
+	$(bin)/mypy --no-error-summary
+	$(bin)/lint-imports --no-logo >.venv/lockstep/imports.log || { cat .venv/lockstep/imports.log; exit 1; }
+	$(npm) run check
+
+test: check
+	$(npm) test
+	$(bin)/python -m pytest $(PYTEST)
+
+lock: need-python
+	.ci/lock $(PYTHON) $(if $(UPGRADE),--upgrade)
+
+need-python:
+	test -n "$(PYTHON)" || { echo 'Lockstep needs Python 3.11, 3.12 or 3.13 and found none. On Debian and Ubuntu, as root:' \
+	'apt-get install python3 python3-venv; or name one: make $(firstword $(MAKECMDGOALS)) PYTHON=/path/to/python3.11' >&2; exit 1; }
