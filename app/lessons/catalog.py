@@ -11,8 +11,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import structlog
+from fastapi import Depends
+from starlette.requests import Request
 from watchfiles import Change, DefaultFilter, awatch
 
 from app.i18n import DEFAULT
@@ -122,14 +125,15 @@ class Catalog:
             raise CourseUnknown(course=slug[:80])
         return source.speaking(language)
 
-    def lesson(self, course: str, slug: str, language: str) -> Lesson:
-        """A lesson in the language asked for, or in English where it has no translation.
+    def lesson(self, key: str, language: str) -> Lesson:
+        """The lesson ``course/slug`` in the language asked for, or in English where it has no translation.
 
         Raises:
             CourseUnknown, LessonUnknown: there is none of that name.
             LessonNotAvailable: its file has a mistake, and there is no good version to fall back on.
         """
         snapshot = self._snapshot
+        course, _, slug = key.partition("/")
         if course not in snapshot.courses:
             raise CourseUnknown(course=course[:80])
         by_language = snapshot.lessons.get((course, slug))
@@ -165,9 +169,9 @@ class Catalog:
         )
         return Outline(spoken, modules)
 
-    def neighbours(self, lesson: Lesson) -> tuple[Lesson | None, Lesson | None]:
-        """The lessons before and after, in the lesson's own language; those that are not available are stepped over."""
-        there = [entry.lesson for entry in self.outline(lesson.course, lesson.language).lessons if entry.lesson]
+    def neighbours(self, lesson: Lesson, language: str) -> tuple[Lesson | None, Lesson | None]:
+        """The lessons before and after, if there are any; one that is not available is stepped over."""
+        there = [entry.lesson for entry in self.outline(lesson.course, language).lessons if entry.lesson]
         before = [other for other in there if other.number < lesson.number]
         after = [other for other in there if other.number > lesson.number]
         return (before[-1] if before else None), (after[0] if after else None)
@@ -178,6 +182,15 @@ class Catalog:
         for course in snapshot.courses.values():
             for slug in course.lessons:
                 yield from snapshot.lessons[course.slug, slug].values()
+
+
+async def _catalog(request: Request) -> Catalog:
+    catalog: Catalog = request.app.state.catalog
+    return catalog
+
+
+TheCatalog = Annotated[Catalog, Depends(_catalog)]
+"""What a route asks for; ``app.main`` puts the one there is on ``app.state.catalog``."""
 
 
 def _spoken(by_language: Mapping[str, Lesson], language: str) -> Lesson | None:

@@ -1,0 +1,123 @@
+"""The pages of lessons: home, course map, lesson, its source and its files. No database, nothing of the visitor.
+
+What templates get:
+
+``lessons/home.html``
+    ``outlines``: an Outline for each course; ``sample`` and ``sample_cell``: a lesson and a cell of it to try out, or
+    None; ``machines``: MachineView by topology.
+``lessons/course.html``
+    ``outline``.
+``lessons/lesson.html``
+    ``lesson``, ``outline``, ``previous`` and ``next`` (Lesson or None), ``machines``: MachineView by topology. If
+    ``lesson.language`` is not ``lang``, there is no translation and the page says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.errors import Problem
+from app.lessons.assets import read_asset
+from app.lessons.catalog import Catalog, Outline, TheCatalog
+from app.lessons.errors import CourseUnknown
+from app.lessons.machines import machines_of
+from app.lessons.model import Cell, Lesson, Tag
+from app.web.page import kept_page
+
+_FILE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+"""A picture may be an SVG, and that may hold a script: opened by itself it gets no rights."""
+
+
+class _Slug(Convertor[str]):
+    """Anything without a dot, so that ``slug.md`` and ``slug.ipynb`` have routes of their own in any order."""
+
+    regex = r"[^/.]+"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("slug", _Slug())
+router = APIRouter(prefix="/{lang:lang}")
+
+
+@router.get("/", name="home")
+async def home(request: Request, lang: str, catalog: TheCatalog) -> Response:
+    return kept_page(request, "lessons/home.html", catalog.digest, lambda: _home(catalog, lang))
+
+
+@router.get("/courses/{course:slug}", name="course")
+async def course_map(request: Request, lang: str, course: str, catalog: TheCatalog) -> Response:
+    outline = catalog.outline(course, lang)
+    return kept_page(request, "lessons/course.html", catalog.digest, lambda: {"outline": outline})
+
+
+@router.get("/courses/{course:slug}/{slug:slug}", name="lesson")
+async def lesson_page(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
+    lesson = catalog.lesson(f"{course}/{slug}", lang)
+    return kept_page(request, "lessons/lesson.html", catalog.digest, lambda: _lesson(catalog, lesson, lang))
+
+
+@router.get("/courses/{course:slug}/{slug:slug}.md", name="lesson_source")
+async def lesson_source(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
+    lesson = catalog.lesson(f"{course}/{slug}", lang)
+    return _file(request, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.digest}"')
+
+
+@router.get("/courses/{course:slug}/{slug:slug}/assets/{name:path}", name="lesson_asset")
+async def lesson_asset(request: Request, lang: str, course: str, slug: str, name: str, catalog: TheCatalog) -> Response:
+    asset = await asyncio.to_thread(read_asset, catalog.lesson(f"{course}/{slug}", lang), name)
+    return _file(request, asset.body, asset.media_type, asset.etag)
+
+
+def outline_to_offer(catalog: Catalog, problem: Problem, language: str) -> Outline | None:
+    """What an error page shows beside a problem: the course it speaks of, or else the first there is."""
+    courses = catalog.courses(language)
+    for slug in (str(problem.values.get("course", "")), *(course.slug for course in courses)):
+        try:
+            return catalog.outline(slug, language)
+        except CourseUnknown:
+            continue
+    return None
+
+
+def _home(catalog: Catalog, language: str) -> Mapping[str, Any]:
+    outlines = [catalog.outline(course.slug, language) for course in catalog.courses(language)]
+    lessons = (entry.lesson for outline in outlines for entry in outline.lessons if entry.lesson)
+    found = next(((lesson, cell) for lesson in lessons if (cell := _first_to_try(lesson))), None)
+    sample, cell = found or (None, None)
+    machines = machines_of(sample) if sample else {}
+    return {"outlines": outlines, "sample": sample, "sample_cell": cell, "machines": machines}
+
+
+def _first_to_try(lesson: Lesson) -> Cell | None:
+    idle = {Tag.remove_cell, Tag.skip_execution, Tag.raises_exception}
+    return next((cell for cell in lesson.cells if not cell.tags & idle), None)
+
+
+def _lesson(catalog: Catalog, lesson: Lesson, language: str) -> Mapping[str, Any]:
+    before, after = catalog.neighbours(lesson, language)
+    return {
+        "lesson": lesson,
+        "outline": catalog.outline(lesson.course, language),
+        "previous": before,
+        "next": after,
+        "machines": machines_of(lesson),
+    }
+
+
+def _file(request: Request, body: bytes, media_type: str, etag: str) -> Response:
+    headers = {"cache-control": "no-cache", "etag": etag, "content-security-policy": _FILE_POLICY}
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=media_type, headers=headers)
