@@ -35,14 +35,17 @@ class Bus:
 
     def __init__(self) -> None:
         self._bells: dict[str, set[Bell]] = {}
+        self.closed = False
+        """True once the server is going down: listeners go home."""
 
     def wake(self, topic: str) -> None:
         """Wake every listener of the topic."""
         for bell in self._bells.get(topic, ()):
             bell.ring()
 
-    def wake_all(self) -> None:
-        """Wake everyone, for a shutdown."""
+    def close(self) -> None:
+        """Send every listener home."""
+        self.closed = True
         for topic in self._bells:
             self.wake(topic)
 

@@ -1,0 +1,58 @@
+"""What must be there for Lockstep to work. Each check answers in a sentence, for ``/readyz`` and ``lockstep doctor``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.db import Database
+from app.lessons.catalog import Catalog
+from app.migrate import HEAD, current_revision
+from runners.client import RunnerClient, RunnerError
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One part and how it is."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+async def check_database(db: Database) -> Check:
+    """It answers and has the tables of this version."""
+    try:
+        revision = await current_revision(db)
+    except (SQLAlchemyError, OSError) as e:
+        return Check("database", False, f"it does not answer: {str(e).splitlines()[0][:200]}")
+    if revision != HEAD:
+        return Check("database", False, f"it is at {revision or 'nothing'}, not {HEAD}: run 'lockstep db upgrade'")
+    return Check("database", True, f"{db.engine.dialect.name}, at {revision}")
+
+
+async def check_runner(runner: RunnerClient) -> Check:
+    """The supervisor answers and can start sessions."""
+    try:
+        health = await runner.health()
+    except RunnerError as e:
+        return Check("runner", False, str(e)[:200])
+    sessions = f"{health.sessions} of {health.most_sessions} sessions, {health.queued} queued"
+    detail = f"{health.detail} ({sessions})" if health.detail else sessions
+    return Check(
+        "runner", health.status == "ready", detail if health.status == "ready" else f"{health.status}: {detail}"
+    )
+
+
+def check_lessons(catalog: Catalog) -> Check:
+    """There is something to learn, and no file has a mistake that keeps a lesson away."""
+    lessons = sum(len(course.lessons) for course in catalog.courses("en"))
+    if not lessons:
+        return Check("lessons", False, f"there is none in {catalog.root}")
+    readable = len({lesson.key for lesson in catalog.every()})
+    mistakes = len(catalog.problems)
+    detail = f"{readable} of {lessons} can be read"
+    return Check(
+        "lessons", readable > 0, f"{detail}; {mistakes} mistakes: run 'lockstep lesson check'" if mistakes else detail
+    )

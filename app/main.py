@@ -1,0 +1,125 @@
+"""The web application, wired together: the only place, with ``cli``, that knows all of it."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+
+from app import i18n
+from app.accounts.visitor import VisitorCookies
+from app.bus import Bus
+from app.db import Database
+from app.errors import Problem
+from app.health.routes import router as health
+from app.lessons.catalog import Catalog
+from app.observability import RequestLog, set_up_logging
+from app.runs.desk import Desk
+from app.runs.routes import router as runs
+from app.runs.session_routes import router as sessions
+from app.settings import Settings
+from app.web.assets import Assets
+from app.web.body import BodyLimit
+from app.web.csrf import SameOriginOnly
+from app.web.faults import Faults, on_framework_error
+from app.web.headers import SecurityHeaders
+from app.web.languages import Languages
+from app.web.page import NavItem, Shelf
+from app.web.shutdown import on_shutdown
+from runners.client import RunnerClient
+
+ROUTERS = [health, runs, sessions]
+for _name in ("app.exports.routes", "app.lessons.routes"):  # until both are there
+    with suppress(ModuleNotFoundError):
+        ROUTERS.append(importlib.import_module(_name).router)
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """Make the application. Without settings they are read from the environment, as uvicorn's workers do."""
+    settings = settings or Settings.read()
+    set_up_logging(settings)
+    app = FastAPI(
+        title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=_middleware(settings), redirect_slashes=True
+    )
+    app.state.settings = settings
+    app.state.assets = Assets()
+    app.state.shelf = Shelf()
+    app.state.catalog = Catalog(settings.lessons_dir)
+    app.state.nav = _nav
+    app.state.helpful = _helpful
+    for router in ROUTERS:
+        app.include_router(router)
+    app.mount("/static", app.state.assets, name="static")
+    for kind in (Problem, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, on_framework_error)
+    return app
+
+
+def _middleware(settings: Settings) -> list[Middleware]:
+    """From the outside in."""
+    stack = [
+        Middleware(RequestLog),
+        Middleware(SecurityHeaders, secure=settings.secure),
+        Middleware(Languages),
+        Middleware(Faults),
+        Middleware(SameOriginOnly, public_url=settings.public_url),
+        Middleware(BodyLimit),
+        Middleware(VisitorCookies),
+        Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
+    ]
+    if settings.public_url:
+        host = settings.public_url.partition("://")[2].partition(":")[0]
+        hosts = [host, "localhost", "127.0.0.1", "[::1]"]
+        stack.insert(4, Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
+    return stack
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    state = app.state
+    bus = Bus()
+    state.db = Database(state.settings.database)
+    runner = RunnerClient(state.settings.socket)
+    state.desk = Desk(state.settings, state.db, runner, bus)
+    await asyncio.to_thread(state.catalog.reload)
+    watching = asyncio.create_task(state.catalog.watch())
+    state.desk.pump.resume()
+    try:
+        with on_shutdown(bus.close):
+            yield
+    finally:
+        bus.close()
+        watching.cancel()
+        with suppress(asyncio.CancelledError):
+            await watching
+        await state.desk.pump.close()
+        await runner.close()
+        await state.db.close()
+
+
+def _nav(request: Request) -> list[NavItem]:
+    """The links of the top bar: one for each course."""
+    lang = i18n.current()
+    path = request.url.path
+    addresses = [
+        (course.title, str(request.app.url_path_for("course", lang=lang, course=course.slug)))
+        for course in request.app.state.catalog.courses(lang)
+    ]
+    return [NavItem(title, url, path == url or path.startswith(f"{url}/")) for title, url in addresses]
+
+
+def _helpful(request: Request, problem: Problem) -> Mapping[str, Any]:
+    """An error page offers the outline of every course."""
+    catalog: Catalog = request.app.state.catalog
+    lang = i18n.current()
+    return {"courses": [catalog.outline(course.slug, lang) for course in catalog.courses(lang)]}

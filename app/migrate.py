@@ -1,0 +1,66 @@
+"""Bring a database to the shape of this version: Alembic without an ini file, on the engine the application uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+from sqlalchemy.engine import make_url
+
+from app.db import Database
+
+FOLDER = Path(__file__).parents[1] / "migrations"
+_ONE_AT_A_TIME = 0x10C_57E9
+"""A number of ours for PostgreSQL's advisory lock, so that two servers starting at once upgrade one after the other."""
+
+
+def alembic_config() -> Config:
+    """Alembic's settings; the files of versions are named ``YYYY-MM-DD_verb_noun.py``."""
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER))
+    config.set_main_option("file_template", "%%(year)d-%%(month).2d-%%(day).2d_%%(slug)s")
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+HEAD = ScriptDirectory.from_config(alembic_config()).get_current_head()
+
+
+async def upgrade(db: Database, revision: str = "head") -> None:
+    """Apply the migrations that are missing. The folder of a SQLite file is made."""
+    await _with(db, lambda config: command.upgrade(config, revision))
+
+
+async def downgrade(db: Database, revision: str) -> None:
+    """Take migrations back, down to a revision or ``base``."""
+    await _with(db, lambda config: command.downgrade(config, revision))
+
+
+async def current_revision(db: Database) -> str | None:
+    """The revision the database is at; None if it is empty."""
+
+    def look(connection: Connection) -> str | None:
+        return MigrationContext.configure(connection).get_current_revision()
+
+    async with db.engine.connect() as connection:
+        return await connection.run_sync(look)
+
+
+async def _with(db: Database, act: Callable[[Config], None]) -> None:
+    def run(connection: Connection) -> None:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ONE_AT_A_TIME})
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        act(config)
+
+    url = make_url(db.url)
+    if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    async with db.engine.begin() as connection:
+        await connection.run_sync(run)

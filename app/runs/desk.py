@@ -1,0 +1,111 @@
+"""Where runs are handed over: what the routes need of database, runner and pump, and the one order that matters.
+
+A run is stored and committed, then handed to the supervisor, then followed. If the supervisor does not answer, the run
+is withdrawn and the learner told; if this process dies in between, the next one hands it in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from app import i18n
+from app.bus import Bus
+from app.db import Database
+from app.lessons.catalog import Catalog
+from app.lessons.model import Cell, Lesson
+from app.runs import log
+from app.runs.errors import RunnerDown, RunRefused
+from app.runs.models import Run
+from app.runs.place import Place, place
+from app.runs.pump import Pump
+from app.runs.service import run_request, runs_ahead, start_run, withdraw_run
+from app.runs.stream import RunStreams
+from app.settings import Settings
+from runners.client import Refused, RunnerClient, RunnerUnavailable
+from runners.protocol import RunAccepted
+
+_TRY_EVERY_S = 0.1
+
+
+class Desk:
+    """One for each process, made by ``main``."""
+
+    def __init__(self, settings: Settings, db: Database, runner: RunnerClient, bus: Bus) -> None:
+        self.db = db
+        self.runner = runner
+        self.pump = Pump(db, runner, bus, most_stored_bytes=settings.most_stored_bytes)
+        self.streams = RunStreams(db, runner, bus, self.pump)
+        self._most_unfinished = settings.most_unfinished_runs
+        self._patience_s = settings.handover_patience_s
+
+    async def take(self, visitor: str, lesson: Lesson, cell: Cell, code: str) -> tuple[Run, Place]:
+        """Start a run.
+
+        Raises:
+            RunnerDown: the supervisor does not answer; nothing was kept.
+            RunRefused: the supervisor declined; nothing was kept.
+        """
+        async with self.db.writing() as session:
+            run = await start_run(session, visitor, lesson, cell, code, self._most_unfinished)
+        try:
+            accepted = await self._hand_over(run)
+        except (RunnerUnavailable, Refused) as e:
+            async with self.db.writing() as session:
+                await withdraw_run(session, run.id)
+            if isinstance(e, Refused):
+                raise RunRefused(e.status, e.refusal.message) from e
+            raise RunnerDown from e
+        await log.mark_handed_in(self.db, run.id)
+        self.pump.watch(run.id)
+        return run, place(run, accepted.session, accepted.ahead)
+
+    async def stop(self, run: Run) -> None:
+        """Stop a run, if it is still going. Its end comes as an event."""
+        if run.finished:
+            return
+        try:
+            await self.runner.stop(run.id)
+        except Refused:
+            self.pump.watch(run.id)  # the supervisor does not have it: the pump finds out why
+        except RunnerUnavailable as e:
+            raise RunnerDown from e
+
+    async def places(self, runs: list[Run]) -> list[Place]:
+        """Where each run stands, without asking the supervisor."""
+        async with self.db.session() as session:
+            return [place(run, None, await runs_ahead(session, run)) for run in runs]
+
+    async def _hand_over(self, run: Run) -> RunAccepted:
+        give_up_at = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return await self.runner.submit(run_request(run))
+            except RunnerUnavailable:
+                if time.monotonic() >= give_up_at:
+                    raise
+                await asyncio.sleep(_TRY_EVERY_S)
+
+
+async def _desk(request: Request) -> Desk:
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+async def _asked_lesson(request: Request, lesson: str) -> Lesson:
+    return find_lesson(request.app.state.catalog, lesson)
+
+
+def find_lesson(catalog: Catalog, key: str) -> Lesson:
+    """The lesson ``course/slug`` in the language in use. Raises LessonUnknown or CourseUnknown."""
+    course, _, slug = key.partition("/")
+    return catalog.lesson(course, slug, i18n.current())
+
+
+TheDesk = Annotated[Desk, Depends(_desk)]
+AskedLesson = Annotated[Lesson, Depends(_asked_lesson)]
+"""The lesson named by ``?lesson=course/slug``."""

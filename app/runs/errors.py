@@ -1,0 +1,70 @@
+"""What can keep a run from starting, or from being seen."""
+
+from __future__ import annotations
+
+from app.errors import NotFound, Problem, TooLarge, TooMany, Unavailable, Unreadable
+from app.i18n import N_
+
+
+class RunUnknown(NotFound):
+    """No such run, or it is someone else's."""
+
+    code = "run_unknown"
+    message = N_("There is no such run.")
+
+
+class DisplayUnknown(NotFound):
+    """The run has no HTML output of that number."""
+
+    code = "display_unknown"
+    message = N_("The run has no such output.")
+
+
+class CellUnknown(NotFound):
+    """The lesson has no cell of this name."""
+
+    code = "cell_unknown"
+    message = N_("The lesson has no cell “{cell}”. Reload the page: the lesson may have changed.")
+
+
+class CodeTooLong(TooLarge):
+    """More code than one run may carry."""
+
+    code = "code_too_long"
+    message = N_("The code has {size:,} bytes; at most {most_bytes:,} can be run at once.")
+
+
+class CodeNotText(Unreadable):
+    """The code has a character that Python refuses in any source."""
+
+    code = "code_not_text"
+    message = N_("The code contains a NUL character, which Python cannot read. Remove it and run again.")
+
+
+class TooManyRuns(TooMany):
+    """The visitor has as many unfinished runs as one may have."""
+
+    code = "too_many_runs"
+    message = N_("You have {most} runs waiting or running. Wait for one to finish, or stop one.")
+
+
+class RunnerDown(Unavailable):
+    """The supervisor does not answer."""
+
+    code = "runner_down"
+    message = N_("The runner is starting or not reachable. Nothing was run; try again in a moment.")
+
+
+class RunRefused(Problem):
+    """The supervisor declined the run."""
+
+    code = "run_refused"
+    message = N_("The runner declined this run: {reason}")
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason=reason)
+        self._status = status
+
+    @property
+    def http_status(self) -> int:
+        return self._status

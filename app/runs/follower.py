@@ -1,0 +1,144 @@
+"""Following one run: carry its events from the supervisor into SQL until it has finished, whatever breaks.
+
+Output is never lost: the supervisor keeps an event until it is acknowledged, and it is acknowledged after the commit.
+Whatever breaks in between (the stream, this process, another process that follows the same run), following begins
+again behind the last number stored. A run that never reached the supervisor is handed in, as often as it takes: ids
+make that harmless. A run that the supervisor had and no longer knows is lost, and its log says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.bus import Bus
+from app.db import Database
+from app.runs import log
+from app.runs.batches import batches
+from app.runs.models import Run
+from app.runs.service import run_request
+from runners.client import NotKnown, Refused, RunnerClient, RunnerUnavailable
+from runners.protocol import Event, Outcome
+
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 3.0
+_MOST_UNREADABLE = 5
+"""How often in a row the stream may be nonsense before the run is given up."""
+
+_log = structlog.get_logger("follower")
+
+
+class Follower:
+    """One run being followed by this process."""
+
+    def __init__(self, run_id: str, db: Database, runner: RunnerClient, bus: Bus, most_stored_bytes: int) -> None:
+        self.run_id = run_id
+        self.cut_off = False
+        """True while the supervisor cannot be reached."""
+        self._db = db
+        self._runner = runner
+        self._bus = bus
+        self._most_stored_bytes = most_stored_bytes
+        self._reached = -1
+        self._unreadable = 0
+
+    async def follow(self) -> None:
+        """Return when the run has finished."""
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            reached = self._reached
+            try:
+                if await self._advance():
+                    break
+            except (RunnerUnavailable, SQLAlchemyError, OSError) as e:
+                _log.info("following was interrupted", run=self.run_id, reason=str(e)[:300])
+            except Exception:
+                _log.exception("following failed", run=self.run_id)
+            self._set_cut_off(True)
+            pause_s = _FIRST_PAUSE_S if self._reached > reached else min(pause_s * 2, _LONGEST_PAUSE_S)
+            await asyncio.sleep(pause_s)
+        self._set_cut_off(False)
+        self._bus.wake(self.run_id)
+
+    async def _advance(self) -> bool:
+        """Carry events as far as they come; True once the log has ended."""
+        at = await log.progress(self._db, self.run_id)
+        if at is None or at.finished:
+            return True
+        if at.last_seq > self._reached:
+            self._reached, self._unreadable = at.last_seq, 0
+        try:
+            await self._carry(at)
+        except NotKnown:
+            if at.handed_in:
+                await self._give_up(Outcome.lost, "the supervisor no longer knows it")
+        except Refused as e:
+            await self._give_up(Outcome.lost, f"the supervisor refused it: {e}")
+        except (log.BrokenSequence, ValidationError) as e:
+            self._unreadable += 1
+            _log.error("events cannot be stored", run=self.run_id, reason=str(e)[:500], times=self._unreadable)
+            if self._unreadable >= _MOST_UNREADABLE:
+                await self._give_up(Outcome.lost, "its events cannot be stored")
+            else:
+                raise RunnerUnavailable("unreadable events") from e
+        at = await log.progress(self._db, self.run_id)
+        return at is None or at.finished
+
+    async def _carry(self, at: log.Progress) -> None:
+        if not at.handed_in:
+            await self._hand_in()
+        elif self.cut_off:
+            await self._runner.health()  # a silent stream would not tell that the supervisor is back
+        self._set_cut_off(False)
+        last, size = at.last_seq, at.stored_bytes
+        async with aclosing(batches(self._runner.events(self.run_id, after=last))) as coming:
+            async for batch in coming:
+                stored = await self._store(last, batch)
+                if stored is None:
+                    return
+                last, size = stored.last_seq, size + stored.size
+                self._bus.wake(self.run_id)
+                with suppress(NotKnown):
+                    await self._runner.acknowledge(self.run_id, last)
+                if size > self._most_stored_bytes and batch[-1].kind != "finished":
+                    await self._cut_short()
+                    return
+
+    async def _store(self, last: int, batch: Sequence[Event]) -> log.Stored | None:
+        """Store what is new of a batch; None once the log has ended."""
+        while fresh := [event for event in batch if event.seq > last]:
+            if fresh[0].seq == last + 1 and (stored := await log.append(self._db, self.run_id, last, fresh)):
+                return stored
+            at = await log.progress(self._db, self.run_id)
+            if at is None or at.finished:
+                return None
+            if at.last_seq == last:
+                raise log.BrokenSequence(f"event {fresh[0].seq} came behind {last}")
+            last = at.last_seq  # another process was faster
+        return log.Stored(last, 0)
+
+    async def _hand_in(self) -> None:
+        async with self._db.session() as session:
+            run = await session.get_one(Run, self.run_id)
+        await self._runner.submit(run_request(run))
+        await log.mark_handed_in(self._db, self.run_id)
+
+    async def _cut_short(self) -> None:
+        """The log is full: the run is stopped and ends here."""
+        with suppress(Refused):
+            await self._runner.stop(self.run_id)
+        await self._give_up(Outcome.output, "its log is full")
+
+    async def _give_up(self, outcome: Outcome, reason: str) -> None:
+        _log.warning("a run is given up", run=self.run_id, outcome=outcome.value, reason=reason)
+        await log.finish(self._db, self.run_id, outcome)
+
+    def _set_cut_off(self, cut_off: bool) -> None:
+        if cut_off != self.cut_off:
+            self.cut_off = cut_off
+            self._bus.wake(self.run_id)

@@ -1,0 +1,77 @@
+"""Runs and their events as SQL keeps them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Base, Moment
+
+
+class RunState(StrEnum):
+    """Where a run is in its life."""
+
+    queued = "queued"
+    running = "running"
+    finished = "finished"
+
+
+class Run(Base):
+    """One execution of one cell by one visitor.
+
+    The columns after ``state`` follow from the events; ``last_seq`` is the number of the last one stored, and the lock
+    of its log (see ``runs.log``).
+    """
+
+    __tablename__ = "runs"
+    __table_args__ = (
+        CheckConstraint("state IN ('queued', 'running', 'finished')", name="state_known"),
+        CheckConstraint("(state = 'finished') = (outcome IS NOT NULL)", name="finished_has_outcome"),
+        Index("ix_runs_visitor_lesson", "visitor_id", "lesson", "created_at"),
+        Index("ix_runs_state", "state"),
+        Index("ix_runs_session_id", "session_id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    visitor_id: Mapped[str] = mapped_column(String(64))
+    session_id: Mapped[str] = mapped_column(String(64))
+    lesson: Mapped[str] = mapped_column(String(200))
+    """``course/slug``."""
+    cell: Mapped[str] = mapped_column(String(100))
+    code: Mapped[str] = mapped_column(Text)
+    topology: Mapped[str] = mapped_column(String(64))
+    keras: Mapped[int]
+    language: Mapped[str] = mapped_column(String(8))
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    handed_in_at: Mapped[datetime | None] = mapped_column(Moment)
+    """When the supervisor said that it has the run; until then it is handed in again."""
+
+    state: Mapped[str] = mapped_column(String(16), default=RunState.queued)
+    outcome: Mapped[str | None] = mapped_column(String(16))
+    started_at: Mapped[datetime | None] = mapped_column(Moment)
+    finished_at: Mapped[datetime | None] = mapped_column(Moment)
+    first_output_ms: Mapped[int | None]
+    duration_ms: Mapped[int | None]
+    peak_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    last_seq: Mapped[int] = mapped_column(default=0)
+    stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
+
+    @property
+    def finished(self) -> bool:
+        """True once nothing more can be added."""
+        return self.state == RunState.finished
+
+
+class RunEvent(Base):
+    """One event of a run. ``payload`` is the whole event as on the wire: JSON (``runners.protocol.EVENT``)."""
+
+    __tablename__ = "run_events"
+
+    run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String(16))
+    at_ms: Mapped[int] = mapped_column(BigInteger)
+    payload: Mapped[str] = mapped_column(Text)

@@ -1,0 +1,61 @@
+"""Words for how a run ended and where a session stands. Pure."""
+
+from __future__ import annotations
+
+from app.i18n import N_, gettext, ngettext
+from runners.protocol import Outcome, SessionInfo, SessionState, Topology
+
+_OUTCOMES = {
+    Outcome.ok: N_("Finished"),
+    Outcome.error: N_("Ended with an error"),
+    Outcome.interrupted: N_("Stopped"),
+    Outcome.timeout: N_("Stopped: it ran longer than allowed"),
+    Outcome.memory: N_("Stopped: it needed more memory than allowed"),
+    Outcome.output: N_("Stopped: it printed more than allowed"),
+    Outcome.processes: N_("Stopped: it started more processes than allowed"),
+    Outcome.disk: N_("Stopped: it wrote more to the disk than allowed"),
+    Outcome.crash: N_("Python crashed: the session starts anew with the next run"),
+    Outcome.lost: N_("Lost: the runner restarted; run it again"),
+}
+
+_GONE = {
+    "idle": N_("The session ended after a while without a run; the next run starts a new one"),
+    "ended": N_("The session was ended; the next run starts a new one"),
+    "crash": N_("Python crashed; the next run starts a new session"),
+    "memory": N_("The session ran out of memory; the next run starts a new one"),
+}
+
+
+def outcome_words(outcome: Outcome) -> str:
+    """How a run ended, in the language in use."""
+    return gettext(_OUTCOMES[outcome])
+
+
+def outcome_catalog() -> dict[str, str]:
+    """Every outcome with its words, for the page's script."""
+    return {outcome.value: outcome_words(outcome) for outcome in Outcome}
+
+
+def session_words(session: SessionInfo | None) -> str:
+    """Where a session stands, in the language in use."""
+    if session is None:
+        return gettext("No session yet: the first run starts one")
+    match session.state:
+        case SessionState.queued:
+            return gettext("Waiting for a free place: position {n}").format(n=session.position or 1)
+        case SessionState.starting:
+            return gettext("Starting")
+        case SessionState.idle:
+            return gettext("Ready")
+        case SessionState.busy:
+            return gettext("Running")
+        case SessionState.gone:
+            return gettext(_GONE.get(session.gone_because or "", _GONE["ended"]))
+
+
+def topology_words(text: str) -> str:
+    """What machine a topology is, saying plainly what is simulated."""
+    topology = Topology.parse(text)
+    if topology.kind == "cpu":
+        return gettext("1 CPU")
+    return ngettext("{n} GPU, simulated", "{n} GPUs, simulated", topology.devices).format(n=topology.devices)

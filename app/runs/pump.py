@@ -1,0 +1,80 @@
+"""The pump: every run that this process follows, one task each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.bus import Bus
+from app.db import Database
+from app.runs.follower import Follower
+from app.runs.service import unfinished_runs
+from runners.client import RunnerClient
+
+_TRY_AGAIN_S = 2.0
+
+_log = structlog.get_logger("pump")
+
+
+class Pump:
+    """``watch`` may be called again for the same run; several processes may watch it at once."""
+
+    def __init__(self, db: Database, runner: RunnerClient, bus: Bus, *, most_stored_bytes: int) -> None:
+        self._db = db
+        self._runner = runner
+        self._bus = bus
+        self._most_stored_bytes = most_stored_bytes
+        self._followers: dict[str, Follower] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def watch(self, run_id: str) -> None:
+        """Follow a run until its end."""
+        if run_id in self._followers:
+            return
+        follower = Follower(run_id, self._db, self._runner, self._bus, self._most_stored_bytes)
+        self._followers[run_id] = follower
+        self._start(self._follow(follower))
+
+    def cut_off(self, run_id: str) -> bool:
+        """True while the supervisor cannot be reached for a run that is followed."""
+        follower = self._followers.get(run_id)
+        return follower is not None and follower.cut_off
+
+    def resume(self) -> None:
+        """Follow every unfinished run there is: what a process does when it starts."""
+        self._start(self._resume())
+
+    async def close(self) -> None:
+        """Stop following. Nothing is lost: the next process begins where this one ended."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _resume(self) -> None:
+        while True:
+            try:
+                async with self._db.session() as session:
+                    run_ids = await unfinished_runs(session)
+            except (SQLAlchemyError, OSError) as e:
+                _log.warning("unfinished runs cannot be read yet", reason=str(e)[:300])
+                await asyncio.sleep(_TRY_AGAIN_S)
+                continue
+            for run_id in run_ids:
+                self.watch(run_id)
+            return
+
+    async def _follow(self, follower: Follower) -> None:
+        try:
+            await follower.follow()
+        finally:
+            del self._followers[follower.run_id]
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

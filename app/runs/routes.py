@@ -1,0 +1,98 @@
+"""Runs over HTTP: JSON, a live stream, and HTML output as a document of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from app.accounts.visitor import KnownVisitor, Visitor
+from app.runs import log
+from app.runs.desk import TheDesk, find_lesson
+from app.runs.errors import CellUnknown, DisplayUnknown
+from app.runs.place import look_up
+from app.runs.service import display_html, get_run, latest_runs, runs_ahead
+from app.runs.views import RunIn, RunOut, RunsOut, run_out
+from app.web.headers import STRANGERS_DOCUMENT
+from app.web.sse import event_stream
+
+router = APIRouter()
+
+_MOST_EVENTS = 5000
+After = Annotated[int, Query(ge=0, le=2**31 - 1)]
+
+
+@router.post("/runs", status_code=202, name="create_run")
+async def create_run(request: Request, asked: RunIn, visitor: Visitor, desk: TheDesk) -> RunOut:
+    lesson = find_lesson(request.app.state.catalog, asked.lesson)
+    cell = lesson.cell(asked.cell)
+    if cell is None:
+        raise CellUnknown(cell=asked.cell[:100])
+    return run_out(*await desk.take(visitor, lesson, cell, asked.code))
+
+
+@router.get("/runs", name="list_runs")
+async def list_runs(lesson: str, visitor: KnownVisitor, desk: TheDesk) -> RunsOut:
+    if visitor is None:
+        return RunsOut(runs=[])
+    async with desk.db.session() as session:
+        runs = list(await latest_runs(session, visitor, lesson))
+    return RunsOut(runs=[run_out(run, at) for run, at in zip(runs, await desk.places(runs), strict=True)])
+
+
+@router.get("/runs/{run_id}", name="show_run")
+async def show_run(run_id: str, visitor: KnownVisitor, desk: TheDesk) -> RunOut:
+    async with desk.db.session() as session:
+        run = await get_run(session, visitor, run_id)
+        ahead = await runs_ahead(session, run)
+    return run_out(run, await look_up(desk.runner, run, ahead))
+
+
+@router.get("/runs/{run_id}/events", name="run_events")
+async def run_events(run_id: str, visitor: KnownVisitor, desk: TheDesk, after: After = 0) -> Response:
+    async with desk.db.session() as session:
+        run = await get_run(session, visitor, run_id)
+    lines = await log.read(desk.db, run.id, after, _MOST_EVENTS)
+    reached = lines[-1].seq if lines else after
+    finished = "true" if run.finished and reached >= run.last_seq else "false"
+    body = f'{{"events":[{",".join(line.payload for line in lines)}],"finished":{finished}}}'
+    return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
+
+
+@router.get("/runs/{run_id}/stream", name="run_stream")
+async def run_stream(
+    run_id: str,
+    visitor: KnownVisitor,
+    desk: TheDesk,
+    after: After = 0,
+    last_event_id: Annotated[str, Header()] = "",
+) -> Response:
+    async with desk.db.session() as session:
+        run = await get_run(session, visitor, run_id)
+    if last_event_id.isascii() and last_event_id.isdigit():
+        after = int(last_event_id[:10])
+    if run.finished and after >= run.last_seq:
+        return Response(status_code=204)  # tells an EventSource not to come back
+    return event_stream(desk.streams.frames(run.id, after))
+
+
+@router.post("/runs/{run_id}/stop", status_code=202, name="stop_run")
+async def stop_run(run_id: str, visitor: KnownVisitor, desk: TheDesk) -> RunOut:
+    async with desk.db.session() as session:
+        run = await get_run(session, visitor, run_id)
+        ahead = await runs_ahead(session, run)
+    await desk.stop(run)
+    return run_out(run, await look_up(desk.runner, run, ahead))
+
+
+@router.get("/runs/{run_id}/displays/{seq}", name="run_display")
+async def run_display(run_id: str, seq: int, visitor: KnownVisitor, desk: TheDesk) -> Response:
+    async with desk.db.session() as session:
+        run = await get_run(session, visitor, run_id)
+        html = await display_html(session, run.id, seq)
+    if html is None:
+        raise DisplayUnknown
+    headers = {"content-security-policy": STRANGERS_DOCUMENT, "cache-control": "private, max-age=31536000, immutable"}
+    return HTMLResponse(html, headers=headers)

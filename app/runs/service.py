@@ -1,0 +1,143 @@
+"""What can be done with runs in SQL: one function per verb. They flush; the caller commits."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import now
+from app.lessons.model import Cell, Lesson
+from app.runs.errors import CodeNotText, CodeTooLong, RunUnknown, TooManyRuns
+from app.runs.models import Run, RunEvent, RunState
+from runners.protocol import EVENT, MOST_CODE_BYTES, Display, Keras, RunRequest, SessionSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a session is: one visitor's kernel of one lesson on one topology."""
+
+    topology: str
+    keras: Keras
+
+
+def session_id(visitor: str, lesson: str, machine: Machine) -> str:
+    """The name of a session at the supervisor: all cells of a lesson on the same machine share it."""
+    words = f"{visitor}\n{lesson}\n{machine.topology}\n{machine.keras}"
+    return hashlib.sha256(words.encode()).hexdigest()[:40]
+
+
+def session_spec(visitor: str, machine: Machine) -> SessionSpec:
+    """What the supervisor is asked for. The visitor's id is cut, so that the runner never holds the whole."""
+    return SessionSpec(owner=visitor[:32], topology=machine.topology, keras=machine.keras)
+
+
+def run_request(run: Run) -> RunRequest:
+    """The run as the supervisor wants it."""
+    keras: Keras = 2 if run.keras == 2 else 3
+    spec = session_spec(run.visitor_id, Machine(run.topology, keras))
+    return RunRequest(id=run.id, session=run.session_id, spec=spec, code=run.code)
+
+
+async def start_run(
+    session: AsyncSession, visitor: str, lesson: Lesson, cell: Cell, code: str, most_unfinished: int
+) -> Run:
+    """Store a new run.
+
+    Raises:
+        CodeTooLong, CodeNotText: the code cannot be run.
+        TooManyRuns: the visitor has ``most_unfinished`` runs already.
+    """
+    size = len(code.encode())
+    if size > MOST_CODE_BYTES:
+        raise CodeTooLong(size=size, most_bytes=MOST_CODE_BYTES)
+    if "\0" in code:
+        raise CodeNotText(reason="NUL")
+    if await _unfinished(session, visitor) >= most_unfinished:
+        raise TooManyRuns(most=most_unfinished)
+    machine = Machine(cell.topology, 2 if cell.keras == 2 else 3)
+    run = Run(
+        id=_new_id(),
+        visitor_id=visitor,
+        session_id=session_id(visitor, lesson.key, machine),
+        lesson=lesson.key,
+        cell=cell.name,
+        code=code,
+        topology=machine.topology,
+        keras=machine.keras,
+        language=lesson.language,
+        created_at=now(),
+        state=RunState.queued,
+        last_seq=0,
+        stored_bytes=0,
+    )
+    session.add(run)
+    await session.flush()
+    return run
+
+
+async def withdraw_run(session: AsyncSession, run_id: str) -> None:
+    """Forget a run that never reached the supervisor."""
+    await session.execute(delete(Run).where(Run.id == run_id, Run.last_seq == 0))
+
+
+async def get_run(session: AsyncSession, visitor: str | None, run_id: str) -> Run:
+    """The visitor's run of that id.
+
+    Raises:
+        RunUnknown: there is none, or it is another visitor's.
+    """
+    run = await session.get(Run, run_id) if visitor else None
+    if run is None or run.visitor_id != visitor:
+        raise RunUnknown
+    return run
+
+
+async def latest_runs(session: AsyncSession, visitor: str, lesson: str) -> Sequence[Run]:
+    """The visitor's latest run of each cell of a lesson, and every unfinished one, in order of submission."""
+    place = func.row_number().over(partition_by=Run.cell, order_by=(Run.created_at.desc(), Run.id.desc()))
+    mine = (Run.visitor_id == visitor, Run.lesson == lesson)
+    ranked = select(Run.id, Run.state, place.label("place")).where(*mine).subquery()
+    wanted = select(ranked.c.id).where((ranked.c.place == 1) | (ranked.c.state != RunState.finished))
+    runs = select(Run).where(Run.id.in_(wanted)).order_by(Run.created_at, Run.id)
+    return (await session.scalars(runs)).all()
+
+
+async def runs_ahead(session: AsyncSession, run: Run) -> int:
+    """How many unfinished runs of the same session come before this one."""
+    if run.finished:
+        return 0
+    earlier = select(func.count()).where(
+        Run.session_id == run.session_id,
+        Run.state != RunState.finished,
+        (Run.created_at < run.created_at) | ((Run.created_at == run.created_at) & (Run.id < run.id)),
+    )
+    return (await session.scalar(earlier)) or 0
+
+
+async def unfinished_runs(session: AsyncSession) -> Sequence[str]:
+    """The ids of every run that may still get events, oldest first."""
+    return (await session.scalars(select(Run.id).where(Run.state != RunState.finished).order_by(Run.created_at))).all()
+
+
+async def display_html(session: AsyncSession, run_id: str, seq: int) -> str | None:
+    """The HTML of one display event, if it is one and has any."""
+    stored = await session.get(RunEvent, (run_id, seq))
+    event = EVENT.validate_json(stored.payload) if stored is not None and stored.kind == "display" else None
+    html = event.data.get("text/html") if isinstance(event, Display) else None
+    return html if isinstance(html, str) else None
+
+
+async def _unfinished(session: AsyncSession, visitor: str) -> int:
+    mine = select(func.count()).where(Run.visitor_id == visitor, Run.state != RunState.finished)
+    return (await session.scalar(mine)) or 0
+
+
+def _new_id() -> str:
+    """Unguessable, and in order of time, so that an index grows at its end."""
+    return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(16)}"

@@ -1,0 +1,72 @@
+"""Runs as the browser sees them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from app.runs.models import Run
+from app.runs.place import Place
+
+
+class RunIn(BaseModel):
+    """What the browser asks to be run. ``lesson`` is ``course/slug``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    lesson: str
+    cell: str
+    code: str
+
+
+class RunUrls(BaseModel):
+    """Where to go on."""
+
+    stream: str
+    events: str
+    stop: str
+
+
+class RunOut(BaseModel):
+    """A run as it is now."""
+
+    id: str
+    lesson: str
+    cell: str
+    topology: str
+    keras: int
+    state: str
+    outcome: str | None
+    created_at: datetime
+    code: str
+    last_seq: int
+    position: int | None
+    ahead: int
+    urls: RunUrls
+
+
+class RunsOut(BaseModel):
+    """Several runs, in order of submission."""
+
+    runs: list[RunOut]
+
+
+def run_out(run: Run, at: Place) -> RunOut:
+    """The run and where it stands."""
+    path = f"/runs/{run.id}"
+    return RunOut(
+        id=run.id,
+        lesson=run.lesson,
+        cell=run.cell,
+        topology=run.topology,
+        keras=run.keras,
+        state=run.state,
+        outcome=run.outcome,
+        created_at=run.created_at,
+        code=run.code,
+        last_seq=run.last_seq,
+        position=at.position,
+        ahead=at.ahead,
+        urls=RunUrls(stream=f"{path}/stream", events=f"{path}/events", stop=f"{path}/stop"),
+    )

@@ -1,0 +1,95 @@
+"""Static files under addresses that change with their content, so that a browser may keep them for a year."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import mimetypes
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.errors import NotFound, OfStatus
+
+ROOT = Path(__file__).parent / "static"
+
+_FOR_EVER = "public, max-age=31536000, immutable"
+_ASK_AGAIN = "public, no-cache"
+_HASHED_NAME = re.compile(r"[-.][A-Z0-9]{8}\.(js|css|woff2|svg|png)(\.map)?$")
+_COMPRESSIBLE = ("text/", "application/javascript", "application/json", "image/svg+xml")
+
+mimetypes.add_type("text/javascript", ".js")
+mimetypes.add_type("font/woff2", ".woff2")
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    stamp: tuple[int, int]
+    body: bytes
+    zipped: bytes | None
+    version: str
+    media_type: str
+
+
+class Assets:
+    """The files below a folder, kept in memory; read again when one changes."""
+
+    def __init__(self, root: Path = ROOT, *, url: str = "/static") -> None:
+        self._root = root.resolve()
+        self._url = url
+        self._files: dict[str, _File] = {}
+
+    def address(self, path: str) -> str:
+        """The address of a file, with its version; without one if there is no such file."""
+        file = self._find(path)
+        return f"{self._url}/{path}?v={file.version}" if file else f"{self._url}/{path}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in ("GET", "HEAD"):
+            raise OfStatus(405)
+        path = scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
+        file = self._find(path)
+        if file is None:
+            raise NotFound
+        await _answer(file, path, scope)(scope, receive, send)
+
+    def _find(self, path: str) -> _File | None:
+        try:
+            whole = (self._root / path).resolve()
+            if not whole.is_relative_to(self._root) or not whole.is_file():
+                return None
+            stat = whole.stat()
+        except (OSError, ValueError):
+            return None
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        file = self._files.get(path)
+        if file is None or file.stamp != stamp:
+            file = self._files[path] = _read(whole, stamp)
+        return file
+
+
+def _read(path: Path, stamp: tuple[int, int]) -> _File:
+    body = path.read_bytes()
+    media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    zipped = gzip.compress(body, 9, mtime=0) if media_type.startswith(_COMPRESSIBLE) and len(body) > 500 else None
+    return _File(stamp, body, zipped, hashlib.sha256(body).hexdigest()[:12], media_type)
+
+
+def _answer(file: _File, path: str, scope: Scope) -> Response:
+    asked = QueryParams(scope["query_string"]).get("v")
+    keep = asked == file.version or (asked is None and _HASHED_NAME.search(path) is not None)
+    headers = {
+        "cache-control": _FOR_EVER if keep else _ASK_AGAIN,
+        "etag": f'"{file.version}"',
+        "vary": "accept-encoding",
+    }
+    given = Headers(scope=scope)
+    if file.version in given.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if file.zipped is not None and "gzip" in given.get("accept-encoding", ""):
+        return Response(file.zipped, headers=headers | {"content-encoding": "gzip"}, media_type=file.media_type)
+    return Response(file.body, headers=headers, media_type=file.media_type)

@@ -1,0 +1,44 @@
+"""Changes come from our own pages only: the browser says where a request began, and that is checked.
+
+Sec-Fetch-Site decides where the browser sends it (any secure context); Origin otherwise. There are no tokens, so pages
+can be cached for everyone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.errors import CrossSite
+
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
+
+def from_here(method: str, headers: Mapping[str, str], public_url: str) -> bool:
+    """True if the request reads only, or began on one of our own pages (or was typed by the user)."""
+    if method in _SAFE:
+        return True
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = headers.get("origin", "")
+    if public_url and origin == public_url:
+        return True
+    host = headers.get("host", "")
+    return bool(host) and urlsplit(origin).netloc == host
+
+
+class SameOriginOnly:
+    """Refuse what comes from elsewhere with CrossSite."""
+
+    def __init__(self, app: ASGIApp, *, public_url: str) -> None:
+        self._app = app
+        self._public_url = public_url
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not from_here(scope["method"], Headers(scope=scope), self._public_url):
+            raise CrossSite
+        await self._app(scope, receive, send)

@@ -1,0 +1,110 @@
+"""One place where every error becomes an answer: a page for people, JSON for programs, a sentence in both.
+
+The last resort around the whole application, so that nothing below it needs to know how an error looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.errors import NotAllowed, NotFound, OfStatus, Problem, Unreadable
+from app.observability import request_id
+from app.web.page import page
+
+_log = structlog.get_logger("faults")
+
+Helpful = Callable[[Request, Problem], Mapping[str, Any]]
+"""What else an error page may offer, such as the outline: given by ``main`` as ``app.state.helpful``."""
+
+
+class Faults:
+    """Catch what nobody caught."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def send_watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_watched)
+        except Exception as e:
+            if begun:
+                raise
+            if not isinstance(e, Problem):
+                _log.exception("a request failed", path=scope["path"])
+            response = answer(Request(scope, receive), e)
+            await response(scope, receive, send)
+
+
+async def on_framework_error(request: Request, error: Exception) -> Response:
+    """What FastAPI finds wrong itself: no such route, a method not allowed, a body that does not parse."""
+    return answer(request, error)
+
+
+def answer(request: Request, error: Exception) -> Response:
+    """The error as the client likes it."""
+    problem = as_problem(error)
+    headers = dict(getattr(error, "headers", None) or {}) | {"cache-control": "no-store"}
+    if _wants_json(request):
+        body = {"code": problem.code, "message": problem.sentence(), "request_id": request_id()}
+        return JSONResponse({"error": body}, problem.http_status, headers)
+    response = _page(request, problem)
+    response.headers.update(headers)
+    return response
+
+
+def as_problem(error: Exception) -> Problem:
+    """Any error as one of ours. What we do not know is our fault, and its text stays in the log."""
+    match error:
+        case Problem():
+            return error
+        case RequestValidationError():
+            return _misread(error)
+        case HTTPException(status_code=404):
+            return NotFound()
+        case HTTPException(status_code=403):
+            return NotAllowed()
+        case HTTPException(status_code=status) if status < 500:
+            return OfStatus(status)
+        case _:
+            return Problem()
+
+
+def _misread(error: RequestValidationError) -> Problem:
+    first = error.errors()[0]
+    if first["loc"][0] == "path":
+        return NotFound()
+    where = ".".join(str(part) for part in first["loc"][1:])
+    return Unreadable(reason=f"{where}: {first['msg']}" if where else first["msg"])
+
+
+def _wants_json(request: Request) -> bool:
+    accept = request.headers.get("accept", "")
+    return "text/html" not in accept and request.headers.get("hx-request") != "true"
+
+
+def _page(request: Request, problem: Problem) -> Response:
+    facts = {"status": problem.http_status, "code": problem.code, "message": problem.sentence()}
+    try:
+        more = request.app.state.helpful(request, problem)
+        return page(request, "error.html", problem.http_status, request_id=request_id(), **facts, **more)
+    except Exception:
+        _log.exception("the error page failed")
+        return PlainTextResponse(problem.sentence(), problem.http_status)

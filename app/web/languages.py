@@ -1,0 +1,95 @@
+"""The language of a request: the first part of its path, or else header, cookie and what the browser prefers.
+
+``LANG`` is a path convertor, so that ``/{lang:lang}/…`` matches the languages there are and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http.cookies import SimpleCookie
+
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app import i18n
+
+COOKIE = "lockstep_lang"
+HEADER = "x-lockstep-lang"
+_A_YEAR_S = 365 * 24 * 3600
+
+
+class _LanguageConvertor(Convertor[str]):
+    regex = "|".join(i18n.CODES)
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("lang", _LanguageConvertor())
+
+
+@dataclass(frozen=True, slots=True)
+class Alternate:
+    """The page in another language: for the switch and for ``<link rel="alternate" hreflang>``."""
+
+    code: str
+    name: str
+    url: str
+    current: bool
+
+
+def alternates(request: Request) -> list[Alternate]:
+    """This page in every language; on a page without a language, the home pages."""
+    path = request.url.path
+    rest = path[len(path.split("/", 2)[1]) + 1 :] if in_path(path) else "/"
+    base = request.app.state.settings.public_url
+    return [
+        Alternate(language.code, language.name, f"{base}/{language.code}{rest}", language.code == i18n.current())
+        for language in i18n.LANGUAGES
+    ]
+
+
+def in_path(path: str) -> str | None:
+    """The language that the path begins with."""
+    first = path.split("/", 2)[1] if path.startswith("/") else ""
+    return first if first in i18n.CODES else None
+
+
+def preferred(headers: Headers) -> str:
+    """The language of someone whose path does not say."""
+    if (asked := headers.get(HEADER)) in i18n.CODES:
+        return str(asked)
+    kept = SimpleCookie(headers.get("cookie", "")).get(COOKIE) if COOKIE in headers.get("cookie", "") else None
+    if kept is not None and kept.value in i18n.CODES:
+        return kept.value
+    return i18n.negotiate(headers.get("accept-language", ""))
+
+
+class Languages:
+    """Speak the language of each request, and remember a choice that differs from what the browser prefers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        usual = preferred(headers)
+        chosen = in_path(scope["path"]) or usual
+        remember = chosen != usual and headers.get("sec-fetch-mode") == "navigate"
+
+        async def send_marked(message: Message) -> None:
+            if remember and message["type"] == "http.response.start" and message["status"] == 200:
+                cookie = f"{COOKIE}={chosen}; Path=/; Max-Age={_A_YEAR_S}; SameSite=Lax"
+                message.setdefault("headers", []).append((b"set-cookie", cookie.encode()))
+            await send(message)
+
+        with i18n.speaking(chosen):
+            await self._app(scope, receive, send_marked)

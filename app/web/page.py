@@ -1,0 +1,140 @@
+"""Pages and fragments: Jinja templates with the words, addresses and languages that every one of them needs.
+
+A page holds nothing of the visitor who asks: what is theirs comes as fragments and JSON. So a page may be kept, whole
+and compressed, for everyone (``kept_page``).
+
+Every template sees ``lang``, ``languages`` (``code, name, url, current``), ``url_for(route, **parts)`` (a path),
+``static(path)``, ``nav`` (``label, url, current``), ``request``, the filters of the language (``number``, ``percent``,
+``date``, ``date_and_time``) and gettext.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from app import i18n
+from app.web.languages import alternates
+
+_APP = Path(__file__).parents[1]
+_MOST_KEPT = 512
+_HTML = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class NavItem:
+    """A link of the top bar."""
+
+    label: str
+    url: str
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    body: bytes
+    zipped: bytes
+    etag: str
+
+
+class Shelf:
+    """Rendered pages by key, the least used dropped first."""
+
+    def __init__(self, most: int = _MOST_KEPT) -> None:
+        self._most = most
+        self._pages: OrderedDict[tuple[str, ...], _Kept] = OrderedDict()
+
+    def find(self, key: tuple[str, ...], render: Callable[[], str]) -> _Kept:
+        """The page of that key, rendered if it is not there yet."""
+        kept = self._pages.get(key)
+        if kept is None:
+            body = render().encode()
+            etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+            kept = self._pages[key] = _Kept(body, gzip.compress(body, 6, mtime=0), etag)
+            if len(self._pages) > self._most:
+                self._pages.popitem(last=False)
+        else:
+            self._pages.move_to_end(key)
+        return kept
+
+
+def page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
+    """A whole page."""
+    return HTMLResponse(_render(request, template, context), http_status, {"cache-control": "no-cache"})
+
+
+def fragment(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
+    """A piece of a page, for htmx; never kept by the browser."""
+    headers = {"cache-control": "no-store", "vary": "hx-request"}
+    return HTMLResponse(_render(request, template, context), http_status, headers)
+
+
+def kept_page(request: Request, template: str, key: str, context: Callable[[], Mapping[str, Any]]) -> Response:
+    """A page that is the same for everyone while ``key`` is the same: rendered once, compressed once.
+
+    ``key`` says what the content depends on (a digest of it); path and language are added here. ``context`` is called
+    only when the page has to be rendered.
+    """
+    shelf: Shelf = request.app.state.shelf
+    whole_key = (template, key, request.url.path, i18n.current())
+    kept = shelf.find(whole_key, lambda: _render(request, template, context()))
+    headers = {"cache-control": "no-cache", "etag": kept.etag, "vary": "accept-encoding", "content-type": _HTML}
+    if kept.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(kept.zipped, headers=headers | {"content-encoding": "gzip"})
+    return Response(kept.body, headers=headers)
+
+
+def _render(request: Request, template: str, context: Mapping[str, Any]) -> str:
+    state = request.app.state
+
+    def url_for(route: str, /, **parts: Any) -> str:
+        return str(request.app.url_path_for(route, **parts))
+
+    everywhere = {
+        "request": request,
+        "lang": i18n.current(),
+        "languages": alternates(request),
+        "url_for": url_for,
+        "static": state.assets.address,
+        "nav": state.nav(request),
+    }
+    return (
+        environment(state.settings.environment == "development")
+        .get_template(template)
+        .render({**everywhere, **context})
+    )
+
+
+@lru_cache
+def environment(reload: bool) -> Environment:
+    """Jinja with every feature's templates; an unknown name in a template is an error."""
+    folders = [_APP / "web" / "templates", *sorted(_APP.glob("*/templates"))]
+    env = Environment(
+        loader=ChoiceLoader([FileSystemLoader(folder) for folder in dict.fromkeys(folders)]),
+        autoescape=True,
+        auto_reload=reload,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    env.install_gettext_callables(i18n.gettext, i18n.ngettext, newstyle=True)  # type: ignore[attr-defined]
+    env.filters |= {
+        "number": i18n.number,
+        "percent": i18n.percent,
+        "date": i18n.date,
+        "date_and_time": i18n.date_and_time,
+    }
+    return env

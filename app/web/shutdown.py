@@ -1,0 +1,40 @@
+"""Hear of a shutdown when it begins. Uvicorn tells an application only after its last connection has closed, and an
+event stream does not close by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def on_shutdown(act: Callable[[], None]) -> Iterator[None]:
+    """While the block lasts, call ``act`` in the loop when the process is told to end, then do what was done before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(act)
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    for number, handler in before.items():
+        if callable(handler):
+            signal.signal(number, hear)
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            if signal.getsignal(number) is hear:
+                signal.signal(number, before[number])
