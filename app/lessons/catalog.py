@@ -125,15 +125,14 @@ class Catalog:
             raise CourseUnknown(course=slug[:80])
         return source.speaking(language)
 
-    def lesson(self, key: str, language: str) -> Lesson:
-        """The lesson ``course/slug`` in the language asked for, or in English where it has no translation.
+    def lesson(self, course: str, slug: str, language: str) -> Lesson:
+        """A lesson in the language asked for, or in English where it has no translation.
 
         Raises:
             CourseUnknown, LessonUnknown: there is none of that name.
             LessonNotAvailable: its file has a mistake, and there is no good version to fall back on.
         """
         snapshot = self._snapshot
-        course, _, slug = key.partition("/")
         if course not in snapshot.courses:
             raise CourseUnknown(course=course[:80])
         by_language = snapshot.lessons.get((course, slug))

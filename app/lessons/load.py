@@ -136,7 +136,7 @@ def _load_file(path: Path, course: str, language: str, before: Reading | None, e
         return Reading("", None, None, shown, _faulty(path, Fault(1, f"the file cannot be read: {e.strerror}")))
     except NotText as e:
         return Reading("", None, None, shown, _faulty(path, e.fault))
-    digest = digest_of(str(path), source, english.source if english else "")
+    digest = digest_of(f"{course}/{path.parent.name}/{path.name}", source, english.source if english else "")
     if before is not None and before.digest == digest:
         return before
     try:

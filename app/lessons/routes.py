@@ -23,10 +23,8 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.errors import Problem
 from app.lessons.assets import read_asset
-from app.lessons.catalog import Catalog, Outline, TheCatalog
-from app.lessons.errors import CourseUnknown
+from app.lessons.catalog import Catalog, TheCatalog
 from app.lessons.machines import machines_of
 from app.lessons.model import Cell, Lesson, Tag
 from app.web.page import kept_page
@@ -64,31 +62,20 @@ async def course_map(request: Request, lang: str, course: str, catalog: TheCatal
 
 @router.get("/courses/{course:slug}/{slug:slug}", name="lesson")
 async def lesson_page(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
-    lesson = catalog.lesson(f"{course}/{slug}", lang)
+    lesson = catalog.lesson(course, slug, lang)
     return kept_page(request, "lessons/lesson.html", catalog.digest, lambda: _lesson(catalog, lesson, lang))
 
 
 @router.get("/courses/{course:slug}/{slug:slug}.md", name="lesson_source")
 async def lesson_source(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
-    lesson = catalog.lesson(f"{course}/{slug}", lang)
+    lesson = catalog.lesson(course, slug, lang)
     return _file(request, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.digest}"')
 
 
 @router.get("/courses/{course:slug}/{slug:slug}/assets/{name:path}", name="lesson_asset")
 async def lesson_asset(request: Request, lang: str, course: str, slug: str, name: str, catalog: TheCatalog) -> Response:
-    asset = await asyncio.to_thread(read_asset, catalog.lesson(f"{course}/{slug}", lang), name)
+    asset = await asyncio.to_thread(read_asset, catalog.lesson(course, slug, lang), name)
     return _file(request, asset.body, asset.media_type, asset.etag)
-
-
-def outline_to_offer(catalog: Catalog, problem: Problem, language: str) -> Outline | None:
-    """What an error page shows beside a problem: the course it speaks of, or else the first there is."""
-    courses = catalog.courses(language)
-    for slug in (str(problem.values.get("course", "")), *(course.slug for course in courses)):
-        try:
-            return catalog.outline(slug, language)
-        except CourseUnknown:
-            continue
-    return None
 
 
 def _home(catalog: Catalog, language: str) -> Mapping[str, Any]:
