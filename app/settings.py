@@ -12,6 +12,7 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import make_url
 
 MOST_SOCKET_PATH = 100
 """Bytes; the kernel takes 107 for the path of a Unix socket."""
@@ -45,8 +46,8 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     most_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
     """How many runs one visitor may have waiting or running."""
-    most_stored_bytes: int = Field(default=32_000_000, ge=10_000)
-    """Bytes of events kept of one run; the runner's own limit on output is lower and comes first."""
+    most_stored_bytes: int = Field(default=100_000_000, ge=10_000)
+    """Characters of JSON kept of one run; the runner's own limit on output is lower and comes first."""
     handover_patience_s: float = Field(default=1.5, ge=0, le=30)
     """Seconds that Run keeps trying while the runner does not answer, before the learner is told."""
 
@@ -99,6 +100,11 @@ class Settings(BaseSettings):
     def database(self) -> str:
         """The URL of the database in use."""
         return self.database_url or f"sqlite+aiosqlite:///{self.data_dir.absolute() / 'lockstep.db'}"
+
+    @property
+    def shown_database(self) -> str:
+        """The same without its password."""
+        return make_url(self.database).render_as_string(hide_password=True)
 
     @cached_property
     def socket(self) -> Path:

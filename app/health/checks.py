@@ -1,4 +1,4 @@
-"""What must be there for Lockstep to work. Each check answers in a sentence, for ``/readyz`` and ``lockstep doctor``."""
+"""What must be there for Lockstep to work. Each check answers in a sentence, for /readyz and ``lockstep doctor``."""
 
 from __future__ import annotations
 

@@ -1,0 +1,43 @@
+"""``lockstep db``: the database."""
+
+from __future__ import annotations
+
+import asyncio
+
+import typer
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import migrate
+from app.cli.speech import give_up, read_settings, say
+from app.db import Database
+from app.settings import Settings
+
+app = typer.Typer(help="Look after the database.", no_args_is_help=True)
+
+
+@app.callback()
+def _about() -> None:
+    """Look after the database."""
+
+
+@app.command()
+def upgrade() -> None:
+    """Apply the migrations that are missing."""
+    say(f"The database is at {upgrade_now(read_settings())}.")
+
+
+def upgrade_now(settings: Settings) -> str:
+    """Apply what is missing and return the revision; exits with a sentence if the database cannot be reached."""
+
+    async def work() -> str:
+        db = Database(settings.database)
+        try:
+            await migrate.upgrade(db)
+            return await migrate.current_revision(db) or "nothing"
+        finally:
+            await db.close()
+
+    try:
+        return asyncio.run(work())
+    except (SQLAlchemyError, OSError) as e:
+        give_up(f"The database cannot be used: {str(e).splitlines()[0][:300]}")

@@ -1,0 +1,92 @@
+"""A supervisor of our own: a child process that lives as long as we do, and is started again if it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 30.0
+_STEADY_S = 20.0
+"""A supervisor that lived this long did start; the next pause is short again."""
+_GRACE_S = 5.0
+"""Between asking the supervisor to end and ending it."""
+
+Tell = Callable[[str], None]
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only we can enter. Refuses one that belongs to someone else (PermissionError)."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to another user")
+
+
+class LocalRunner:
+    """Starts ``python -m runners.server`` on a socket, in a process group of its own.
+
+    A thread starts and watches it. Should our process be killed, that thread ends with it, and the system then ends the
+    supervisor (``--die-with-parent``).
+    """
+
+    def __init__(self, socket: Path, data_dir: Path, *, extra: Mapping[str, str] | None = None, tell: Tell) -> None:
+        self.socket = socket
+        self.failures = 0
+        """How often it has ended by itself."""
+        self._command = [sys.executable, "-m", "runners.server", "--socket", str(socket), "--die-with-parent"]
+        self._environment = {**os.environ, "LOCKSTEP_DATA_DIR": str(data_dir), **(extra or {})}
+        self._tell = tell
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="runner", daemon=True)
+
+    def __enter__(self) -> Self:
+        make_private(self.socket.parent)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            begin = time.monotonic()
+            child = self._start()
+            while child.poll() is None and not self._stopping.wait(0.05):
+                pass
+            if self._stopping.is_set():
+                _end(child)
+                return
+            _end(child)  # whatever is left of its group
+            if time.monotonic() - begin > _STEADY_S:
+                pause_s = _FIRST_PAUSE_S
+            self.failures += 1
+            self._tell(f"The runner ended with status {child.returncode}; starting it again in {pause_s:g} s.")
+            self._stopping.wait(pause_s)
+            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(self._command, env=self._environment, stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """Ask the process to end, wait a little, then end its whole group."""
+    if child.poll() is None:
+        child.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(_GRACE_S)
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
