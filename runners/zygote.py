@@ -46,6 +46,7 @@ def main() -> None:
     supervisor = socket.socket(fileno=arguments.socket)
     set_up_environment(arguments.keras)
     load(arguments.keras)
+    rehearse_traceback()
     gc.collect()
     gc.disable()
     gc.freeze()
@@ -66,7 +67,7 @@ def set_up_environment(keras: int) -> None:
     os.environ.update(
         TF_CPP_MIN_LOG_LEVEL="2",
         TF_ENABLE_ONEDNN_OPTS="0",
-        TF_USE_LEGACY_KERAS="1" if keras == 2 else "0",  # noqa: PLR2004
+        TF_USE_LEGACY_KERAS="1" if keras == 2 else "0",
         KERAS_BACKEND="tensorflow",
         OPENBLAS_NUM_THREADS="1",
         OMP_NUM_THREADS="1",
@@ -84,7 +85,7 @@ def load(keras: int) -> None:
     for name in (
         "numpy",
         "tensorflow",
-        "keras" if keras == 3 else "tf_keras",  # noqa: PLR2004
+        "keras" if keras == 3 else "tf_keras",
         "matplotlib.pyplot",
         "matplotlib_inline.backend_inline",
         "pandas",
@@ -105,6 +106,16 @@ def load(keras: int) -> None:
 
     inside.install(Path(DATASETS))
     _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
+
+
+def rehearse_traceback() -> None:
+    """Format one error, so that the first of a learner does not wait for the half second of imports behind it."""
+    from IPython.core.ultratb import FormattedTB
+
+    try:
+        raise ValueError("rehearsal")
+    except ValueError as e:
+        FormattedTB(mode="Context", theme_name="linux").structured_traceback(type(e), e, e.__traceback__)
 
 
 def serve(supervisor: socket.socket) -> None:

@@ -140,7 +140,7 @@ class Zygote:
                 failures = 0
                 self.trouble = None
                 self._ready.set()
-                assert self._process  # noqa: S101
+                assert self._process
                 while self._process.poll() is None:
                     await asyncio.sleep(0.25)
                 log.warning("zygote ended", keras=self._keras, status=self._process.returncode)

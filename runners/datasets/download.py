@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -16,11 +15,18 @@ from runners.datasets.progress import Progress
 _TRIES = 4
 _PAUSE_S = 0.25
 """Before the second try; doubled before each further one."""
-_BLOCK = 1 << 16
 
 
 class FetchFailed(DataSetProblem):
-    """A file could not be had from one place."""
+    """A file could not be had from one place: the ``fact``, and the ``advice`` that follows from it."""
+
+    def __init__(self, fact: str, advice: str) -> None:
+        super().__init__(f"{fact}\n{advice}" if "\n" in fact else f"{fact}. {advice}")
+        self.fact = fact
+        self.advice = advice
+
+
+_TRY_A_MIRROR = "Try a mirror with --source."
 
 
 class NoConnection(FetchFailed):
@@ -28,8 +34,8 @@ class NoConnection(FetchFailed):
 
     def __init__(self, url: str, error: httpx.TransportError) -> None:
         super().__init__(
-            f"{url}: no connection ({error}). Check this machine's network or proxy, or fetch the files elsewhere and "
-            "use: lockstep datasets fetch --source FOLDER"
+            f"{url}: no connection ({error})",
+            "Check this machine's network or proxy, or bring the files in a folder and use --source FOLDER.",
         )
 
 
@@ -37,7 +43,7 @@ class HttpRefusal(FetchFailed):
     """The server answered with an error status."""
 
     def __init__(self, url: str, status: int) -> None:
-        super().__init__(f"{url}: the server answered {status}. Try a mirror with --source.")
+        super().__init__(f"{url}: the server answered {status}", _TRY_A_MIRROR)
         self.status = status
 
 
@@ -46,7 +52,8 @@ class BrokenOff(FetchFailed):
 
     def __init__(self, url: str, have: int, size: int) -> None:
         super().__init__(
-            f"{url}: broke off after {have:,} of {size:,} bytes. What came is kept: fetch again to go on from there."
+            f"{url}: broke off after {have:,} of {size:,} bytes",
+            "What came is kept: fetch again to go on from there.",
         )
 
 
@@ -55,8 +62,8 @@ class WrongContent(FetchFailed):
 
     def __init__(self, file: DataFile, place: str, wrong: str) -> None:
         super().__init__(
-            f"{place} is not the {file.name} that was expected: {wrong}. Nothing of it was kept; "
-            "try a mirror with --source."
+            f"{place} is not the {file.name} that was expected: {wrong}",
+            f"Nothing of it was kept. {_TRY_A_MIRROR}",
         )
 
 
@@ -124,7 +131,7 @@ class Download:
         except httpx.TransportError as e:
             raise _Again(BrokenOff(self._url, self._have(), self._file.size)) from e
         except httpx.TooManyRedirects as e:
-            raise FetchFailed(f"{self._url}: too many redirects. Try a mirror with --source.") from e
+            raise FetchFailed(f"{self._url}: too many redirects", _TRY_A_MIRROR) from e
         if self._have() < self._file.size:
             raise _Again(BrokenOff(self._url, self._have(), self._file.size))
 
@@ -151,7 +158,7 @@ class Download:
         with self._part.open("r+b" if start else "wb") as part:
             part.seek(start)
             part.truncate()
-            for block in self._blocks(answer):
+            for block in answer.iter_raw():  # as it comes: what came before a break is kept
                 have += len(block)
                 if have > self._file.size:
                     part.close()
@@ -161,10 +168,6 @@ class Download:
                 self._progress.at(have)
             part.flush()
             os.fsync(part.fileno())
-
-    @staticmethod
-    def _blocks(answer: httpx.Response) -> Iterator[bytes]:
-        return answer.iter_raw(_BLOCK)
 
     def _have(self) -> int:
         """Bytes of the file that are there; a part that is too long counts as none."""

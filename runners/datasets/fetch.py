@@ -47,8 +47,11 @@ class NowhereToBeHad(FetchFailed):
     """Every place was tried. Lists what was wrong with each."""
 
     def __init__(self, file: DataFile, reasons: Sequence[FetchFailed]) -> None:
-        told = "\n".join(f"  - {reason}" for reason in reasons) or "  - the catalog names no address; use --source"
-        super().__init__(f"{file.name} could not be had:\n{told}")
+        told = "\n".join(f"  - {reason.fact}" for reason in reasons)
+        advice = dict.fromkeys(reason.advice for reason in reasons) or ["Name a place with --source."]
+        super().__init__(
+            f"{file.name} could not be had:\n{told or '  - the catalog names no address'}", " ".join(advice)
+        )
 
 
 class Fetcher:
@@ -157,7 +160,7 @@ def _copy(source: Path, file: DataFile, part: Path) -> None:
             raise WrongContent(file, str(source), f"it has {size:,} bytes instead of {file.size:,}")
         content = source.open("rb")
     except OSError as e:
-        raise FetchFailed(f"{source} cannot be read ({e.strerror}). Give --source a folder that holds it.") from e
+        raise FetchFailed(f"{source} cannot be read ({e.strerror})", "Give --source a folder that holds it.") from e
     with content, part.open("wb") as target:
         shutil.copyfileobj(content, target)
         target.flush()

@@ -88,6 +88,8 @@ def _prepare_one(cache: Cache, data_set: DataSet) -> Readiness:
 
 def _write(folder: Path, record: Record, arrays: Arrays) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    for above in (folder, folder.parent):
+        above.chmod(0o755)  # sandboxes read it as another user
     stamps = {name: replace_file(folder / name, np.ascontiguousarray(array).data) for name, array in arrays.items()}
     replace_file(folder / _RECORD, record.model_copy(update={"arrays": stamps}).model_dump_json().encode())
 
@@ -99,6 +101,7 @@ def replace_file(path: Path, content: bytes | memoryview) -> Stamp:
         with partial.open("wb") as file:
             file.write(content)
             file.flush()
+            os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError:

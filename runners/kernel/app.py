@@ -106,6 +106,7 @@ def prepare(listeners: list[int], topology: str, key: bytes) -> WarmKernelApp:
     application.transport, application.ip = "ipc", "channel"
     application.session.key = key
     application.initialize([])
+    application.shell.run_line_magic("matplotlib", "inline")
     for stream in (sys.stdout, sys.stderr):
         stream.flush_interval = _FLUSH_S  # type: ignore[union-attr]
     return application
@@ -114,7 +115,7 @@ def prepare(listeners: list[int], topology: str, key: bytes) -> WarmKernelApp:
 def reseed() -> None:
     """A fork repeats its parent's random numbers: draw new ones."""
     random.seed()
-    np.random.seed()  # noqa: NPY002 - the legacy global state is the one that learners use
+    np.random.seed()
 
 
 def _config() -> Config:
@@ -130,4 +131,4 @@ def _config() -> Config:
     return config
 
 
-assert issubclass(IPythonKernel, object)  # noqa: S101 - imported so that its pages are shared
+assert issubclass(IPythonKernel, object)

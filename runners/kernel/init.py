@@ -93,7 +93,7 @@ class Init:
             kernel = app.prepare(self._listeners, command["topology"], command["key"].encode())
             self._control.close()
             kernel.start()
-        except Exception as e:  # noqa: BLE001 - whatever it is, the supervisor must hear of it
+        except Exception as e:
             with contextlib.suppress(OSError):
                 self._control.send(json.dumps({"failed": traceback.format_exc(limit=-5)[-4000:] or repr(e)}).encode())
         finally:

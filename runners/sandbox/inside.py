@@ -133,6 +133,11 @@ def _make_dev(policy: Policy) -> None:
     dev.mkdir()
     for name in policy.devices:
         _bind(f"/dev/{name}", str(dev / name))
+    pts = dev / "pts"
+    pts.mkdir()
+    options = "newinstance,ptmxmode=0666,mode=620,max=64"
+    linux.mount("devpts", str(pts), "devpts", linux.MS_NOSUID | linux.MS_NOEXEC, options)
+    (dev / "ptmx").symlink_to("pts/ptmx")
     for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         (dev / name).symlink_to(f"/proc/self/{target}")
 

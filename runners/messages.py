@@ -1,0 +1,154 @@
+"""Jupyter messages into the fields of events. Pure, and every message is treated as hostile input.
+
+A message that is not what the Jupyter protocol says yields None: it is dropped and counted, never half believed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from runners.protocol import Frame
+
+MIME_TYPES = frozenset(
+    {
+        "text/plain",
+        "text/html",
+        "text/markdown",
+        "text/latex",
+        "image/png",
+        "image/jpeg",
+        "image/gif",
+        "image/webp",
+        "image/svg+xml",
+        "application/json",
+    }
+)
+"""What is passed on; scripts and widgets are not."""
+
+_MOST_FRAMES = 60
+_LONGEST_NAME = 200
+_LONGEST_VALUE = 20_000
+_LONGEST_FRAME = 20_000
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_OWN = re.compile(r"\s*(Cell In\s?\[|File /home/learner/|File /tmp/|\S*Error|\S*Exception|KeyboardInterrupt)")
+
+Fields = tuple[str, dict[str, Any]]
+
+
+def clean(text: str) -> str:
+    """Text that any database and any JSON reader takes: no NUL, no lone surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "␀")
+
+
+def as_event(message: Mapping[str, Any]) -> Fields | None:
+    """Read one message of the output channel.
+
+    Returns:
+        The kind of event and its fields, or None for a message that makes none.
+    """
+    content = message.get("content")
+    if not isinstance(content, Mapping):
+        return None
+    match message.get("msg_type"):
+        case "stream":
+            return _text(content)
+        case "display_data" | "update_display_data" | "execute_result" as kind:
+            return _display(content, kind)
+        case "error":
+            return _error(content)
+        case "clear_output":
+            return "clear", {"wait": content.get("wait") is True}
+        case _:
+            return None
+
+
+def is_idle(message: Mapping[str, Any], request: str) -> bool:
+    """Whether this says that the kernel is done with ``request``."""
+    content, parent = message.get("content"), message.get("parent_header")
+    if message.get("msg_type") != "status" or not isinstance(content, Mapping) or not isinstance(parent, Mapping):
+        return False
+    return content.get("execution_state") == "idle" and parent.get("msg_id") == request
+
+
+def _text(content: Mapping[str, Any]) -> Fields | None:
+    text, stream = content.get("text"), content.get("name")
+    if not isinstance(text, str) or stream not in ("stdout", "stderr") or not text:
+        return None
+    return "text", {"stream": stream, "text": clean(text)}
+
+
+def _display(content: Mapping[str, Any], kind: str) -> Fields | None:
+    data, transient = content.get("data"), content.get("transient")
+    if not isinstance(data, Mapping):
+        return None
+    kept = {mime: _clean_data(mime, value) for mime, value in data.items() if mime in MIME_TYPES}
+    kept = {mime: value for mime, value in kept.items() if value is not None}
+    if not kept:
+        return None
+    display_id = transient.get("display_id") if isinstance(transient, Mapping) else None
+    return "display", {
+        "data": kept,
+        "display_id": clean(display_id)[:_LONGEST_NAME] if isinstance(display_id, str) else None,
+        "update": kind == "update_display_data",
+        "result": kind == "execute_result",
+    }
+
+
+def _clean_data(mime: str, value: Any) -> Any:
+    if mime == "application/json":
+        return _clean_json(value, depth=20)
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        value = "".join(value)
+    return clean(value) if isinstance(value, str) else None
+
+
+def _clean_json(value: Any, depth: int) -> Any:
+    if depth == 0:
+        return None
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(k)): _clean_json(v, depth - 1) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_clean_json(v, depth - 1) for v in value]
+    return value if value is None or isinstance(value, bool | int | float) else None
+
+
+def _error(content: Mapping[str, Any]) -> Fields | None:
+    name, value, traceback = (content.get(k) for k in ("ename", "evalue", "traceback"))
+    if not isinstance(name, str) or not isinstance(value, str) or not isinstance(traceback, list):
+        return None
+    frames = [clean(part) for part in traceback if isinstance(part, str)]
+    return "error", {
+        "name": clean(name)[:_LONGEST_NAME],
+        "value": shorten(clean(value), _LONGEST_VALUE),
+        "frames": fold(frames),
+    }
+
+
+def fold(traceback: list[str]) -> list[Frame]:
+    """Split IPython's traceback into frames and tell the learner's own from the libraries'.
+
+    The last part (the error itself) always counts as own; of a very long traceback the middle is left out.
+    """
+    if traceback and not _ANSI.sub("", traceback[0]).strip("- \n"):
+        traceback = traceback[1:]  # the ruler above the first line
+    if len(traceback) > _MOST_FRAMES:
+        half = _MOST_FRAMES // 2
+        left_out = len(traceback) - 2 * half
+        traceback = [*traceback[:half], f"… {left_out} frames left out …", *traceback[-half:]]
+    last = len(traceback) - 1
+    return [
+        Frame(text=shorten(part, _LONGEST_FRAME), own=n == last or bool(_OWN.match(_ANSI.sub("", part).lstrip("-\n "))))
+        for n, part in enumerate(traceback)
+    ]
+
+
+def shorten(text: str, most: int) -> str:
+    """Keep the beginning and the end of a text of more than ``most`` characters."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"

@@ -1,0 +1,265 @@
+"""One machine that runs learner code: its sessions, the queue before them, its runs, its zygotes and its pool."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import structlog
+
+from runners.kernels import Pool
+from runners.protocol import Health, Keras, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState, Wall
+from runners.runlog import RunLog
+from runners.sandbox import cgroups
+from runners.session import Session
+from runners.settings import RunnerSettings
+from runners.zygotes import Zygote
+
+log = structlog.get_logger()
+
+_FOLDER = "lockstep-"
+_SWEEP_S = 15.0
+_KEEP_STORED_S = 60.0
+"""A finished run whose events are all stored is forgotten after this long; a repeated request still finds it."""
+_KEEP_UNSTORED_S = 24 * 3600.0
+_MOST_RUNS = 20_000
+
+
+class Unknown(Exception):
+    """No such session or run."""
+
+
+class Declined(Exception):
+    """A request that cannot be carried out; ``code`` is stable, ``status`` the HTTP status."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Node:
+    """Everything the supervisor knows. Used from one event loop."""
+
+    def __init__(self, settings: RunnerSettings) -> None:
+        self._settings = settings
+        self._sessions: dict[str, Session] = {}
+        self._queue: list[Session] = []
+        self._runs: dict[str, RunLog] = {}
+        self._zygotes: dict[Keras, Zygote] = {}
+        self._groups = cgroups.detect()
+        _sweep_folders()
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
+        self._pool = Pool(settings.warm_kernels, self._zygote, (settings.warm_topology, 3))
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- life -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Bring up the first zygote and the pool."""
+        self._zygote(3)
+        self._pool.keep()
+        self._spawn(self._sweep())
+
+    async def close(self) -> None:
+        """End every session, zygote and kernel; leave nothing on the machine."""
+        for session in list(self._sessions.values()):
+            session.end("supervisor-stopped")
+        for task in list(self._tasks):
+            task.cancel()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*(s.gone.wait() for s in self._sessions.values())), 10)
+        await self._pool.close()
+        for zygote in self._zygotes.values():
+            await zygote.close()
+        self._groups.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def health(self) -> Health:
+        """The node's own account of itself."""
+        zygote = self._zygote(3)
+        status = "ready" if zygote.ready else "broken" if zygote.trouble else "starting"
+        return Health(
+            status=status,  # type: ignore[arg-type]
+            detail=zygote.trouble or "",
+            sessions=self._active(),
+            most_sessions=self._settings.max_sessions,
+            queued=len(self._queue),
+            warm_kernels=len(self._pool),
+            walls=self._walls(zygote),
+        )
+
+    def _walls(self, zygote: Zygote) -> list[Wall]:
+        version, limits = self._groups.version, self._settings.limits
+        counted = f"cgroup version {version}" if version else "no cgroup may be written here"
+        return [
+            Wall(name="outer wall", in_force=zygote.wall != "none", detail=f"{zygote.wall} around the zygote"),
+            Wall(
+                name="namespaces", in_force=zygote.ready, detail="user, mount, PID, network, IPC, UTS; own root folder"
+            ),
+            Wall(name="seccomp", in_force=zygote.ready, detail="libseccomp filter, no capabilities, no new privileges"),
+            Wall(
+                name="memory limit",
+                in_force=True,
+                detail=f"{limits.memory_mb} MiB; {counted}" + ("" if version else ": watched four times a second"),
+            ),
+            Wall(
+                name="process limit",
+                in_force=True,
+                detail=f"{limits.processes}; {counted if version else 'RLIMIT_NPROC'}",
+            ),
+            Wall(name="CPU limit", in_force=version > 0, detail=f"{limits.cpu_cores:g} cores; {counted}"),
+        ]
+
+    # --- sessions ---------------------------------------------------------------------------------------------
+
+    def ask_session(self, name: str, spec: SessionSpec) -> SessionInfo:
+        """Find the session or make it. Raises Declined if it exists with another machine."""
+        return self._info(self._ask(name, spec))
+
+    def session(self, name: str) -> SessionInfo:
+        """Look at a session. Raises Unknown."""
+        return self._info(self._session(name))
+
+    def interrupt(self, name: str) -> SessionInfo:
+        """Stop what runs and what waits in a session. Raises Unknown."""
+        self._session(name).interrupt()
+        return self.session(name)
+
+    def restart(self, name: str) -> SessionInfo:
+        """Give a session a fresh kernel. Raises Unknown."""
+        self._session(name).restart()
+        return self.session(name)
+
+    async def end(self, name: str) -> None:
+        """End a session and wait for it. Raises Unknown."""
+        session = self._session(name)
+        session.end("ended")
+        await session.gone.wait()
+
+    def _session(self, name: str) -> Session:
+        try:
+            return self._sessions[name]
+        except KeyError:
+            raise Unknown(f"no session {name}") from None
+
+    def _info(self, session: Session) -> SessionInfo:
+        position = self._queue.index(session) + 1 if session in self._queue else None
+        return session.info(position)
+
+    def _active(self) -> int:
+        living = (SessionState.starting, SessionState.idle, SessionState.busy)
+        return sum(s.state in living for s in self._sessions.values())
+
+    def _ask(self, name: str, spec: SessionSpec) -> Session:
+        session = self._sessions.get(name)
+        if session and session.state != SessionState.gone and session._end is None:
+            if session.spec != spec:
+                if session.spec.owner != spec.owner:
+                    raise Unknown(f"no session {name}")
+                raise Declined(409, "other-machine", f"session {name} is a {session.spec.topology}; restart to change")
+            return session
+        self._make_room_for(spec.owner)
+        session = Session(name, spec, self._settings.limits, self._settings.idle_s, self._pool)
+        self._sessions[name] = session
+        self._queue.append(session)
+        self._zygote(spec.keras)
+        self._spawn(self._bury(session))
+        self._admit()
+        return session
+
+    def _make_room_for(self, owner: str) -> None:
+        """One more than a learner may have: the longest idle of theirs ends."""
+        theirs = [s for s in self._sessions.values() if s.spec.owner == owner and s.state != SessionState.gone]
+        if len(theirs) < self._settings.sessions_per_learner:
+            return
+        idle = [s for s in theirs if s.state == SessionState.idle]
+        if not idle:
+            most = self._settings.sessions_per_learner
+            raise Declined(429, "too-many-sessions", f"all of your {most} sessions are busy; stop one or wait")
+        max(idle, key=lambda s: s.info().idle_s).end("replaced")
+
+    def _admit(self) -> None:
+        while self._queue and self._active() < self._settings.max_sessions:
+            self._queue.pop(0).admit()
+
+    async def _bury(self, session: Session) -> None:
+        await session.gone.wait()
+        if session in self._queue:
+            self._queue.remove(session)
+        self._admit()
+
+    # --- runs -------------------------------------------------------------------------------------------------
+
+    def submit(self, request: RunRequest) -> RunAccepted:
+        """Take a run; the same id a second time changes nothing.
+
+        Raises:
+            Unknown: the session belongs to somebody else.
+            Declined: the session or the node has too much to do.
+        """
+        known = self._runs.get(request.id)
+        if known:
+            return RunAccepted(id=request.id, session=self.session(known.request.session))
+        if len(self._runs) >= _MOST_RUNS:
+            raise Declined(503, "too-many-runs", "this node keeps too many unfinished or unstored runs")
+        session = self._ask(request.session, request.spec)
+        if len(session.waiting) >= self._settings.runs_per_session:
+            raise Declined(429, "too-many-runs", f"{len(session.waiting)} runs wait in this session already")
+        run = RunLog(request, self._settings.limits)
+        self._runs[request.id] = run
+        ahead = session.submit(run)
+        return RunAccepted(id=request.id, session=self._info(session), ahead=ahead)
+
+    def run(self, name: str) -> RunLog:
+        """Find a run. Raises Unknown."""
+        try:
+            return self._runs[name]
+        except KeyError:
+            raise Unknown(f"no run {name}") from None
+
+    def stop(self, name: str) -> None:
+        """Interrupt a run or take it out of the queue; a finished one is left as it is. Raises Unknown."""
+        run = self.run(name)
+        with contextlib.suppress(Unknown):
+            self._session(run.request.session).stop(run)
+
+    # --- upkeep -----------------------------------------------------------------------------------------------
+
+    def _zygote(self, keras: Keras) -> Zygote:
+        """The zygote of a Keras version, started when first asked for."""
+        if keras not in self._zygotes:
+            self._zygotes[keras] = Zygote(self._settings, keras, self._folder, self._groups)
+            self._zygotes[keras].keep()
+        return self._zygotes[keras]
+
+    def _spawn(self, work: object) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[call-overload]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            now = time.monotonic()
+            for name, run in list(self._runs.items()):
+                keep = _KEEP_STORED_S if run.acknowledged >= run.last else _KEEP_UNSTORED_S
+                if run.finished and now - run.finished_at > keep:
+                    del self._runs[name]
+            for name, session in list(self._sessions.items()):
+                if session.state == SessionState.gone and not any(
+                    r.request.session == name for r in self._runs.values()
+                ):
+                    del self._sessions[name]
+
+
+def _sweep_folders() -> None:
+    """Remove the folders of supervisors that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
+        pid = folder.name.removeprefix(_FOLDER).split("-")[0]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists() and folder.stat().st_uid == os.geteuid():
+            shutil.rmtree(folder, ignore_errors=True)

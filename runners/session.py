@@ -1,0 +1,330 @@
+"""One learner's live kernel: it takes its runs one after the other and says at any time where it is in its life."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from typing import Protocol
+
+import structlog
+import zmq
+
+from runners import messages
+from runners.kernels import Kernel, KernelNotReady
+from runners.outcome import Facts, judge, met_limit
+from runners.protocol import Keras, Outcome, SessionInfo, SessionSpec, SessionState
+from runners.runlog import RunLog
+from runners.sandbox.host import SandboxGone
+from runners.sandbox.usage import MemoryWatch
+from runners.settings import Limits
+from runners.zygotes import NoZygote
+
+log = structlog.get_logger()
+
+_PATIENCE_S = (2.0, 3.0)
+"""How long a run may take to end after the first and after the second interrupt, before it is killed."""
+_DRAIN_S = 0.3
+_NOT_USABLE_AFTER = (Outcome.processes,)
+"""Processes without end are still there: only a fresh kernel gets rid of them."""
+
+
+class KernelSource(Protocol):
+    """Where a session gets its kernel: ``kernels.Pool``, or a test's own."""
+
+    async def take(self, topology: str, keras: Keras) -> Kernel:
+        """A kernel that answers."""
+
+
+class Session:
+    """A session from the moment it was asked for.
+
+    Made by the node, which calls ``admit`` when there is room and is told by ``gone`` when it is over.
+    """
+
+    def __init__(self, name: str, spec: SessionSpec, limits: Limits, idle_s: float, source: KernelSource) -> None:
+        self.name = name
+        self.spec = spec
+        self.state = SessionState.queued
+        self.gone = asyncio.Event()
+        self.gone_because: str | None = None
+        self.generation = 0
+        self.waiting: deque[RunLog] = deque()
+        self.current: RunLog | None = None
+        self._limits = limits
+        self._idle_s = idle_s
+        self._source = source
+        self._kernel: Kernel | None = None
+        self._news = asyncio.Event()
+        self._stop: Outcome | None = None
+        self._stop_now = asyncio.Event()
+        self._restart = False
+        self._end: str | None = None
+        self._idle_since = time.monotonic()
+        self._life: asyncio.Task[None] | None = None
+
+    # --- asked by the node ------------------------------------------------------------------------------------
+
+    def info(self, position: int | None = None) -> SessionInfo:
+        """The session as it is now."""
+        idle = time.monotonic() - self._idle_since if self.state == SessionState.idle else 0.0
+        return SessionInfo(
+            id=self.name,
+            state=self.state,
+            topology=self.spec.topology,
+            keras=self.spec.keras,
+            position=position,
+            idle_s=idle,
+            ends_in_s=max(0.0, self._idle_s - idle) if self.state == SessionState.idle else None,
+            generation=self.generation,
+            gone_because=self.gone_because,
+        )
+
+    def admit(self) -> None:
+        """There is room: begin to live."""
+        self.state = SessionState.starting
+        self._life = asyncio.create_task(self._live(), name=f"session-{self.name}")
+
+    def submit(self, run: RunLog) -> int:
+        """Take a run; returns how many come before it."""
+        ahead = len(self.waiting) + (self.current is not None)
+        self.waiting.append(run)
+        self._news.set()
+        return ahead
+
+    def stop(self, run: RunLog) -> None:
+        """Interrupt this run, or take it out of the queue."""
+        if run is self.current:
+            self._stop_current(Outcome.interrupted)
+        elif run in self.waiting:
+            self.waiting.remove(run)
+            run.finish(Outcome.interrupted)
+
+    def interrupt(self) -> None:
+        """Drop what waits and interrupt what runs."""
+        self._drop_waiting()
+        if self.current:
+            self._stop_current(Outcome.interrupted)
+
+    def restart(self) -> None:
+        """Drop what waits, end what runs, and fork a fresh kernel."""
+        self._drop_waiting()
+        self._restart = True
+        if self.current:
+            self._stop_current(Outcome.interrupted)
+        self._news.set()
+
+    def end(self, because: str) -> None:
+        """Be over, soon; ``gone`` tells when."""
+        self._end = self._end or because
+        self._drop_waiting()
+        if self.current:
+            self._stop_current(Outcome.interrupted)
+        self._news.set()
+        if self._life is None:
+            self._be_gone(because)
+        elif self.state == SessionState.starting:
+            self._life.cancel()
+
+    def _stop_current(self, outcome: Outcome) -> None:
+        self._stop = self._stop or outcome
+        self._stop_now.set()
+
+    def _drop_waiting(self, notice: str | None = None) -> None:
+        while self.waiting:
+            run = self.waiting.popleft()
+            if notice:
+                run.add("notice", code="earlier-run-failed", text=notice)
+            run.finish(Outcome.interrupted)
+
+    def _be_gone(self, because: str) -> None:
+        self.state, self.gone_because = SessionState.gone, because
+        self.gone.set()
+
+    # --- the session's own task -------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        because = "crash"
+        try:
+            self._kernel = await self._source.take(self.spec.topology, self.spec.keras)
+            because = await self._work()
+        except asyncio.CancelledError:
+            because = self._end or "ended"
+        except (NoZygote, KernelNotReady, SandboxGone) as e:
+            log.error("session broke", session=self.name, error=str(e))
+            self._fail(str(e))
+        except Exception:
+            log.exception("session broke", session=self.name)
+            self._fail("an error in Lockstep itself; the operator's log has it")
+        finally:
+            self._be_gone(because)
+            if self._kernel:
+                await asyncio.shield(self._kernel.close())
+
+    def _fail(self, why: str) -> None:
+        for run in (*([self.current] if self.current else []), *self.waiting):
+            run.add("notice", code="session-failed", values={"why": why}, text=f"The session could not go on: {why}")
+            run.finish(Outcome.crash)
+        self.current = None
+        self.waiting.clear()
+
+    async def _work(self) -> str:
+        """Take runs until the session ends; returns why it did."""
+        self._become_idle()
+        while True:
+            if self._end:
+                return self._end
+            if self._restart:
+                await self._fresh_kernel()
+            elif self.waiting:
+                await self._run(self.waiting.popleft())
+            elif not await self._news_within(self._idle_s - (time.monotonic() - self._idle_since)):
+                return "idle"
+
+    def _become_idle(self) -> None:
+        self.state, self._idle_since = SessionState.idle, time.monotonic()
+
+    async def _news_within(self, seconds: float) -> bool:
+        """Wait for a run or a wish; a kernel that dies while idle is replaced at once."""
+        assert self._kernel
+        news = asyncio.ensure_future(self._news.wait())
+        try:
+            done, _ = await asyncio.wait(
+                {news, self._kernel.exited}, timeout=max(0.0, seconds), return_when="FIRST_COMPLETED"
+            )
+        finally:
+            news.cancel()
+        self._news.clear()
+        if self._kernel.exited in done:
+            self._restart = True
+        return bool(done)
+
+    async def _fresh_kernel(self) -> None:
+        assert self._kernel
+        self._restart = False
+        self.state = SessionState.starting
+        try:
+            await self._kernel.restart()
+        except (SandboxGone, KernelNotReady, RuntimeError):
+            await self._kernel.close()
+            self._kernel = await self._source.take(self.spec.topology, self.spec.keras)
+        self.generation += 1
+        self._become_idle()
+
+    async def _run(self, run: RunLog) -> None:
+        assert self._kernel
+        if self._kernel.exited.done():
+            await self._fresh_kernel()
+        self.current, self._stop = run, None
+        self._stop_now.clear()
+        self.state = SessionState.busy
+        outcome = await _Execution(self._kernel, run, self._limits, self).carry_out()
+        self.current = None
+        self._become_idle()
+        if outcome != Outcome.ok:
+            self._drop_waiting("Not run: a cell before it in the queue did not end well.")
+        if (self._kernel.exited.done() or outcome in _NOT_USABLE_AFTER) and not self._end:
+            await self._fresh_kernel()
+
+
+class _Execution:
+    """One run in one kernel, from the code to the outcome."""
+
+    def __init__(self, kernel: Kernel, run: RunLog, limits: Limits, session: Session) -> None:
+        self._kernel = kernel
+        self._run = run
+        self._limits = limits
+        self._session = session
+        self._group = kernel.sandbox.group
+        self._error: tuple[str, str] | None = None
+        self._dropped = 0
+        asked = run.request.timeout_s
+        self._run_s = min(asked, limits.run_s) if asked else limits.run_s
+
+    async def carry_out(self) -> Outcome:
+        self._group.reset_peak()
+        before = self._group.facts()
+        self._run.add("started")
+        request = self._kernel.execute(self._run.request.code)
+        async with MemoryWatch(self._kernel.sandbox, self._limits) as memory:
+            output = asyncio.create_task(self._read_output(request))
+            try:
+                stopped_for = await self._wait(output, memory)
+            finally:
+                output.cancel()
+                await asyncio.gather(output, return_exceptions=True)
+        after = self._group.facts()
+        exited = self._kernel.exited
+        facts = Facts(
+            stopped_for=stopped_for,
+            exit_status=exited.result() if exited.done() else None,
+            error=self._error,
+            oom_kills=after.oom_kills - before.oom_kills,
+            forks_refused=after.forks_refused - before.forks_refused,
+        )
+        outcome = judge(facts)
+        if self._dropped:
+            log.warning("malformed messages dropped", session=self._session.name, count=self._dropped)
+        peak = after.peak_bytes if after.peak_bytes is not None else memory.peak_bytes
+        limit = met_limit(outcome, self._limits, self._run_s)
+        self._run.finish(outcome, peak_bytes=peak, limit=limit)
+        return outcome
+
+    async def _wait(self, output: asyncio.Task[None], memory: MemoryWatch) -> Outcome | None:
+        """Wait for the end; returns why the run was stopped, or None if it ended by itself."""
+        causes = {
+            asyncio.create_task(self._session._stop_now.wait()): None,
+            asyncio.create_task(self._run.overflow.wait()): Outcome.output,
+            asyncio.create_task(memory.exceeded.wait()): Outcome.memory,
+        }
+        exited = self._kernel.exited
+        try:
+            done, _ = await asyncio.wait({output, exited, *causes}, timeout=self._run_s, return_when="FIRST_COMPLETED")
+            if output in done:
+                output.result()
+                return None
+            if exited in done:
+                await asyncio.wait({output}, timeout=_DRAIN_S)
+                return None
+            why = next((cause for task, cause in causes.items() if task in done), Outcome.timeout)
+            why = why or self._session._stop or Outcome.interrupted
+            await self._stop(output, kill=why in (Outcome.output, Outcome.memory))
+            return why
+        finally:
+            for task in causes:
+                task.cancel()
+
+    async def _stop(self, output: asyncio.Task[None], kill: bool) -> None:
+        """Interrupt politely, then firmly, then kill."""
+        for patience in () if kill else _PATIENCE_S:
+            with contextlib.suppress(SandboxGone):
+                self._kernel.interrupt()
+            done, _ = await asyncio.wait({output, self._kernel.exited}, timeout=patience, return_when="FIRST_COMPLETED")
+            if done:
+                return
+        with contextlib.suppress(SandboxGone):
+            self._kernel.sandbox.send_signal(9)
+        await asyncio.wait({self._kernel.exited}, timeout=_DRAIN_S)
+
+    async def _read_output(self, request: str) -> None:
+        """Turn messages into events until the kernel says that it is done with the request."""
+        while True:
+            try:
+                message = await self._kernel.output()
+                if messages.is_idle(message, request):
+                    return
+                fields = messages.as_event(message)
+            except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, zmq.ZMQError):
+                self._dropped += 1
+                await asyncio.sleep(0)
+                continue
+            if fields is None:
+                continue
+            kind, values = fields
+            if kind == "text":
+                self._run.text(values["stream"], values["text"])
+                continue
+            if kind == "error":
+                self._error = values["name"], values["value"]
+            self._run.add(kind, **values)
