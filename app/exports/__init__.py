@@ -1,0 +1,1 @@
+"""Lessons as files to take away: for now, Jupyter notebooks."""

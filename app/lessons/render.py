@@ -32,7 +32,7 @@ VERSION = "1"
 DEFAULT_TOPOLOGY = "gpu:4"
 DEFAULT_KERAS = 3
 
-_TITLES = {
+ADMONITION_TITLES = {
     "note": N_("Note"),
     "tip": N_("Tip"),
     "hint": N_("Hint"),
@@ -227,7 +227,7 @@ class LessonRenderer(RendererHTML):
             return '<details class="admonition dropdown">\n'
         kind = directive.option("class") or directive.name
         kind = "note" if kind == "admonition" else kind
-        own = _TITLES.get(directive.name)
+        own = ADMONITION_TITLES.get(directive.name)
         title = f'<p class="admonition-title">{escapeHtml(gettext(own))}</p>\n' if own else ""
         return f'<div class="admonition {escapeHtml(kind)}" role="note">\n{title}'
 

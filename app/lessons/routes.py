@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.lessons.addresses import LESSON
 from app.lessons.assets import read_asset
 from app.lessons.catalog import Catalog, TheCatalog
 from app.lessons.machines import machines_of
@@ -33,19 +33,6 @@ _FILE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 
 """A picture may be an SVG, and that may hold a script: opened by itself it gets no rights."""
 
 
-class _Slug(Convertor[str]):
-    """Anything without a dot, so that ``slug.md`` and ``slug.ipynb`` have routes of their own in any order."""
-
-    regex = r"[^/.]+"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
-
-
-register_url_convertor("slug", _Slug())
 router = APIRouter(prefix="/{lang:lang}")
 
 
@@ -60,19 +47,19 @@ async def course_map(request: Request, lang: str, course: str, catalog: TheCatal
     return kept_page(request, "lessons/course.html", catalog.digest, lambda: {"outline": outline})
 
 
-@router.get("/courses/{course:slug}/{slug:slug}", name="lesson")
+@router.get(LESSON, name="lesson")
 async def lesson_page(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
     lesson = catalog.lesson(course, slug, lang)
     return kept_page(request, "lessons/lesson.html", catalog.digest, lambda: _lesson(catalog, lesson, lang))
 
 
-@router.get("/courses/{course:slug}/{slug:slug}.md", name="lesson_source")
+@router.get(f"{LESSON}.md", name="lesson_source")
 async def lesson_source(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
     lesson = catalog.lesson(course, slug, lang)
     return _file(request, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.digest}"')
 
 
-@router.get("/courses/{course:slug}/{slug:slug}/assets/{name:path}", name="lesson_asset")
+@router.get(f"{LESSON}/assets/{{name:path}}", name="lesson_asset")
 async def lesson_asset(request: Request, lang: str, course: str, slug: str, name: str, catalog: TheCatalog) -> Response:
     asset = await asyncio.to_thread(read_asset, catalog.lesson(course, slug, lang), name)
     return _file(request, asset.body, asset.media_type, asset.etag)

@@ -1,0 +1,189 @@
+"""A lesson's Markdown as any Jupyter shows it: MyST's directives, roles and targets in plain Markdown.
+
+Works on the source, not on HTML: what is plain Markdown already stays letter for letter.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from markdown_it.token import Token
+
+from app.i18n import gettext
+from app.lessons.directives import Directive
+from app.lessons.links import StrangeLink, read_link
+from app.lessons.render import ADMONITION_TITLES
+from app.lessons.syntax import parse
+
+_BEFORE_FENCE = re.compile(r"^[^`:~]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A stretch of Markdown between two cells, and the files it shows."""
+
+    markdown: str
+    pictures: frozenset[str] = frozenset()
+    """Paths below the lesson's folder, written as ``attachment:…`` in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellHere:
+    """The place of the next code cell."""
+
+
+@dataclass(slots=True)
+class _Writer:
+    """``page`` is the address of the lesson's page: links to other lessons become absolute with it."""
+
+    page: str
+    pictures: set[str] = field(default_factory=set)
+
+
+def plain_parts(source: str, page: str) -> list[Text | CellHere]:
+    """A lesson's source as plain Markdown, cut at its code cells, without its front matter."""
+    lines = source.split("\n")
+    tokens = parse(source).tokens
+    first = tokens[0].map[1] if tokens and tokens[0].type == "front_matter" and tokens[0].map else 0
+    parts: list[Text | CellHere] = []
+    start = first
+    for token in [*tokens, None]:
+        if token is not None and token.type != "cell":
+            continue
+        end = token.map[0] if token is not None and token.map else len(lines)
+        writer = _Writer(page)
+        text = writer_text(writer, lines, tokens, start, end).strip("\n")
+        if text.strip():
+            parts.append(Text(text, frozenset(writer.pictures)))
+        if token is not None and token.map:
+            parts.append(CellHere())
+            start = token.map[1]
+    return parts
+
+
+def writer_text(writer: _Writer, lines: list[str], tokens: list[Token], start: int, end: int) -> str:
+    """The lines from ``start`` up to ``end`` (from 0) in plain Markdown."""
+    written: list[str] = []
+    at = start
+    for (first, last), replacement in _edits(writer, lines, tokens, start, end):
+        if first < at:
+            continue
+        written += lines[at:first] + replacement
+        at = last
+    return "\n".join(written + lines[at:end])
+
+
+def _edits(
+    writer: _Writer, lines: list[str], tokens: list[Token], start: int, end: int
+) -> Iterator[tuple[tuple[int, int], list[str]]]:
+    """What has to be written in another way: lines from, to, and what instead. In order; inner ones are left out."""
+    done = start
+    for token in tokens:
+        if token.map is None or token.map[0] < done or token.map[1] > end or token.nesting < 0:
+            continue
+        span = (token.map[0], token.map[1])
+        directive: Directive | None = token.meta.get("directive") if token.meta else None
+        if directive is not None:
+            yield span, _fitted(lines[span[0]], _directive(writer, directive))
+        elif token.type == "myst_target":
+            yield span, [f'<a id="{html.escape(token.content)}"></a>']
+        elif token.type in ("myst_line_comment", "myst_block_break"):
+            yield span, []
+        elif token.type == "inline":
+            yield span, _inline(writer, lines[span[0] : span[1]], token)
+        else:
+            continue
+        done = span[1]
+
+
+def _fitted(first_line: str, text: str) -> list[str]:
+    """The text in place of a block that begins on ``first_line``, in the list or quotation that the block was in."""
+    match = _BEFORE_FENCE.match(first_line)
+    before = match[0] if match else ""
+    behind = re.sub(r"[^\s>]", " ", before)
+    return [(behind if i else before) + line for i, line in enumerate(text.split("\n"))]
+
+
+def _directive(writer: _Writer, directive: Directive) -> str:
+    body = _nested(writer, directive.body)
+    match directive.shape.kind if directive.shape else "":
+        case "math":
+            return f"$$\n{directive.body.strip()}\n$$"
+        case "image":
+            return _picture(writer, directive)
+        case "figure":
+            return "\n\n".join(filter(None, (_picture(writer, directive), body)))
+        case "table":
+            return "\n\n".join(filter(None, (f"**{directive.argument}**" if directive.argument else "", body)))
+        case "titled" if directive.name == "dropdown" or directive.option("class") == "dropdown":
+            return f"<details><summary>{html.escape(directive.argument)}</summary>\n\n{body}\n\n</details>"
+        case "titled":
+            return _quoted(directive.argument, body)
+        case _:
+            title = gettext(ADMONITION_TITLES.get(directive.name, directive.name))
+            words = _nested(writer, directive.argument)
+            return _quoted(title, "\n\n".join(filter(None, (words, body))))
+
+
+def _quoted(title: str, body: str) -> str:
+    lines = [f"**{title}**", "", *body.split("\n")]
+    return "\n".join(f"> {line}".rstrip() for line in lines)
+
+
+def _nested(writer: _Writer, text: str) -> str:
+    lines = text.split("\n")
+    return writer_text(writer, lines, parse(text).tokens, 0, len(lines)).strip("\n")
+
+
+def _picture(writer: _Writer, directive: Directive) -> str:
+    alt = re.sub(r"([\[\]\\])", r"\\\1", directive.option("alt"))
+    return f"![{alt}]({_attached(writer, directive.argument)})"
+
+
+def _attached(writer: _Writer, source: str) -> str:
+    try:
+        target = read_link(source)
+    except StrangeLink:
+        return source
+    if target.kind != "asset":
+        return source
+    writer.pictures.add(target.name)
+    return f"attachment:{quote(target.name.replace('/', '-'))}"
+
+
+def _inline(writer: _Writer, lines: list[str], token: Token) -> list[str]:
+    """Rewrite the roles, links and pictures of a paragraph; everything else stays as it was typed."""
+    text = "\n".join(lines)
+    for child in token.children or ():
+        if child.type == "myst_role":
+            text = _role(text, child)
+        elif child.type == "link_open":
+            href = str(child.attrs.get("href", ""))
+            text = text.replace(f"]({href}", f"]({_absolute(writer, href)}")
+        elif child.type == "image":
+            source = str(child.attrs.get("src", ""))
+            text = text.replace(f"]({source}", f"]({_attached(writer, source)}")
+    return text.split("\n")
+
+
+def _role(text: str, role: Token) -> str:
+    written: re.Pattern[str] = re.compile(
+        r"\{" + re.escape(role.meta["name"]) + r"\}(`+)" + re.escape(role.content) + r"\1"
+    )
+    plain: str = f"${role.content}$" if role.meta["name"] == "math" else f"<kbd>{html.escape(role.content)}</kbd>"
+    return written.sub(lambda _match: plain, text, count=1)
+
+
+def _absolute(writer: _Writer, href: str) -> str:
+    try:
+        target = read_link(href)
+    except StrangeLink:
+        return href
+    folder, _, slug = writer.page.rpartition("/")
+    if target.kind in ("outside", "here"):
+        return href
+    return f"{folder}/{target.address(slug)}"

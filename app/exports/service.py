@@ -1,0 +1,19 @@
+"""What a notebook needs from SQL: a visitor's latest run of each cell of a lesson."""
+
+from __future__ import annotations
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.exports.notebook import CellRun
+from app.runs.log import read_events
+from app.runs.service import latest_runs
+
+
+async def runs_by_cell(session: AsyncSession, visitor: str, lesson: str) -> dict[str, CellRun]:
+    """The visitor's latest run of each cell of the lesson ``course/slug``, with the events stored so far."""
+    latest = {run.cell: run for run in await latest_runs(session, visitor, lesson)}
+    in_order = sorted(latest.values(), key=lambda run: (run.created_at, run.id))
+    return {
+        run.cell: CellRun(run.code, tuple(await read_events(session, run.id)), order)
+        for order, run in enumerate(in_order, 1)
+    }

@@ -1,0 +1,46 @@
+"""What a terminal shows in the end: carriage returns and backspaces carried out, colours kept."""
+
+from __future__ import annotations
+
+import re
+
+_RESET = re.compile("\b+\r")
+_ESCAPE = re.compile("\x1b\\[[0-9;?]*[A-Za-z]")
+
+
+def settled(text: str) -> str:
+    """The text with every line as it was left. Linear in the length of the text."""
+    if "\r" not in text and "\b" not in text:
+        return text
+    text = _RESET.sub("\r", text.replace("\r\n", "\n"))
+    return "\n".join(map(_line, text.split("\n")))
+
+
+def _line(line: str) -> str:
+    if "\b" in line:
+        line = _rubbed_out(line)
+    if "\r" not in line:
+        return line
+    segments = [segment for segment in line.split("\r") if segment]
+    if any(_ESCAPE.search(segment) for segment in segments):
+        return segments[-1]
+    shown: list[str] = []
+    for segment in segments:
+        shown[: len(segment)] = segment
+    return "".join(shown)
+
+
+def _rubbed_out(line: str) -> str:
+    """Carry out backspaces: the next character takes the place of the one stepped back over."""
+    cells: list[str] = []
+    at = 0
+    for character in line:
+        if character == "\b":
+            at -= bool(at and cells[at - 1] != "\r")
+        elif character == "\r":
+            cells.append(character)
+            at = len(cells)
+        else:
+            cells[at : at + 1] = [character]
+            at += 1
+    return "".join(cells)
