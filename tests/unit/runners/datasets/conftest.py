@@ -1,0 +1,156 @@
+"""A tiny Fashion-MNIST with real files, and a web server on the loopback that can misbehave."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from runners.datasets.catalog import Arrays, ArraySpec, DataFile, DataSet
+from runners.datasets.standins import STAND_INS
+
+TRAIN, TEST = 40, 20
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """A data set of sixty images under the name of a real one, and the bytes of its files."""
+
+    data_set: DataSet
+    contents: dict[str, bytes]
+    arrays: Arrays
+
+    def put(self, folder: Path) -> Path:
+        """Write the files into ``folder``."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self.contents.items():
+            (folder / name).write_bytes(content)
+        return folder
+
+
+def _idx(array) -> bytes:
+    shape = b"".join(size.to_bytes(4, "big") for size in array.shape)
+    return bytes((0, 0, 8, array.ndim)) + shape + array.tobytes()
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Tiny:
+    drawn = STAND_INS["fashion_mnist"].arrays(TRAIN, TEST)
+    arrays = {name: 255 - array if name.startswith("x") else array for name, array in drawn.items()}
+    contents = {f"{name}.gz": gzip.compress(_idx(array), mtime=0) for name, array in arrays.items()}
+    data_set = DataSet(
+        name="fashion_mnist",
+        title="Fashion-MNIST",
+        homepage="http://127.0.0.1/",
+        licence="none",
+        format="idx.gz",
+        classes=tuple("0123456789"),
+        arrays={n: ArraySpec(file=f"{n}.gz", dtype="uint8", shape=a.shape) for n, a in arrays.items()},
+        files={
+            name: DataFile(
+                name=name,
+                size=len(content),
+                sha256=hashlib.sha256(content).hexdigest(),
+                md5=hashlib.md5(content).hexdigest(),
+                urls=(f"http://127.0.0.1:9/{name}",),
+            )
+            for name, content in contents.items()
+        },
+    )
+    return Tiny(data_set, contents, arrays)
+
+
+@dataclass
+class Answer:
+    """How the server treats one request."""
+
+    status: int = 200
+    body: bytes | None = None
+    cut_after: int | None = None
+    """Close the connection after so many bytes of the body."""
+    declare_length: bool = True
+    ranges: bool = True
+    content_range: str | None = None
+
+
+@dataclass
+class Server:
+    """A mirror: serves ``files`` by name, by the script first."""
+
+    files: dict[str, bytes]
+    url: str = ""
+    script: dict[str, list[Answer]] = field(default_factory=dict)
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    """Path and Range header of every request."""
+    before: Callable[[str], None] = lambda path: None
+
+    def answer(self, path: str) -> Answer:
+        name = path.rpartition("/")[2]
+        planned = self.script.get(name)
+        if planned:
+            return planned.pop(0)
+        return Answer(body=self.files[name]) if name in self.files else Answer(status=404, body=b"not here")
+
+
+class _Quiet(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """A client that hangs up is part of the tests."""
+
+
+def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            wanted = self.headers.get("range")
+            server.asked.append((self.path, wanted))
+            server.before(self.path)
+            plan = server.answer(self.path)
+            name = self.path.rpartition("/")[2]
+            body, status = plan.body if plan.body is not None else server.files[name], plan.status
+            start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted else 0
+            if start and plan.ranges and status == 200:
+                status, body = (206, body[start:]) if start < len(body) else (416, b"")
+            self.send_response(status)
+            if status == 206:
+                total = start + len(body)
+                self.send_header("content-range", plan.content_range or f"bytes {start}-{total - 1}/{total}")
+            if plan.declare_length:
+                self.send_header("content-length", str(len(body)))
+            self.send_header("connection", "close")
+            self.end_headers()
+            self.wfile.write(body if plan.cut_after is None else body[: plan.cut_after])
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler
+
+
+@pytest.fixture
+def server(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    mirror = Server(dict(tiny.contents))
+    with _Quiet(("127.0.0.1", 0), _handler(mirror)) as http:
+        mirror.url = f"http://127.0.0.1:{http.server_port}"
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+        thread.start()
+        yield mirror
+        http.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def script_answer() -> type[Answer]:
+    """The class of scripted answers, for tests that plan them."""
+    return Answer
