@@ -1,0 +1,17 @@
+/** The script of every page. Small: the editor comes later, in a chunk of its own. */
+
+import htmx from "htmx.org";
+
+import { setUpCells } from "./lesson";
+import { setUpBeat } from "./beat";
+import { setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
+
+// A refused or failed fragment leaves what is on the page: the session card asks again by itself.
+Object.assign(htmx.config, { noSwap: [204, 304, "4xx", "5xx"] });
+
+setUpTheme();
+setUpOutline();
+setUpRail();
+setUpScrollers();
+setUpBeat();
+setUpCells();

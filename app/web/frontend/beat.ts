@@ -1,0 +1,17 @@
+/** The drawing of four replicas that wait for each other: it plays once, and again when a run has ended well. */
+
+export function setUpBeat(): void {
+  const drawing = document.querySelector<SVGElement>("svg[data-beat]");
+  if (!drawing) return;
+  const play = (): void => {
+    drawing.classList.remove("playing");
+    drawing.getBoundingClientRect(); // the restart needs a fresh layout
+    drawing.classList.add("playing");
+  };
+  play();
+  document.addEventListener("lockstep:finished", (event) => {
+    const { restored } = (event as CustomEvent<{ restored: boolean }>).detail;
+    if (!restored) play();
+  });
+  document.querySelector("[data-action=replay]")?.addEventListener("click", play);
+}

@@ -1,0 +1,137 @@
+/**
+ * Every run of the page, in the order they were handed in.
+ *
+ * A session runs one after the other, so only the first unfinished run of each session is followed; the others wait
+ * here without a connection. At most two sessions are followed at once.
+ */
+
+import { Declined, eventsAfter, latestRuns } from "./api";
+import { follow } from "./follow";
+import type { Run, Waiting } from "./protocol";
+import { Transcript } from "./transcript";
+
+export interface Entry {
+  run: Run;
+  transcript: Transcript;
+  owner: Owner;
+  /** True from the first word of the server about it until it is finished. */
+  followed: boolean;
+  over: boolean;
+}
+
+/** A cell, as the board sees it. */
+export interface Owner {
+  /** This run is the one to show now. `restored` if it was there when the page came. */
+  begins(entry: Entry, restored: boolean): void;
+  changed(entry: Entry): void;
+  waits(entry: Entry, waiting: Waiting): void;
+  reconnecting(entry: Entry, broken: boolean): void;
+  finished(entry: Entry, restored: boolean): void;
+  /** The server does not know the run any more. */
+  vanished(entry: Entry): void;
+}
+
+const MOST_FOLLOWED = 2;
+
+export class Board {
+  private entries: Entry[] = [];
+  private readonly listeners: (() => void)[] = [];
+
+  /** Calls `listener` whenever a run begins or ends. */
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  /** The owner's runs that are not over, first submitted first. */
+  unfinished(owner: Owner): Entry[] {
+    return this.entries.filter((entry) => entry.owner === owner && !entry.over);
+  }
+
+  anyUnfinished(): boolean {
+    return this.entries.some((entry) => !entry.over);
+  }
+
+  add(run: Run, owner: Owner): Entry {
+    const entry = { run, transcript: new Transcript(), owner, followed: false, over: false };
+    this.entries.push(entry);
+    this.pump();
+    return entry;
+  }
+
+  /** How many runs of the same session come before this one. */
+  ahead(entry: Entry): number {
+    const before = this.entries.slice(0, this.entries.indexOf(entry));
+    return before.filter((other) => !other.over && session(other.run) === session(entry.run)).length;
+  }
+
+  /** Brings back what ran before this page was loaded: outputs of finished runs, and unfinished runs themselves. */
+  async restore(lesson: string, ownerOf: (cell: string) => Owner | undefined): Promise<void> {
+    const runs = await latestRuns(lesson);
+    const finished: Entry[] = [];
+    for (const run of runs) {
+      const owner = ownerOf(run.cell);
+      if (!owner) continue;
+      if (run.state !== "finished") this.add(run, owner);
+      else finished.push({ run, transcript: new Transcript(), owner, followed: true, over: true });
+    }
+    for (const entry of finished) {
+      if (!this.unfinished(entry.owner).length) await this.replay(entry);
+    }
+  }
+
+  private async replay(entry: Entry): Promise<void> {
+    entry.owner.begins(entry, true);
+    for (;;) {
+      const before = entry.transcript.lastSeq;
+      const { events } = await eventsAfter(entry.run, before);
+      for (const event of events) entry.transcript.apply(event);
+      entry.owner.changed(entry);
+      if (entry.transcript.finished || entry.transcript.lastSeq === before) break;
+    }
+    entry.owner.finished(entry, true);
+  }
+
+  private pump(): void {
+    const busy = new Set<string>();
+    for (const entry of this.entries) {
+      if (entry.over || busy.has(session(entry.run))) continue;
+      if (busy.size >= MOST_FOLLOWED) break;
+      busy.add(session(entry.run));
+      if (!entry.followed) void this.follow(entry);
+    }
+    for (const entry of this.entries) {
+      if (!entry.over && !entry.followed) entry.owner.waits(entry, queued(this.ahead(entry)));
+    }
+    for (const listener of this.listeners) listener();
+  }
+
+  private async follow(entry: Entry): Promise<void> {
+    entry.followed = true;
+    const { owner } = entry;
+    owner.begins(entry, false);
+    try {
+      await follow(entry.run, entry.transcript, {
+        changed: () => owner.changed(entry),
+        waiting: (waiting) => owner.waits(entry, waiting),
+        reconnecting: (broken) => owner.reconnecting(entry, broken),
+      });
+      entry.over = true;
+      owner.finished(entry, false);
+    } catch (error) {
+      entry.over = true;
+      owner.vanished(entry);
+      if (!(error instanceof Declined)) throw error;
+    } finally {
+      this.entries = this.entries.filter((other) => !other.over);
+      this.pump();
+    }
+  }
+}
+
+function session(run: Run): string {
+  return `${run.topology} ${run.keras}`;
+}
+
+function queued(ahead: number): Waiting {
+  return { state: "queued", position: null, ahead };
+}

@@ -1,0 +1,74 @@
+/**
+ * Builds the front end into app/web/static/dist. With --watch it goes on; with --tests it builds and runs the unit tests.
+ *
+ * app.js, app.css and theme.js keep their names (the server adds a version to their addresses); what they load by
+ * themselves, chunks and fonts, carries a hash in its name.
+ */
+
+import { spawnSync } from "node:child_process";
+import { cp, mkdir, readdir, rm } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+
+import * as esbuild from "esbuild";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const root = join(here, "../../..");
+const dist = join(here, "../static/dist");
+
+const common = { bundle: true, minify: true, target: ["es2022", "chrome123", "firefox128", "safari17.5"], logLevel: "info" };
+
+const scripts = {
+  ...common,
+  entryPoints: [join(here, "app.ts")],
+  outdir: dist,
+  format: "esm",
+  splitting: true,
+  chunkNames: "chunks/[name]-[hash]",
+};
+const theme = { ...common, entryPoints: [join(here, "theme.ts")], outdir: dist, format: "iife" };
+const styles = {
+  ...common,
+  entryPoints: [join(here, "app.css")],
+  outdir: dist,
+  loader: { ".woff2": "file" },
+  assetNames: "fonts/[name]-[hash]",
+};
+
+async function build() {
+  await rm(dist, { recursive: true, force: true });
+  await mkdir(dist, { recursive: true });
+  await Promise.all([scripts, theme, styles].map((options) => esbuild.build({ ...options, logLevel: "warning" })));
+  await cp(join(here, "mark.svg"), join(dist, "mark.svg"));
+}
+
+async function watch() {
+  await build();
+  for (const options of [scripts, theme, styles]) await (await esbuild.context(options)).watch();
+}
+
+/** The unit tests are TypeScript; they are bundled next to nothing else and run by node's own runner. */
+async function test() {
+  const tests = join(root, "tests/unit/app/web/frontend");
+  const out = join(root, "node_modules/.cache/lockstep-tests");
+  await rm(out, { recursive: true, force: true });
+  const names = (await readdir(tests)).filter((name) => name.endsWith(".test.ts"));
+  await esbuild.build({
+    ...common,
+    minify: false,
+    platform: "node",
+    format: "esm",
+    sourcemap: "inline",
+    logLevel: "warning",
+    entryPoints: names.map((name) => join(tests, name)),
+    outdir: out,
+    outExtension: { ".js": ".mjs" },
+  });
+  const files = names.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
+  const run = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...files], { stdio: "inherit", cwd: root });
+  process.exitCode = run.status ?? 1;
+}
+
+if (process.argv.includes("--tests")) await test();
+else if (process.argv.includes("--watch")) await watch();
+else await build();

@@ -1,0 +1,340 @@
+/**
+ * The instrument: one code cell with its buttons, its editor, its output and its status line.
+ *
+ * The server sends all of it readable; this makes it playable. The editor itself is loaded when it is first touched.
+ */
+
+import { announce } from "./announce";
+import { Declined, stop, submit, Unreachable, warmUp } from "./api";
+import type { Board, Entry, Owner } from "./board";
+import type { Drafts } from "./drafts";
+import { make, need } from "./element";
+import type { CellEditor } from "./editor";
+import { Output } from "./output";
+import type { Outcome, Waiting } from "./protocol";
+import { ended, live, running, trouble, waitingLine, type Line } from "./status";
+import { say, sayCount } from "./strings";
+
+const RETRY_MS = 2_000;
+/** Waiting shorter than this is not worth a word. */
+const PATIENCE_MS = 350;
+
+export class Cell implements Owner {
+  readonly name: string;
+  readonly title: string;
+  readonly original: string;
+  /** The lesson says that this cell ends with an error. */
+  readonly mayFail: boolean;
+  /** Called with Shift+Enter, to go on to the next cell. */
+  onward: () => void = () => undefined;
+  private code: string;
+  private editor: CellEditor | null = null;
+  private loading: Promise<CellEditor> | null = null;
+  private undoable: string | null = null;
+  private shown: Entry | null = null;
+  private runningSince = 0;
+  private ticking = 0;
+  private saving = 0;
+  private warmed = false;
+  private whenDone: ((outcome: Outcome | null) => void)[] = [];
+  private readonly lesson: string;
+  private readonly output: Output;
+  private readonly outputBox: HTMLElement;
+  private readonly status: HTMLElement;
+
+  constructor(
+    readonly root: HTMLElement,
+    private readonly board: Board,
+    private readonly drafts: Drafts,
+  ) {
+    this.name = root.dataset.cell ?? "";
+    this.lesson = root.dataset.lesson ?? "";
+    this.title = root.dataset.title ?? this.name;
+    this.original = JSON.parse(need(root, "script.original").textContent || '""') as string;
+    this.mayFail = root.hasAttribute("data-may-fail");
+    this.code = this.original;
+    this.outputBox = need(root, ".output");
+    this.status = need(root, ".status");
+    this.output = new Output(this.outputBox, this.title, `${this.name}.txt`);
+    this.listen();
+    this.restoreDraft();
+  }
+
+  // --- what the learner does ---------------------------------------------------------------------------------------
+
+  /** Hands the code in. While nothing answers, it keeps trying and says so. */
+  async run(): Promise<void> {
+    this.warmed = true;
+    this.keepHeight();
+    const code = this.code;
+    if (!this.board.unfinished(this).length) this.say(live(say("state.sending")), "waiting");
+    for (;;) {
+      try {
+        this.board.add(await submit(this.lesson, this.name, code), this);
+        return;
+      } catch (error) {
+        const away = error instanceof Unreachable || (error instanceof Declined && error.status === 503);
+        if (!away) return this.refused(error);
+        this.say({ ...live(error instanceof Declined ? error.message : say("state.serverAway")), tone: "bad" }, "waiting");
+        await new Promise((resolve) => window.setTimeout(resolve, RETRY_MS));
+      }
+    }
+  }
+
+  /** Runs and waits for the end; null if it was refused or lost. */
+  runToEnd(): Promise<Outcome | null> {
+    return new Promise((resolve) => {
+      this.whenDone.push(resolve);
+      void this.run();
+    });
+  }
+
+  async stop(): Promise<void> {
+    const [entry] = this.board.unfinished(this);
+    if (!entry) return;
+    try {
+      await stop(entry.run);
+    } catch (error) {
+      if (error instanceof Declined || error instanceof Unreachable) announce(error.message);
+      else throw error;
+    }
+  }
+
+  /** Back to the lesson's code; the same button brings the learner's text back. */
+  reset(): void {
+    const next = this.undoable ?? this.original;
+    this.undoable = this.undoable === null && this.code !== this.original ? this.code : null;
+    this.setCode(next);
+    this.markEdited();
+    announce(say(this.undoable === null ? "cell.undone" : "cell.wasReset", { cell: this.title }));
+  }
+
+  async copy(): Promise<void> {
+    const button = need<HTMLButtonElement>(this.root, "[data-action=copy]");
+    try {
+      await navigator.clipboard.writeText(this.code);
+      button.dataset.done = "";
+      announce(say("cell.copied"));
+      window.setTimeout(() => delete button.dataset.done, 1_600);
+    } catch {
+      announce(say("cell.notCopied"));
+    }
+  }
+
+  /** Puts the caret into the code, loading the editor if need be. `at` is a point on the screen. */
+  async edit(at?: { x: number; y: number }): Promise<void> {
+    const editor = await this.open();
+    editor.focus(at);
+  }
+
+  // --- what the board tells ----------------------------------------------------------------------------------------
+
+  begins(entry: Entry, restored: boolean): void {
+    this.shown = entry;
+    this.runningSince = 0;
+    this.root.classList.add("has-output");
+    this.output.show(entry.transcript, entry.run.id);
+    if (restored) return;
+    this.root.dataset.run = entry.run.id;
+    this.setState("waiting");
+    // A run that answers in a blink should not flash "queued" first.
+    window.setTimeout(() => {
+      if (this.shown === entry && !entry.transcript.started && !entry.over && this.root.dataset.state === "waiting") {
+        this.say(waitingLine({ state: entry.run.position ? "queued" : "starting", position: entry.run.position, ahead: entry.run.ahead }), "waiting");
+      }
+    }, PATIENCE_MS);
+  }
+
+  changed(entry: Entry): void {
+    if (this.shown !== entry) return;
+    this.output.changed();
+    if (entry.transcript.started && !entry.over && !entry.transcript.finished && !this.runningSince) this.tick();
+  }
+
+  waits(entry: Entry, waiting: Waiting): void {
+    if (this.shown !== entry && this.shown && !this.shown.over) return this.tellQueue();
+    if (waiting.state === "running") return;
+    if (waiting.state === "reconnecting" || !entry.transcript.started) {
+      this.say(waitingLine(waiting), entry.transcript.started ? "running" : "waiting");
+    }
+  }
+
+  reconnecting(entry: Entry, broken: boolean): void {
+    if (this.shown !== entry) return;
+    this.root.toggleAttribute("data-reconnecting", broken);
+    if (broken) this.say(live(say("state.reconnecting")), entry.transcript.started ? "running" : "waiting");
+    else if (this.runningSince) this.say(running(performance.now() - this.runningSince), "running");
+  }
+
+  finished(entry: Entry, restored: boolean): void {
+    if (this.shown !== entry) return;
+    this.rest();
+    const finished = entry.transcript.finished;
+    if (!finished) {
+      this.settle(null);
+      return this.say(trouble(say("state.incomplete")), "idle");
+    }
+    const error = entry.transcript.items.findLast((item) => item.kind === "error");
+    const line = ended(finished, error?.kind === "error" ? error.event.name : "");
+    this.say(line, "finished");
+    this.root.dataset.outcome = finished.outcome;
+    need(this.status, ".again").hidden = !["lost", "crash"].includes(finished.outcome);
+    if (!restored) announce([`${this.title}:`, line.word, line.advice].join(" "));
+    this.settle(finished.outcome);
+    this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));
+  }
+
+  vanished(entry: Entry): void {
+    if (this.shown !== entry) return;
+    this.rest();
+    this.say(trouble(say("outcome.lost"), say("advice.lost")), "finished");
+    need(this.status, ".again").hidden = false;
+    this.settle(null);
+  }
+
+  // --- inside ------------------------------------------------------------------------------------------------------
+
+  private listen(): void {
+    this.root.addEventListener("click", (event) => {
+      const button = (event.target as Element).closest<HTMLElement>("[data-action]");
+      const action = button?.dataset.action;
+      if (action === "run") void this.run();
+      else if (action === "stop") void this.stop();
+      else if (action === "reset") this.reset();
+      else if (action === "copy") void this.copy();
+    });
+    const code = need(this.root, "pre.code");
+    code.addEventListener("focus", () => void this.edit());
+    code.addEventListener("click", (event) => {
+      if (window.getSelection()?.isCollapsed ?? true) void this.edit({ x: event.clientX, y: event.clientY });
+    });
+    this.root.addEventListener("pointerenter", () => void this.load(), { once: true });
+  }
+
+  private load(): Promise<typeof import("./editor")> {
+    return import("./editor");
+  }
+
+  private open(): Promise<CellEditor> {
+    this.loading ??= this.load().then(({ CellEditor }) => {
+      const pre = need(this.root, "pre.code");
+      this.editor = new CellEditor(pre, this.code, say("cell.codeOf", { cell: this.title }), {
+        changed: (code) => this.edited(code),
+        focused: () => this.warm(),
+        run: () => void this.run(),
+        runAndMoveOn: () => {
+          void this.run();
+          this.onward();
+        },
+        escaped: () => announce(say("cell.tabLeaves")),
+      });
+      return this.editor;
+    });
+    return this.loading;
+  }
+
+  private warm(): void {
+    if (this.warmed) return;
+    this.warmed = true;
+    warmUp(this.lesson);
+  }
+
+  private edited(code: string): void {
+    this.code = code;
+    this.undoable = null;
+    this.markEdited();
+    window.clearTimeout(this.saving);
+    this.saving = window.setTimeout(() => this.keep(), 200);
+  }
+
+  /** Keeps the draft now. */
+  keep(): void {
+    this.drafts.keep(this.name, this.original, this.code);
+  }
+
+  private setCode(code: string): void {
+    this.code = code;
+    this.keep();
+    if (this.editor) this.editor.setCode(code);
+    else void this.open();
+  }
+
+  private restoreDraft(): void {
+    const found = this.drafts.find(this.name, this.original);
+    if (!found) return;
+    this.code = found.code;
+    this.markEdited();
+    if (found.outdated) need(this.root, ".outdated").hidden = false;
+    void this.open();
+  }
+
+  private markEdited(): void {
+    const edited = this.code !== this.original;
+    this.root.toggleAttribute("data-edited", edited);
+    const button = need<HTMLButtonElement>(this.root, "[data-action=reset]");
+    button.disabled = !edited && this.undoable === null;
+    need(button, ".label").textContent = say(this.undoable === null ? "cell.reset" : "cell.undoReset");
+    if (!edited) need(this.root, ".outdated").hidden = true;
+  }
+
+  private refused(error: unknown): void {
+    if (!(error instanceof Declined)) throw error;
+    this.say(trouble(error.message), "idle");
+    announce(`${this.title}: ${error.message}`);
+    this.settle(null);
+  }
+
+  private settle(outcome: Outcome | null): void {
+    for (const resolve of this.whenDone.splice(0)) resolve(outcome);
+  }
+
+  private tick(): void {
+    this.runningSince = performance.now();
+    const show = (): void => {
+      if (!this.root.hasAttribute("data-reconnecting")) this.say(running(performance.now() - this.runningSince), "running");
+      this.tellQueue();
+    };
+    this.setState("running");
+    window.clearInterval(this.ticking);
+    window.setTimeout(() => this.root.dataset.state === "running" && show(), PATIENCE_MS);
+    this.ticking = window.setInterval(show, 1_000);
+  }
+
+  private rest(): void {
+    window.clearInterval(this.ticking);
+    this.runningSince = 0;
+    this.root.removeAttribute("data-reconnecting");
+    this.output.changed();
+    requestAnimationFrame(() => requestAnimationFrame(() => (this.outputBox.style.minHeight = "")));
+  }
+
+  /** While the next output is on its way, the last one's room is kept. */
+  private keepHeight(): void {
+    const height = this.outputBox.offsetHeight;
+    if (height > 0) this.outputBox.style.minHeight = `${height}px`;
+  }
+
+  /** Further runs of this very cell, behind the one that is shown. */
+  private tellQueue(): void {
+    const more = this.board.unfinished(this).length - 1;
+    const facts = need(this.status, ".facts");
+    facts.querySelector(".more")?.remove();
+    if (more > 0) facts.append(make("span.more", {}, sayCount("state.more", more)));
+  }
+
+  private say(line: Line, state: string): void {
+    this.setState(state);
+    this.status.dataset.tone = line.tone;
+    need(this.status, ".word").textContent = line.word;
+    need(this.status, ".advice").textContent = line.advice;
+    need(this.status, ".facts").replaceChildren(...line.facts.map((fact) => make("span", {}, fact)));
+    need(this.status, ".again").hidden = true;
+  }
+
+  private setState(state: string): void {
+    this.root.dataset.state = state;
+    if (state !== "finished") delete this.root.dataset.outcome;
+    const active = state === "waiting" || state === "running";
+    need(this.root, "[data-action=stop]").toggleAttribute("disabled", !active);
+  }
+}

@@ -1,0 +1,27 @@
+/** Making and finding elements without ceremony. */
+
+type Child = Node | string | null | undefined | false;
+
+/** `make("p.note", {title}, "text")`: an element with classes, attributes and children. */
+export function make<T extends HTMLElement = HTMLElement>(
+  selector: string,
+  attributes: Record<string, string | number | boolean | null | undefined> = {},
+  ...children: Child[]
+): T {
+  const [tag, ...classes] = selector.split(".");
+  const element = document.createElement(tag || "div");
+  if (classes.length) element.className = classes.join(" ");
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.filter((child): child is Node | string => Boolean(child)));
+  return element as T;
+}
+
+/** The one element a template promises. */
+export function need<T extends Element = HTMLElement>(root: ParentNode, selector: string): T {
+  const found = root.querySelector<T>(selector);
+  if (!found) throw new Error(`the page has no ${selector}`);
+  return found;
+}

@@ -1,0 +1,174 @@
+/**
+ * A run's output on the page. However long it gets, the document holds a bounded part of it: the beginning and the
+ * end, and between them a line that says how much is folded and offers the whole as text.
+ */
+
+import { make } from "./element";
+import { paintRow } from "./paint";
+import { showDisplay } from "./rich";
+import { figure, say, sayCount } from "./strings";
+import { showTraceback } from "./traceback";
+import type { Item, Transcript } from "./transcript";
+
+const HEAD = 100;
+const TAIL = 1_500;
+/** The tail is cut only once it has grown by this much: cutting line by line would be slow. */
+const SLACK = 500;
+const NEAR_BOTTOM_PX = 24;
+
+export class Output {
+  private transcript: Transcript | null = null;
+  private run = "";
+  private nodes = new Map<Item, HTMLElement>();
+  /** Items[0, head) and Items[tail, end) are in the document. */
+  private head = 0;
+  private tail = 0;
+  private end = 0;
+  private clearings = 0;
+  private sticking = true;
+  private painting = 0;
+  private readonly headBox = make("div.rows");
+  private readonly fold = make("div.fold", { hidden: true });
+  private readonly tailBox = make("div.rows");
+
+  constructor(
+    private readonly box: HTMLElement,
+    private readonly cell: string,
+    private readonly fileName: string,
+  ) {
+    this.box.append(this.headBox, this.fold, this.tailBox);
+    this.box.addEventListener("scroll", () => {
+      this.sticking = box.scrollTop + box.clientHeight >= box.scrollHeight - NEAR_BOTTOM_PX;
+    });
+  }
+
+  /** Shows this transcript from now on. */
+  show(transcript: Transcript, run: string): void {
+    this.transcript = transcript;
+    this.run = run;
+    this.sticking = true;
+    this.empty();
+    this.changed();
+  }
+
+  /** Paints with the next frame. */
+  changed(): void {
+    this.painting ||= requestAnimationFrame(() => {
+      this.painting = 0;
+      this.paint();
+    });
+  }
+
+  private empty(): void {
+    this.nodes.clear();
+    this.headBox.replaceChildren();
+    this.tailBox.replaceChildren();
+    this.head = this.tail = this.end = 0;
+    this.fold.hidden = true;
+  }
+
+  private paint(): void {
+    const transcript = this.transcript;
+    if (!transcript) return;
+    if (transcript.clearings !== this.clearings) {
+      this.clearings = transcript.clearings;
+      this.empty();
+    }
+    for (const item of transcript.takeTouched()) this.repaint(item);
+    this.grow(transcript.items);
+    this.cut();
+    this.box.classList.toggle("empty", transcript.items.length === 0);
+    this.makeScrollable();
+    if (this.sticking) this.box.scrollTop = this.box.scrollHeight;
+  }
+
+  private grow(items: Item[]): void {
+    const top = Math.min(HEAD, items.length);
+    for (; this.head < top; this.head++) this.headBox.append(this.node(items[this.head] as Item));
+    this.end = Math.max(this.end, this.head);
+    if (!this.tailBox.childElementCount) this.tail = this.end;
+    if (items.length - this.end > TAIL) {
+      this.forget(this.tail, this.end);
+      this.tailBox.replaceChildren();
+      this.tail = this.end = items.length - TAIL;
+    }
+    const fresh = items.slice(this.end).map((item) => this.node(item));
+    this.tailBox.append(...fresh);
+    this.end = items.length;
+  }
+
+  private cut(): void {
+    const most = TAIL + (this.sticking ? SLACK : 6 * SLACK);
+    if (this.end - this.tail > most) {
+      const from = this.end - TAIL;
+      this.forget(this.tail, from);
+      const range = document.createRange();
+      range.setStart(this.tailBox, 0);
+      range.setEnd(this.tailBox, from - this.tail);
+      range.deleteContents();
+      this.tail = from;
+    }
+    const folded = this.tail - this.head;
+    if (folded <= 0 || this.fold.dataset.count === String(folded)) return;
+    this.fold.dataset.count = String(folded);
+    this.fold.hidden = false;
+    if (!this.fold.childElementCount) this.fold.append(make("span"), this.downloadButton());
+    (this.fold.firstElementChild as HTMLElement).textContent = sayCount("output.folded", folded);
+  }
+
+  private forget(from: number, to: number): void {
+    for (const item of this.transcript?.items.slice(from, to) ?? []) this.nodes.delete(item);
+  }
+
+  private node(item: Item): HTMLElement {
+    const made = this.make(item);
+    this.nodes.set(item, made);
+    return made;
+  }
+
+  private make(item: Item): HTMLElement {
+    if (item.kind === "row") return paintRow(item);
+    if (item.kind === "display") return showDisplay(item, this.run, this.cell);
+    if (item.kind === "error") return showTraceback(item.event);
+    return make("p.notice", {}, make("b", {}, "Lockstep"), ` ${noticeText(item.event.code, item.event.text, item.event.values)}`);
+  }
+
+  private repaint(item: Item): void {
+    const old = this.nodes.get(item);
+    if (!old) return;
+    if (item.kind === "row") paintRow(item, old);
+    else {
+      const fresh = this.node(item);
+      old.replaceWith(fresh);
+    }
+  }
+
+  /** A box that scrolls must be reachable by keyboard; one that does not must not be a stop. */
+  private makeScrollable(): void {
+    const scrolls = this.box.scrollHeight > this.box.clientHeight + 1 || this.box.scrollWidth > this.box.clientWidth + 1;
+    if (scrolls === this.box.hasAttribute("tabindex")) return;
+    if (scrolls) this.box.tabIndex = 0;
+    else this.box.removeAttribute("tabindex");
+  }
+
+  private downloadButton(): HTMLElement {
+    const button = make("button.quiet", { type: "button" }, say("output.download"));
+    button.addEventListener("click", () => {
+      const url = URL.createObjectURL(new Blob([this.transcript?.text() ?? ""], { type: "text/plain" }));
+      const link = make<HTMLAnchorElement>("a", { href: url, download: this.fileName });
+      link.click();
+      window.setTimeout(() => URL.revokeObjectURL(url), 10_000);
+    });
+    return button;
+  }
+}
+
+/** A notice in the page's language where we have its words, in the runner's English otherwise. */
+function noticeText(code: string, english: string, values: Record<string, string | number>): string {
+  const key = `notice.${code}`;
+  const shown = Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, typeof value === "number" ? figure(value, 1) : value]),
+  );
+  const ours = say(key, shown);
+  return ours === key ? english : ours;
+}

@@ -1,0 +1,68 @@
+/** What every page has: the theme's switch, the outline's sheet, the mark of where one is in the text. */
+
+const THEME = "lockstep:theme";
+
+export function setUpTheme(): void {
+  const select = document.querySelector<HTMLSelectElement>("select[data-theme-switch]");
+  if (!select) return;
+  const root = document.documentElement;
+  select.value = root.dataset.theme ?? "system";
+  select.addEventListener("change", () => {
+    if (select.value === "system") delete root.dataset.theme;
+    else root.dataset.theme = select.value;
+    try {
+      if (select.value === "system") window.localStorage.removeItem(THEME);
+      else window.localStorage.setItem(THEME, select.value);
+    } catch {
+      // Storage is forbidden: the choice lasts as long as the page.
+    }
+  });
+}
+
+/** Where the page is no popover, `popovertarget` does its work without us; we only close the sheet behind a jump. */
+export function setUpOutline(): void {
+  const sheet = document.getElementById("outline");
+  sheet?.addEventListener("click", (event) => {
+    if ((event.target as Element).closest("a[href^='#']") && sheet.matches(":popover-open")) sheet.hidePopover();
+  });
+  const here = sheet?.querySelector<HTMLElement>("[aria-current=page]");
+  if (!sheet || !here) return;
+  const reveal = (): void => {
+    sheet.scrollTop = Math.max(0, here.offsetTop - sheet.clientHeight / 2);
+  };
+  sheet.addEventListener("toggle", reveal);
+  if (sheet.scrollHeight > sheet.clientHeight) reveal();
+}
+
+/** Marks the heading one reads under in the list "On this page". */
+export function setUpRail(): void {
+  const links = [...document.querySelectorAll<HTMLAnchorElement>("[data-rail] a[href^='#']")];
+  const targets = links
+    .map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))))
+    .filter((target): target is HTMLElement => target !== null);
+  if (!targets.length) return;
+  let waiting = 0;
+  const mark = (): void => {
+    waiting = 0;
+    const line = window.innerHeight * 0.3;
+    const current = targets.findLast((target) => target.getBoundingClientRect().top <= line) ?? targets[0];
+    for (const link of links) {
+      if (decodeURIComponent(link.hash.slice(1)) === current?.id) link.setAttribute("aria-current", "location");
+      else link.removeAttribute("aria-current");
+    }
+  };
+  window.addEventListener("scroll", () => (waiting ||= requestAnimationFrame(mark)), { passive: true });
+  mark();
+}
+
+/** Wide tables and formulas scroll in a frame of their own; only a frame that scrolls is a stop for the keyboard. */
+export function setUpScrollers(): void {
+  const frames = document.querySelectorAll<HTMLElement>(".prose .table, .prose pre, .prose math[display=block]");
+  const observer = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      if (target.scrollWidth > target.clientWidth + 1) target.setAttribute("tabindex", "0");
+      else target.removeAttribute("tabindex");
+    }
+  });
+  for (const frame of frames) observer.observe(frame);
+}

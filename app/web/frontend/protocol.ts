@@ -1,0 +1,98 @@
+/** The wire as the browser sees it: runs, and the numbered events of a run. Mirrors runners/protocol.py. */
+
+export type Outcome =
+  | "ok"
+  | "error"
+  | "interrupted"
+  | "timeout"
+  | "memory"
+  | "output"
+  | "processes"
+  | "disk"
+  | "crash"
+  | "lost";
+
+export type Stream = "stdout" | "stderr";
+
+interface Numbered {
+  /** 1, 2, 3, … without a gap within a run. */
+  seq: number;
+  /** Milliseconds since the supervisor accepted the run. */
+  at_ms: number;
+}
+
+export interface Started extends Numbered {
+  kind: "started";
+}
+export interface Text extends Numbered {
+  kind: "text";
+  stream: Stream;
+  text: string;
+}
+export interface Display extends Numbered {
+  kind: "display";
+  data: Record<string, unknown>;
+  metadata: Record<string, unknown>;
+  display_id: string | null;
+  update: boolean;
+  result: boolean;
+}
+export interface Clear extends Numbered {
+  kind: "clear";
+  wait: boolean;
+}
+export interface Frame {
+  text: string;
+  /** True where the frame shows the learner's own code, or the error itself. */
+  own: boolean;
+}
+export interface ErrorEvent extends Numbered {
+  kind: "error";
+  name: string;
+  value: string;
+  frames: Frame[];
+}
+export interface Notice extends Numbered {
+  kind: "notice";
+  code: string;
+  values: Record<string, string | number>;
+  text: string;
+}
+export interface Limit {
+  name: string;
+  value: number;
+  unit: "s" | "bytes" | "count";
+}
+export interface Finished extends Numbered {
+  kind: "finished";
+  outcome: Outcome;
+  duration_ms: number;
+  first_output_ms: number | null;
+  peak_bytes: number | null;
+  limit: Limit | null;
+}
+
+export type RunEvent = Started | Text | Display | Clear | ErrorEvent | Notice | Finished;
+
+/** What is said about a run that has not started: never stored, never numbered. */
+export interface Waiting {
+  state: "queued" | "starting" | "running" | "reconnecting";
+  position: number | null;
+  ahead: number;
+}
+
+export interface Run {
+  id: string;
+  lesson: string;
+  cell: string;
+  topology: string;
+  keras: number;
+  state: "queued" | "running" | "finished";
+  outcome: Outcome | null;
+  created_at: string;
+  code: string;
+  last_seq: number;
+  position: number | null;
+  ahead: number;
+  urls: { stream: string; events: string; stop: string };
+}

@@ -1,0 +1,87 @@
+/**
+ * Rich output: the best form of a display that is safe to show.
+ *
+ * Nothing a learner's code writes becomes part of this page. Pictures are `<img>` with a data address, HTML lives in a
+ * sandboxed frame with an address of its own, everything else is text.
+ */
+
+import { make } from "./element";
+import type { DisplayItem } from "./transcript";
+import { say } from "./strings";
+
+const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const LONGEST_TEXT = 200_000;
+const ROW_PX = 30;
+
+/** The element for a display of run `run`. Its size is known before its content is, so that nothing jumps. */
+export function showDisplay(item: DisplayItem, run: string, cell: string): HTMLElement {
+  const { data } = item.event;
+  const text = asString(data["text/plain"]);
+  for (const type of PICTURES) {
+    const content = asString(data[type]);
+    if (content) return picture(type, content.replace(/\s+/g, ""), text, cell);
+  }
+  const svg = asString(data["image/svg+xml"]);
+  if (svg) return picture("image/svg+xml", base64(svg), text, cell);
+  const html = asString(data["text/html"]);
+  if (html) return frame(html, `/runs/${run}/displays/${item.seq}`, cell);
+  const latex = asString(data["text/latex"]);
+  if (latex) return block("display.text", latex.replace(/^\$+|\$+$/g, "").trim());
+  if (data["application/json"] !== undefined) {
+    return block("display.json", JSON.stringify(data["application/json"], null, 2));
+  }
+  return block("display.text", asString(data["text/markdown"]) || text || JSON.stringify(data));
+}
+
+function picture(type: string, content: string, text: string, cell: string): HTMLElement {
+  const image = make<HTMLImageElement>("img", {
+    alt: text && !text.startsWith("<") ? text : say("output.picture", { cell }),
+    decoding: "async",
+  });
+  const size = type === "image/png" ? pngSize(content) : null;
+  if (size) [image.width, image.height] = size;
+  image.src = `data:${type};base64,${content}`;
+  return make("figure.display.picture", {}, image);
+}
+
+function frame(html: string, url: string, cell: string): HTMLElement {
+  const rows = html.match(/<tr[\s>]/gi)?.length ?? 0;
+  const height = rows ? Math.min(420, (rows + 2) * ROW_PX) : Math.min(420, 90 + Math.floor(html.length / 40));
+  const element = make<HTMLIFrameElement>("iframe", {
+    sandbox: "",
+    title: say("output.html", { cell }),
+    loading: "lazy",
+    src: url,
+    height,
+  });
+  return make("div.display.html", {}, element);
+}
+
+function block(selector: string, text: string): HTMLElement {
+  const shown = text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)} …` : text;
+  return make(`pre.${selector}`, {}, shown);
+}
+
+function asString(value: unknown): string {
+  if (Array.isArray(value)) return value.join("");
+  return typeof value === "string" ? value : "";
+}
+
+function base64(text: string): string {
+  let binary = "";
+  for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
+  return btoa(binary);
+}
+
+/** Width and height from a PNG's header, which stands in its first 24 bytes. */
+export function pngSize(content: string): [number, number] | null {
+  try {
+    const head = atob(content.slice(0, 32));
+    if (!head.startsWith("\x89PNG")) return null;
+    const at = (i: number): number =>
+      [0, 1, 2, 3].reduce((sum, k) => sum * 256 + head.charCodeAt(i + k), 0);
+    return [at(16), at(20)];
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,46 @@
+/** Runs the page's cells one after the other, each when the one before has ended well. */
+
+import { announce } from "./announce";
+import type { Cell } from "./cell";
+import { say } from "./strings";
+
+export class RunAll {
+  private going = false;
+  private readonly label: HTMLElement | null;
+
+  constructor(
+    private readonly button: HTMLButtonElement,
+    private readonly cells: Cell[],
+  ) {
+    this.label = button.querySelector(".label");
+    button.addEventListener("click", () => {
+      if (this.going) this.halt();
+      else void this.start();
+    });
+  }
+
+  private async start(): Promise<void> {
+    this.set(true);
+    for (const cell of this.cells) {
+      if (!this.going) break;
+      cell.root.scrollIntoView({ block: "nearest" });
+      const outcome = await cell.runToEnd();
+      if (outcome !== "ok" && !(outcome === "error" && cell.mayFail)) {
+        if (this.going) announce(say("runAll.stopped", { cell: cell.title }));
+        break;
+      }
+    }
+    if (this.going) this.set(false);
+  }
+
+  private halt(): void {
+    this.set(false);
+    announce(say("runAll.halted"));
+  }
+
+  private set(going: boolean): void {
+    this.going = going;
+    this.button.setAttribute("aria-pressed", String(going));
+    if (this.label) this.label.textContent = say(going ? "runAll.halt" : "runAll.start");
+  }
+}

@@ -1,0 +1,38 @@
+/** Server-sent events out of a byte stream's text: whole messages only, in whatever pieces they come. */
+
+export interface Message {
+  id: string;
+  event: string;
+  data: string;
+}
+
+export class SseParser {
+  private rest = "";
+
+  /** The messages completed by `chunk`. Comments and empty messages give none. */
+  feed(chunk: string): Message[] {
+    this.rest += chunk;
+    // A final \r may be half of a \r\n; it waits for what follows.
+    const held = this.rest.endsWith("\r") ? "\r" : "";
+    const blocks = this.rest.slice(0, this.rest.length - held.length).replace(/\r\n?/g, "\n").split("\n\n");
+    this.rest = (blocks.pop() ?? "") + held;
+    return blocks.map(message).filter((m): m is Message => m !== null);
+  }
+}
+
+function message(block: string): Message | null {
+  const found: Message = { id: "", event: "message", data: "" };
+  const data: string[] = [];
+  for (const line of block.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon === 0) continue;
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (field === "data") data.push(value);
+    else if (field === "event") found.event = value;
+    else if (field === "id") found.id = value;
+  }
+  if (!data.length) return null;
+  found.data = data.join("\n");
+  return found;
+}

@@ -1,0 +1,33 @@
+/** A traceback folded to what the learner wrote: the frames of libraries are one click away. */
+
+import { make } from "./element";
+import { paintText } from "./paint";
+import type { ErrorEvent, Frame } from "./protocol";
+import { sayCount } from "./strings";
+
+export interface Stretch {
+  own: boolean;
+  frames: Frame[];
+}
+
+/** Neighbouring frames of the same kind together. */
+export function stretches(frames: Frame[]): Stretch[] {
+  const found: Stretch[] = [];
+  for (const frame of frames) {
+    const last = found.at(-1);
+    if (last?.own === frame.own) last.frames.push(frame);
+    else found.push({ own: frame.own, frames: [frame] });
+  }
+  return found;
+}
+
+export function showTraceback(event: ErrorEvent): HTMLElement {
+  const parts = stretches(event.frames).map(({ own, frames }) => {
+    const painted = frames.map((frame) => make("div.frame", {}, ...paintText(frame.text)));
+    if (own) return make("div.own", {}, ...painted);
+    const summary = make("summary", {}, sayCount("output.frames", frames.length));
+    return make("details.library", {}, summary, ...painted);
+  });
+  if (!parts.length) parts.push(make("div.own", {}, ...paintText(`${event.name}: ${event.value}`)));
+  return make("div.traceback", {}, ...parts);
+}
