@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -21,8 +20,10 @@ from app.accounts.visitor import VisitorCookies
 from app.bus import Bus
 from app.db import Database
 from app.errors import Problem
+from app.exports.routes import router as exports
 from app.health.routes import router as health
 from app.lessons.catalog import Catalog
+from app.lessons.routes import router as lessons
 from app.observability import RequestLog, set_up_logging
 from app.runs.desk import Desk
 from app.runs.routes import router as runs
@@ -35,13 +36,11 @@ from app.web.faults import Faults, on_framework_error
 from app.web.headers import SecurityHeaders
 from app.web.languages import Languages
 from app.web.page import NavItem, Shelf
+from app.web.root import router as root
 from app.web.shutdown import on_shutdown
 from runners.client import RunnerClient
 
-ROUTERS = [health, runs, sessions]
-for _name in ("app.exports.routes", "app.lessons.routes"):  # until both are there
-    with suppress(ModuleNotFoundError):
-        ROUTERS.append(importlib.import_module(_name).router)
+ROUTERS = (root, health, runs, sessions, exports, lessons)
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -87,7 +86,7 @@ def _middleware(settings: Settings) -> list[Middleware]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state = app.state
-    bus = Bus()
+    bus = state.bus = Bus()
     state.db = Database(state.settings.database)
     runner = RunnerClient(state.settings.socket)
     state.desk = Desk(state.settings, state.db, runner, bus)

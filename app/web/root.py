@@ -1,0 +1,16 @@
+"""The bare address: on to the language that suits whoever comes."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import RedirectResponse
+
+from app import i18n
+
+router = APIRouter()
+
+
+@router.get("/", name="root")
+async def root() -> RedirectResponse:
+    headers = {"vary": "accept-language, cookie", "cache-control": "no-store"}
+    return RedirectResponse(f"/{i18n.current()}/", 302, headers)
