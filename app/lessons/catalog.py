@@ -66,10 +66,11 @@ class Outline:
 
 
 class Catalog:
-    """What there is to learn. Look-ups are safe from any thread."""
+    """What there is to learn. Look-ups are safe from any thread. A ``quiet`` one does not log what it finds."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, quiet: bool = False) -> None:
         self.root = root
+        self._quiet = quiet
         self._snapshot = Snapshot()
         self._loading = threading.Lock()
 
@@ -81,6 +82,8 @@ class Catalog:
             before = self._snapshot
             after = load(self.root, before)
             self._snapshot = after
+        if self._quiet:
+            return
         for mistake in after.mistakes:
             if mistake not in before.mistakes:
                 log.warning("lesson_mistake", where=f"{mistake.path}:{mistake.line}", what=mistake.text)

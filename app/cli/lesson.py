@@ -1,0 +1,149 @@
+"""``lockstep lesson``: list the lessons there are, and check them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Annotated, TypedDict
+
+import typer
+
+from app.cli.rehearsal import Rehearsal, complaint, last_lines, line_of, runnable
+from app.cli.runner_at_hand import NoRunner, runner_at_hand, settled
+from app.cli.speech import USAGE, give_up, read_settings, say
+from app.lessons.catalog import Catalog
+from app.lessons.errors import Mistake
+from app.lessons.model import Lesson, Tag
+from app.settings import Settings
+from runners.client import RunnerClient, RunnerError
+
+app = typer.Typer(no_args_is_help=True, help="The lessons: list them, check them.")
+
+
+@app.command("list")
+def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show every lesson."""
+    settings = read_settings()
+    catalog = _catalog(settings)
+    rows = [_row(lesson, settings) for lesson in catalog.every() if lesson.language == lesson.languages[0]]
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+    else:
+        for row in rows:
+            languages = " ".join(row["languages"])
+            typer.echo(f"{row['slug']:32} {row['minutes']:>4} min  {row['status']:10}  {languages:8}  {row['title']}")
+    for problem in catalog.problems:
+        say(_shown(problem))
+
+
+@app.command()
+def check(
+    slug: Annotated[str | None, typer.Argument(help="One lesson; all if left out.")] = None,
+    static: Annotated[bool, typer.Option("--static", help="Only read the files; run nothing.")] = False,
+) -> None:
+    """Read every lesson in every language, then run its cells in the sandbox. The exit status is 1 after a mistake."""
+    settings = read_settings()
+    catalog = _catalog(settings)
+    lessons, mistakes = _chosen(catalog, slug)
+    for mistake in mistakes:
+        typer.echo(_shown(mistake))
+    typer.echo(f"{len(lessons)} lessons read, {_count(len(mistakes), 'mistake')}.")
+    failures = 0
+    if not static:
+        try:
+            failures = asyncio.run(_rehearse_all(settings, lessons))
+        except (NoRunner, RunnerError) as e:
+            give_up(str(e))
+        typer.echo(f"{_count(failures, 'unexpected outcome')}.")
+    if mistakes or failures:
+        raise typer.Exit(1)
+
+
+def _catalog(settings: Settings) -> Catalog:
+    catalog = Catalog(settings.lessons_dir, quiet=True)
+    catalog.reload()
+    return catalog
+
+
+class Row(TypedDict):
+    """One lesson of ``list --json``."""
+
+    course: str
+    slug: str
+    title: str
+    url: str
+    languages: list[str]
+    minutes: int
+    status: str
+
+
+def _row(lesson: Lesson, settings: Settings) -> Row:
+    return Row(
+        course=lesson.course,
+        slug=lesson.slug,
+        title=lesson.title,
+        url=f"{settings.public_url}/{lesson.language}/courses/{lesson.key}",
+        languages=list(lesson.languages),
+        minutes=lesson.minutes,
+        status=str(lesson.status),
+    )
+
+
+def _chosen(catalog: Catalog, slug: str | None) -> tuple[list[Lesson], list[Mistake]]:
+    """The lessons asked for, in their first language, and the mistakes in their files."""
+    lessons = [lesson for lesson in catalog.every() if lesson.language == lesson.languages[0]]
+    if slug is None:
+        return lessons, list(catalog.problems)
+    mistakes = [m for m in catalog.problems if slug in (m.path.parent.name, _key(m.path))]
+    chosen = [lesson for lesson in lessons if slug in (lesson.slug, lesson.key)]
+    if not chosen and not mistakes:
+        known = ", ".join(lesson.slug for lesson in lessons)
+        give_up(f"There is no lesson '{slug}'. Lessons: {known}.", USAGE)
+    return chosen, mistakes
+
+
+def _key(path: Path) -> str:
+    return f"{path.parent.parent.name}/{path.parent.name}"
+
+
+async def _rehearse_all(settings: Settings, lessons: list[Lesson]) -> int:
+    """Run every cell; return how many went otherwise than they should."""
+    async with runner_at_hand(settings) as client:
+        await settled(client)
+        return sum([await _rehearse(client, lesson) for lesson in lessons])
+
+
+async def _rehearse(client: RunnerClient, lesson: Lesson) -> int:
+    failures = 0
+    typer.echo(f"\n{lesson.key}")
+    async with Rehearsal(client, lesson) as rehearsal:
+        for cell in runnable(lesson):
+            typer.echo(f"  {cell.name:28} {cell.topology:8} ", nl=False)
+            performance = await rehearsal.perform(cell)
+            typer.echo(f"{performance.outcome:12} {performance.duration_s:7.2f} s")
+            wrong = complaint(performance)
+            if wrong is not None:
+                failures += 1
+                typer.echo(f"{_near(lesson.source_path)}:{line_of(performance)}: {wrong}")
+                for line in last_lines(performance):
+                    typer.echo(f"    {line}")
+    skipped = sum(Tag.skip_execution in cell.tags for cell in lesson.cells)
+    if skipped:
+        typer.echo(f"  {_count(skipped, 'cell')} tagged {Tag.skip_execution} not run")
+    return failures
+
+
+def _shown(mistake: Mistake) -> str:
+    return f"{_near(mistake.path)}:{mistake.line}: {mistake.text}"
+
+
+def _near(path: Path) -> str:
+    """The path as one would type it here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -1,0 +1,125 @@
+"""Running the cells of a lesson as a learner would: in order, in sandboxes, one session for each machine.
+
+What an outcome means for a cell is decided by pure functions; Rehearsal talks to the supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from app.lessons.model import Cell, Lesson, Tag
+from runners.client import NotKnown, RunnerClient, RunnerError, RunnerUnavailable
+from runners.protocol import Error, Event, Finished, Outcome, RunRequest, SessionSpec
+
+_PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+_LAST_LINES = 12
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_ARROW = re.compile(r"^-+> (\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """How a cell went."""
+
+    cell: Cell
+    outcome: Outcome
+    duration_s: float
+    error: Error | None
+
+
+def runnable(lesson: Lesson) -> list[Cell]:
+    """The cells to run, in order."""
+    return [cell for cell in lesson.cells if Tag.skip_execution not in cell.tags]
+
+
+def complaint(performance: Performance) -> str | None:
+    """What is wrong with how a cell went, or None. Pure."""
+    cell, outcome, error = performance.cell, performance.outcome, performance.error
+    if Tag.raises_exception in cell.tags:
+        if outcome is Outcome.error:
+            return None
+        return f"cell '{cell.name}' ended with '{outcome}', but its tag raises-exception says that it raises"
+    if outcome is Outcome.ok:
+        return None
+    if outcome is Outcome.error and error is not None:
+        return f"cell '{cell.name}' raised {error.name}: {_plain(error.value)[:300]}"
+    return f"cell '{cell.name}' ended with '{outcome}'"
+
+
+def line_of(performance: Performance) -> int:
+    """The line of the lesson's file to look at: where the learner's frame points, or where the code begins."""
+    cell, error = performance.cell, performance.error
+    last = cell.line + cell.code.count("\n")
+    for frame in reversed(error.frames if error else []):
+        arrow = _ARROW.search(_plain(frame.text)) if frame.own else None
+        if arrow is not None:
+            return min(cell.line + int(arrow[1]) - 1, last)
+    return cell.line
+
+
+def last_lines(performance: Performance) -> Sequence[str]:
+    """The end of the traceback, without colours."""
+    frames = performance.error.frames if performance.error else []
+    lines = "\n".join(_plain(frame.text) for frame in frames).split("\n")
+    return [line.rstrip() for line in lines if line.strip()][-_LAST_LINES:]
+
+
+def _plain(text: str) -> str:
+    return _COLOUR.sub("", text)
+
+
+class Rehearsal:
+    """One lesson's sessions, ended on leaving."""
+
+    def __init__(self, client: RunnerClient, lesson: Lesson) -> None:
+        self._client = client
+        self._lesson = lesson
+        self._name = secrets.token_hex(12)
+        self._sessions: set[str] = set()
+
+    async def __aenter__(self) -> Rehearsal:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for session in self._sessions:
+            with suppress(RunnerError):
+                await self._client.end(session)
+
+    async def perform(self, cell: Cell) -> Performance:
+        """Run a cell to its end.
+
+        Raises:
+            RunnerError: the supervisor declined, or does not answer.
+        """
+        session = f"{self._name}-{cell.topology.replace(':', '-')}-{cell.keras}"
+        self._sessions.add(session)
+        spec = SessionSpec(owner="lesson-check", topology=cell.topology, keras=2 if cell.keras == 2 else 3)
+        request = RunRequest(id=secrets.token_hex(16), session=session, spec=spec, code=cell.code)
+        await self._client.submit(request)
+        error: Error | None = None
+        async for event in self._events(request.id):
+            if isinstance(event, Error):
+                error = event
+            elif isinstance(event, Finished):
+                return Performance(cell, event.outcome, event.duration_ms / 1000, error)
+        return Performance(cell, Outcome.lost, 0.0, error)
+
+    async def _events(self, run: str) -> AsyncIterator[Event]:
+        seq = 0
+        for pause_s in (*_PAUSES_S, None):
+            try:
+                async for event in self._client.events(run, after=seq):
+                    seq = event.seq
+                    yield event
+                return
+            except NotKnown:
+                return
+            except RunnerUnavailable:
+                if pause_s is None:
+                    raise
+                await asyncio.sleep(pause_s)
