@@ -12,6 +12,7 @@ from pathlib import Path
 
 import structlog
 
+from runners.datasets.beside import make_folder, prepare_beside
 from runners.kernels import Pool
 from runners.protocol import Health, Keras, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState, Wall
 from runners.runlog import RunLog
@@ -60,7 +61,10 @@ class Node:
     # --- life -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Bring up the first zygote and the pool."""
+        """Bring up the first zygote and the pool, and unpack data sets meanwhile."""
+        data_sets = (self._settings.data_dir / "datasets").absolute()
+        make_folder(data_sets)
+        self._spawn(prepare_beside(data_sets))
         self._zygote(3)
         self._pool.keep()
         self._spawn(self._sweep())

@@ -107,7 +107,7 @@ class RunLog:
             self._events.popleft()
 
     async def after(self, number: int, patience_s: float) -> AsyncIterator[Event | None]:
-        """Yield the events after ``number`` as they come, up to ``finished``; None each time nothing came for a while."""
+        """Yield the events after ``number`` as they come, up to ``finished``; None after each while of silence."""
         changed = asyncio.Event()
         self._changed.add(changed)
         try:

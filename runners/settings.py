@@ -32,7 +32,7 @@ class Limits(BaseModel):
     events: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
     """Events of one run."""
     disk_mb: Annotated[int, Field(ge=16, le=1_048_576)] = 512
-    """/tmp and home, each, in MiB; they live in memory and count there too."""
+    """The session's temporary folder and its home, each, in MiB; they live in memory and count there too."""
     open_files: Annotated[int, Field(ge=64, le=65_536)] = 1024
     cpu_cores: Annotated[float, Field(gt=0, le=1024)] = 2.0
     """CPU bandwidth of a session, in cores."""

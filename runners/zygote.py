@@ -159,7 +159,7 @@ def fork_sandbox(policy: Policy, descriptors: list[int], supervisor: socket.sock
     Raises:
         RuntimeError: a step failed in the child (the message names it), or this process has grown a thread.
     """
-    threads = len(os.listdir("/proc/self/task"))
+    threads = len(list(Path("/proc/self/task").iterdir()))
     if threads != 1:
         raise RuntimeError(f"the zygote has {threads} threads; a fork would hang")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -26,6 +26,7 @@ log = structlog.get_logger()
 _LARGEST_ANSWER = 1 << 16
 _BACKOFF_S = (0.2, 1.0, 5.0, 15.0)
 _SPAWN_S = 30.0
+_PACKAGE_PARENT = str(Path(__file__).resolve().parents[1])
 
 
 class NoZygote(Exception):
@@ -141,9 +142,8 @@ class Zygote:
                 self.trouble = None
                 self._ready.set()
                 assert self._process
-                while self._process.poll() is None:
-                    await asyncio.sleep(0.25)
-                log.warning("zygote ended", keras=self._keras, status=self._process.returncode)
+                status = await asyncio.to_thread(self._process.wait)
+                log.warning("zygote ended", keras=self._keras, status=status)
             except (OSError, RuntimeError, TimeoutError) as e:
                 self.trouble = str(e)
                 log.error("zygote did not start", keras=self._keras, error=str(e))
@@ -160,8 +160,8 @@ class Zygote:
         datasets = outer.datasets_folder(self._settings)
         seen = DATASETS if datasets and self.wall == "bubblewrap" else datasets
         self._policy = session_policy(self._settings.limits, seen, compile_filter()).to_json()
-        environment = {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
-        environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
+        environment = {"PYTHONPATH": _PACKAGE_PARENT}
+        environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
         with theirs:
             self._process = subprocess.Popen(  # noqa: ASYNC220
                 command, pass_fds=[theirs.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL

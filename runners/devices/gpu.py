@@ -45,11 +45,11 @@ def _answer_lists(physical: list[Any]) -> None:
     list_physical, list_logical = tf_config.list_physical_devices, tf_config.list_logical_devices
 
     def list_physical_devices(device_type: str | None = None) -> list[Any]:
-        real = list_physical(device_type)
+        real: list[Any] = list_physical(device_type)
         return [*real, *physical] if device_type in (None, "GPU") else real
 
     def list_logical_devices(device_type: str | None = None) -> list[Any]:
-        cpus = list_logical("CPU")
+        cpus: list[Any] = list_logical("CPU")
         stand_ins = [tf_context.LogicalDevice(name=f"/device:GPU:{i}", device_type="GPU") for i in range(len(cpus))]
         match device_type:
             case None:
@@ -59,7 +59,8 @@ def _answer_lists(physical: list[Any]) -> None:
             case "CPU":
                 return cpus[:1]
             case _:
-                return list_logical(device_type)
+                others: list[Any] = list_logical(device_type)
+                return others
 
     get_growth, set_growth = tf_config.get_memory_growth, tf_config.set_memory_growth
     growth: dict[str, bool] = {}

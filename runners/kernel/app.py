@@ -70,7 +70,7 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         """As in ipykernel, without the debugger's sockets."""
         self.control_socket = context.socket(zmq.ROUTER)
         self.control_socket.linger = 1000
-        self.control_port = self._bind_socket(self.control_socket, self.control_port)
+        self._bind_socket(self.control_socket, CHANNELS.index("control") + 1)
         self.control_socket.router_handover = 1
         self.debugpy_socket = context.socket(zmq.STREAM)
         self.debug_shell_socket = context.socket(zmq.DEALER)
@@ -99,7 +99,7 @@ def prepare(listeners: list[int], topology: str, key: bytes) -> WarmKernelApp:
     sys.path[:] = ["", *(p for p in sys.path if p and Path(p).exists())]
     sys.argv = [""]
     asyncio.set_event_loop(asyncio.new_event_loop())
-    application = WarmKernelApp.instance(config=_config())
+    application: WarmKernelApp = WarmKernelApp.instance(config=_config())
     application.listeners = tuple(listeners)
     application.shell_port, application.iopub_port, application.stdin_port, application.control_port = 1, 2, 3, 4
     application.hb_port = 5

@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -19,6 +20,7 @@ from runners.sandbox import linux
 from runners.sandbox.policy import HOSTNAME, UID, Policy
 
 _NEW_ROOT = "/tmp"  # noqa: S108 - the zygote's own /tmp, covered by the new root in this mount namespace only
+_HARMLESS_PROC = ("cpuinfo", "meminfo", "stat", "version", "filesystems")
 _NAMESPACES = (
     linux.CLONE_NEWUSER
     | linux.CLONE_NEWNS
@@ -143,14 +145,20 @@ def _make_dev(policy: Policy) -> None:
 
 
 def _make_proc() -> None:
+    """A fresh /proc. A container whose own /proc is partly covered may not have one: then only what libraries read."""
     proc = _NEW_ROOT + "/proc"
     Path(proc).mkdir()
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
     try:
         linux.mount("proc", proc, "proc", flags)
     except PermissionError:
-        # A container whose own /proc is partly covered may not mount a fresh one: an empty folder then.
-        linux.mount("tmpfs", proc, "tmpfs", flags | linux.MS_RDONLY, "size=4k,mode=555")
+        linux.mount("tmpfs", proc, "tmpfs", flags, "size=4k,mode=555")
+        for name in _HARMLESS_PROC:
+            if Path(f"/proc/{name}").exists():
+                _bind(f"/proc/{name}", f"{proc}/{name}")
+        Path(proc, "self").mkdir()
+        Path(proc, "self", "exe").symlink_to(Path(sys.executable).resolve())  # TensorFlow ends the process without it
+        linux.make_read_only(proc)
 
 
 def set_environment(policy: Policy) -> None:

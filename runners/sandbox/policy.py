@@ -62,12 +62,10 @@ class Policy:
     def from_json(cls, text: str) -> Self:
         """Read what ``to_json`` wrote."""
         raw = json.loads(text)
-        raw["tmpfs"] = tuple(Tmpfs(**t) for t in raw["tmpfs"])
-        return cls(**{k: tuple(map(_tuple, v)) if isinstance(v, list | tuple) else v for k, v in raw.items()})
-
-
-def _tuple(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
+        for name in ("read_only", "links", "files", "rlimits", "environment"):
+            raw[name] = tuple(map(tuple, raw[name]))
+        raw |= {"devices": tuple(raw["devices"]), "tmpfs": tuple(Tmpfs(**t) for t in raw["tmpfs"])}
+        return cls(**raw)
 
 
 def python_folders() -> tuple[str, ...]:

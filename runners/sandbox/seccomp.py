@@ -30,7 +30,7 @@ REFUSED = (
     "quotactl_fd settimeofday clock_settime clock_adjtime adjtimex iopl ioperm modify_ldt vhangup personality "
     "nfsservctl uselib ustat sysfs _sysctl create_module get_kernel_syms query_module "
     "move_pages migrate_pages mbind set_mempolicy set_mempolicy_home_node"
-).split()
+)
 
 FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
 """The only sockets there are, beside NETLINK_ROUTE, by which libraries list the session's own interfaces."""
@@ -52,7 +52,7 @@ def compile_filter() -> bytes:
         raise RuntimeError("libseccomp is missing: install the package libseccomp2") from e
     f = libseccomp.SyscallFilter(libseccomp.ALLOW)
     deny = libseccomp.ERRNO(errno.EPERM)
-    for name in REFUSED:
+    for name in REFUSED.split():
         try:
             f.add_rule(deny, name)
         except (OSError, ValueError, RuntimeError):
