@@ -22,7 +22,7 @@ def make_folder(cache_dir: Path) -> None:
 
 
 async def prepare_beside(cache_dir: Path) -> None:
-    """Run ``python -m runners.datasets prepare`` and log what it says. Cancelling ends it; half a copy is never used."""
+    """Run ``python -m runners.datasets prepare`` and log what it says. Half a copy, if cancelled, is never used."""
     process = await asyncio.create_subprocess_exec(
         "nice",
         sys.executable,

@@ -1,0 +1,42 @@
+"""Preparing happens beside the supervisor and tells its log."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import structlog
+
+from runners.datasets.beside import make_folder, prepare_beside
+
+
+async def test_data_sets_are_prepared_and_the_log_says_so(tmp_path: Path):
+    make_folder(tmp_path / "datasets")
+    with structlog.testing.capture_logs() as logs:
+        await prepare_beside(tmp_path / "datasets")
+    assert logs == [{"event": "data set", "about": "fashion_mnist: stand-in, ready", "log_level": "info"}]
+    assert (tmp_path / "datasets" / ".prepared" / "fashion_mnist" / "record.json").exists()
+
+
+async def test_a_damaged_data_set_is_a_warning(tmp_path: Path):
+    (tmp_path / "fashion_mnist").mkdir()
+    with structlog.testing.capture_logs() as logs:
+        await prepare_beside(tmp_path)
+    assert logs[0]["log_level"] == "warning"
+    assert "fashion_mnist: refused, not prepared" in logs[0]["about"]
+
+
+async def test_cancelling_ends_it_and_leaves_nothing_that_counts(tmp_path: Path):
+    task = asyncio.create_task(prepare_beside(tmp_path))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.sleep(0.5)
+    assert not (tmp_path / ".prepared" / "fashion_mnist" / "record.json").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_not_fatal(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    make_folder(tmp_path / "file" / "datasets")
