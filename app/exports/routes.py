@@ -15,8 +15,9 @@ from app.exports.service import runs_by_cell
 from app.lessons.addresses import LESSON
 from app.lessons.catalog import TheCatalog
 from app.runs.desk import TheDesk
+from app.web.languages import PREFIX
 
-router = APIRouter(prefix="/{lang:lang}")
+router = APIRouter(prefix=PREFIX)
 
 _TYPE = "application/x-ipynb+json"
 

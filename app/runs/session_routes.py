@@ -9,9 +9,10 @@ from starlette.responses import HTMLResponse
 from app.accounts.visitor import KnownVisitor, Visitor
 from app.runs import sessions
 from app.runs.desk import AskedLesson, TheDesk
+from app.web.languages import PREFIX
 from app.web.page import fragment
 
-router = APIRouter(prefix="/{lang:lang}/session")
+router = APIRouter(prefix=f"{PREFIX}/session")
 
 _PANEL = "runs/session_panel.html"
 

@@ -1,7 +1,4 @@
-"""The language of a request: the first part of its path, or else header, cookie and what the browser prefers.
-
-``LANG`` is a path convertor, so that ``/{lang:lang}/…`` matches the languages there are and nothing else.
-"""
+"""The language of a request: the first part of its path, or else header, cookie and what the browser prefers."""
 
 from __future__ import annotations
 
@@ -31,6 +28,8 @@ class _LanguageConvertor(Convertor[str]):
 
 
 register_url_convertor("lang", _LanguageConvertor())
+PREFIX = "/{lang:lang}"
+"""What the path of every page begins with: the prefix of its router."""
 
 
 @dataclass(frozen=True, slots=True)
