@@ -152,12 +152,14 @@ def _make_proc() -> None:
     try:
         linux.mount("proc", proc, "proc", flags)
     except PermissionError:
-        linux.mount("tmpfs", proc, "tmpfs", flags, "size=4k,mode=555")
+        linux.mount("tmpfs", proc, "tmpfs", flags, "size=64k,mode=555")
         for name in _HARMLESS_PROC:
             if Path(f"/proc/{name}").exists():
                 _bind(f"/proc/{name}", f"{proc}/{name}")
         Path(proc, "self").mkdir()
-        Path(proc, "self", "exe").symlink_to(Path(sys.executable).resolve())  # TensorFlow ends the process without it
+        # TensorFlow ends the process where it cannot read its own name.
+        Path(proc, "self", "exe").symlink_to(Path(sys.executable).resolve())
+        Path(proc, "self", "cmdline").write_text("python\0")
         linux.make_read_only(proc)
 
 
