@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import db, doctor, run, serve
+from app.cli import datasets, db, doctor, run, serve
 
 app = typer.Typer(
     help="Learn distributed TensorFlow by running it.",
@@ -17,3 +17,4 @@ app.command("serve")(serve.serve)
 app.command("run")(run.run)
 app.command("doctor")(doctor.doctor)
 app.add_typer(db.app, name="db")
+app.add_typer(datasets.app, name="datasets")
