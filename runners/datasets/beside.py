@@ -22,7 +22,7 @@ def make_folder(cache_dir: Path) -> None:
 
 
 async def prepare_beside(cache_dir: Path) -> None:
-    """Run ``python -m runners.datasets prepare`` and log what it says. Half a copy, if cancelled, is never used."""
+    """Run ``python -m runners.datasets prepare`` and log what went wrong. Half a copy, if cancelled, is never used."""
     process = await asyncio.create_subprocess_exec(
         "nice",
         sys.executable,
@@ -41,6 +41,6 @@ async def prepare_beside(cache_dir: Path) -> None:
             process.kill()
         await process.wait()
         raise
-    report = log.info if process.returncode == 0 else log.warning
-    for line in output.decode(errors="replace").splitlines():
-        report("data set", about=line)
+    if process.returncode:
+        for line in output.decode(errors="replace").splitlines():
+            log.warning("data set", about=line)
