@@ -56,6 +56,7 @@ async function test() {
   await esbuild.build({
     ...common,
     minify: false,
+    target: "node20",
     platform: "node",
     format: "esm",
     sourcemap: "inline",

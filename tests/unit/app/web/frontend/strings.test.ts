@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { fill } from "../../../../../app/web/frontend/strings";
+
+const FOLDER = "app/web/frontend";
+const source = readdirSync(FOLDER)
+  .filter((name) => name.endsWith(".ts"))
+  .map((name) => readFileSync(`${FOLDER}/${name}`, "utf8"))
+  .join("\n");
+const island = new Set(
+  [...readFileSync("app/web/templates/strings.html", "utf8").matchAll(/^ {2}"([\w.]+)":/gm)].map((found) => found[1] as string),
+);
+
+/** Keys made at run time: one for each outcome. */
+const OUTCOMES = ["ok", "error", "interrupted", "timeout", "memory", "output", "processes", "disk", "crash", "lost"];
+const QUIET = ["ok", "error", "interrupted"];
+
+test("every sentence the script says is on the page, and nothing else is", () => {
+  const said = new Set<string>();
+  for (const [call] of source.matchAll(/\bsay(?:Count)?\([^;]*?\)/g)) {
+    const counted = call.startsWith("sayCount");
+    for (const [, key] of call.matchAll(/"([a-z][A-Za-z]*\.[A-Za-z]+)"/g)) {
+      for (const form of counted ? [".one", ".other"] : [""]) said.add(`${key as string}${form}`);
+    }
+  }
+  for (const outcome of OUTCOMES) {
+    said.add(`outcome.${outcome}`);
+    if (!QUIET.includes(outcome)) said.add(`advice.${outcome}`);
+  }
+  const notices = [...island].filter((key) => key.startsWith("notice."));
+  assert.deepEqual([...said, ...notices].sort(), [...island].sort());
+});
+
+test("values are filled in; an unknown name stays", () => {
+  assert.equal(fill("{a} of {b}", { a: 1 }), "1 of {b}");
+});

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import type { RunEvent } from "../../../../../app/web/frontend/protocol";
+import { Transcript } from "../../../../../app/web/frontend/transcript";
+
+const text = (seq: number, text: string): RunEvent => ({ kind: "text", seq, at_ms: seq, stream: "stdout", text });
+const display = (seq: number, plain: string, more: Partial<Extract<RunEvent, { kind: "display" }>> = {}): RunEvent => ({
+  kind: "display",
+  seq,
+  at_ms: seq,
+  data: { "text/plain": plain },
+  metadata: {},
+  display_id: null,
+  update: false,
+  result: false,
+  ...more,
+});
+const clear = (seq: number, wait: boolean): RunEvent => ({ kind: "clear", seq, at_ms: seq, wait });
+const notice = (seq: number): RunEvent => ({ kind: "notice", seq, at_ms: seq, code: "x", values: {}, text: "stand-in" });
+
+function after(...events: RunEvent[]): Transcript {
+  const transcript = new Transcript();
+  for (const event of events) transcript.apply(event);
+  return transcript;
+}
+
+test("an event seen twice counts once", () => {
+  const transcript = after(text(1, "a\n"), text(2, "b\n"));
+  assert.equal(transcript.apply(text(2, "b\n")), "known");
+  assert.equal(transcript.text(), "a\nb\n");
+});
+
+test("a gap is refused, and the missing event can still come", () => {
+  const transcript = after(text(1, "a\n"));
+  assert.equal(transcript.apply(text(3, "c\n")), "gap");
+  assert.equal(transcript.apply(text(2, "b\n")), "applied");
+  assert.equal(transcript.apply(text(3, "c\n")), "applied");
+  assert.equal(transcript.text(), "a\nb\nc\n");
+});
+
+test("any division into pieces gives the same text", () => {
+  const whole = "Epoch 1\n\x1b[1m1/2\x1b[0m\r\x1b[1m2/2\x1b[0m\nünïcode ━━ 😀\n";
+  const once = after(text(1, whole)).text();
+  for (const size of [1, 2, 3, 7]) {
+    const pieces = whole.match(new RegExp(`[\\s\\S]{1,${size}}`, "g")) ?? [];
+    assert.equal(after(...pieces.map((piece, i) => text(i + 1, piece))).text(), once, `in pieces of ${size}`);
+  }
+});
+
+test("a display with an id is updated where it stands", () => {
+  const transcript = after(display(1, "0 %", { display_id: "p" }), text(2, "below\n"), display(3, "100 %", { display_id: "p", update: true }));
+  assert.equal(transcript.text(), "100 %\nbelow\n");
+  assert.equal(transcript.items.length, 2);
+});
+
+test("an update without its display shows nothing", () => {
+  assert.equal(after(display(1, "lost", { display_id: "q", update: true })).items.length, 0);
+});
+
+test("clearing takes the output and leaves Lockstep's own words", () => {
+  const transcript = after(notice(1), text(2, "old\n"), clear(3, false), text(4, "new\n"));
+  assert.equal(transcript.text(), "[Lockstep] stand-in\nnew\n");
+  assert.equal(transcript.clearings, 1);
+});
+
+test("clearing that waits comes with the next output", () => {
+  const transcript = after(text(1, "old\n"), clear(2, true));
+  assert.equal(transcript.text(), "old\n");
+  transcript.apply(text(3, "new\n"));
+  assert.equal(transcript.text(), "new\n");
+});
+
+test("text behind a display starts a row of its own", () => {
+  assert.equal(after(text(1, "a"), display(2, "[picture]"), text(3, "b")).text(), "a\n[picture]\nb\n");
+});
+
+test("an error and the end are kept apart", () => {
+  const transcript = after(
+    { kind: "started", seq: 1, at_ms: 1 },
+    { kind: "error", seq: 2, at_ms: 2, name: "ValueError", value: "no", frames: [{ text: "\x1b[31mValueError\x1b[0m: no", own: true }] },
+    { kind: "finished", seq: 3, at_ms: 3, outcome: "error", duration_ms: 2, first_output_ms: 1, peak_bytes: null, limit: null },
+  );
+  assert.equal(transcript.started, true);
+  assert.equal(transcript.finished?.outcome, "error");
+  assert.equal(transcript.text(), "ValueError: no\n");
+});
+
+test("100,000 lines are taken in well under a second", () => {
+  const transcript = new Transcript();
+  const begun = performance.now();
+  for (let seq = 1; seq <= 1_000; seq++) {
+    transcript.apply(text(seq, Array.from({ length: 100 }, (_, i) => `line ${seq * 100 + i}\n`).join("")));
+  }
+  assert.equal(transcript.items.length, 100_000);
+  assert.ok(performance.now() - begun < 1_500);
+});
