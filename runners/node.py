@@ -13,6 +13,7 @@ from pathlib import Path
 import structlog
 
 from runners.datasets.beside import make_folder, prepare_beside
+from runners.datasets.beside import make_folder, prepare_beside
 from runners.kernels import Pool
 from runners.protocol import Health, Keras, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState, Wall
 from runners.runlog import RunLog
@@ -68,6 +69,7 @@ class Node:
         self._zygote(3)
         self._pool.keep()
         self._spawn(self._sweep())
+        self._spawn(prepare_beside(cache))
 
     async def close(self) -> None:
         """End every session, zygote and kernel; leave nothing on the machine."""
@@ -88,7 +90,7 @@ class Node:
         zygote = self._zygote(3)
         status = "ready" if zygote.ready else "broken" if zygote.trouble else "starting"
         return Health(
-            status=status,  # type: ignore[arg-type]
+            status=status,
             detail=zygote.trouble or "",
             sessions=self._active(),
             most_sessions=self._settings.max_sessions,
