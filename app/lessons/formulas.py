@@ -11,6 +11,7 @@ from math_core import LatexError, LatexToMathML
 
 _CONVERTER = LatexToMathML(fancy_error=False)
 _STYLE = re.compile(r' style="([^"]*)"')
+_POSITION = re.compile(r"^[0-9]+: ")
 _CLASSES = {
     "text-align: right": "math-right",
     "text-align: left": "math-left",
@@ -46,10 +47,14 @@ def _as_classes(match: re.Match[str]) -> str:
     styles = [style.strip() for style in match[1].split(";") if style.strip()]
     strange = [style for style in styles if style not in _CLASSES]
     if strange:
-        raise UnreadableFormula(f"it would need the style '{strange[0]}', which a lesson cannot have")
+        raise UnreadableFormula(
+            f"it would need the style '{strange[0]}', which a lesson cannot have; write aligned, not align"
+        )
     names = " ".join(sorted({_CLASSES[style] for style in styles} - {""}))
     return f' class="{names}"' if names else ""
 
 
 def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "it is no LaTeX")
+    """The reason without the position, which counts bytes of the formula."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "it is no LaTeX")
+    return _POSITION.sub("", first)

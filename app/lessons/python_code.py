@@ -1,6 +1,7 @@
 """What can be said about a cell's Python without running it: does it parse, and do two versions do the same?
 
-IPython's magics are allowed: a line that begins with ``%``, ``!`` or ``?`` counts as a statement.
+IPython's magics are allowed: a line that Python trips over and that begins with ``%``, ``!`` or ``?`` counts as a
+statement.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import warnings
 from dataclasses import dataclass
 
 MAGIC = re.compile(r"^(?P<indent>\s*)(?P<target>[\w.,\s]+=\s*)?(?P<magic>[%!?].*)$")
+_MOST_MAGICS = 100
 _CELL_MAGICS_OF_PYTHON = {"%%time", "%%timeit", "%%capture", "%%prun"}
 
 
@@ -24,12 +26,7 @@ class SyntaxFault:
 
 def syntax_fault(code: str) -> SyntaxFault | None:
     """Say why the code is not Python, or None if it is."""
-    raw = _compile(code)
-    if not isinstance(raw, SyntaxFault):
-        return None
-    plain, magics = without_magics(code)
-    if not magics:
-        return raw
+    plain, _ = without_magics(code)
     compiled = _compile(plain)
     return compiled if isinstance(compiled, SyntaxFault) else None
 
@@ -40,12 +37,15 @@ def without_magics(code: str) -> tuple[str, list[str]]:
     first = next((line.strip() for line in lines if line.strip()), "")
     if first.startswith("%%") and first.split()[0] not in _CELL_MAGICS_OF_PYTHON:
         return "\n" * (len(lines) - 1), [code]
-    magics = []
-    for i, line in enumerate(lines):
-        match = MAGIC.match(line)
-        if match:
-            magics.append(line.strip())
-            lines[i] = f"{match['indent']}pass"
+    magics: list[str] = []
+    for _ in range(_MOST_MAGICS):
+        fault = _parse("\n".join(lines))
+        at = fault.line - 1 if isinstance(fault, SyntaxFault) else len(lines)
+        match = MAGIC.match(lines[at]) if at < len(lines) else None
+        if match is None:
+            break
+        magics.append(lines[at].strip())
+        lines[at] = f"{match['indent']}pass"
     return "\n".join(lines), magics
 
 
@@ -55,7 +55,7 @@ def same_but_for_words(one: str, other: str) -> bool:
 
 
 def _skeleton(code: str) -> tuple[str, list[str]]:
-    plain, magics = (code, []) if not isinstance(_parse(code), SyntaxFault) else without_magics(code)
+    plain, magics = without_magics(code)
     tree = _parse(plain)
     if isinstance(tree, SyntaxFault):
         return code, magics

@@ -24,6 +24,7 @@ MOST_SOURCE_BYTES = 1_000_000
 CELL_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _MOST_CELL_NAME = 40
 _PYTHONS = ("", "python", "python3", "ipython3")
+_SAY_NOTHING = ("front_matter", "myst_line_comment", "myst_block_break", "myst_target")
 T = TypeVar("T")
 
 
@@ -103,7 +104,7 @@ def read(source: str, language: str, english: Document | None = None) -> Documen
     else:
         cells, wrong = _translated(cells, english.cells)
         faults += wrong
-    if not cells and not found.headings and not any(token.type == "inline" for token in parsed.tokens):
+    if all(token.type in _SAY_NOTHING for token in parsed.tokens):
         faults.append(Fault(1, "the lesson is empty; write its text below the front matter"))
     in_order = sorted(dict.fromkeys(faults), key=lambda fault: (fault.line, fault.text))
     return Document(language, source, header, parsed, found, tuple(cells), tuple(in_order))
@@ -117,17 +118,11 @@ def _read_cell(directive: Directive) -> tuple[SourceCell, list[Fault]]:
     if directive.argument not in _PYTHONS:
         faults.append(Fault(directive.line, f"a cell cannot be in {directive.argument[:40]!r}; write python"))
     name = directive.option("name")
-    if not name:
+    if not name and not directive.faults:  # or else the name may be hidden in options that cannot be read
         faults.append(Fault(directive.line, "the cell has no name; add ':name: what-it-does' below its first line"))
-    elif not CELL_NAME.fullmatch(name) or len(name) > _MOST_CELL_NAME:
-        line = directive.options["name"].line
-        faults.append(
-            Fault(
-                line,
-                f"the cell's name {name[:60]!r} is wrong; use at most {_MOST_CELL_NAME} small letters, digits and"
-                " hyphens, a letter first",
-            )
-        )
+    elif name and (not CELL_NAME.fullmatch(name) or len(name) > _MOST_CELL_NAME):
+        rule = f"use at most {_MOST_CELL_NAME} small letters, digits and hyphens, a letter first"
+        faults.append(Fault(directive.options["name"].line, f"the cell's name {name[:60]!r} is wrong; {rule}"))
     cell = SourceCell(
         name,
         " ".join(directive.option("caption").split()) or None,

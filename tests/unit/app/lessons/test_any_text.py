@@ -1,0 +1,111 @@
+"""Whatever is in a lesson's file, reading ends with a lesson or with mistakes, each on a line of the file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from app.lessons.course_file import read_course
+from app.lessons.python_code import same_but_for_words, syntax_fault
+from app.lessons.read import NotText, decode, read
+from app.lessons.render import render
+from tests.factories.lesson import CELL, HEADER, lesson_text
+
+_STYLE_OR_SCRIPT = re.compile(r"<(script|style|iframe|object|embed|form)\b|\sstyle=|\son\w+=", re.IGNORECASE)
+
+_PIECES = st.sampled_from(
+    "---\n|title: x\n|minutes: |tags: [|]\n|&a|*a|{code-cell}|{note}|{figure} |{table}|{admonition} T\n|{dropdown}|{math}\n"
+    "|```|````|:::|~~~|:name: |:tags: [|hide-input|:caption: |\n|\n\n|  |    |\t|> |- |1. |# |## |#### |$|$$|\\frac{|}|\\"
+    "|[^1]|[^1]: |[a](|)|![|](assets/x.png)|../one/lesson.md|javascript:alert(1)|#id|(target)=\n|% |+++|<script>|</script>"
+    "|<!--|-->|{kbd}`|`|def f(|print(1)\n|%time |!ls\n|\r\n|\r|\x00|\ufeff|\u2028|한국|𝟙|\x0c|: |<a@b>".split("|")
+    + ["| a | b |\n|---|---|\n", "| `c` |"]
+)
+_SOURCES = st.one_of(
+    st.text(max_size=200),
+    st.lists(_PIECES, max_size=40).map("".join),
+    st.lists(_PIECES, max_size=40).map(lambda pieces: lesson_text("".join(pieces))),
+    st.lists(st.one_of(_PIECES, st.text(max_size=5)), max_size=40).map(lambda pieces: lesson_text("".join(pieces))),
+)
+_PATIENT = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@_PATIENT
+@given(_SOURCES)
+@example(lesson_text("a: &x [*x]\n"))
+@example("---\na: &x [*x]\n---\n")
+@example("---\ntags: " + "[" * 2000 + "\n---\n")
+@example(lesson_text("> " * 300))
+@example(lesson_text(":::{note}\n" * 50))
+@example(lesson_text("$" + "{" * 5000 + "$"))
+@example(lesson_text("```{code-cell}\n:name: x\n" + "(" * 2000 + "\n```\n"))
+@example(lesson_text("`" * 1000 + "[" * 2000))
+@example(lesson_text("```{code-cell}\n:name: x\nx = '\\d' is 3\n```\n"))
+def test_any_text_ends_in_a_lesson_or_in_mistakes_with_lines(source: str) -> None:
+    try:
+        text = decode(source.encode("utf-8", "surrogatepass"))
+    except NotText:
+        return
+    document = read(text, "en")
+
+    assert all(1 <= fault.line <= text.count("\n") + 1 and fault.text for fault in document.faults)
+    assert list(document.faults) == sorted(document.faults, key=lambda fault: (fault.line, fault.text))
+    lesson = render(document, course="c", slug="s", languages=("en",), path=Path("lesson.md"), digest="")
+    for block in lesson.blocks:
+        html = getattr(block, "html", None) or getattr(block, "highlighted", "")
+        assert not _STYLE_OR_SCRIPT.search(re.sub(r">[^<]*<", "><", f">{html}<")), html
+
+
+@_PATIENT
+@given(_SOURCES, _SOURCES)
+def test_any_translation_of_any_text_ends_the_same_way(english: str, translation: str) -> None:
+    original = read(lesson_text(f"{CELL}{english}"), "en")
+    document = read(translation, "ko", original)
+
+    assert all(1 <= fault.line <= translation.count("\n") + 1 + translation.count("\r") for fault in document.faults)
+
+
+@_PATIENT
+@given(st.text(max_size=200) | st.lists(_PIECES, max_size=20).map("".join))
+def test_any_code_is_python_or_has_a_faulty_line(code: str) -> None:
+    fault = syntax_fault(code)
+
+    assert fault is None or (fault.line >= 1 and fault.reason)
+    assert same_but_for_words(code, code)
+
+
+_TOML = st.sampled_from(
+    [
+        "title",
+        "summary",
+        ".en",
+        ".ko",
+        ".xx",
+        " = ",
+        '"x"',
+        "1",
+        "[",
+        "]",
+        "[[modules]]\n",
+        "lessons",
+        "slug",
+        "\n",
+        '"a"',
+        "{",
+    ]
+)
+
+
+@_PATIENT
+@given(st.text(max_size=100) | st.lists(_TOML, max_size=30).map("".join))
+def test_any_course_file_ends_in_a_course_or_in_faults_with_lines(text: str) -> None:
+    course, faults = read_course(text, "course")
+
+    assert (course is None) == bool(faults)
+    assert all(1 <= fault.line <= text.count("\n") + 1 + text.count("\r") and fault.text for fault in faults)
+
+
+def test_the_header_of_the_tests_is_without_mistakes() -> None:
+    assert not read(lesson_text(header=HEADER), "en").faults
