@@ -13,7 +13,6 @@ from pathlib import Path
 import structlog
 
 from runners.datasets.beside import make_folder, prepare_beside
-from runners.datasets.beside import make_folder, prepare_beside
 from runners.kernels import Pool
 from runners.protocol import Health, Keras, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState, Wall
 from runners.runlog import RunLog
@@ -69,7 +68,6 @@ class Node:
         self._zygote(3)
         self._pool.keep()
         self._spawn(self._sweep())
-        self._spawn(prepare_beside(cache))
 
     async def close(self) -> None:
         """End every session, zygote and kernel; leave nothing on the machine."""
