@@ -1,0 +1,143 @@
+"""Set-up: what it skips, what it does again, and what it says when it cannot go on."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / ".ci" / "setup.py"
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Iterator[ModuleType]:
+    """The script as a module, at work in an empty folder."""
+    spec = importlib.util.spec_from_file_location("lockstep_setup", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = sys.modules["lockstep_setup"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.ROOT, module.VENV, module.NOTES = tmp_path, tmp_path / ".venv", tmp_path / ".venv" / "lockstep"
+    module.NOTES.mkdir(parents=True)
+    yield module
+    del sys.modules["lockstep_setup"]
+
+
+def steps_taken(setup: ModuleType, stamp: str, *, made: Path | None = None) -> int:
+    with setup.once("step", stamp, made=made or setup.VENV) as needed:
+        return int(needed)
+
+
+def test_a_step_is_taken_once_while_its_inputs_stay(setup: ModuleType) -> None:
+    assert [steps_taken(setup, stamp) for stamp in ("a", "a", "b", "b", "a")] == [1, 0, 1, 0, 1]
+
+
+def test_a_step_that_failed_is_taken_again_even_if_an_older_stamp_would_fit(setup: ModuleType) -> None:
+    steps_taken(setup, "a")
+    with pytest.raises(RuntimeError), setup.once("step", "b"):
+        raise RuntimeError
+    assert steps_taken(setup, "a") == 1
+
+
+def test_a_step_is_taken_again_when_what_it_made_is_gone(setup: ModuleType, tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / "file").touch()
+    assert [steps_taken(setup, "a", made=made) for _ in range(2)] == [1, 0]
+    shutil.rmtree(made)
+    assert steps_taken(setup, "a", made=made) == 1
+
+
+def test_a_digest_changes_with_a_files_name_and_content(setup: ModuleType, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("x")
+    before = setup.digest([one])
+    shutil.copy(one, two)
+    assert setup.digest([two]) != before
+    one.write_text("y")
+    assert setup.digest([one]) != before
+
+
+@pytest.mark.parametrize("version", [(3, 10), (3, 14), (2, 7)])
+def test_a_python_that_does_not_fit_is_named(setup: ModuleType, version: tuple[int, int]) -> None:
+    with pytest.raises(setup.Trouble, match=rf"this is Python {version[0]}\.{version[1]}; Lockstep needs 3\.11"):
+        setup.check_python(version)
+
+
+def test_a_full_disk_is_noticed_before_anything_is_fetched(setup: ModuleType) -> None:
+    setup.check_room(6 * 10**9)
+    with pytest.raises(setup.Trouble, match=r"only 0\.3 GB are free"):
+        setup.check_room(3 * 10**8)
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("OSError: [Errno 28] No space left on device", "disk is full"),
+        ("npm error code ENOSPC", "disk is full"),
+        ("NewConnectionError: Failed to establish a new connection: [Errno -3]", "cannot be reached"),
+        ("Temporary failure in name resolution", "cannot be reached"),
+        ("npm error code EAI_AGAIN", "cannot be reached"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE", "not what the lock file promises"),
+        ("ERROR: No matching distribution found for tensorflow==2.21.0", "no build of a locked package"),
+        ("Segmentation fault", ""),
+    ],
+)
+def test_the_likely_cause_of_a_failure_is_a_sentence(setup: ModuleType, log: str, words: str) -> None:
+    sentence = setup.cause(f"Collecting a\n{log}\n")
+    assert words in sentence
+    assert bool(sentence) == bool(words)
+
+
+def test_a_tool_that_fails_shows_the_end_of_its_log_and_the_cause(setup: ModuleType) -> None:
+    program = "import sys; print('lines before'); sys.exit('Network is unreachable')"
+    with pytest.raises(setup.Trouble) as trouble:
+        setup.run("step", [sys.executable, "-c", program], lambda _: "")
+    assert "lines before" in str(trouble.value)
+    assert "cannot be reached" in str(trouble.value)
+    assert str(setup.NOTES / "step.log") in str(trouble.value)
+
+
+def test_a_slow_tool_is_seen_to_go_on(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(setup, "PATIENCE_S", 0.5)
+    program = "import time; print('Collecting a\\nCollecting b', flush=True); time.sleep(1.5)"
+    setup.run("step", [sys.executable, "-c", program], setup.pip_progress)
+    assert "2 fetched, 1 s" in capsys.readouterr().out
+
+
+def test_an_environment_that_was_moved_here_is_not_trusted(setup: ModuleType, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    subprocess.run([sys.executable, "-m", "venv", elsewhere], check=True)
+    assert setup.environment_works(elsewhere)
+    moved = elsewhere.rename(tmp_path / "moved")
+    assert not setup.environment_works(moved)
+    assert not setup.environment_works(tmp_path / "none")
+
+
+def test_without_the_right_to_install_a_missing_package_is_named_with_what_is_lost(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(setup, "can_install", lambda: False)
+    setup.bring_system_packages(
+        [setup.Need(lambda: False, "moat", "dragons walk in"), setup.Need(lambda: True, "door", "it is cold")]
+    )
+    assert capsys.readouterr().out.split(maxsplit=1)[1] == (
+        "moat is missing, so dragons walk in; as root: apt-get install moat\n"
+    )
+
+
+def test_without_the_venv_module_the_package_that_has_it_is_named(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "can_install", lambda: False)
+    monkeypatch.setattr(setup, "can_make_environments", lambda: False)
+    with pytest.raises(setup.Trouble, match=r"no venv module.*apt-get install python3\.1\d-venv"):
+        setup.make_environment()

@@ -1,0 +1,104 @@
+"""What the Compose file promises: learners' code has no network, no capability, and one door."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+NAMESPACES_AND_MOUNTS = {"clone", "unshare", "mount", "umount2", "pivot_root", "sethostname"}
+WAYS_OUT = """
+    acct add_key bpf clock_adjtime clock_settime create_module delete_module finit_module fsconfig fsmount fsopen
+    fspick init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load kexec_load keyctl
+    lookup_dcookie move_pages name_to_handle_at nfsservctl open_by_handle_at perf_event_open pidfd_getfd
+    process_vm_readv process_vm_writev ptrace quotactl reboot request_key settimeofday swapoff swapon syslog userfaultfd uselib vm86
+"""
+
+
+def services() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    return found
+
+
+def allowed(syscall: str) -> list[Any]:
+    """The rules of the runner's seccomp profile that let a system call through."""
+    profile = json.loads((ROOT / "docker" / "runner.seccomp.json").read_text())
+    assert profile["defaultAction"] == "SCMP_ACT_ERRNO"
+    return [rule for rule in profile["syscalls"] if syscall in rule["names"] and rule["action"] == "SCMP_ACT_ALLOW"]
+
+
+def test_the_runner_has_no_network_no_capability_and_cannot_gain_any() -> None:
+    runner = services()["runner"]
+    assert runner["network_mode"] == "none"
+    assert runner["cap_drop"] == ["ALL"]
+    assert "no-new-privileges" in runner["security_opt"]
+    assert runner["user"].split(":")[0] not in ("0", "root")
+    assert runner["read_only"] is True
+    assert not {"privileged", "cap_add", "devices", "pid", "ipc", "ports", "environment"} & runner.keys()
+
+
+def test_the_runner_shares_only_the_sockets_volume_with_the_web_container() -> None:
+    folders = {name: {v.partition(":")[0] for v in service.get("volumes", [])} for name, service in services().items()}
+    assert folders["runner"] & folders["web"] == {"socket"}
+    assert folders["runner"] & folders["db"] == set()
+    assert not [v for volumes in folders.values() for v in volumes if v.startswith((".", "/", "~"))]
+
+
+def test_the_runner_is_bounded() -> None:
+    runner = services()["runner"]
+    assert runner["mem_limit"] == runner["memswap_limit"]
+    assert runner["pids_limit"] > 0
+    assert any(re.match("/tmp:.*size=", mount) for mount in runner["tmpfs"])
+
+
+def test_the_database_is_reached_from_the_web_container_only() -> None:
+    whole = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    assert whole["networks"]["inside"]["internal"] is True
+    assert whole["services"]["db"]["networks"] == ["inside"]
+    assert "ports" not in whole["services"]["db"]
+    assert [name for name, s in whole["services"].items() if "inside" in s.get("networks", [])] == ["web", "db"]
+
+
+@pytest.mark.parametrize("name", ["web", "runner", "db"])
+def test_a_service_says_when_it_is_well_and_comes_back_after_a_crash(name: str) -> None:
+    service = services()[name]
+    assert service["healthcheck"]["test"][0] == "CMD"
+    assert service["restart"] == "unless-stopped"
+
+
+@pytest.mark.parametrize("syscall", sorted(NAMESPACES_AND_MOUNTS))
+def test_the_runner_may_build_the_inner_walls(syscall: str) -> None:
+    assert allowed(syscall)
+
+
+@pytest.mark.parametrize("syscall", WAYS_OUT.split())
+def test_the_runner_may_not_reach_the_parts_of_the_kernel_that_break(syscall: str) -> None:
+    assert not allowed(syscall)
+
+
+def test_the_runner_may_open_only_families_of_sockets_that_a_network_namespace_holds() -> None:
+    families = {rule["args"][0]["value"] for rule in allowed("socket")}
+    assert families == {1, 2, 10, 16}  # Unix, IPv4, IPv6, netlink; no vsock, which no namespace holds
+    assert all(rule["args"][0]["op"] == "SCMP_CMP_EQ" for rule in allowed("socket"))
+
+
+def test_the_images_are_made_of_the_locks() -> None:
+    for name, lock in (("web", "web.txt"), ("runner", "runner.txt")):
+        recipe = (ROOT / "docker" / f"{name}.Dockerfile").read_text()
+        assert f"--require-hashes -r locks/{lock}" in recipe
+        assert re.search(r"^USER lockstep$", recipe, re.MULTILINE)
+
+
+def test_the_runner_image_holds_nothing_of_the_application_and_the_web_image_only_the_wire() -> None:
+    runner, web = ((ROOT / "docker" / f"{name}.Dockerfile").read_text() for name in ("runner", "web"))
+    assert not re.search(r"^COPY .*\bapp\b", runner, re.MULTILINE)
+    copied = re.findall(r"^COPY (.*runners/.*) \S+$", web, re.MULTILINE)
+    assert {file for line in copied for file in line.split()} == {
+        "runners/__init__.py", "runners/protocol.py", "runners/client.py",
+        "runners/devices/__init__.py", "runners/devices/topology.py",
+    }  # fmt: skip
