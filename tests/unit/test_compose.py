@@ -13,10 +13,11 @@ import yaml
 ROOT = Path(__file__).parents[2]
 NAMESPACES_AND_MOUNTS = {"clone", "unshare", "mount", "umount2", "pivot_root", "sethostname"}
 WAYS_OUT = """
-    acct add_key bpf clock_adjtime clock_settime create_module delete_module finit_module fsconfig fsmount fsopen
-    fspick init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load kexec_load keyctl
-    lookup_dcookie move_pages name_to_handle_at nfsservctl open_by_handle_at perf_event_open pidfd_getfd
-    process_vm_readv process_vm_writev ptrace quotactl reboot request_key settimeofday swapoff swapon syslog userfaultfd uselib vm86
+    acct add_key bpf clock_adjtime clock_settime create_module delete_module finit_module fsconfig fsmount
+    fsopen fspick init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load
+    kexec_load keyctl lookup_dcookie move_pages name_to_handle_at nfsservctl open_by_handle_at perf_event_open
+    pidfd_getfd process_vm_readv process_vm_writev ptrace quotactl reboot request_key settimeofday swapoff
+    swapon syslog userfaultfd uselib vm86
 """
 
 
