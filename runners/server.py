@@ -96,9 +96,11 @@ def application(node: Node) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        node.start()
-        yield
-        await node.close()
+        try:
+            node.start()
+            yield
+        finally:
+            await node.close()
 
     return Starlette(
         routes=[Route(path, _refusing(handler), methods=methods) for path, handler, methods in routes],

@@ -20,6 +20,8 @@ import select
 import signal
 import socket
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from runners.sandbox import linux
@@ -45,13 +47,31 @@ def main() -> None:
     linux.become_subreaper()
     supervisor = socket.socket(fileno=arguments.socket)
     set_up_environment(arguments.keras)
-    load(arguments.keras)
+    with quiet():
+        load(arguments.keras)
     rehearse_traceback()
     gc.collect()
     gc.disable()
     gc.freeze()
     supervisor.send(json.dumps({"ready": True}).encode())
     serve(supervisor)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep TensorFlow's words about GPUs it does not find out of the log, unless the import fails."""
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            said.seek(0)
+            os.write(kept, said.read()[-10_000:])
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def become(uid: int) -> None:

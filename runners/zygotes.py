@@ -142,7 +142,7 @@ class Zygote:
                 self.trouble = None
                 self._ready.set()
                 assert self._process
-                status = await asyncio.to_thread(self._process.wait)
+                status = await _ended(self._process)
                 log.warning("zygote ended", keras=self._keras, status=status)
             except (OSError, RuntimeError, TimeoutError) as e:
                 self.trouble = str(e)
@@ -169,7 +169,7 @@ class Zygote:
         self._link = ours
         data, _ = await self._receive(ours)
         if not data:
-            status = await asyncio.to_thread(self._process.wait, 5)
+            status = await asyncio.wait_for(_ended(self._process), 5)
             raise RuntimeError(f"the zygote ended with status {status} before it was ready; see the log above")
 
     def _stop(self) -> None:
@@ -180,3 +180,17 @@ class Zygote:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGKILL)
             self._process.wait()
+
+
+async def _ended(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a child without a thread: a thread that waits would hold up this process's own end."""
+    pidfd = os.pidfd_open(process.pid)
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(pidfd, over.set)
+    try:
+        await over.wait()
+    finally:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+    return process.wait()
