@@ -3,8 +3,9 @@
 Messages are written in English in the code; ``app/locales/<language>/LC_MESSAGES/messages.po`` holds the others and is
 read as it is, without a compile step. To collect and merge new messages (the mapping is in pyproject.toml)::
 
-    pybabel extract -F pyproject.toml -k _ -k N_ -o messages.pot .
-    pybabel update -i messages.pot -d app/locales --no-fuzzy-matching
+    pybabel extract -F pyproject.toml -k _ -k N_ --no-location --sort-output -o /tmp/messages.pot .
+    pybabel update -i /tmp/messages.pot -d app/locales -w 120 --no-fuzzy-matching --ignore-obsolete \\
+        --ignore-pot-creation-date
 """
 
 from __future__ import annotations
