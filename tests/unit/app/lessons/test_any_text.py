@@ -16,13 +16,27 @@ from tests.factories.lesson import CELL, HEADER, lesson_text
 
 _STYLE_OR_SCRIPT = re.compile(r"<(script|style|iframe|object|embed|form)\b|\sstyle=|\son\w+=", re.IGNORECASE)
 
-_PIECES = st.sampled_from(
-    "---\n|title: x\n|minutes: |tags: [|]\n|&a|*a|{code-cell}|{note}|{figure} |{table}|{admonition} T\n|{dropdown}|{math}\n"
-    "|```|````|:::|~~~|:name: |:tags: [|hide-input|:caption: |\n|\n\n|  |    |\t|> |- |1. |# |## |#### |$|$$|\\frac{|}|\\"
-    "|[^1]|[^1]: |[a](|)|![|](assets/x.png)|../one/lesson.md|javascript:alert(1)|#id|(target)=\n|% |+++|<script>|</script>"
-    "|<!--|-->|{kbd}`|`|def f(|print(1)\n|%time |!ls\n|\r\n|\r|\x00|\ufeff|\u2028|한국|𝟙|\x0c|: |<a@b>".split("|")
-    + ["| a | b |\n|---|---|\n", "| `c` |"]
-)
+_HEADERS = ["---\n", "title: x\n", "minutes: ", "tags: [", "]\n", "&a", "*a", ":name: ", ":tags: [", ":caption: "]
+_DIRECTIVES = ["{code-cell}", "{note}", "{figure} ", "{table}", "{admonition} T\n", "{dropdown}", "{math}\n", "{kbd}`"]
+_FENCES = ["```", "````", ":::", "~~~", "`", "$", "$$", "\\frac{", "}", "\\", "<!--", "-->", "<script>", "</script>"]
+_BLANKS = ["\n", "\n\n", "  ", "    ", "\t", "\r\n", "\r", "\x00", "\ufeff", "\u2028", "\x0c", "한국", "𝟙"]
+_BLOCKS = [
+    "> ",
+    "- ",
+    "1. ",
+    "# ",
+    "## ",
+    "#### ",
+    ": ",
+    "% ",
+    "+++",
+    "(target)=\n",
+    "| a | b |\n|---|---|\n",
+    "| `c` |",
+]
+_LINKS = ["[^1]", "[^1]: ", "[a](", ")", "![", "](assets/x.png)", "../one/lesson.md", "javascript:x", "#id", "<a@b>"]
+_CODE = ["def f(", "print(1)\n", "%time ", "!ls\n", "hide-input"]
+_PIECES = st.sampled_from([*_HEADERS, *_DIRECTIVES, *_FENCES, *_BLANKS, *_BLOCKS, *_LINKS, *_CODE])
 _SOURCES = st.one_of(
     st.text(max_size=200),
     st.lists(_PIECES, max_size=40).map("".join),

@@ -1,0 +1,246 @@
+"""The catalog follows its files, keeps the last good version of each, and lets no mistake reach a neighbour."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.lessons import load
+from app.lessons.catalog import Catalog
+from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
+from tests.factories.lesson import CELL, HEADER, write_lesson, write_toml
+
+KOREAN = "title: 하나\nsummary: 요약.\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = write_toml(tmp_path, "one", "two")
+    write_lesson(folder / "one", f"Words of one.\n\n{CELL}")
+    write_lesson(folder / "two", "## Deep\n\nWords of two.\n")
+    return tmp_path
+
+
+@pytest.fixture
+def catalog(root: Path) -> Catalog:
+    catalog = Catalog(root)
+    catalog.reload()
+    return catalog
+
+
+def _problems(catalog: Catalog) -> list[str]:
+    return [str(problem).removeprefix(f"{catalog.root}/course/") for problem in catalog.problems]
+
+
+def test_lessons_are_numbered_through_the_course(catalog: Catalog) -> None:
+    lessons = list(catalog.every())
+
+    assert [(lesson.slug, lesson.number, lesson.total) for lesson in lessons] == [("one", 1, 2), ("two", 2, 2)]
+    assert catalog.neighbours(lessons[0], "en") == (None, lessons[1])
+    assert catalog.neighbours(lessons[1], "en") == (lessons[0], None)
+    assert catalog.problems == ()
+
+
+def test_what_does_not_exist_is_told_apart(catalog: Catalog) -> None:
+    with pytest.raises(CourseUnknown):
+        catalog.lesson("nowhere", "one", "en")
+    with pytest.raises(CourseUnknown):
+        catalog.course("nowhere", "en")
+    with pytest.raises(LessonUnknown):
+        catalog.lesson("course", "three", "en")
+
+
+def test_a_lesson_without_a_translation_comes_in_english(catalog: Catalog, root: Path) -> None:
+    write_lesson(root / "course" / "one", CELL.replace("print(1)\n", ""), name="lesson.ko.md", header=KOREAN)
+    catalog.reload()
+
+    korean, english = catalog.lesson("course", "one", "ko"), catalog.lesson("course", "one", "zh")
+    assert catalog.problems == ()
+    assert (korean.language, korean.title, korean.languages) == ("ko", "하나", ("en", "ko"))
+    assert (english.language, english.languages) == ("en", ("en", "ko"))
+    assert korean.cells[0].code == "print(1)"
+    assert catalog.outline("course", "ko").course.title == "강좌"
+    assert [entry.title for entry in catalog.outline("course", "ko").lessons] == ["하나", "The lesson"]
+
+
+def test_a_mistake_leaves_the_last_good_version_up(catalog: Catalog, root: Path) -> None:
+    good = catalog.lesson("course", "one", "en")
+    write_lesson(root / "course" / "one", "#### Too deep\n")
+    write_lesson(root / "course" / "two", "New words.\n")
+    catalog.reload()
+
+    assert catalog.lesson("course", "one", "en").blocks == good.blocks
+    assert "New words." in str(catalog.lesson("course", "two", "en").blocks[0])
+    assert _problems(catalog) == ["one/lesson.md:7: a heading of level 4 follows one of level 1; write ##"]
+
+    write_lesson(root / "course" / "one", "Corrected.\n")
+    catalog.reload()
+    assert "Corrected." in str(catalog.lesson("course", "one", "en").blocks[0])
+    assert catalog.problems == ()
+
+
+def test_a_lesson_broken_from_the_start_is_listed_and_not_available(root: Path) -> None:
+    write_lesson(root / "course" / "one", "#### Too deep\n")
+    catalog = Catalog(root)
+    catalog.reload()
+
+    with pytest.raises(LessonNotAvailable) as raised:
+        catalog.lesson("course", "one", "en")
+    assert raised.value.status == 503
+    outline = catalog.outline("course", "en")
+    assert [(entry.slug, entry.title, entry.lesson is None) for entry in outline.lessons] == [
+        ("one", "one", True),
+        ("two", "The lesson", False),
+    ]
+    assert len(catalog.problems) == 1
+
+
+def test_a_translation_stays_as_it_was_while_the_english_lesson_has_a_mistake(catalog: Catalog, root: Path) -> None:
+    folder = root / "course" / "one"
+    korean = write_lesson(folder, CELL.replace("print(1)\n", ""), name="lesson.ko.md", header=KOREAN)
+    catalog.reload()
+    write_lesson(folder, CELL.replace("print(1)", "print("))
+    catalog.reload()
+    assert catalog.lesson("course", "one", "ko").cells[0].code == "print(1)"
+
+    korean.unlink()
+    catalog.reload()
+    assert catalog.lesson("course", "one", "ko").language == "en"
+
+
+def test_a_change_of_the_english_code_reaches_the_translation(catalog: Catalog, root: Path) -> None:
+    folder = root / "course" / "one"
+    write_lesson(folder, CELL.replace("print(1)\n", ""), name="lesson.ko.md", header=KOREAN)
+    catalog.reload()
+    write_lesson(folder, CELL.replace("print(1)", "print(2)"))
+    catalog.reload()
+
+    assert catalog.lesson("course", "one", "ko").cells[0].code == "print(2)"
+
+
+def test_a_course_file_with_a_mistake_leaves_the_course_as_it_was(catalog: Catalog, root: Path) -> None:
+    (root / "course" / "course.toml").write_text("title = \n")
+    catalog.reload()
+
+    assert catalog.course("course", "en").title == "The course"
+    assert catalog.lesson("course", "one", "en").number == 1
+    assert _problems(catalog)[0].startswith("course.toml:1: this is not TOML: Invalid value; write")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("[x](../three/lesson.md)", "there is no lesson 'course/three'; use one of one, two"),
+        ("[x](../../other/one/lesson.md)", "there is no lesson 'other/one'; use one of course"),
+        ("[x](../two/lesson.md#shallow)", "'two' has no heading #shallow; use one of deep"),
+        ("[x](#nowhere)", "'one' has no heading #nowhere; use one of none"),
+        ("[x](assets/none.csv)", "there is no file assets/none.csv; add it, or correct it"),
+        ("![A](assets/none.png)", "there is no file assets/none.png; add it, or correct it"),
+    ],
+)
+def test_a_link_to_nowhere_is_told_but_the_lesson_is_shown(catalog: Catalog, root: Path, body: str, words: str) -> None:
+    write_lesson(root / "course" / "one", f"Words\nand {body}.\n")
+    catalog.reload()
+
+    assert _problems(catalog) == [f"one/lesson.md:8: {words}"]
+    assert len(catalog.lesson("course", "one", "en").blocks) == 1
+
+
+def test_links_that_lead_somewhere_are_fine(catalog: Catalog, root: Path) -> None:
+    folder = root / "course" / "one"
+    (folder / "assets").mkdir()
+    (folder / "assets" / "x.png").write_bytes(b"png")
+    write_lesson(folder, f"![A](assets/x.png) [x](../two/lesson.md#deep) [y](#cell-one) [z](../two/)\n\n{CELL}")
+    catalog.reload()
+
+    assert catalog.problems == ()
+
+
+def test_a_required_lesson_has_to_exist(catalog: Catalog, root: Path) -> None:
+    write_lesson(root / "course" / "one", "Words.\n", header=f"{HEADER}requires: [three]\n")
+    catalog.reload()
+
+    assert _problems(catalog) == ["one/lesson.md:6: there is no lesson 'course/three'; use one of one, two"]
+
+
+def test_missing_and_unlisted_files_are_told(catalog: Catalog, root: Path) -> None:
+    (root / "course" / "two" / "lesson.md").unlink()
+    write_lesson(root / "course" / "extra", "Words.\n")
+    write_lesson(root / "course" / "one", "Words.\n", name="lesson.xx.md")
+    catalog.reload()
+
+    assert _problems(catalog) == [
+        "course.toml:1: the lesson 'extra' is in no module; add it to the lessons of one",
+        "one/lesson.xx.md:1: unknown language 'xx' in the file's name; use ko, zh",
+        "two/lesson.md:1: the file is missing; write it, or take the lesson out of course.toml",
+    ]
+
+
+def test_bytes_that_are_no_text_hurt_nobody_else(catalog: Catalog, root: Path) -> None:
+    (root / "course" / "one" / "lesson.md").write_bytes(b"---\n\xff\n")
+    catalog.reload()
+
+    assert _problems(catalog) == ["one/lesson.md:2: the byte 0xff is not UTF-8; save the file as UTF-8"]
+    assert catalog.lesson("course", "one", "en").title == "The lesson"
+
+
+def test_a_failure_of_the_reader_itself_is_a_mistake_of_one_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(source: str, *rest: object) -> object:
+        if "of one" in source:
+            raise KeyError("a bug")
+        return load_read(source, *rest)  # type: ignore[arg-type]
+
+    load_read = load.read
+    monkeypatch.setattr(load, "read", read)
+    catalog = Catalog(root, quiet=True)
+    catalog.reload()
+
+    assert [problem.path.parent.name for problem in catalog.problems] == ["one"]
+    assert catalog.lesson("course", "two", "en").title == "The lesson"
+
+
+def test_an_unchanged_file_is_not_read_again(catalog: Catalog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    original = load.read
+    monkeypatch.setattr(load, "read", lambda source, *rest: read.append(source) or original(source, *rest))
+    catalog.reload()
+    assert read == []
+
+    write_lesson(root / "course" / "two", "Other words.\n")
+    catalog.reload()
+    assert len(read) == 1
+
+
+def test_the_digest_changes_with_the_content_and_with_nothing_else(catalog: Catalog, root: Path) -> None:
+    before = catalog.digest
+    catalog.reload()
+    assert catalog.digest == before
+
+    write_lesson(root / "course" / "two", "Other words.\n")
+    catalog.reload()
+    assert catalog.digest != before
+
+
+def test_a_folder_without_courses_is_told(tmp_path: Path) -> None:
+    for root in (tmp_path, tmp_path / "missing"):
+        catalog = Catalog(root, quiet=True)
+        catalog.reload()
+        assert [problem.text for problem in catalog.problems] == [
+            "there is no course here; add a folder with a course.toml"
+        ]
+
+
+async def test_a_changed_file_is_noticed(catalog: Catalog, root: Path) -> None:
+    watching = asyncio.create_task(catalog.watch())
+    try:
+        await asyncio.sleep(0.3)
+        write_lesson(root / "course" / "two", "Noticed.\n")
+        async with asyncio.timeout(10):
+            while "Noticed." not in str(catalog.lesson("course", "two", "en").blocks[0]):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+    finally:
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching

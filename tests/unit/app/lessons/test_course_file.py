@@ -1,0 +1,65 @@
+"""A course's file is read with a line for every mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.lessons.course_file import read_course
+
+GOOD = """\
+title.en = "Course"
+title.ko = "강좌"
+summary.en = "All."
+
+[[modules]]
+slug = "first"
+title.en = "First"
+lessons = ["one", "two"]
+
+[[modules]]
+slug = "second"
+title = "Second"
+lessons = ["three"]
+"""
+
+
+def test_a_course_has_its_words_in_each_language_and_english_where_there_are_none() -> None:
+    source, faults = read_course(GOOD, "course")
+
+    assert faults == []
+    assert source is not None
+    assert source.speaking("ko").title == "강좌"
+    assert source.speaking("ko").summary == "All."
+    assert source.speaking("zh").modules[1].title == "Second"
+    assert source.speaking("en").lessons == ("one", "two", "three")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ('title.en = "Course"', "title.en = Course", 1, "this is not TOML: Invalid value; write key ="),
+        ('"three"]', '"three"', 14, "this is not TOML: "),
+        ('title.en = "Course"\n', "", 1, "'title' has no English text; write title.en"),
+        ('summary.en = "All."', "summary = 5", 1, "'summary' is missing or no text; write summary.en"),
+        ("title.ko", "title.kr", 2, "unknown language 'kr' of 'title'; use en, ko, zh"),
+        ("summary.en", 'author = "me"\nsummary.en', 3, "unknown key 'author'; use one of title, summary, modules"),
+        ('"three"', '"one"', 13, "the lesson 'one' is there twice; keep one"),
+        ('"three"', '"Three"', 13, "'Three' cannot be a slug; use small letters, digits and hyphens"),
+        ('"three"', '"../up"', 13, "'../up' cannot be a slug"),
+        ('["three"]', '"three"', 10, "'lessons' has to be a list of folders; write lessons ="),
+        ('title = "Second"\n', "", 10, "'title' is missing or no text; write title.en"),
+        ('slug = "second"', 'slug = "first"', 11, "the module 'first' is there twice; keep one"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, words: str) -> None:
+    assert old in GOOD
+    course, faults = read_course(GOOD.replace(old, new), "course")
+
+    assert course is None
+    assert any(fault.line == line and words in fault.text for fault in faults), faults
+
+
+def test_a_course_without_modules_is_told_so() -> None:
+    _, faults = read_course('title = "x"\nsummary = "y"\n', "course")
+
+    assert [fault.text for fault in faults] == ["the course has no modules; add a part that begins [[modules]]"]

@@ -1,0 +1,61 @@
+"""A link of a lesson leads to a page, a heading, a file beside the lesson or the web, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.lessons.links import StrangeLink, Target, read_link
+
+
+@pytest.mark.parametrize(
+    ("href", "target"),
+    [
+        ("#a", Target("here", fragment="a")),
+        ("lesson.md#a", Target("here", fragment="a")),
+        ("./lesson.ko.md", Target("here")),
+        ("#%EB%B2%94%EC%9C%84", Target("here", fragment="범위")),
+        ("../two/lesson.md", Target("lesson", "two")),
+        ("../two", Target("lesson", "two")),
+        ("../../more/two/#a", Target("lesson", "two", course="more", fragment="a")),
+        ("assets/a/b.png", Target("asset", "assets/a/b.png")),
+        ("./assets/b.png", Target("asset", "assets/b.png")),
+        ("mailto:a@example.org", Target("outside", "mailto:a@example.org")),
+    ],
+)
+def test_a_link_names_its_target(href: str, target: Target) -> None:
+    assert read_link(href) == target
+
+
+@pytest.mark.parametrize(
+    "href",
+    [
+        "javascript:alert(1)",
+        "JAVASCRIPT:alert(1)",
+        "java\nscript:alert(1)",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "//example.org/x",
+        "/etc/passwd",
+        "assets/../../secret",
+        "assets/.hidden",
+        "assets/%2e%2e/secret",
+        "../../../etc/passwd",
+        "../..",
+        "two/lesson.md",
+        "../two/other.md",
+        "http://[bad",
+        "",
+    ],
+)
+def test_other_links_are_refused_or_stay_here(href: str) -> None:
+    if not href:
+        assert read_link(href) == Target("here")
+        return
+    with pytest.raises(StrangeLink):
+        read_link(href)
+
+
+def test_an_address_is_relative_to_the_page_so_it_keeps_the_language() -> None:
+    assert Target("lesson", "two", fragment="범위").address("one") == "two#%EB%B2%94%EC%9C%84"
+    assert Target("here").address("one") == "one"
+    assert Target("asset", "assets/x.png").address("one") == "one/assets/x.png"

@@ -1,0 +1,203 @@
+"""Prose becomes HTML that needs neither script nor inline style; what an author typed is never HTML by itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app import i18n
+from app.lessons.model import Cell, Prose, Status, Tag
+from app.lessons.read import read
+from app.lessons.render import digest_of, render
+from tests.factories.lesson import CELL, HEADER, lesson_text, prose, rendered
+
+COURSE = "course/this"
+
+
+def test_a_lesson_is_prose_and_cells_in_order() -> None:
+    lesson = rendered(f"First.\n\n{CELL}\nThen.\n\n{CELL.replace('one', 'two')}")
+
+    assert [type(block) for block in lesson.blocks] == [Prose, Cell, Prose, Cell]
+    assert [block.line for block in lesson.blocks] == [7, 12, 15, 20]
+    assert lesson.cell("two") == lesson.blocks[3]
+    assert lesson.cell("three") is None
+    assert (lesson.key, lesson.status, lesson.minutes) == (COURSE, Status.published, 5)
+
+
+def test_a_cell_takes_its_machine_from_the_lesson_unless_it_names_its_own() -> None:
+    own = "```{code-cell} python\n:name: own\n:topology: cpu\n:keras: 2\n\nx\n```\n"
+    lesson = rendered(CELL + own, header=HEADER + "topology: gpu:2\n")
+
+    assert [(cell.topology, cell.keras) for cell in lesson.cells] == [("gpu:2", 3), ("cpu", 2)]
+
+
+def test_a_cell_without_a_caption_is_called_by_its_name() -> None:
+    assert rendered(CELL.replace("one", "global-batch")).cells[0].title == "Global batch"
+
+
+def test_a_removed_cell_is_kept_but_not_shown() -> None:
+    lesson = rendered(CELL.replace(":name: one", ":name: one\n:tags: [remove-cell]"))
+
+    assert lesson.blocks == ()
+    assert lesson.cells[0].tags == {Tag.remove_cell}
+
+
+def test_code_is_coloured_by_classes() -> None:
+    colours = ("nb", "print"), ("p", "("), ("mi", "1"), ("p", ")")
+
+    assert rendered(CELL).cells[0].highlighted == "".join(
+        f'<span class="{name}">{text}</span>' for name, text in colours
+    )
+
+
+def test_a_heading_links_to_itself_and_is_in_the_table_of_contents() -> None:
+    lesson = rendered("## What `scope()` does\n\n## What scope() does\n\n### 범위와 变量\n")
+
+    assert [(heading.id, heading.level) for heading in lesson.toc] == [
+        ("what-scope-does", 2),
+        ("what-scope-does-2", 2),
+        ("범위와-变量", 3),
+    ]
+    html = str(lesson.blocks[0].html)
+    assert (
+        '<h2 id="what-scope-does"><a class="anchor" href="#what-scope-does">What <code>scope()</code> does</a>' in html
+    )
+
+
+def test_a_heading_with_a_link_of_its_own_is_no_link() -> None:
+    assert prose("## See [this](https://example.org)\n").startswith(
+        '<h2 id="see-this">See <a href="https://example.org"'
+    )
+
+
+def test_a_target_names_the_heading_below_it() -> None:
+    assert '<h2 id="sum-rule">' in prose("(sum-rule)=\n## 합\n")
+
+
+def test_the_title_is_not_repeated() -> None:
+    assert prose("# The lesson\n\nWords.\n") == "<p>Words.</p>"
+
+
+def test_a_table_scrolls_in_a_frame_of_its_own_that_a_keyboard_reaches() -> None:
+    html = prose("| Strategy | State |\n|:--|--:|\n| one | two |\n")
+
+    frame = '<div class="table-scroll" role="group" tabindex="0" aria-label="Table: Strategy, State"><table>'
+    assert html.startswith(frame)
+    assert '<th scope="col" class="right">State</th>' in html
+    assert '<td class="right">two</td>' in html
+
+
+def test_a_formula_is_mathml() -> None:
+    assert "<math><mfrac><mn>1</mn><mi>N</mi></mfrac></math>" in prose("It is $\\frac{1}{N}$ here.\n")
+    assert '<div class="math" tabindex="0"><math display="block">' in prose("$$\n\\sum_i x_i\n$$\n")
+    assert '<math display="block">' in prose("```{math}\n\\begin{aligned} a &= b \\end{aligned}\n```\n")
+
+
+def test_prices_are_no_formulas() -> None:
+    assert "<math" not in prose("It costs 5$ or 6$ a day.\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "html"),
+    [
+        (
+            "```{note}\nWords.\n```\n",
+            '<div class="admonition note" role="note">\n<p class="admonition-title">Note</p>\n<p>Words.</p>\n</div>',
+        ),
+        (
+            ":::{warning}\nWords.\n:::\n",
+            '<div class="admonition warning" role="note">\n<p class="admonition-title">Warning</p>',
+        ),
+        (
+            "```{admonition} By *hand*\n:class: tip\nWords.\n```\n",
+            '<div class="admonition tip" role="note">\n<p class="admonition-title">By <em>hand</em></p>',
+        ),
+        (
+            "```{dropdown} Answer\n42\n```\n",
+            '<details class="admonition dropdown">\n<summary>Answer</summary>\n<p>42</p>\n</details>',
+        ),
+        (
+            '```{figure} assets/x.png\n:alt: A "chart"\n:width: 300\n\nIt *falls*.\n```\n',
+            '<figure><img src="this/assets/x.png" alt="A &quot;chart&quot;" width="300" '
+            'loading="lazy" decoding="async">'
+            "<figcaption>\n<p>It <em>falls</em>.</p>",
+        ),
+        (
+            "```{image} assets/x.png\n:alt: A\n```\n",
+            '<p><img src="this/assets/x.png" alt="A" loading="lazy" decoding="async"></p>',
+        ),
+        (
+            "```{table} Sums\n| a |\n|---|\n| 1 |\n```\n",
+            '<figure class="captioned">\n<figcaption>Sums</figcaption>\n<div class="table-scroll"',
+        ),
+        ("Press {kbd}`Esc`.\n", "<kbd>Esc</kbd>"),
+        (
+            "```python\nx = 1\n```\n",
+            '<pre class="listing" tabindex="0"><code class="language-python"><span class="n">x</span>',
+        ),
+        ("```\na < b\n```\n", '<pre class="listing" tabindex="0"><code class="language-text">a &lt; b</code></pre>'),
+        ("Term\n: Meaning\n", "<dl>\n<dt>Term</dt>\n<dd>Meaning</dd>\n</dl>"),
+        (
+            "Word[^n] word[^n].\n\n[^n]: Foot.\n",
+            '<a class="footnote-back" href="#fnref1-1" aria-label="Back to the text">',
+        ),
+        ("% a comment\nWords.\n", "<p>Words.</p>"),
+    ],
+)
+def test_a_construct_has_its_html(source: str, html: str) -> None:
+    assert html in prose(source)
+
+
+@pytest.mark.parametrize(
+    ("href", "address"),
+    [
+        ("../other/lesson.md#here", "other#here"),
+        ("../other/lesson.ko.md", "other"),
+        ("../other/", "other"),
+        ("../../more/other/lesson.md", "../more/other"),
+        ("assets/data.csv", "this/assets/data.csv"),
+        ("#cell-one", "#cell-one"),
+        ("https://example.org/?a=1&b=2", "https://example.org/?a=1&amp;b=2"),
+    ],
+)
+def test_a_link_between_files_becomes_one_between_pages(href: str, address: str) -> None:
+    assert f'<a href="{address}"' in prose(f"[x]({href})\n")
+
+
+def test_html_that_slipped_through_is_text() -> None:
+    document = read(lesson_text("A <script>alert(1)</script>.\n\n<div onclick=x>\n\n[x](javascript:y)\n"), "en")
+    lesson = render(document, course="c", slug="s", languages=("en",), path=Path("x"), digest="")
+    html = "".join(str(getattr(block, "html", "")) for block in lesson.blocks)
+
+    assert "&lt;script&gt;" in html
+    assert "<script" not in html
+    assert "<div" not in html
+    assert "javascript:" not in html
+
+
+def test_there_is_no_inline_style_anywhere() -> None:
+    source = "| a |\n|:-:|\n| b |\n\n$$\n\\begin{cases} 1 & x>0 \\\\ 0 \\end{cases}\n$$\n\n```python\nx = 1\n```\n"
+
+    assert not re.search(r"\sstyle=", prose(source))
+
+
+def test_added_words_are_in_the_lessons_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(i18n, "_translations", lambda code: _Shouting(code))
+
+    html = str(rendered("```{note}\nx\n```\n", language="ko").blocks[0].html)
+    assert '<p class="admonition-title">Note in ko</p>' in html
+
+
+class _Shouting:
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    def gettext(self, message: str) -> str:
+        return f"{message} in {self._code}"
+
+
+def test_a_digest_tells_texts_apart_and_where_they_end() -> None:
+    assert digest_of("ab", "c") != digest_of("a", "bc")
+    assert digest_of("ab", "c") == digest_of("ab", "c")
