@@ -35,10 +35,10 @@ class CodeTooLong(TooLarge):
 
 
 class CodeNotText(Unreadable):
-    """The code has a character that Python refuses in any source."""
+    """The code has a character that no Python source may have: NUL, or half of a surrogate pair."""
 
     code = "code_not_text"
-    message = N_("The code contains a NUL character, which Python cannot read. Remove it and run again.")
+    message = N_("The code contains a character that Python cannot read. Remove it and run again.")
 
 
 class TooManyRuns(TooMany):

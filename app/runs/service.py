@@ -53,11 +53,7 @@ async def start_run(
         CodeTooLong, CodeNotText: the code cannot be run.
         TooManyRuns: the visitor has ``most_unfinished`` runs already.
     """
-    size = len(code.encode())
-    if size > MOST_CODE_BYTES:
-        raise CodeTooLong(size=size, most_bytes=MOST_CODE_BYTES)
-    if "\0" in code:
-        raise CodeNotText(reason="NUL")
+    check_code(code)
     if await _unfinished(session, visitor) >= most_unfinished:
         raise TooManyRuns(most=most_unfinished)
     machine = Machine(cell.topology, 2 if cell.keras == 2 else 3)
@@ -79,6 +75,15 @@ async def start_run(
     session.add(run)
     await session.flush()
     return run
+
+
+def check_code(code: str) -> None:
+    """Refuse what cannot be run before it is stored. Raises CodeTooLong or CodeNotText."""
+    size = len(code.encode("utf-8", "surrogatepass"))
+    if size > MOST_CODE_BYTES:
+        raise CodeTooLong(size=size, most_bytes=MOST_CODE_BYTES)
+    if "\0" in code or any("\ud800" <= character <= "\udfff" for character in code):
+        raise CodeNotText(reason="")
 
 
 async def withdraw_run(session: AsyncSession, run_id: str) -> None:

@@ -1,0 +1,90 @@
+"""What most tests of the application stand on: a course, a database, a scripted supervisor, a client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app import migrate
+from app.db import Database
+from app.main import create_app
+from app.settings import Settings
+from tests.factories.browser import browser
+from tests.factories.course import write_course
+from tests.factories.supervisor import Supervisor
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("LOCKSTEP_") and not name.startswith("LOCKSTEP_TEST_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with every table, to be copied."""
+    path = tmp_path_factory.mktemp("database") / "lockstep.db"
+
+    async def make() -> None:
+        db = Database(f"sqlite+aiosqlite:///{path}")
+        await migrate.upgrade(db)
+        await db.close()
+
+    asyncio.run(make())
+    return path
+
+
+@pytest.fixture
+def socket_path() -> Iterator[Path]:
+    """A short path: pytest's own are often too long for a socket."""
+    with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
+        yield Path(folder) / "s.sock"
+
+
+@pytest.fixture
+def settings(tmp_path: Path, socket_path: Path, migrated_file: Path) -> Settings:
+    """Settings of an application of its own."""
+    data = tmp_path / "data"
+    data.mkdir()
+    shutil.copy(migrated_file, data / "lockstep.db")
+    lessons = write_course(tmp_path / "lessons")
+    return Settings(data_dir=data, lessons_dir=lessons, runner_socket=socket_path, handover_patience_s=0.2)
+
+
+@pytest.fixture
+async def supervisor(socket_path: Path) -> AsyncIterator[Supervisor]:
+    """A supervisor that is up."""
+    supervisor = Supervisor(socket_path)
+    await supervisor.start()
+    yield supervisor
+    await supervisor.stop()
+
+
+@pytest.fixture
+async def app(settings: Settings) -> AsyncIterator[FastAPI]:
+    """The application, started."""
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+@pytest.fixture
+async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """A visitor's browser."""
+    async with browser(app) as client:
+        yield client
+
+
+@pytest.fixture
+async def stranger(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """Another visitor's browser."""
+    async with browser(app) as client:
+        yield client

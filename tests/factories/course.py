@@ -1,0 +1,68 @@
+"""A small course on disk, for tests that need any lesson at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+LESSON = "small/first"
+
+_COURSE = """\
+[title]
+en = "A small course"
+
+[summary]
+en = "One lesson."
+
+[[modules]]
+slug = "only"
+title.en = "The only module"
+lessons = ["first"]
+"""
+
+_LESSON = """\
+---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  display_name: Lockstep
+  language: python
+  name: lockstep
+title: The first lesson
+summary: It prints.
+minutes: 5
+tags: [start]
+status: published
+topology: gpu:4
+keras: 3
+---
+
+# The first lesson
+
+Some prose.
+
+```{code-cell} python
+:name: hello
+:caption: Say hello
+
+print("hello")
+```
+
+```{code-cell} python
+:name: alone
+:caption: On one CPU
+:topology: cpu
+
+print("alone")
+```
+"""
+
+
+def write_course(root: Path) -> Path:
+    """Write the course below ``root`` and return it."""
+    folder = root / "small" / "first"
+    folder.mkdir(parents=True)
+    (root / "small" / "course.toml").write_text(_COURSE)
+    (folder / "lesson.md").write_text(_LESSON)
+    return root

@@ -1,0 +1,221 @@
+"""A real supervisor for tests: ``python -m runners.server`` with folders, settings and a plain user of its own.
+
+Everything it starts runs as that user, so what it has left behind can be counted.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from runners.client import RunnerClient
+from runners.protocol import Display, Error, Event, Finished, Outcome, RunAccepted, RunRequest, SessionSpec
+
+SECRET = "do-not-tell-8d1f0c"
+"""Lies in the environment of every supervisor of the tests; no session may see it."""
+
+_PATIENCE_S = 90.0
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_uids = itertools.count(61_000 + os.getpid() % 3000 * 8)
+
+
+class Node:
+    """One supervisor process and what belongs to it. ``start`` waits until it is ready."""
+
+    def __init__(self, before: tuple[str, ...] = (), **settings: Any) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="ls-"))
+        self.folder.chmod(0o755)
+        self.socket = self.folder / "s.sock"
+        self.data = self.folder / "data"
+        self.log = self.folder / "log"
+        self.temporary = self.folder / "t"
+        for folder in (self.data, self.temporary):
+            folder.mkdir()
+        self.uid = next(_uids) if os.geteuid() == 0 else os.geteuid()
+        self._before = before
+        self._settings = {"warm_kernels": 1, "service_uid": self.uid} | settings
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process number."""
+        assert self._process
+        return self._process.pid
+
+    def start(self, *, warm: bool = True) -> Node:
+        """Start it and wait until it is ready, with a warm kernel unless told otherwise."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
+        environment |= {f"LOCKSTEP_{k.upper()}": str(v) for k, v in self._settings.items()}
+        environment |= {
+            "LOCKSTEP_DATA_DIR": str(self.data),
+            "TMPDIR": str(self.temporary),
+            "DATABASE_PASSWORD": SECRET,
+            "LOCKSTEP_SECRET": SECRET,
+        }
+        command = [*self._before, sys.executable, "-m", "runners.server", "--socket", str(self.socket)]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, "--die-with-parent"], env=environment, cwd=_REPOSITORY, stderr=log, stdin=subprocess.DEVNULL
+            )
+        wanted = 1 if warm and self._settings["warm_kernels"] else 0
+        self.wait(lambda: self.health()["status"] == "ready" and self.health()["warm_kernels"] >= wanted)
+        return self
+
+    def wait(self, true: Any, patience_s: float = _PATIENCE_S) -> None:
+        """Wait until ``true()`` is; fails with the supervisor's log if that never comes."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                if true():
+                    return
+            except httpx.TransportError:
+                pass
+            assert time.monotonic() < deadline, f"it did not come about\n{self.log.read_text()[-4000:]}"
+            time.sleep(0.05)
+
+    def health(self) -> dict[str, Any]:
+        """What the supervisor says of itself; raises httpx.TransportError while it is down."""
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket)), base_url="http://node") as http:
+            answer: dict[str, Any] = http.get("/health", timeout=20).json()
+            return answer
+
+    def client(self) -> RunnerClient:
+        """A client of its own for each test: it belongs to that test's loop."""
+        return RunnerClient(self.socket)
+
+    def stop(self, signum: int = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end; returns the exit status."""
+        assert self._process
+        self._process.send_signal(signum)
+        return self._process.wait(30)
+
+    def remove(self) -> None:
+        """Stop it if need be and delete its folders."""
+        if self._process and self._process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # --- what it has on the machine -----------------------------------------------------------------------------
+
+    def processes(self) -> list[str]:
+        """Its zygotes and everything in its sessions, as ``number name`` (zombies have let go of all they had)."""
+        found = []
+        for process in psutil.process_iter(["uids", "status", "name"]):
+            ours = process.info["uids"] and process.info["uids"].real == self.uid
+            if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(f"{process.pid} {process.info['name']}")
+        return found
+
+    def zygotes(self) -> list[psutil.Process]:
+        """The processes it starts sessions from."""
+        everyone = psutil.Process(self.pid).children(recursive=True)
+        return [p for p in everyone if "runners.zygote" in p.cmdline() and p.name() != "bwrap" and p.ppid() != 1]
+
+    def cgroups(self) -> list[Path]:
+        """The cgroups of its sessions and of itself."""
+        return [path for path in Path("/sys/fs/cgroup").rglob(f"lockstep-{self.pid}*") if path.is_dir()]
+
+    def folders(self) -> list[Path]:
+        """What lies in its temporary folder."""
+        return sorted(self.temporary.iterdir())
+
+
+@dataclass(frozen=True)
+class Told:
+    """A run as its events tell it."""
+
+    id: str
+    accepted: RunAccepted
+    events: tuple[Event, ...]
+
+    @property
+    def finished(self) -> Finished:
+        last = self.events[-1]
+        assert isinstance(last, Finished)
+        return last
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.finished.outcome
+
+    @property
+    def stdout(self) -> str:
+        return "".join(e.text for e in self.events if e.kind == "text" and e.stream == "stdout")
+
+    @property
+    def stderr(self) -> str:
+        return "".join(e.text for e in self.events if e.kind == "text" and e.stream == "stderr")
+
+    @property
+    def text(self) -> str:
+        return "".join(e.text for e in self.events if e.kind == "text")
+
+    @property
+    def displays(self) -> list[Display]:
+        return [e for e in self.events if isinstance(e, Display)]
+
+    @property
+    def result(self) -> Any:
+        """Plain text of the last expression's value."""
+        return next(d.data["text/plain"] for d in self.displays if d.result)
+
+    @property
+    def error(self) -> Error:
+        return next(e for e in self.events if isinstance(e, Error))
+
+    @property
+    def kinds(self) -> list[str]:
+        return [e.kind for e in self.events]
+
+
+def new_name() -> str:
+    """A name for a session or a run that nothing else has."""
+    return secrets.token_hex(8)
+
+
+class Learner:
+    """One learner in one session."""
+
+    def __init__(
+        self,
+        client: RunnerClient,
+        *,
+        topology: str = "gpu:4",
+        keras: int = 3,
+        owner: str | None = None,
+        session: str | None = None,
+    ) -> None:
+        self.client = client
+        self.session = session or new_name()
+        self.spec = SessionSpec(owner=owner or new_name(), topology=topology, keras=keras)  # type: ignore[arg-type]
+
+    def request(self, code: str, run: str | None = None, timeout_s: float | None = None) -> RunRequest:
+        """A run of ``code``, not yet submitted."""
+        return RunRequest(id=run or new_name(), session=self.session, spec=self.spec, code=code, timeout_s=timeout_s)
+
+    async def submit(self, code: str, timeout_s: float | None = None) -> RunAccepted:
+        """Hand in a run and leave it to itself."""
+        return await self.client.submit(self.request(code, timeout_s=timeout_s))
+
+    async def run(self, code: str, timeout_s: float | None = None) -> Told:
+        """Run ``code`` and read it to its end."""
+        return await self.read(await self.submit(code, timeout_s))
+
+    async def read(self, accepted: RunAccepted) -> Told:
+        """Read a run to its end; the events are checked for gaps."""
+        events = [event async for event in self.client.events(accepted.id)]
+        assert [e.seq for e in events] == list(range(1, len(events) + 1))
+        return Told(accepted.id, accepted, tuple(events))

@@ -1,0 +1,241 @@
+"""A supervisor for tests: it speaks the whole wire over a real Unix socket, but executes nothing.
+
+The test says what happens in a run (``say``, ``finish``); everything else is as the real one does it: numbered events,
+streams that stay open, forgetting what was acknowledged, ids that may be submitted twice, a restart that knows nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from runners.protocol import (
+    EVENT,
+    Ack,
+    Event,
+    Health,
+    Refusal,
+    RunAccepted,
+    RunRequest,
+    SessionInfo,
+    SessionSpec,
+    SessionState,
+    Wall,
+    Wire,
+)
+
+
+@dataclass
+class ScriptedRun:
+    """One run: what it was asked with, and the events nobody has acknowledged yet."""
+
+    request: RunRequest
+    events: list[Event] = field(default_factory=list)
+    last_seq: int = 0
+    acknowledged: int = 0
+    stopped: bool = False
+    news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.events) and self.events[-1].kind == "finished"
+
+
+class Supervisor:
+    """Start it, stop it, break its streams; ``restart`` forgets everything, as a crash does."""
+
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+        self.runs: dict[str, ScriptedRun] = {}
+        self.sessions: dict[str, SessionInfo] = {}
+        self.submitted: list[str] = []
+        self.restarted: list[str] = []
+        self.interrupted: list[str] = []
+        self.health = Health(status="ready", most_sessions=4, walls=[Wall(name="seccomp", in_force=True, detail="on")])
+        self.refuse: tuple[int, Refusal] | None = None
+        self.session_state = SessionState.idle
+        self.answer: list[str] | None = None
+        """If set, every run prints these and ends ``ok`` by itself."""
+        self.garbled: set[int] = set()
+        """Numbers of events that are left out of streams, as no real supervisor would."""
+        self._server: uvicorn.Server | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._cut = asyncio.Event()
+
+    # --- what tests do ---
+
+    async def start(self) -> None:
+        self.socket.unlink(missing_ok=True)
+        self._cut = asyncio.Event()
+        config = uvicorn.Config(self._app(), uds=str(self.socket), lifespan="off", log_config=None, access_log=False)
+        self._server = uvicorn.Server(config)
+        self._server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
+        self._task = asyncio.create_task(self._server.serve())
+        while not self._server.started:  # noqa: ASYNC110 - uvicorn sets a plain flag
+            await asyncio.sleep(0.01)
+
+    async def stop(self) -> None:
+        """Go away: streams break off, connections are refused."""
+        if self._server is None or self._task is None:
+            return
+        self._server.should_exit = True
+        while not self._task.done():
+            await self.break_streams()
+            await asyncio.wait({self._task}, timeout=0.02)
+        self.socket.unlink(missing_ok=True)
+        self._server = self._task = None
+
+    async def restart(self) -> None:
+        """Crash and come back knowing nothing."""
+        await self.stop()
+        self.runs.clear()
+        self.sessions.clear()
+        await self.start()
+
+    async def break_streams(self) -> None:
+        """End every open stream in the middle."""
+        self._cut.set()
+        self._cut = asyncio.Event()
+        for run in self.runs.values():
+            async with run.news:
+                run.news.notify_all()
+
+    async def run(self, run_id: str | None = None) -> ScriptedRun:
+        """The run of that id, or the latest, once it was submitted."""
+        for _ in range(500):
+            if run_id in self.runs or (run_id is None and self.runs):
+                return self.runs[run_id or self.submitted[-1]]
+            await asyncio.sleep(0.01)
+        raise AssertionError("no such run was submitted")
+
+    async def say(self, run: ScriptedRun, *texts: str) -> None:
+        for text in texts:
+            await self.emit(run, kind="text", stream="stdout", text=text)
+
+    async def finish(self, run: ScriptedRun, outcome: str = "ok", **more: Any) -> None:
+        await self.emit(run, kind="finished", outcome=outcome, **more)
+
+    async def emit(self, run: ScriptedRun, **event: Any) -> None:
+        async with run.news:
+            run.last_seq += 1
+            run.events.append(EVENT.validate_python({"seq": run.last_seq, "at_ms": run.last_seq, **event}))
+            run.news.notify_all()
+
+    # --- the wire ---
+
+    def _app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/health", self._health),
+                Route("/sessions/{id}", self._ask, methods=["PUT"]),
+                Route("/sessions/{id}", self._session, methods=["GET"]),
+                Route("/sessions/{id}", self._end, methods=["DELETE"]),
+                Route("/sessions/{id}/interrupt", self._interrupt, methods=["POST"]),
+                Route("/sessions/{id}/restart", self._restart, methods=["POST"]),
+                Route("/runs", self._submit, methods=["POST"]),
+                Route("/runs/{id}/events", self._events),
+                Route("/runs/{id}/ack", self._ack, methods=["POST"]),
+                Route("/runs/{id}/stop", self._stop, methods=["POST"]),
+            ]
+        )
+
+    async def _health(self, _: Request) -> Response:
+        return _json(self.health)
+
+    async def _ask(self, request: Request) -> Response:
+        return _json(
+            self._make_session(request.path_params["id"], SessionSpec.model_validate_json(await request.body()))
+        )
+
+    def _make_session(self, name: str, spec: SessionSpec) -> SessionInfo:
+        position = 3 if self.session_state is SessionState.queued else None
+        info = SessionInfo(
+            id=name, state=self.session_state, topology=spec.topology, keras=spec.keras, position=position
+        )
+        return self.sessions.setdefault(name, info)
+
+    async def _session(self, request: Request) -> Response:
+        info = self.sessions.get(request.path_params["id"])
+        return _json(info) if info else _unknown()
+
+    async def _end(self, request: Request) -> Response:
+        return Response(status_code=204) if self.sessions.pop(request.path_params["id"], None) else _unknown()
+
+    async def _interrupt(self, request: Request) -> Response:
+        self.interrupted.append(request.path_params["id"])
+        return await self._session(request)
+
+    async def _restart(self, request: Request) -> Response:
+        self.restarted.append(request.path_params["id"])
+        return await self._session(request)
+
+    async def _submit(self, request: Request) -> Response:
+        if self.refuse is not None:
+            return _json(self.refuse[1], self.refuse[0])
+        asked = RunRequest.model_validate_json(await request.body())
+        self.submitted.append(asked.id)
+        session = self._make_session(asked.session, asked.spec)
+        ahead = sum(not run.finished and run.request.session == asked.session for run in self.runs.values())
+        if asked.id not in self.runs:
+            self.runs[asked.id] = run = ScriptedRun(asked)
+            if self.answer is not None:
+                await self.emit(run, kind="started")
+                await self.say(run, *self.answer)
+                await self.finish(run)
+        return _json(RunAccepted(id=asked.id, session=session, ahead=ahead), 202)
+
+    async def _events(self, request: Request) -> Response:
+        run = self.runs.get(request.path_params["id"])
+        if run is None:
+            return _unknown()
+        return StreamingResponse(self._lines(run, int(request.query_params["after"]), self._cut))
+
+    async def _lines(self, run: ScriptedRun, after: int, cut: asyncio.Event) -> AsyncIterator[str]:
+        while True:
+            for event in [event for event in run.events if event.seq > after]:
+                after = event.seq
+                if event.seq not in self.garbled:
+                    yield event.model_dump_json() + "\n"
+                if event.kind == "finished":
+                    return
+            async with run.news:
+                if run.last_seq <= after and not cut.is_set():
+                    await run.news.wait()
+            if cut.is_set():
+                raise ConnectionResetError("the test broke the stream")
+
+    async def _ack(self, request: Request) -> Response:
+        run = self.runs.get(request.path_params["id"])
+        if run is None:
+            return _unknown()
+        through = Ack.model_validate_json(await request.body()).through
+        run.acknowledged = max(run.acknowledged, through)
+        run.events = [event for event in run.events if event.seq > through or event.kind == "finished"]
+        return Response(status_code=204)
+
+    async def _stop(self, request: Request) -> Response:
+        run = self.runs.get(request.path_params["id"])
+        if run is None:
+            return _unknown()
+        if not run.stopped and not run.finished:
+            run.stopped = True
+            await self.finish(run, "interrupted")
+        return Response(status_code=204)
+
+
+def _json(message: Wire, status: int = 200) -> Response:
+    return Response(message.model_dump_json(), status, media_type="application/json")
+
+
+def _unknown() -> Response:
+    return _json(Refusal(code="unknown", message="there is no such thing here"), 404)

@@ -1,0 +1,231 @@
+"""Runs over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.runs.errors import RunnerDown
+from runners.protocol import Refusal, SessionState
+from tests.factories.browser import browser, press_run
+from tests.factories.course import LESSON
+from tests.factories.supervisor import Supervisor
+
+
+def _asked(**other: Any) -> dict[str, Any]:
+    return {"lesson": LESSON, "cell": "hello", "code": "print(1)"} | other
+
+
+async def test_a_run_is_accepted_stored_and_handed_to_the_supervisor(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    run = await press_run(client, "print('one')")
+
+    assert run["state"] == "queued"
+    assert (run["topology"], run["keras"], run["cell"], run["lesson"]) == ("gpu:4", 3, "hello", LESSON)
+    handed = await supervisor.run(run["id"])
+    assert handed.request.code == "print('one')"
+    assert (await client.get(f"/runs/{run['id']}")).json()["code"] == "print('one')"
+
+
+async def test_cells_with_the_same_machine_share_a_session_and_others_do_not(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    first, second, third = [await press_run(client, cell=cell) for cell in ("hello", "hello", "alone")]
+
+    sessions = [(await supervisor.run(run["id"])).request.session for run in (first, second, third)]
+    assert sessions[0] == sessions[1] != sessions[2]
+    assert third["topology"] == "cpu"
+
+
+async def test_the_supervisor_never_learns_the_visitors_whole_id_or_cookie(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    run = await press_run(client)
+
+    told = (await supervisor.run(run["id"])).request.model_dump_json()
+    assert client.cookies["lockstep_visitor"] not in told
+
+
+async def test_a_second_run_waits_behind_the_first_and_says_so(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    first, second = await press_run(client), await press_run(client)
+
+    assert (first["ahead"], second["ahead"]) == (0, 1)
+    assert (await client.get(f"/runs/{second['id']}")).json()["ahead"] == 1
+
+
+async def test_a_queued_session_shows_its_position(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    supervisor.session_state = SessionState.queued
+
+    run = await press_run(client)
+
+    assert run["position"] == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (_asked(code="x" * 100_001), 413, "code_too_long"),
+        (_asked(code="é" * 50_001), 413, "code_too_long"),
+        (_asked(code="a\0b"), 422, "code_not_text"),
+        (_asked(lesson="small/none"), 404, "lesson_unknown"),
+        (_asked(lesson="none/first"), 404, "course_unknown"),
+        (_asked(lesson="nonsense"), 404, "course_unknown"),
+        (_asked(cell="none"), 404, "cell_unknown"),
+        (_asked(extra=1), 422, "unreadable"),
+        ({"lesson": LESSON}, 422, "unreadable"),
+    ],
+)
+async def test_what_cannot_be_run_is_refused_with_a_sentence(
+    client: httpx.AsyncClient, supervisor: Supervisor, body: dict[str, Any], status: int, code: str
+) -> None:
+    response = await client.post("/runs", json=body)
+
+    assert response.status_code == status
+    error = response.json()["error"]
+    assert error["code"] == code
+    assert error["message"].endswith(".") or ":" in error["message"]
+    assert error["request_id"] == response.headers["x-request-id"]
+    assert not supervisor.submitted
+
+
+async def test_half_a_surrogate_pair_is_refused(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    body = '{"lesson": "small/first", "cell": "hello", "code": "\\ud800"}'
+    response = await client.post("/runs", content=body, headers={"content-type": "application/json"})
+
+    assert response.status_code == 422
+
+
+async def test_100_000_bytes_are_accepted(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    await press_run(client, "#" * 100_000)
+
+
+async def test_without_a_runner_nothing_is_kept_and_the_learner_is_told(client: httpx.AsyncClient) -> None:
+    response = await client.post("/runs", json=_asked())
+
+    assert response.status_code == 503
+    assert response.json()["error"]["message"] == RunnerDown.message
+    assert (await client.get("/runs", params={"lesson": LESSON})).json() == {"runs": []}
+
+
+async def test_a_runner_that_comes_up_in_time_gets_the_run(
+    client: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor
+) -> None:
+    await supervisor.stop()
+    app.state.desk._patience_s = 5.0
+
+    pressing = asyncio.create_task(press_run(client))
+    await asyncio.sleep(0.2)
+    await supervisor.start()
+
+    run = await pressing
+    assert supervisor.submitted[-1] == run["id"]
+
+
+async def test_a_refusal_of_the_supervisor_is_passed_on(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    supervisor.refuse = (429, Refusal(code="full", message="64 runs wait already"))
+
+    response = await client.post("/runs", json=_asked())
+
+    assert response.status_code == 429
+    assert "64 runs wait already" in response.json()["error"]["message"]
+    assert (await client.get("/runs", params={"lesson": LESSON})).json() == {"runs": []}
+
+
+async def test_a_visitor_has_at_most_so_many_unfinished_runs(
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor
+) -> None:
+    app.state.desk._most_unfinished = 2
+    for _ in range(2):
+        await press_run(client)
+
+    response = await client.post("/runs", json=_asked())
+
+    assert response.status_code == 429
+    await press_run(stranger)
+
+
+async def test_another_visitors_run_is_not_found(
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor
+) -> None:
+    run = await press_run(client)
+    await press_run(stranger)
+
+    async with browser(app) as nobody:
+        for other in (stranger, nobody):
+            for path in ("", "/events", "/stream", "/displays/1"):
+                assert (await other.get(f"/runs/{run['id']}{path}")).status_code == 404
+            assert (await other.post(f"/runs/{run['id']}/stop")).status_code == 404
+    assert not (await supervisor.run(run["id"])).stopped
+
+
+async def test_the_latest_run_of_each_cell_and_all_unfinished_ones_are_listed_in_order(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    supervisor.answer = ["done\n"]
+    for code in ("old", "new"):
+        await _until_finished(client, await press_run(client, code))
+    supervisor.answer = None
+    waiting = [await press_run(client, code, cell="alone") for code in ("a", "b")]
+
+    runs = (await client.get("/runs", params={"lesson": LESSON})).json()["runs"]
+
+    assert [run["code"] for run in runs] == ["new", "a", "b"]
+    assert [run["ahead"] for run in runs] == [0, 0, 1]
+    assert runs[2]["id"] == waiting[1]["id"]
+
+
+async def test_stop_reaches_the_supervisor_and_the_run_ends_interrupted(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    run = await press_run(client)
+
+    assert (await client.post(run["urls"]["stop"])).status_code == 202
+
+    assert (await _until_finished(client, run))["outcome"] == "interrupted"
+
+
+async def test_html_output_is_a_document_without_rights(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    run = await press_run(client)
+    scripted = await supervisor.run(run["id"])
+    await supervisor.emit(scripted, kind="display", data={"text/html": "<script>1</script>", "text/plain": "x"})
+    await supervisor.emit(scripted, kind="display", data={"text/plain": "no html"})
+    await supervisor.finish(scripted)
+    await _until_finished(client, run)
+
+    document = await client.get(f"/runs/{run['id']}/displays/1")
+
+    assert document.text == "<script>1</script>"
+    policy = document.headers["content-security-policy"].split("; ")
+    assert policy[0] == "sandbox"
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'self'" in policy
+    for nothing in (2, 3, 99):
+        assert (await client.get(f"/runs/{run['id']}/displays/{nothing}")).status_code == 404
+
+
+async def test_stored_events_can_be_read_behind_a_number(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    supervisor.answer = ["one\n", "two\u2028\u0085\n"]
+    run = await press_run(client)
+    await _until_finished(client, run)
+
+    answer = (await client.get(run["urls"]["events"], params={"after": 1})).json()
+
+    assert [event["seq"] for event in answer["events"]] == [2, 3, 4]
+    assert answer["events"][1]["text"] == "two\u2028\u0085\n"
+    assert answer["finished"] is True
+
+
+async def _until_finished(client: httpx.AsyncClient, run: dict[str, Any]) -> dict[str, Any]:
+    for _ in range(300):
+        now: dict[str, Any] = (await client.get(f"/runs/{run['id']}")).json()
+        if now["state"] == "finished":
+            return now
+        await asyncio.sleep(0.02)
+    raise AssertionError("the run did not finish")
