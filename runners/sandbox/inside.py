@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import resource
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -180,4 +179,3 @@ def set_limits(policy: Policy) -> None:
         hard = resource.getrlimit(number)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(number, (value, value))
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
