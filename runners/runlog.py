@@ -18,7 +18,7 @@ from runners.settings import Limits, MiB
 _LONGEST_TEXT = 65_536
 _GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
 """(events so far, seconds that text waits for more)."""
-_OUTPUT = ("text", "display", "error")
+_OUTPUT = ("text", "display", "error", "clear")
 
 
 class RunLog:
@@ -134,7 +134,7 @@ class RunLog:
         at_ms = int((now - self.accepted) * 1000)
         if kind == "started":
             self.started = now
-        if kind in _OUTPUT and self.first_output_ms is None:
+        if kind in _OUTPUT and kind != "clear" and self.first_output_ms is None:
             self.first_output_ms = at_ms
         event = EVENT.validate_python({"kind": kind, "seq": self.last + 1, "at_ms": at_ms, **fields})
         if kind in _OUTPUT:
