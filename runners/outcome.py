@@ -42,7 +42,7 @@ def _of_error(name: str, value: str, forks_refused: int) -> Outcome:
         return Outcome.ok  # a script that ends itself, well
     if name in ("MemoryError", "_ArrayMemoryError"):
         return Outcome.memory
-    if name == "OSError" and "[Errno 28]" in value:
+    if name == "OSError" and ("[Errno 28]" in value or "[Errno 27]" in value):  # no space left, file too large
         return Outcome.disk
     if name == "BlockingIOError" and "[Errno 11]" in value and (forks_refused or "temporarily" in value):
         return Outcome.processes
