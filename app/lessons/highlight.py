@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from markupsafe import Markup
 from pygments import highlight as _highlight
+from pygments.filter import Filter
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
+from pygments.token import Name, Punctuation, _TokenType
 from pygments.util import ClassNotFound
 
 _FORMATTER = HtmlFormatter(nowrap=True)
@@ -27,9 +30,27 @@ def highlighted(code: str, language: str) -> Markup:
     return Markup(_highlight(code, lexer, _FORMATTER).removesuffix("\n"))  # noqa: S704 - Pygments escapes
 
 
+class _Calls(Filter):
+    """A name in front of a parenthesis is a function's, as the editor in the browser colours it."""
+
+    def filter(self, lexer: Lexer, stream: Iterator[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
+        held: tuple[_TokenType, str] | None = None
+        for kind, text in stream:
+            if held is not None:
+                yield (Name.Function, held[1]) if kind is Punctuation and text.startswith("(") else held
+            held = (kind, text) if kind is Name else None
+            if held is None:
+                yield kind, text
+        if held is not None:
+            yield held
+
+
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> Lexer | None:
     try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=True)
+        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=True)
     except ClassNotFound:
         return None
+    if language == "python":
+        lexer.add_filter(_Calls())
+    return lexer

@@ -27,7 +27,7 @@ from app.lessons.model import Block, Cell, Lesson, Prose, Status, Tag
 from app.lessons.read import Document, SourceCell
 from app.lessons.syntax import MARKDOWN
 
-VERSION = "1"
+VERSION = "2"
 """Part of every digest: raise it when the same source is to look different."""
 DEFAULT_TOPOLOGY = "gpu:4"
 DEFAULT_KERAS = 3

@@ -100,7 +100,8 @@ def _fence_faults(token: Token, directive: Directive | None, lines: list[str], *
     mark = token.markup
     closing = lines[end - 1].strip().lstrip("> ") if first < end - 1 <= len(lines) - 1 else ""
     if len(closing) < len(mark) or set(closing) != {mark[0]}:
-        yield Fault(first + 1, f"the {mark} opened here is never closed; put {mark} on a line of its own at its end")
+        hint = f"put {mark} at its end, and {mark}{mark[0]} round a block that holds {mark} itself"
+        yield Fault(first + 1, f"the {mark} opened here is never closed; {hint}")
     if directive is None:
         if token.type == "colon_fence":
             yield Fault(first + 1, f"{mark}{token.info} is no directive; write its name in braces, like {mark}{{note}}")

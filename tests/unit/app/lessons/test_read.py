@@ -54,7 +54,7 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         ("```{code-cell} ruby\n:name: one\n\nx\n```\n", 1, "a cell cannot be in 'ruby'; write python"),
         (f"- item\n\n  {OPTIONS}  :name: one\n\n  x\n  ```\n", 3, "a code cell cannot stand inside another block"),
         (":::{code-cell} python\n:name: one\n\nx = 1\n:::\n", 1, "a code cell needs ``` and not :::"),
-        ("```{note}\nnever closed\n", 1, "the ``` opened here is never closed; put ``` on a line of its own"),
+        ("```{note}\nnever closed\n", 1, "the ``` opened here is never closed; put ``` at its end, and ````"),
         (":::note\nx\n:::\n", 1, ":::note is no directive; write its name in braces"),
         ("## One\n\n#### Four\n", 3, "a heading of level 4 follows one of level 2; write ###"),
         ("### Three\n", 1, "a heading of level 3 follows one of level 1; write ##"),

@@ -1,0 +1,37 @@
+"""A whole lesson, as page and as notebook, compared with what it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.exports.notebook import as_text, notebook
+from app.lessons.model import Cell, Lesson
+from app.lessons.read import read
+from app.lessons.render import render
+from tests.golden.compare import FOLDER, assert_golden
+
+
+def _lesson() -> Lesson:
+    path = FOLDER / "whole.md"
+    document = read(path.read_text(encoding="utf-8"), "en")
+    assert document.faults == ()
+    return render(document, course="course", slug="whole", languages=("en",), path=Path("whole.md"), digest="d" * 24)
+
+
+def test_a_whole_lesson_renders_as_before() -> None:
+    lesson = _lesson()
+    parts = [f"<!-- {lesson.title} | {lesson.summary} | {lesson.topology} | {', '.join(lesson.tags)} -->"]
+    parts += [f"<!-- {'#' * heading.level} {heading.text} -> {heading.id} -->" for heading in lesson.toc]
+    for block in lesson.blocks:
+        if isinstance(block, Cell):
+            tags = ", ".join(sorted(block.tags))
+            parts.append(f"<!-- line {block.line}: cell {block.name} | {block.title} | {block.topology} | {tags} -->")
+            parts.append(str(block.highlighted))
+        else:
+            parts.append(f"<!-- line {block.line} -->\n{block.html}")
+
+    assert_golden("whole.html", "\n".join(parts) + "\n")
+
+
+def test_a_whole_lesson_is_the_same_notebook_as_before() -> None:
+    assert_golden("whole.ipynb", as_text(notebook(_lesson(), "https://example.org/en/courses/course/whole")) + "\n")
