@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from markupsafe import Markup
@@ -33,7 +33,7 @@ def highlighted(code: str, language: str) -> Markup:
 class _Calls(Filter):
     """A name in front of a parenthesis is a function's, as the editor in the browser colours it."""
 
-    def filter(self, lexer: Lexer, stream: Iterator[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
+    def filter(self, lexer: Lexer | None, stream: Iterable[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
         held: tuple[_TokenType, str] | None = None
         for kind, text in stream:
             if held is not None:
