@@ -1,7 +1,7 @@
 /** The drawing of four replicas that wait for each other: it plays once, and again when a run has ended well. */
 
 export function setUpBeat(): void {
-  const drawing = document.querySelector<SVGElement>("svg[data-beat]");
+  const drawing = document.querySelector<HTMLElement>("[data-beat]");
   if (!drawing) return;
   const play = (): void => {
     drawing.classList.remove("playing");
@@ -13,5 +13,4 @@ export function setUpBeat(): void {
     const { restored } = (event as CustomEvent<{ restored: boolean }>).detail;
     if (!restored) play();
   });
-  document.querySelector("[data-action=replay]")?.addEventListener("click", play);
 }

@@ -198,7 +198,7 @@ export class Cell implements Owner {
     this.root.addEventListener("click", (event) => {
       const button = (event.target as Element).closest<HTMLElement>("[data-action]");
       const action = button?.dataset.action;
-      if (action === "run") void this.run();
+      if (action === "run" || action === "again") void this.run();
       else if (action === "stop") void this.stop();
       else if (action === "reset") this.reset();
       else if (action === "copy") void this.copy();

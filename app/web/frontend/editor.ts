@@ -54,9 +54,8 @@ export class CellEditor {
   focus(at?: { x: number; y: number }): void {
     this.view.focus();
     if (!at) return;
-    this.view.requestMeasure({
-      read: (view) => view.posAtCoords(at, false),
-      write: (position, view) => view.dispatch({ selection: { anchor: position } }),
+    requestAnimationFrame(() => {
+      this.view.dispatch({ selection: { anchor: this.view.posAtCoords(at, false) } });
     });
   }
 

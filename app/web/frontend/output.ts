@@ -15,6 +15,8 @@ const TAIL = 1_500;
 /** The tail is cut only once it has grown by this much: cutting line by line would be slow. */
 const SLACK = 500;
 const NEAR_BOTTOM_PX = 24;
+/** More items than this are a log. */
+const ROWS_OF_A_LOG = 20;
 
 export class Output {
   private transcript: Transcript | null = null;
@@ -79,7 +81,12 @@ export class Output {
     this.cut();
     this.box.classList.toggle("empty", transcript.items.length === 0);
     this.makeScrollable();
-    if (this.sticking) this.box.scrollTop = this.box.scrollHeight;
+    if (this.sticking && this.mostlyText()) this.box.scrollTop = this.box.scrollHeight;
+  }
+
+  /** A log is followed to its end; a page of pictures is read from its top. */
+  private mostlyText(): boolean {
+    return this.end > ROWS_OF_A_LOG;
   }
 
   private grow(items: Item[]): void {

@@ -50,7 +50,6 @@ function frame(html: string, url: string, cell: string): HTMLElement {
   const element = make<HTMLIFrameElement>("iframe", {
     sandbox: "",
     title: say("output.html", { cell }),
-    loading: "lazy",
     src: url,
     height,
   });
