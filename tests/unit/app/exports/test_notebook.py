@@ -1,0 +1,138 @@
+"""A lesson as a notebook that any Jupyter opens, and that makes its own devices."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from app.exports.markdown import CellHere, Text, plain_parts
+from app.exports.notebook import CellRun, as_text, notebook
+from app.lessons.read import read
+from app.lessons.render import render
+from runners.protocol import EVENT
+from tests.factories.lesson import CELL, HEADER, lesson_text, rendered, write_lesson
+
+PAGE = "https://example.org/en/courses/course/this"
+
+
+def _markdown(body: str) -> str:
+    (part,) = plain_parts(lesson_text(body), PAGE)
+    assert isinstance(part, Text)
+    return part.markdown
+
+
+def test_the_notebook_is_valid_and_its_cells_are_those_of_the_lesson() -> None:
+    made = notebook(rendered(f"# The lesson\n\nWords.\n\n{CELL}"), PAGE)
+    again = nbformat.reads(as_text(made), as_version=4)
+
+    nbformat.validate(again)
+    assert (again.nbformat, again.nbformat_minor) == (4, 5)
+    assert again.metadata.kernelspec.name == "python3"
+    assert again.metadata.lockstep.lesson == "course/this"
+    assert [cell.id for cell in again.cells[3:]] == ["lockstep-text-1", "cell-one"]
+    assert (again.cells[3].source, again.cells[4].source) == ("Words.", "print(1)")
+    assert again.cells[4].metadata.lockstep.name == "one"
+
+
+def test_a_learners_code_and_outputs_take_the_place_of_the_original() -> None:
+    event = EVENT.validate_python({"kind": "text", "seq": 1, "at_ms": 0, "stream": "stdout", "text": "mine\n"})
+    two = CELL.replace("one", "two")
+    made = notebook(rendered(f"{CELL}\n{two}"), PAGE, {"one": CellRun("print('mine')", (event,), 1)})
+    mine, original = made.cells[3:]
+
+    assert (mine.source, mine.execution_count) == ("print('mine')", 1)
+    assert mine.outputs[0].text == "mine\n"
+    assert (original.source, original.execution_count, original.outputs) == ("print(1)", None, [])
+
+
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        ("```{note}\nOne\n\nTwo\n```\n", "> **Note**\n>\n> One\n>\n> Two"),
+        (":::{admonition} Why *so*\nBecause.\n:::\n", "> **Why *so***\n>\n> Because."),
+        (
+            "````{dropdown} A < B\n```{tip}\nYes.\n```\n````\n",
+            "<details><summary>A &lt; B</summary>\n\n> **Tip**\n>\n> Yes.\n\n</details>",
+        ),
+        ("- a\n\n  ```{note}\n  Inside\n  ```\n- b\n", "- a\n\n  > **Note**\n  >\n  > Inside\n- b"),
+        ("> ```{math}\n> x^2\n> ```\n", "> $$\n> x^2\n> $$"),
+        ("(here)=\n## There\n", '<a id="here"></a>\n## There'),
+        ("a {kbd}`<` b {math}`x_1`\n", "a <kbd>&lt;</kbd> b $x_1$"),
+        ("[x](../other/lesson.md#y) [z](#w)\n", "[x](https://example.org/en/courses/course/other#y) [z](#w)"),
+        ("% secret\n\nWords.\n\n+++\n\nMore.\n", "Words.\n\n\nMore."),
+        ("```python\n{kbd}`x` [x](../y/lesson.md)\n```\n", "```python\n{kbd}`x` [x](../y/lesson.md)\n```"),
+        ("```{figure} assets/x.png\n:alt: A [b]\n\nWords.\n```\n", "![A \\[b\\]](attachment:assets-x.png)\n\nWords."),
+        ("```{table} T\n| a |\n|---|\n```\n", "**T**\n\n| a |\n|---|"),
+    ],
+)
+def test_directives_become_plain_markdown(source: str, plain: str) -> None:
+    assert _markdown(source) == plain
+
+
+def test_every_cell_has_its_place_between_the_texts() -> None:
+    parts = plain_parts(lesson_text(f"{CELL}\nWords.\n\n{CELL}{CELL}"), PAGE)
+
+    assert [type(part) for part in parts] == [CellHere, Text, CellHere, CellHere]
+
+
+def test_pictures_travel_inside_the_notebook(tmp_path: Path) -> None:
+    path = write_lesson(tmp_path / "this", "![A](assets/x.png)\n")
+    (path.parent / "assets").mkdir()
+    (path.parent / "assets" / "x.png").write_bytes(b"png")
+    document = read(path.read_text(), "en")
+    lesson = render(document, course="course", slug="this", languages=("en",), path=path, digest="d")
+
+    cell = notebook(lesson, PAGE).cells[3]
+
+    assert cell.source == "![A](attachment:assets-x.png)"
+    assert cell.attachments == {"assets-x.png": {"image/png": "cG5n"}}
+
+
+def test_words_in_other_scripts_are_written_as_they_are() -> None:
+    assert "한국어" in as_text(notebook(rendered("한국어\n"), PAGE))
+
+
+@pytest.mark.parametrize(
+    ("topology", "keras", "words", "code"),
+    [
+        ("gpu:4", 3, "4 simulated GPUs", "REPLICAS = 4"),
+        ("gpu:1", 3, "1 simulated GPU:", "REPLICAS = 1"),
+        ("cpu", 3, "runs on one CPU", "set_visible_devices"),
+        ("gpu:2", 2, "2 simulated GPUs", 'os.environ["TF_USE_LEGACY_KERAS"] = "1"'),
+    ],
+)
+def test_the_first_cells_say_what_the_machine_is_and_make_it(topology: str, keras: int, words: str, code: str) -> None:
+    made = notebook(replace(rendered("Words.\n"), topology=topology, keras=keras), PAGE)
+
+    assert words in made.cells[1].source
+    assert code in made.cells[2].source
+    compile(made.cells[2].source, "setup", "exec")
+
+
+def test_cells_with_a_machine_of_their_own_are_named() -> None:
+    body = CELL + CELL.replace(":name: one", ":name: two\n:topology: cpu")
+
+    note = notebook(rendered(body, header=HEADER + "topology: gpu:2\n"), PAGE).cells[1].source
+
+    assert "`two` (cpu, Keras 3)" in note
+    assert "`one`" not in note
+
+
+@pytest.mark.slow
+def test_a_strategy_in_plain_python_finds_the_devices_that_the_notebook_makes() -> None:
+    body = CELL.replace(
+        "print(1)", "import tensorflow as tf\nprint('Replicas:', tf.distribute.MirroredStrategy().num_replicas_in_sync)"
+    )
+    made = notebook(rendered(body, header=HEADER + "topology: gpu:3\n"), PAGE)
+    script = "\n".join(cell.source for cell in made.cells if cell.cell_type == "code")
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    assert "Replicas: 3" in done.stdout, done.stderr
+    assert json.loads(as_text(made))["cells"][2]["source"]

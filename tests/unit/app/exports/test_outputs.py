@@ -1,0 +1,100 @@
+"""Events become the outputs that Jupyter would have stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from app.exports.outputs import outputs_of
+from runners.protocol import EVENT, Event
+
+
+def _events(*bodies: dict[str, Any]) -> list[Event]:
+    return [EVENT.validate_python({"seq": i, "at_ms": i} | body) for i, body in enumerate(bodies, 1)]
+
+
+def _text(text: str, stream: str = "stdout") -> dict[str, Any]:
+    return {"kind": "text", "stream": stream, "text": text}
+
+
+def _display(text: str, **more: Any) -> dict[str, Any]:
+    return {"kind": "display", "data": {"text/plain": text}} | more
+
+
+def _outputs(*bodies: dict[str, Any]) -> list[dict[str, Any]]:
+    outputs = outputs_of(_events({"kind": "started"}, *bodies), 3)
+    nbformat.validate(new_notebook(cells=[new_code_cell("x", outputs=outputs, id="a")]), relax_add_props=False)
+    return outputs
+
+
+def test_pieces_of_a_stream_are_one_output_and_streams_stay_apart() -> None:
+    outputs = _outputs(_text("1"), _text("0%\r"), _text("20%\n"), _text("warning\n", "stderr"), _text("end\n"))
+
+    assert [(output["name"], output["text"]) for output in outputs] == [
+        ("stdout", "20%\n"),
+        ("stderr", "warning\n"),
+        ("stdout", "end\n"),
+    ]
+
+
+def test_a_value_is_a_result_and_a_display_is_not() -> None:
+    shown, result = _outputs(_display("a picture"), _display("42", result=True))
+
+    assert (shown["output_type"], shown["data"]) == ("display_data", {"text/plain": "a picture"})
+    assert (result["output_type"], result["execution_count"]) == ("execute_result", 3)
+
+
+def test_an_update_takes_the_place_of_what_it_updates() -> None:
+    outputs = _outputs(_display("1", display_id="a"), _text("x"), _display("2", display_id="a", update=True))
+
+    assert outputs[0]["data"] == {"text/plain": "2"}
+    assert len(outputs) == 2
+
+
+def test_an_update_of_nothing_is_nothing() -> None:
+    assert _outputs(_display("2", display_id="gone", update=True)) == []
+
+
+def test_clearing_clears_at_once_or_with_the_next_output() -> None:
+    assert _outputs(_text("a"), {"kind": "clear"}) == []
+    assert [o["text"] for o in _outputs(_text("a"), {"kind": "clear", "wait": True})] == ["a"]
+    assert [o["text"] for o in _outputs(_text("a"), {"kind": "clear", "wait": True}, _text("b"))] == ["b"]
+
+
+def test_an_error_keeps_its_whole_traceback() -> None:
+    frames = [{"text": "\x1b[31mframe\x1b[0m", "own": True}, {"text": "ValueError: no", "own": True}]
+    (error,) = _outputs({"kind": "error", "name": "ValueError", "value": "no", "frames": frames})
+
+    assert (error["ename"], error["evalue"]) == ("ValueError", "no")
+    assert error["traceback"] == ["\x1b[31mframe\x1b[0m", "ValueError: no"]
+
+
+def test_what_lockstep_says_is_told_apart_from_the_code() -> None:
+    outputs = _outputs(
+        _text("x\n"),
+        {"kind": "notice", "code": "stand_in", "text": "Stand-in data."},
+        {"kind": "finished", "outcome": "timeout"},
+    )
+
+    assert outputs[1] == {
+        "output_type": "stream",
+        "name": "stderr",
+        "text": "Lockstep: Stand-in data.\nLockstep: the run ended with the outcome 'timeout'.\n",
+    }
+
+
+@pytest.mark.parametrize("outcome", ["ok", "error"])
+def test_an_ordinary_end_says_nothing(outcome: str) -> None:
+    assert _outputs({"kind": "finished", "outcome": outcome}) == []
+
+
+def test_hostile_html_is_kept_as_data_and_nothing_claims_trust() -> None:
+    html = "<script>alert(1)</script>"
+    data = {"text/html": html, "text/plain": "x", "image/png": 5, "application/json": {"a": [1]}, "text/x": ["a"]}
+    (output,) = _outputs(_display("", data=data, metadata={"trusted": True, "image/png": {"width": 5}}))
+
+    assert output["data"] == {"text/html": html, "text/plain": "x", "application/json": {"a": [1]}}
+    assert output["metadata"] == {"image/png": {"width": 5}}
