@@ -179,7 +179,7 @@ class Session:
                 await self._fresh_kernel()
             elif self.waiting:
                 await self._run(self.waiting.popleft())
-            elif not await self._news_within(self._idle_s - (time.monotonic() - self._idle_since)):
+            elif not await self._news_within(self._idle_s - (time.monotonic() - self._idle_since)) and not self.waiting:
                 return "idle"
 
     def _become_idle(self) -> None:
