@@ -123,7 +123,8 @@ class Session:
             self._stop_current(Outcome.interrupted)
         self._news.set()
         if self._life is None:
-            self._be_gone(because)
+            self.state, self.gone_because = SessionState.gone, because
+            self.gone.set()
         elif self.state == SessionState.starting:
             self._life.cancel()
 
@@ -137,10 +138,6 @@ class Session:
             if notice:
                 run.add("notice", code="earlier-run-failed", text=notice)
             run.finish(Outcome.interrupted)
-
-    def _be_gone(self, because: str) -> None:
-        self.state, self.gone_because = SessionState.gone, because
-        self.gone.set()
 
     # --- the session's own task -------------------------------------------------------------------------------
 
@@ -158,14 +155,22 @@ class Session:
             log.exception("session broke", session=self.name)
             self._fail("an error in Lockstep itself; the operator's log has it")
         finally:
-            self._be_gone(because)
-            if self._kernel:
-                await asyncio.shield(self._kernel.close())
+            self.state, self.gone_because = SessionState.gone, because
+            self._finish_the_rest(Outcome.interrupted)
+            try:
+                if self._kernel:
+                    await asyncio.shield(self._kernel.close())
+            finally:
+                self.gone.set()
 
     def _fail(self, why: str) -> None:
         for run in (*([self.current] if self.current else []), *self.waiting):
             run.add("notice", code="session-failed", values={"why": why}, text=f"The session could not go on: {why}")
-            run.finish(Outcome.crash)
+        self._finish_the_rest(Outcome.crash)
+
+    def _finish_the_rest(self, outcome: Outcome) -> None:
+        for run in (*([self.current] if self.current else []), *self.waiting):
+            run.finish(outcome)
         self.current = None
         self.waiting.clear()
 
@@ -214,10 +219,10 @@ class Session:
 
     async def _run(self, run: RunLog) -> None:
         assert self._kernel
-        if self._kernel.exited.done():
-            await self._fresh_kernel()
         self.current, self._stop = run, None
         self._stop_now.clear()
+        if self._kernel.exited.done():
+            await self._fresh_kernel()
         self.state = SessionState.busy
         outcome = await _Execution(self._kernel, run, self._limits, self).carry_out()
         self.current = None
