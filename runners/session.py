@@ -315,6 +315,7 @@ class _Execution:
     async def _read_output(self, request: str) -> None:
         """Turn messages into events until the kernel says that it is done with the request."""
         while True:
+            await asyncio.sleep(0)  # a flood of messages is read between the others' turns
             try:
                 message = await self._kernel.output()
                 if messages.is_idle(message, request):
@@ -322,7 +323,6 @@ class _Execution:
                 fields = messages.as_event(message)
             except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, zmq.ZMQError):
                 self._dropped += 1
-                await asyncio.sleep(0)
                 continue
             if fields is None:
                 continue
