@@ -49,7 +49,7 @@ def check(
     lessons, mistakes = _chosen(catalog, slug)
     for mistake in mistakes:
         typer.echo(_shown(mistake))
-    typer.echo(f"{len(lessons)} lessons read, {_count(len(mistakes), 'mistake')}.")
+    typer.echo(f"{_count(len(lessons), 'lesson')} read, {_count(len(mistakes), 'mistake')}.")
     failures = 0
     if not static:
         try:

@@ -1,0 +1,118 @@
+"""``lockstep lesson``, with a supervisor that plays its part."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from app.cli.lesson import app
+from app.settings import Settings
+from tests.factories.lesson import CELL, write_lesson
+from tests.factories.supervisor import Supervisor
+
+
+@pytest.fixture
+def lessons(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("data_dir", "lessons_dir", "runner_socket"):
+        monkeypatch.setenv(f"LOCKSTEP_{name.upper()}", str(getattr(settings, name)))
+    return settings.lessons_dir
+
+
+@pytest.fixture
+def answering(socket_path: Path) -> Iterator[Supervisor]:
+    """A supervisor on an event loop of its own, whose runs end at once."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    supervisor = Supervisor(socket_path)
+    supervisor.answer = ["said\n"]
+    asyncio.run_coroutine_threadsafe(supervisor.start(), loop).result(10)
+    yield supervisor
+    asyncio.run_coroutine_threadsafe(supervisor.stop(), loop).result(10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def _lockstep(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+
+
+def test_the_list_is_json_for_programs(lessons: Path) -> None:
+    write_lesson(
+        lessons / "small" / "first",
+        "```{code-cell} python\n:name: hello\n```\n```{code-cell} python\n:name: alone\n```\n",
+        name="lesson.ko.md",
+        header="title: 첫\nsummary: 요약\n",
+    )
+    result = _lockstep("list", "--json")
+
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == [
+        {
+            "course": "small",
+            "slug": "first",
+            "title": "The first lesson",
+            "url": "/en/courses/small/first",
+            "languages": ["en", "ko"],
+            "minutes": 5,
+            "status": "published",
+        }
+    ]
+
+
+def test_a_mistake_is_told_with_its_place_and_the_status_is_1(lessons: Path) -> None:
+    write_lesson(lessons / "small" / "first", "#### Deep\n\n<b>\n")
+    result = _lockstep("check", "--static")
+
+    assert result.exit_code == 1
+    assert "first/lesson.md:7: a heading of level 4" in result.stdout
+    assert "first/lesson.md:9: raw HTML is not shown" in result.stdout
+    assert "2 mistakes." in result.stdout
+
+
+def test_a_good_course_is_checked_with_status_0(lessons: Path) -> None:
+    result = _lockstep("check", "first", "--static")
+
+    assert (result.exit_code, result.stdout) == (0, "1 lesson read, 0 mistakes.\n")
+
+
+def test_an_unknown_lesson_is_refused_with_those_there_are(lessons: Path) -> None:
+    result = _lockstep("check", "second", "--static")
+
+    assert result.exit_code == 2
+    assert "There is no lesson 'second'. Lessons: first." in result.stderr
+
+
+def test_cells_run_in_order_in_one_session_for_each_machine(lessons: Path, answering: Supervisor) -> None:
+    result = _lockstep("check")
+
+    assert result.exit_code == 0, result.output
+    runs = [answering.runs[run].request for run in answering.submitted]
+    assert [(run.code, run.spec.topology) for run in runs] == [('print("hello")', "gpu:4"), ('print("alone")', "cpu")]
+    assert runs[0].session != runs[1].session
+    assert answering.sessions == {}, "the sessions are ended"
+    assert "hello" in result.stdout
+    assert "0 unexpected outcomes." in result.stdout
+
+
+def test_a_cell_that_should_have_raised_fails_the_check(lessons: Path, answering: Supervisor) -> None:
+    write_lesson(lessons / "small" / "first", CELL.replace(":name: one", ":name: one\n:tags: [raises-exception]"))
+    result = _lockstep("check", "small/first")
+
+    assert result.exit_code == 1
+    assert "first/lesson.md:11: cell 'one' ended with 'ok', but its tag raises-exception" in result.stdout
+    assert "1 unexpected outcome." in result.stdout
+
+
+def test_no_runner_is_said_in_a_sentence(lessons: Path) -> None:
+    result = _lockstep("check")
+
+    assert result.exit_code == 1
+    assert "does not answer" in result.stderr
