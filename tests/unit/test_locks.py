@@ -92,7 +92,9 @@ def test_the_web_image_holds_no_tensorflow() -> None:
 def test_images_and_checkouts_run_the_same_versions(lock: str) -> None:
     everything = {str(pin) for several in pins("dev.txt").values() for pin in several}
     versions = {pin.partition(";")[0].strip() for pin in everything}
-    assert {name for several in pins(lock).values() for pin in several if (name := f"{pin.name}{pin.specifier}")} <= versions
+    assert {
+        name for several in pins(lock).values() for pin in several if (name := f"{pin.name}{pin.specifier}")
+    } <= versions
 
 
 def test_the_front_ends_lock_names_no_registry() -> None:
