@@ -37,7 +37,12 @@ class Pump:
             return
         follower = Follower(run_id, self._db, self._runner, self._bus, self._most_stored_bytes)
         self._followers[run_id] = follower
-        self._start(self._follow(follower))
+        self._start(follower.follow()).add_done_callback(lambda _: self._followers.pop(run_id))
+
+    @property
+    def watching(self) -> int:
+        """How many runs are followed right now."""
+        return len(self._followers)
 
     def cut_off(self, run_id: str) -> bool:
         """True while the supervisor cannot be reached for a run that is followed."""
@@ -68,13 +73,8 @@ class Pump:
                 self.watch(run_id)
             return
 
-    async def _follow(self, follower: Follower) -> None:
-        try:
-            await follower.follow()
-        finally:
-            del self._followers[follower.run_id]
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
