@@ -18,11 +18,15 @@ from jupyter_client.manager import AsyncKernelManager
 from runners.protocol import Keras
 from runners.provisioner import ZygoteProvisioner
 from runners.sandbox.host import Sandbox
+from runners.settings import Limits, MiB
 from runners.zygotes import NoZygote, Zygote
 
 log = structlog.get_logger()
 
-_LARGEST_MESSAGE = 64 * 1024 * 1024
+_ENVELOPE = MiB
+"""What a message may have beside the output in it, in bytes."""
+_REPLIES_HELD, _OUTPUTS_HELD = 2, 32
+"""Messages that may wait in the supervisor's memory; what comes after them waits in the session's own."""
 _READY_S = 60.0
 _GREET_AGAIN_S = 0.1
 _PAUSE_S = 0.5
@@ -37,9 +41,13 @@ _SPEC = {
 
 
 class Manager(AsyncKernelManager):  # type: ignore[misc]
-    """A kernel manager that leaves the channels' files alone: they outlive a restart and go with the sandbox."""
+    """A kernel manager that leaves the channels' files alone (they outlive a restart and go with the sandbox) and
+    asks nothing of the kernel: what is to be done to it, the sandbox's PID 1 does."""
 
     def cleanup_ipc_files(self) -> None:
+        """See the class."""
+
+    def _connect_control_socket(self) -> None:
         """See the class."""
 
 
@@ -48,19 +56,26 @@ class KernelNotReady(Exception):
 
 
 class Kernel:
-    """A kernel in a sandbox of its own. ``await Kernel.create(…)`` makes one that already answers."""
+    """A kernel in a sandbox of its own. ``await Kernel.create(…)`` makes one that already answers.
 
-    def __init__(self, sandbox: Sandbox, topology: str, keras: Keras) -> None:
+    Attributes:
+        cut_off: set when a channel broke: the kernel ended, closed it, or sent a message larger than any output may
+            be. It does not come back but by ``restart``.
+    """
+
+    def __init__(self, sandbox: Sandbox, topology: str, keras: Keras, limits: Limits) -> None:
         self.sandbox = sandbox
         self.topology = topology
         self.keras = keras
         context = zmq.asyncio.Context()
-        context.setsockopt(zmq.MAXMSGSIZE, _LARGEST_MESSAGE)
+        context.setsockopt(zmq.MAXMSGSIZE, int(limits.output_mb * MiB) + _ENVELOPE)
         context.setsockopt(zmq.LINGER, 0)
         self._manager = Manager(context=context, transport="ipc")
         self._manager._kernel_spec = KernelSpec(**_SPEC)
         self._client: AsyncKernelClient | None = None
         self._context = context
+        self.cut_off = asyncio.Event()
+        self._watchers: list[asyncio.Future[Any]] = []
 
     @classmethod
     async def create(cls, zygote: Zygote, topology: str, keras: Keras) -> Kernel:
@@ -70,7 +85,7 @@ class Kernel:
             NoZygote: the machine or the zygote refused.
             KernelNotReady: it started and stayed silent.
         """
-        kernel = cls(await zygote.spawn(), topology, keras)
+        kernel = cls(await zygote.spawn(), topology, keras, zygote.limits)
         try:
             await kernel._manager.start_kernel(sandbox=kernel.sandbox, topology=topology, keras=keras)
             await kernel._connect()
@@ -120,8 +135,12 @@ class Kernel:
 
     async def _connect(self) -> None:
         client = self._manager.client(context=self._context)
-        client.start_channels(stdin=False, hb=False)
+        self._context.setsockopt(zmq.RCVHWM, _REPLIES_HELD)
+        client.start_channels(iopub=False, stdin=False, hb=False, control=False)
+        self._context.setsockopt(zmq.RCVHWM, _OUTPUTS_HELD)
+        client.start_channels(shell=False, stdin=False, hb=False, control=False)
         self._client = client
+        self._watch(client)
         try:
             await asyncio.wait_for(self._greet(client), _READY_S)
         except TimeoutError as e:
@@ -142,8 +161,25 @@ class Kernel:
                 waiting.cancel()
             await asyncio.gather(reply, echo, return_exceptions=True)
 
+    def _watch(self, client: AsyncKernelClient) -> None:
+        self.cut_off.clear()
+        for channel in (client.shell_channel, client.iopub_channel):
+            monitor = channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+            watcher = asyncio.ensure_future(monitor.recv_multipart())
+            watcher.add_done_callback(self._cut)
+            self._watchers.append(watcher)
+
+    def _cut(self, watcher: asyncio.Future[Any]) -> None:
+        if not watcher.cancelled():
+            self.cut_off.set()
+
     def _disconnect(self) -> None:
+        for watcher in self._watchers:
+            watcher.cancel()
+        self._watchers.clear()
         if self._client is not None:
+            for channel in (self._client.shell_channel, self._client.iopub_channel):
+                channel.socket.disable_monitor()
             self._client.stop_channels()
             self._client = None
 

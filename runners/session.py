@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 import zmq
@@ -26,6 +26,8 @@ log = structlog.get_logger()
 _PATIENCE_S = (2.0, 3.0)
 """How long a run may take to end after the first and after the second interrupt, before it is killed."""
 _DRAIN_S = 0.3
+_CUT_OFF_S = 1.0
+"""A kernel whose channel broke has mostly ended; its end is known this much later at the latest."""
 _NOT_USABLE_AFTER = (Outcome.processes,)
 """Processes without end are still there: only a fresh kernel gets rid of them."""
 
@@ -195,9 +197,8 @@ class Session:
         assert self._kernel
         news = asyncio.ensure_future(self._news.wait())
         try:
-            done, _ = await asyncio.wait(
-                {news, self._kernel.exited}, timeout=max(0.0, seconds), return_when="FIRST_COMPLETED"
-            )
+            awaited: set[asyncio.Future[Any]] = {news, self._kernel.exited}
+            done, _ = await asyncio.wait(awaited, timeout=max(0.0, seconds), return_when="FIRST_COMPLETED")
         finally:
             news.cancel()
         self._news.clear()
@@ -282,14 +283,18 @@ class _Execution:
             asyncio.create_task(self._session._stop_now.wait()): None,
             asyncio.create_task(self._run.overflow.wait()): Outcome.output,
             asyncio.create_task(memory.exceeded.wait()): Outcome.memory,
+            (cut_off := asyncio.create_task(self._kernel.cut_off.wait())): Outcome.output,
         }
         exited = self._kernel.exited
         try:
-            done, _ = await asyncio.wait({output, exited, *causes}, timeout=self._run_s, return_when="FIRST_COMPLETED")
+            awaited: set[asyncio.Future[Any]] = {output, exited, *causes}
+            done, _ = await asyncio.wait(awaited, timeout=self._run_s, return_when="FIRST_COMPLETED")
             if output in done:
                 output.result()
                 return None
-            if exited in done:
+            if cut_off in done:
+                await asyncio.wait({exited}, timeout=_CUT_OFF_S)
+            if exited.done():
                 await asyncio.wait({output}, timeout=_DRAIN_S)
                 return None
             why = next((cause for task, cause in causes.items() if task in done), Outcome.timeout)
@@ -305,7 +310,8 @@ class _Execution:
         for patience in () if kill else _PATIENCE_S:
             with contextlib.suppress(SandboxGone):
                 self._kernel.interrupt()
-            done, _ = await asyncio.wait({output, self._kernel.exited}, timeout=patience, return_when="FIRST_COMPLETED")
+            awaited: set[asyncio.Future[Any]] = {output, self._kernel.exited}
+            done, _ = await asyncio.wait(awaited, timeout=patience, return_when="FIRST_COMPLETED")
             if done:
                 return
         with contextlib.suppress(SandboxGone):
