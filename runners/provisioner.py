@@ -60,7 +60,8 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         manager = self.parent
         manager.transport, manager.ip = "ipc", str(self.sandbox.folder / "k")
         manager.shell_port, manager.iopub_port, manager.stdin_port, manager.control_port, manager.hb_port = range(1, 6)
-        return await super().pre_launch(cmd=[], **kwargs)
+        arguments: dict[str, Any] = await super().pre_launch(cmd=[], **kwargs)
+        return arguments
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Fork the kernel; ``cmd`` is empty, there is nothing to execute."""

@@ -37,6 +37,7 @@ class Zygote:
     """One zygote for one Keras version; restarted for as long as it is kept."""
 
     def __init__(self, settings: RunnerSettings, keras: int, folder: Path, groups: Groups) -> None:
+        self.limits = settings.limits
         self._settings = settings
         self._keras = keras
         self._folder = folder
@@ -124,10 +125,10 @@ class Zygote:
 
     async def _receive(self, link: socket.socket) -> tuple[bytes, list[int]]:
         loop = asyncio.get_running_loop()
-        readable: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(link.fileno(), lambda: readable.done() or readable.set_result(None))
+        readable = asyncio.Event()
+        loop.add_reader(link.fileno(), readable.set)
         try:
-            await readable
+            await readable.wait()
         finally:
             loop.remove_reader(link.fileno())
         data, fds, _, _ = socket.recv_fds(link, _LARGEST_ANSWER, 1)
