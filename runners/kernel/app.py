@@ -20,6 +20,8 @@ from ipykernel.heartbeat import Heartbeat
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.shellchannel import ShellChannelThread
+from IPython.core.error import StdinNotImplementedError
+from traitlets import Type
 from traitlets.config import Config
 
 from runners.devices import gpu
@@ -30,6 +32,7 @@ CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 
 _FLUSH_S = 0.02
 """How long printed text waits for more before it is sent; ipykernel's own 0.2 s is felt."""
+_NO_KEYBOARD = "a run cannot wait for the keyboard: put the value into the code, as in name = 'Ada'"
 
 
 class WarmHeartbeat(Heartbeat):  # type: ignore[misc]
@@ -42,9 +45,22 @@ class WarmHeartbeat(Heartbeat):  # type: ignore[misc]
         self.socket.bind("ipc:///heartbeat")
 
 
+class WarmKernel(IPythonKernel):  # type: ignore[misc]
+    """ipykernel's kernel, but what asks for the keyboard is told that there is none."""
+
+    def raw_input(self, prompt: str = "") -> str:
+        """``input()`` ends here."""
+        raise StdinNotImplementedError(_NO_KEYBOARD)
+
+    def getpass(self, prompt: str = "", stream: object = None, **_: Any) -> str:
+        """``getpass.getpass()`` ends here."""
+        raise StdinNotImplementedError(_NO_KEYBOARD)
+
+
 class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
     """ipykernel's application without files: no connection file, no history, no debugger."""
 
+    kernel_class = Type(WarmKernel, klass=IPythonKernel)
     listeners: tuple[int, ...] = ()
 
     def init_crash_handler(self) -> None:
@@ -129,6 +145,3 @@ def _config() -> Config:
     config.IPythonKernel.debug_just_my_code = True
     config.IPCompleter.use_jedi = False
     return config
-
-
-assert issubclass(IPythonKernel, object)
