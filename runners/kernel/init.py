@@ -42,13 +42,15 @@ class Init:
         self._control = control
         self._listeners = listeners
         self._kernel: int | None = None
+        self._bell = socket.socketpair()
+        """Rung by the end of a child."""
 
     def serve(self) -> None:
         """Carry out commands until the supervisor closes the control socket."""
         linux.set_dumpable(False)
         _forget_the_hosts_output()
-        wake, alarm = socket.socketpair()
-        for end in (wake, alarm):
+        wake, alarm = self._bell
+        for end in self._bell:
             end.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
@@ -86,6 +88,8 @@ class Init:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for end in self._bell:
+                end.close()  # who could empty it would keep the end of a kernel secret
             os.setsid()
             linux.set_dumpable(True)
             with contextlib.suppress(OSError):
