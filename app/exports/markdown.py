@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -56,7 +55,7 @@ def plain_parts(source: str, page: str) -> list[Text | CellHere]:
             continue
         end = token.map[0] if token is not None and token.map else len(lines)
         writer = _Writer(page)
-        text = writer_text(writer, lines, tokens, start, end).strip("\n")
+        text = _rewritten(writer, lines, tokens, start, end).strip("\n")
         if text.strip():
             parts.append(Text(text, frozenset(writer.pictures)))
         if token is not None and token.map:
@@ -65,39 +64,51 @@ def plain_parts(source: str, page: str) -> list[Text | CellHere]:
     return parts
 
 
-def writer_text(writer: _Writer, lines: list[str], tokens: list[Token], start: int, end: int) -> str:
+def _rewritten(writer: _Writer, lines: list[str], tokens: list[Token], start: int, end: int) -> str:
     """The lines from ``start`` up to ``end`` (from 0) in plain Markdown."""
     written: list[str] = []
     at = start
     for (first, last), replacement in _edits(writer, lines, tokens, start, end):
-        if first < at:
-            continue
         written += lines[at:first] + replacement
         at = last
     return "\n".join(written + lines[at:end])
 
 
-def _edits(
-    writer: _Writer, lines: list[str], tokens: list[Token], start: int, end: int
-) -> Iterator[tuple[tuple[int, int], list[str]]]:
-    """What has to be written in another way: lines from, to, and what instead. In order; inner ones are left out."""
+Edit = tuple[tuple[int, int], list[str]]
+"""Lines from, to, and what to write instead."""
+
+
+def _edits(writer: _Writer, lines: list[str], tokens: list[Token], start: int, end: int) -> list[Edit]:
+    """What has to be written in another way, in order. What lies inside a directive is left to the directive."""
+    edits: list[Edit] = []
     done = start
+    in_text = False
     for token in tokens:
-        if token.map is None or token.map[0] < done or token.map[1] > end or token.nesting < 0:
+        if token.map is None or token.map[1] > end or token.nesting < 0:
             continue
         span = (token.map[0], token.map[1])
-        directive: Directive | None = token.meta.get("directive") if token.meta else None
-        if directive is not None:
-            yield span, _fitted(lines[span[0]], _directive(writer, directive))
-        elif token.type == "myst_target":
-            yield span, [f'<a id="{html.escape(token.content)}"></a>']
-        elif token.type in ("myst_line_comment", "myst_block_break"):
-            yield span, []
-        elif token.type == "inline":
-            yield span, _inline(writer, lines[span[0] : span[1]], token)
-        else:
-            continue
-        done = span[1]
+        if in_text and token.type == "inline" and span == edits[-1][0]:
+            edits[-1] = (span, _inline(writer, edits[-1][1], token))  # the next column of a table's row
+        elif span[0] >= done:
+            replacement = _replacement(writer, lines, span, token)
+            if replacement is not None:
+                edits.append((span, replacement))
+                done, in_text = span[1], token.type == "inline"
+    return edits
+
+
+def _replacement(writer: _Writer, lines: list[str], span: tuple[int, int], token: Token) -> list[str] | None:
+    directive: Directive | None = token.meta.get("directive") if token.meta else None
+    if directive is not None:
+        return _fitted(lines[span[0]], _directive(writer, directive))
+    match token.type:
+        case "myst_target":
+            return [f'<a id="{html.escape(token.content)}"></a>']
+        case "myst_line_comment" | "myst_block_break":
+            return []
+        case "inline":
+            return _inline(writer, lines[span[0] : span[1]], token)
+    return None
 
 
 def _fitted(first_line: str, text: str) -> list[str]:
@@ -136,7 +147,7 @@ def _quoted(title: str, body: str) -> str:
 
 def _nested(writer: _Writer, text: str) -> str:
     lines = text.split("\n")
-    return writer_text(writer, lines, parse(text).tokens, 0, len(lines)).strip("\n")
+    return _rewritten(writer, lines, parse(text).tokens, 0, len(lines)).strip("\n")
 
 
 def _picture(writer: _Writer, directive: Directive) -> str:

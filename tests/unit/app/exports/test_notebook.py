@@ -65,6 +65,11 @@ def test_a_learners_code_and_outputs_take_the_place_of_the_original() -> None:
         ("(here)=\n## There\n", '<a id="here"></a>\n## There'),
         ("a {kbd}`<` b {math}`x_1`\n", "a <kbd>&lt;</kbd> b $x_1$"),
         ("[x](../other/lesson.md#y) [z](#w)\n", "[x](https://example.org/en/courses/course/other#y) [z](#w)"),
+        (
+            "| [a](../b/lesson.md) | {kbd}`c` |\n|---|---|\n| d | [e](../f/lesson.md) |\n",
+            "| [a](https://example.org/en/courses/course/b) | <kbd>c</kbd> |\n|---|---|\n"
+            "| d | [e](https://example.org/en/courses/course/f) |",
+        ),
         ("% secret\n\nWords.\n\n+++\n\nMore.\n", "Words.\n\n\nMore."),
         ("```python\n{kbd}`x` [x](../y/lesson.md)\n```\n", "```python\n{kbd}`x` [x](../y/lesson.md)\n```"),
         ("```{figure} assets/x.png\n:alt: A [b]\n\nWords.\n```\n", "![A \\[b\\]](attachment:assets-x.png)\n\nWords."),

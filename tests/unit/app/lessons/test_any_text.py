@@ -8,6 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from app.exports.markdown import CellHere, plain_parts
 from app.lessons.course_file import read_course
 from app.lessons.python_code import same_but_for_words, syntax_fault
 from app.lessons.read import NotText, decode, read
@@ -67,6 +68,7 @@ def test_any_text_ends_in_a_lesson_or_in_mistakes_with_lines(source: str) -> Non
     assert all(1 <= fault.line <= text.count("\n") + 1 and fault.text for fault in document.faults)
     assert list(document.faults) == sorted(document.faults, key=lambda fault: (fault.line, fault.text))
     lesson = render(document, course="c", slug="s", languages=("en",), path=Path("lesson.md"), digest="")
+    assert len(lesson.cells) == plain_parts(text, "https://example.org/a").count(CellHere())
     for block in lesson.blocks:
         html = getattr(block, "html", None) or getattr(block, "highlighted", "")
         assert not _STYLE_OR_SCRIPT.search(re.sub(r">[^<]*<", "><", f">{html}<")), html
