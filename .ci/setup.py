@@ -71,8 +71,8 @@ def main(arguments: list[str]) -> int:
 def set_up(tests: bool) -> None:
     """All steps, in order."""
     check_python(sys.version_info[:2])
-    make_environment()
     bring_system_packages([need for need in NEEDS if tests or not need.only_tests])
+    make_environment()
     install_packages()
     install_project()
     install_node_modules()
