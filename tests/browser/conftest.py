@@ -1,0 +1,133 @@
+"""Real pages in a real Chromium: one application with its runner for all tests here, a fresh profile for each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright
+from pytest_asyncio import is_async_test
+
+from tests.browser.site import Site
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+_ARGUMENTS = [
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One event loop for all tests here: they share the browser."""
+    for item in items:
+        if HERE in item.path.parents and is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[Site]:
+    """The application on a port of its own, with its runner."""
+    if not (ROOT / "app/web/static/dist/app.js").is_file():
+        subprocess.run(["npm", "run", "--silent", "build"], cwd=ROOT, check=True)
+    with Site() as site:
+        yield site
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium() -> AsyncIterator[Browser]:
+    """The browser of this machine."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("there is no Chromium on this machine")
+    arguments = [*_ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else _ARGUMENTS
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        await browser.close()
+
+
+class Visitor:
+    """Someone with a browser of their own. Notes what must never happen."""
+
+    def __init__(self, context: BrowserContext, site: Site) -> None:
+        self.context = context
+        self.site = site
+        self.complaints: list[str] = []
+        self.elsewhere: list[str] = []
+        self.tolerated: list[str] = []
+        """Pieces of console messages that a test expects."""
+
+    async def page(self) -> Page:
+        """A new tab."""
+        page = await self.context.new_page()
+        page.on("console", lambda message: self._note(message.type, message.text))
+        page.on("pageerror", lambda error: self._note("error", str(error)))
+        page.on("request", lambda request: self._look(request.url))
+        return page
+
+    async def open(self, path: str) -> Page:
+        """A new tab with a page of ours, its script at work."""
+        page = await self.page()
+        await page.goto(self.site.url(path))
+        return page
+
+    def _note(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning"):
+            self.complaints.append(text)
+
+    def _look(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("data", "blob", "about") and parts.netloc != self.site.host:
+            self.elsewhere.append(url)
+
+    def unexpected(self) -> list[str]:
+        """What was complained about and not expected."""
+        return [text for text in self.complaints if not any(piece in text for piece in self.tolerated)]
+
+
+class Hall:
+    """Lets visitors in, and checks on them when the test is over."""
+
+    def __init__(self, chromium: Browser, site: Site) -> None:
+        self._chromium = chromium
+        self._site = site
+        self.visitors: list[Visitor] = []
+
+    async def admit(
+        self, *, width: int = 1280, height: int = 900, dark: bool = False, script: bool = True, still: bool = True
+    ) -> Visitor:
+        """A visitor with a window of that size; a narrow one is a phone."""
+        phone = width < 600
+        context = await self._chromium.new_context(
+            viewport=ViewportSize(width=width, height=height),
+            color_scheme="dark" if dark else "light",
+            java_script_enabled=script,
+            is_mobile=phone,
+            has_touch=phone,
+            reduced_motion="reduce" if still else "no-preference",
+        )
+        context.set_default_timeout(20_000)
+        visitor = Visitor(context, self._site)
+        self.visitors.append(visitor)
+        return visitor
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def hall(chromium: Browser, site: Site) -> AsyncIterator[Hall]:
+    """Visitors of one test. No error in any console, no policy broken, no other host asked."""
+    hall = Hall(chromium, site)
+    yield hall
+    for visitor in hall.visitors:
+        await visitor.context.close()
+    assert [text for visitor in hall.visitors for text in visitor.unexpected()] == []
+    assert [url for visitor in hall.visitors for url in visitor.elsewhere] == []

@@ -1,0 +1,101 @@
+"""The whole of Lockstep as two processes, so that the web process can be ended while the runner goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_PATIENCE_S = 60.0
+
+
+class Site:
+    """``lockstep serve`` and ``python -m runners.server`` with a data directory of their own."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="lockstep-browser-"))
+        self._socket = self._folder / "supervisor.sock"
+        self._port = _free_port()
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")},
+            "LOCKSTEP_DATA_DIR": str(self._folder / "data"),
+            "LOCKSTEP_RUNNER_SOCKET": str(self._socket),
+        }
+        self._log = (self._folder / "log").open("wb")
+        self._runner: subprocess.Popen[bytes] | None = None
+        self._web: subprocess.Popen[bytes] | None = None
+
+    @property
+    def host(self) -> str:
+        """Host and port."""
+        return f"127.0.0.1:{self._port}"
+
+    def url(self, path: str) -> str:
+        """The whole address of a path."""
+        return f"http://{self.host}{path}"
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "runners.server", "--socket", str(self._socket), "--die-with-parent"]
+        self._runner = self._start(command)
+        self.start_web()
+        self._wait("/readyz")
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        for process in (self._web, self._runner):
+            if process is not None:
+                _end(process)
+        self._log.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start_web(self) -> None:
+        """Start the web process on the same port as before."""
+        command = [sys.executable, "-c", "from app.cli.main import app; app()", "serve", "--port", str(self._port)]
+        self._web = self._start(command)
+        self._wait("/healthz")
+
+    def kill_web(self) -> None:
+        """End the web process without a word, as a crash would."""
+        assert self._web is not None
+        self._web.kill()
+        self._web.wait()
+
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, env=self._environment, stdout=self._log, stderr=subprocess.STDOUT)
+
+    def _wait(self, path: str) -> None:
+        end = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < end:
+            try:
+                with urllib.request.urlopen(self.url(path), timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.1)
+        raise TimeoutError(f"{path} did not answer; the end of the log: {(self._folder / 'log').read_text()[-2000:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

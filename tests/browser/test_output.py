@@ -1,0 +1,134 @@
+"""How output looks: text as in a terminal, pictures, HTML in its own frame, errors folded, length bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from playwright.async_api import expect
+
+from tests.browser.conftest import Hall
+from tests.browser.instrument import Instrument
+
+LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+
+
+async def opened(hall: Hall, code: str) -> Instrument:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write(code)
+    await cell.run()
+    return cell
+
+
+async def test_a_progress_bar_redraws_in_place(hall: Hall) -> None:
+    cell = await opened(hall, r"""for i in range(5): print(f"\r\x1b[1m{i}/4\x1b[0m", end="")""")
+
+    await cell.finished()
+
+    assert await cell.lines() == ["4/4"]
+    await expect(cell.rows.locator(".bold")).to_have_text("4/4")
+
+
+async def test_colours_can_be_read_whatever_the_program_chose(hall: Hall) -> None:
+    cell = await opened(hall, r"""print("\x1b[38;2;255;255;0mbright\x1b[0m \x1b[31mred\x1b[0m")""")
+
+    await cell.finished()
+
+    bright = cell.rows.get_by_text("bright")
+    assert await bright.evaluate("element => getComputedStyle(element).color") != "rgb(255, 255, 0)"
+    await expect(cell.rows.locator(".fg-1")).to_have_text("red")
+
+
+async def test_standard_error_is_marked(hall: Hall) -> None:
+    cell = await opened(hall, "import sys\nprint('warning', file=sys.stderr)")
+
+    await cell.finished()
+
+    await expect(cell.root.locator(".row.err")).to_have_text("warning")
+
+
+async def test_100_000_lines_are_folded_and_can_be_had_as_text(hall: Hall) -> None:
+    cell = await opened(hall, "for i in range(100_000): print('row', i)")
+
+    await cell.finished()
+
+    await cell.has_row("row 99999")
+    await cell.has_row("row 0")
+    assert await cell.rows.count() < 3_000
+    await expect(cell.root.locator(".fold")).to_contain_text("lines folded")
+    async with cell.page.expect_download() as download:
+        await cell.root.get_by_role("button", name="All of it as text").click()
+    path = await (await download.value).path()
+    text = await asyncio.to_thread(Path(path).read_text)
+    assert text.splitlines() == [f"row {i}" for i in range(100_000)]
+
+
+async def test_a_traceback_shows_the_learners_frames_and_folds_the_others(hall: Hall) -> None:
+    cell = await opened(hall, "import tensorflow as tf\ntf.reshape(tf.range(16), (3, 5))")
+
+    await cell.finished("error")
+
+    traceback = cell.root.locator(".traceback")
+    await expect(traceback.locator(".own").first).to_contain_text("tf.reshape")
+    await expect(traceback.locator(".own").last).to_contain_text("InvalidArgumentError")
+    hidden = traceback.locator("details .frame").first
+    await expect(hidden).to_be_hidden()
+    await traceback.locator("summary").first.click()
+    await expect(hidden).to_be_visible()
+    await expect(cell.status).to_contain_text("Ended with InvalidArgumentError")
+
+
+async def test_html_stays_in_a_frame_without_rights(hall: Hall) -> None:
+    code = """from IPython.display import HTML
+HTML("<b id=x>bold</b><script>parent.document.title = 'taken'</script>")"""
+    cell = await opened(hall, code)
+    hall.visitors[0].tolerated.append("Blocked script execution")
+
+    await cell.finished()
+
+    frame = cell.root.locator("iframe")
+    assert await frame.get_attribute("sandbox") == ""
+    await expect(frame.content_frame.locator("#x")).to_have_text("bold")
+    assert "taken" not in await cell.page.title()
+    assert await cell.page.locator("#x").count() == 0
+
+
+async def test_a_picture_has_its_size_before_it_is_there(hall: Hall) -> None:
+    cell = await opened(hall, "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()")
+
+    await cell.finished()
+
+    picture = cell.root.locator("img")
+    assert int(await picture.get_attribute("width") or 0) > 100
+    assert await picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
+
+
+async def test_a_vector_picture_is_an_image_and_never_part_of_the_page(hall: Hall) -> None:
+    code = """from IPython.display import SVG
+SVG("<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><script>alert(1)</script><circle r='9'/></svg>")"""
+    cell = await opened(hall, code)
+
+    await cell.finished()
+
+    await expect(cell.root.locator(".output img")).to_have_count(1)
+    assert await cell.root.locator(".output svg").count() == 0
+
+
+async def test_an_updated_display_changes_where_it_stands(hall: Hall) -> None:
+    code = "h = display('first', display_id=True)\nprint('below')\nh.update('second')"
+    cell = await opened(hall, code)
+
+    await cell.finished()
+
+    await expect(cell.root.locator(".display")).to_have_text("'second'")
+    assert await cell.lines() == ["below"]
+
+
+async def test_cleared_output_is_gone(hall: Hall) -> None:
+    code = "from IPython.display import clear_output\nprint('old')\nclear_output(wait=True)\nprint('new')"
+    cell = await opened(hall, code)
+
+    await cell.finished()
+
+    assert await cell.lines() == ["new"]

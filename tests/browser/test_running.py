@@ -1,0 +1,189 @@
+"""Pressing Run, and what must survive it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from playwright.async_api import expect
+
+from tests.browser.conftest import Hall
+from tests.browser.instrument import Instrument
+from tests.browser.site import Site
+
+LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+SERVER_AWAY = [
+    "ERR_CONNECTION_REFUSED",
+    "ERR_CONNECTION_RESET",
+    "ERR_EMPTY_RESPONSE",
+    "ERR_INCOMPLETE_CHUNKED_ENCODING",
+    "ERR_SOCKET_NOT_CONNECTED",
+    "Failed to fetch",
+]
+COUNTING = "import time\nfor i in range({n}): print('row', i, flush=True); time.sleep({pause})"
+
+
+def counting(n: int, pause: float) -> str:
+    return COUNTING.format(n=n, pause=pause)
+
+
+def rows(n: int) -> list[str]:
+    return [f"row {i}" for i in range(n)]
+
+
+async def test_the_first_cell_finds_four_replicas(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+
+    await cell.run()
+
+    await cell.has_row("Replicas: 4")
+    await cell.finished()
+    await expect(cell.status).to_contain_text("Finished")
+    await expect(cell.status).to_contain_text("first output")
+    await expect(page.locator("#announcements")).to_contain_text("Four replicas: Finished")
+    await expect(page.locator("#session")).to_have_attribute("data-state", "idle")
+
+
+async def test_the_front_page_runs_it_too(hall: Hall) -> None:
+    page = await (await hall.admit()).open("/en/")
+    cell = Instrument(page, "strategy")
+
+    await cell.run()
+
+    await cell.has_row("Replicas: 4")
+
+
+async def test_a_reload_keeps_the_output(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.run()
+    await cell.finished()
+
+    await page.reload()
+
+    await cell.finished()
+    assert await cell.lines() == ["Replicas: 4"]
+
+
+async def test_a_reload_in_mid_run_shows_every_line_once(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write(counting(40, 0.05))
+    await cell.run()
+    await cell.has_row("row 5")
+
+    await page.reload()
+    await cell.has_row("row 15")
+    await page.reload()
+
+    await cell.finished()
+    assert await cell.lines() == rows(40)
+
+
+async def test_a_restart_of_the_web_process_in_mid_run_shows_every_line_once(hall: Hall, site: Site) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated += SERVER_AWAY
+    page = await visitor.open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write(counting(120, 0.05))
+    await cell.run()
+    await cell.has_row("row 10")
+
+    site.kill_web()
+    await expect(cell.status).to_contain_text("reconnecting")
+    await asyncio.to_thread(site.start_web)
+
+    await cell.finished()
+    assert await cell.lines() == rows(120)
+
+
+async def test_a_second_tab_sees_the_same_run(hall: Hall) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write(counting(30, 0.05))
+    await cell.run()
+    await cell.has_row("row 3")
+
+    other = Instrument(await visitor.open(LESSON), "strategy")
+
+    await other.finished()
+    assert await other.lines() == rows(30)
+    await cell.finished()
+    assert await cell.lines() == rows(30)
+
+
+async def test_a_second_run_waits_behind_the_first_and_says_so(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    first, second = Instrument(page, "strategy"), Instrument(page, "components")
+    await first.write(counting(20, 0.1))
+    await second.write("print('after')")
+    await first.run()
+    await first.has_row("row 0")
+
+    await second.run()
+
+    await expect(second.status).to_contain_text("Queued behind 1 run")
+    await second.finished()
+    assert await second.lines() == ["after"]
+    assert await first.lines() == rows(20)
+
+
+async def test_stop_ends_a_run_and_keeps_what_it_said(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await expect(cell.button("stop")).to_be_hidden()
+    await cell.write(counting(600, 0.1))
+    await cell.run()
+    await cell.has_row("row 2")
+
+    await cell.button("stop").click()
+
+    await cell.finished("interrupted")
+    assert (await cell.lines())[:3] == rows(3)
+
+
+async def test_run_all_runs_in_order_and_ends_at_an_error(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    first, second, third = (Instrument(page, name) for name in ("strategy", "components", "assign"))
+    await first.write("print('one')")
+    await second.write("1 / 0")
+    await third.write("print('never')")
+
+    await page.locator("[data-action=run-all]").click()
+
+    await first.finished()
+    await second.finished("error")
+    await expect(page.locator("[data-action=run-all]")).to_have_attribute("aria-pressed", "false")
+    await expect(third.root).to_have_attribute("data-state", "idle")
+
+
+async def test_restart_forgets_the_variables(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write("kept = 41")
+    await cell.run()
+    await cell.finished()
+
+    await page.locator("#session-restart").click()
+    await expect(page.locator("#session")).to_have_attribute("data-state", "idle")
+    await cell.write("kept + 1")
+    await cell.run()
+
+    await cell.finished("error")
+    await expect(cell.status).to_contain_text("NameError")
+
+
+async def test_a_page_opened_while_the_server_is_away_recovers(hall: Hall, site: Site) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated += SERVER_AWAY
+    page = await visitor.open(LESSON)
+    cell = Instrument(page, "strategy")
+    site.kill_web()
+
+    await cell.run()
+
+    await expect(cell.status).to_contain_text("trying again")
+    await asyncio.to_thread(site.start_web)
+    await cell.finished()
+    assert await cell.lines() == ["Replicas: 4"]
