@@ -26,6 +26,7 @@ from traitlets.config import Config
 
 from runners.devices import gpu
 from runners.devices.topology import Topology
+from runners.kernel.output import WarmStream, pack
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 """The order of the listening descriptors; on the host their files end in -1 … -5."""
@@ -121,6 +122,7 @@ def prepare(listeners: list[int], topology: str, key: bytes) -> WarmKernelApp:
     application.hb_port = 5
     application.transport, application.ip = "ipc", "channel"
     application.session.key = key
+    application.session.pack = pack
     application.initialize([])
     application.shell.run_line_magic("matplotlib", "inline")
     for stream in (sys.stdout, sys.stderr):
@@ -138,6 +140,7 @@ def _config() -> Config:
     config = Config()
     config.WarmKernelApp.log_level = 50
     config.WarmKernelApp.no_stdout = False
+    config.WarmKernelApp.outstream_class = f"{WarmStream.__module__}.{WarmStream.__name__}"
     config.IPKernelApp.quiet = True
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "linux"

@@ -1,0 +1,74 @@
+"""How output leaves the kernel: in order, complete before the run ends, and whatever bytes it is made of."""
+
+from __future__ import annotations
+
+import array
+import codecs
+import fcntl
+import json
+import os
+import select
+import termios
+import threading
+from typing import Any
+
+from ipykernel.iostream import OutStream
+from jupyter_client.jsonutil import json_clean, json_default
+from jupyter_client.session import json_packer
+
+_PIPE_BYTES = 65_536
+_PATIENCE_S = 1.0
+
+
+class WarmStream(OutStream):  # type: ignore[misc]
+    """Standard output or error of a kernel.
+
+    What C++ code (``tf.print``) and child processes write to the descriptor comes through a pipe and a thread.
+    ``flush`` waits for it here, so that it arrives before the run ends, and in its own run.
+    """
+
+    def _setup_stream_redirects(self, name: str) -> None:
+        self._taken = 0
+        self._taking = threading.Condition()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        super()._setup_stream_redirects(name)
+
+    def flush(self) -> None:
+        """Send all that was written so far, through Python or the descriptor."""
+        if self._fid is not None and self._is_master_process() and threading.current_thread() != self.watch_fd_thread:
+            with self._taking:
+                goal = self._taken + _waiting(self._fid)
+                self._taking.wait_for(lambda: self._taken >= goal, _PATIENCE_S)
+        super().flush()
+
+    def _watch_pipe_fd(self) -> None:
+        poll = select.poll()
+        poll.register(self._fid, select.POLLIN)
+        while self._should_watch:
+            poll.poll()
+            with self._taking:
+                data = os.read(self._fid, _PIPE_BYTES)
+                if not data:
+                    return
+                self.write(self._decoder.decode(data))
+                self._taken += len(data)
+                self._taking.notify_all()
+
+
+def _waiting(descriptor: int) -> int:
+    """Bytes that wait in a pipe; none if it is no longer there."""
+    count = array.array("i", [0])
+    try:
+        fcntl.ioctl(descriptor, termios.FIONREAD, count)
+    except OSError:
+        return 0
+    return count[0]
+
+
+def pack(message: Any) -> bytes:
+    """Jupyter's JSON; text that is not valid Unicode is escaped instead of lost with the whole message."""
+    try:
+        packed: bytes = json_packer(message)
+    except UnicodeEncodeError:
+        return json.dumps(json_clean(message), default=json_default).encode()
+    return packed
