@@ -41,10 +41,13 @@ _SPEC = {
 
 
 class Manager(AsyncKernelManager):  # type: ignore[misc]
-    """A kernel manager that leaves the channels' files alone (they outlive a restart and go with the sandbox) and
-    asks nothing of the kernel: what is to be done to it, the sandbox's PID 1 does."""
+    """A kernel manager that leaves the channels' files alone (they outlive a restart and go with the sandbox), keeps
+    the session's key out of files, and asks nothing of the kernel: what is to be done, the sandbox's PID 1 does."""
 
     def cleanup_ipc_files(self) -> None:
+        """See the class."""
+
+    def write_connection_file(self, **_: Any) -> None:
         """See the class."""
 
     def _connect_control_socket(self) -> None:
