@@ -19,6 +19,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.factories.browser import browser
 from tests.factories.course import write_course
+from tests.factories.databases import KINDS, empty_database
 from tests.factories.supervisor import Supervisor
 
 
@@ -40,6 +41,15 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     asyncio.run(make())
     return path
+
+
+@pytest.fixture(params=KINDS)
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
+    """A migrated database of each kind."""
+    db = await empty_database(request.param, tmp_path)
+    await migrate.upgrade(db)
+    yield db
+    await db.close()
 
 
 @pytest.fixture

@@ -1,0 +1,78 @@
+"""Migrations: up, down, and what they make is what the models say, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect
+
+from app import migrate
+from app.db import Base, Database
+from app.tables import TABLES
+from tests.factories.databases import KINDS, empty_database
+
+
+@pytest.fixture(params=KINDS)
+async def empty(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
+    db = await empty_database(request.param, tmp_path)
+    yield db
+    await db.close()
+
+
+async def test_what_migrations_make_is_what_the_models_say(empty: Database) -> None:
+    await migrate.upgrade(empty)
+
+    def differences(connection: Connection) -> list[Any]:
+        return list(compare_metadata(MigrationContext.configure(connection), Base.metadata))
+
+    async with empty.engine.connect() as connection:
+        assert await connection.run_sync(differences) == []
+        names = await connection.run_sync(lambda c: set(inspect(c).get_table_names()))
+    assert names == {"alembic_version", *(table.name for table in TABLES)}
+    assert await migrate.current_revision(empty) == migrate.HEAD
+
+
+async def test_migrations_can_be_taken_back_and_applied_again(empty: Database) -> None:
+    await migrate.upgrade(empty)
+    await migrate.downgrade(empty, "base")
+
+    async with empty.engine.connect() as connection:
+        assert await connection.run_sync(lambda c: inspect(c).get_table_names()) == ["alembic_version"]
+    assert await migrate.current_revision(empty) is None
+
+    await migrate.upgrade(empty)
+    assert await migrate.current_revision(empty) == migrate.HEAD
+
+
+async def test_upgrading_twice_changes_nothing(empty: Database) -> None:
+    await migrate.upgrade(empty)
+    await migrate.upgrade(empty)
+
+    assert await migrate.current_revision(empty) == migrate.HEAD
+
+
+def test_files_of_migrations_are_named_by_day_and_verb() -> None:
+    scripts = ScriptDirectory.from_config(migrate.alembic_config())
+    for script in scripts.walk_revisions():
+        assert Path(script.path).name.split("_", 1)[1] == f"{script.revision}.py"
+        assert len(script.revision) <= 32
+
+
+async def test_sqlite_is_set_up_for_many_readers_and_one_writer(tmp_path: Path) -> None:
+    db = await empty_database("sqlite", tmp_path)
+    await migrate.upgrade(db)
+
+    async with db.engine.connect() as connection:
+        values = {
+            name: (await connection.exec_driver_sql(f"PRAGMA {name}")).scalar_one()
+            for name in ("journal_mode", "foreign_keys", "synchronous", "busy_timeout")
+        }
+    await db.close()
+
+    assert values == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1, "busy_timeout": 20_000}

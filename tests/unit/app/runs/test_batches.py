@@ -1,0 +1,89 @@
+"""Batches: at once while little comes, fewer and larger when much does, in order always."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.runs.batches import MOST_PER_BATCH, Pace, batches
+from runners.client import RunnerUnavailable
+from runners.protocol import Event, Finished, Outcome, Text
+
+
+def _text(seq: int) -> Text:
+    return Text(seq=seq, at_ms=0, stream="stdout", text="x")
+
+
+async def _events(count: int, pause_s: float = 0.0, error: Exception | None = None) -> AsyncIterator[Event]:
+    for seq in range(1, count + 1):
+        yield _text(seq)
+        await asyncio.sleep(pause_s)
+    if error is not None:
+        raise error
+    yield Finished(seq=count + 1, at_ms=0, outcome=Outcome.ok)
+
+
+async def test_nothing_is_lost_or_reordered() -> None:
+    seen = [event.seq async for batch in batches(_events(3000)) for event in batch]
+
+    assert seen == list(range(1, 3002))
+
+
+async def test_a_batch_has_a_bound() -> None:
+    assert max([len(batch) async for batch in batches(_events(3000))]) <= MOST_PER_BATCH
+
+
+async def test_the_first_event_does_not_wait_for_others() -> None:
+    stream = batches(_events(2, pause_s=5))
+    async with asyncio.timeout(0.5):
+        assert [event.seq for event in await anext(stream)] == [1]
+    await stream.aclose()
+
+
+async def test_a_fast_stream_is_stored_in_few_batches() -> None:
+    assert len([batch async for batch in batches(_events(100, pause_s=0.002))]) < 30
+
+
+async def test_an_error_comes_after_everything_before_it() -> None:
+    seen: list[int] = []
+
+    async def read() -> None:
+        async for batch in batches(_events(10, error=RunnerUnavailable("broke"))):
+            seen.extend(event.seq for event in batch)
+
+    with pytest.raises(RunnerUnavailable):
+        await read()
+    assert seen == list(range(1, 11))
+
+
+async def test_leaving_early_stops_the_reader() -> None:
+    stopped = asyncio.Event()
+
+    async def endless() -> AsyncIterator[Event]:
+        try:
+            yield _text(1)
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    stream = batches(endless())
+    await anext(stream)
+    await stream.aclose()
+
+    assert stopped.is_set()
+
+
+@given(st.lists(st.floats(min_value=0, max_value=1), min_size=1, max_size=200))
+def test_a_pace_never_gives_more_than_it_may(gaps: list[float]) -> None:
+    at = 0.0
+    pace = Pace(0.05, 4, clock=lambda: at)
+    for spent, gap in enumerate(gaps, 1):
+        at += gap
+        at += pace.due_in_s()
+        pace.spend()
+
+        assert spent <= 4 + at / 0.05 + 1e-6

@@ -1,0 +1,104 @@
+"""The log of a run: a gapless sequence, whoever writes it, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from app.db import Database, now
+from app.runs import log
+from app.runs.models import Run, RunState
+from runners.protocol import Event, Finished, Outcome, Started, Text
+
+
+def _texts(first: int, last: int) -> list[Event]:
+    return [Text(seq=seq, at_ms=seq, stream="stdout", text=f"{seq}\u2028\0") for seq in range(first, last + 1)]
+
+
+@pytest.fixture
+async def run_id(database: Database) -> str:
+    async with database.writing() as session:
+        session.add(
+            Run(
+                id="run",
+                visitor_id="v",
+                session_id="s",
+                lesson="a/b",
+                cell="c",
+                code="1",
+                topology="cpu",
+                keras=3,
+                language="en",
+                created_at=now(),
+                state=RunState.queued,
+                last_seq=0,
+                stored_bytes=0,
+            )
+        )
+    return "run"
+
+
+async def test_what_was_appended_is_read_back_in_order(database: Database, run_id: str) -> None:
+    events = [Started(seq=1, at_ms=0), *_texts(2, 5), Finished(seq=6, at_ms=9, outcome=Outcome.ok, duration_ms=9)]
+
+    await log.append(database, run_id, 0, events[:3])
+    await log.append(database, run_id, 3, events[3:])
+
+    async with database.session() as session:
+        assert await log.read_events(session, run_id) == events
+        run = await session.get_one(Run, run_id)
+    assert (run.state, run.outcome, run.last_seq, run.duration_ms) == ("finished", "ok", 6, 9)
+    assert run.finished_at is not None
+    assert abs((now() - run.finished_at).total_seconds()) < 60
+    assert [line.seq for line in await log.read(database, run_id, 4)] == [5, 6]
+
+
+async def test_a_batch_that_comes_late_is_refused_whole(database: Database, run_id: str) -> None:
+    await log.append(database, run_id, 0, _texts(1, 3))
+
+    assert await log.append(database, run_id, 0, _texts(1, 5)) is None
+
+    assert [line.seq for line in await log.read(database, run_id, 0)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("seqs", [(2, 3), (1, 3), (3, 4)])
+async def test_a_gap_is_never_stored(database: Database, run_id: str, seqs: tuple[int, int]) -> None:
+    events = [event for seq in seqs for event in _texts(seq, seq)]
+
+    with pytest.raises(log.BrokenSequence):
+        await log.append(database, run_id, 0, events)
+
+    assert await log.read(database, run_id, 0) == []
+
+
+async def test_nothing_follows_on_the_end(database: Database, run_id: str) -> None:
+    await log.finish(database, run_id, Outcome.lost)
+
+    assert await log.append(database, run_id, 1, _texts(2, 2)) is None
+
+
+async def test_many_writers_at_once_store_every_event_once(database: Database, run_id: str) -> None:
+    events = _texts(1, 60)
+
+    async def write() -> None:
+        while (at := await log.progress(database, run_id)) is not None and at.last_seq < 60:
+            await log.append(database, run_id, at.last_seq, events[at.last_seq : at.last_seq + 7])
+
+    await asyncio.gather(*(write() for _ in range(4)))
+
+    assert [line.seq for line in await log.read(database, run_id, 0)] == list(range(1, 61))
+
+
+async def test_a_run_given_up_by_many_ends_once(database: Database, run_id: str) -> None:
+    await log.append(database, run_id, 0, _texts(1, 2))
+
+    await asyncio.gather(*(log.finish(database, run_id, Outcome.lost) for _ in range(4)))
+
+    lines = await log.read(database, run_id, 0)
+    assert [(line.seq, line.kind) for line in lines] == [(1, "text"), (2, "text"), (3, "finished")]
+
+
+async def test_a_run_that_is_not_there_has_no_progress(database: Database) -> None:
+    assert await log.progress(database, "nothing") is None
+    await log.finish(database, "nothing", Outcome.lost)

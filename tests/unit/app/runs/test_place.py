@@ -1,0 +1,31 @@
+"""Where a run stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.runs.models import Run, RunState
+from app.runs.place import Place, place
+from runners.protocol import SessionInfo, SessionState
+
+
+def _session(state: SessionState, position: int | None = None) -> SessionInfo:
+    return SessionInfo(id="x", state=state, topology="gpu:4", keras=3, position=position)
+
+
+@pytest.mark.parametrize(
+    ("run", "session", "ahead", "expected"),
+    [
+        (RunState.finished, None, 0, Place("finished")),
+        (RunState.running, _session(SessionState.busy), 0, Place("running")),
+        (RunState.queued, _session(SessionState.queued, 3), 1, Place("queued", 3, 1)),
+        (RunState.queued, _session(SessionState.starting), 0, Place("starting")),
+        (RunState.queued, _session(SessionState.starting), 2, Place("queued", None, 2)),
+        (RunState.queued, _session(SessionState.busy), 1, Place("queued", None, 1)),
+        (RunState.queued, None, 0, Place("queued", None, 0)),
+    ],
+)
+def test_a_run_stands_where_its_session_and_those_before_it_leave_it(
+    run: RunState, session: SessionInfo | None, ahead: int, expected: Place
+) -> None:
+    assert place(Run(state=run), session, ahead) == expected

@@ -1,0 +1,57 @@
+"""Languages are chosen and spoken."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app import i18n
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("ko", "ko"),
+        ("ko-KR,ko;q=0.9,en;q=0.8", "ko"),
+        ("zh-TW,zh;q=0.9", "zh"),
+        ("zh-Hans-CN", "zh"),
+        ("fr-FR,fr;q=0.9,ko;q=0.5,en;q=0.4", "ko"),
+        ("en;q=0.1,zh;q=0.9", "zh"),
+        ("ko;q=0,en", "en"),
+        ("fr", "en"),
+        ("*", "en"),
+        (";;;q=,,=", "en"),
+        ("ko;q=high", "en"),
+        ("x" * 10_000, "en"),
+    ],
+)
+def test_the_best_language_there_is_gets_chosen(header: str, language: str) -> None:
+    assert i18n.negotiate(header) == language
+
+
+def test_a_language_is_spoken_inside_its_block_only() -> None:
+    with i18n.speaking("ko"):
+        assert i18n.current() == "ko"
+        with i18n.speaking("zh"):
+            assert i18n.current() == "zh"
+        assert i18n.current() == "ko"
+    assert i18n.current() == "en"
+
+
+def test_an_unknown_message_stays_english() -> None:
+    with i18n.speaking("ko"):
+        assert i18n.gettext("no such message") == "no such message"
+        assert i18n.ngettext("one", "many", 3) == "many"
+
+
+def test_dates_and_numbers_follow_the_language() -> None:
+    day = datetime(2026, 11, 21, 15, 4, tzinfo=UTC)
+
+    assert i18n.number(12345.6) == "12,345.6"
+    assert i18n.percent(0.25) == "25%"
+    assert i18n.date(day) == "Nov 21, 2026"
+    with i18n.speaking("ko"):
+        assert i18n.date(day) == "2026. 11. 21."
+        assert "2026" in i18n.date_and_time(day)

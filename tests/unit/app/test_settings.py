@@ -1,0 +1,84 @@
+"""Settings are read from the environment and refused with a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.settings import MOST_SOCKET_PATH, Settings, UnusableSettings
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("LOCKSTEP_DATABASE_URL", "mysql://x", "must begin with sqlite+aiosqlite:// or postgresql+asyncpg://"),
+        ("LOCKSTEP_DATABASE_URL", "postgresql://x", "must begin with"),
+        ("LOCKSTEP_PUBLIC_URL", "learn.example.org", "a scheme and a host"),
+        ("LOCKSTEP_PUBLIC_URL", "https://learn.example.org/path", "a scheme and a host"),
+        ("LOCKSTEP_PUBLIC_URL", "ftp://learn.example.org", "a scheme and a host"),
+        ("LOCKSTEP_RUNNER_SOCKET", "/" + "x" * MOST_SOCKET_PATH, "at most 100 bytes"),
+        ("LOCKSTEP_LOG_FORMAT", "xml", "'console' or 'json'"),
+        ("LOCKSTEP_MOST_UNFINISHED_RUNS", "0", "greater than or equal to 1"),
+        ("LOCKSTEP_MOST_UNFINISHED_RUNS", "many", "integer"),
+    ],
+)
+def test_a_bad_value_is_refused_with_its_name_and_what_is_possible(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(UnusableSettings) as refusal:
+        Settings.read()
+
+    sentence = str(refusal.value)
+    assert sentence.startswith(f"{name} cannot be ")
+    assert words in sentence
+    assert sentence.endswith(".")
+
+
+def test_every_bad_value_gets_a_sentence_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_LOG_FORMAT", "xml")
+    monkeypatch.setenv("LOCKSTEP_LOG_LEVEL", "loud")
+
+    with pytest.raises(UnusableSettings) as refusal:
+        Settings.read()
+
+    assert len(str(refusal.value).splitlines()) == 2
+
+
+def test_the_database_is_a_file_in_the_data_directory_unless_said_otherwise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_DATA_DIR", str(tmp_path))
+    assert Settings.read().database == f"sqlite+aiosqlite:///{tmp_path}/lockstep.db"
+
+    monkeypatch.setenv("LOCKSTEP_DATABASE_URL", "postgresql+asyncpg://me:secret@host/lockstep")
+    settings = Settings.read()
+    assert settings.database == "postgresql+asyncpg://me:secret@host/lockstep"
+    assert "secret" not in settings.shown_database
+
+
+def test_paths_are_whole_even_if_the_process_moves_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    settings = Settings.read()
+
+    assert settings.data_dir == tmp_path / "data"
+    assert settings.lessons_dir == tmp_path / "lessons"
+
+
+def test_a_socket_too_deep_for_the_system_is_put_where_its_path_is_short() -> None:
+    near = Settings(data_dir=Path("/srv/lockstep"))
+    deep = Settings(data_dir=Path("/srv") / ("deep/" * 30))
+
+    assert near.socket == Path("/srv/lockstep/run/supervisor.sock")
+    assert len(str(deep.socket)) <= MOST_SOCKET_PATH
+    assert deep.socket == Settings(data_dir=deep.data_dir).socket
+    assert deep.socket != Settings(data_dir=deep.data_dir / "x").socket
+
+
+def test_an_empty_variable_is_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_RUNNER_SOCKET", "")
+
+    assert Settings.read().runner_socket is None

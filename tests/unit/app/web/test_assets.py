@@ -1,0 +1,76 @@
+"""Static files: addresses that change with the content."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.web.assets import Assets
+from app.web.faults import Faults
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "static"
+    (folder / "dist").mkdir(parents=True)
+    (folder / "dist" / "app.css").write_text("body { color: black }\n" * 100)
+    (folder / "dist" / "chunk-ABCD1234.js").write_text("1")
+    (tmp_path / "secret").write_text("secret")
+    (folder / "link").symlink_to(tmp_path / "secret")
+    return folder
+
+
+@pytest.fixture
+def client(root: Path) -> httpx.AsyncClient:
+    return httpx.AsyncClient(transport=httpx.ASGITransport(Faults(Assets(root, url=""))), base_url="http://test")
+
+
+async def test_an_address_with_its_version_is_kept_for_ever(root: Path, client: httpx.AsyncClient) -> None:
+    address = Assets(root, url="").address("dist/app.css")
+
+    response = await client.get(address)
+
+    assert "?v=" in address
+    assert "immutable" in response.headers["cache-control"]
+    assert response.headers["content-type"].startswith("text/css")
+
+
+async def test_the_address_changes_with_the_content(root: Path) -> None:
+    assets = Assets(root)
+    before = assets.address("dist/app.css")
+    (root / "dist" / "app.css").write_text("body { color: white }")
+
+    assert assets.address("dist/app.css") != before
+
+
+@pytest.mark.parametrize("query", ["", "?v=old"])
+async def test_without_its_version_a_file_is_asked_for_again(client: httpx.AsyncClient, query: str) -> None:
+    first = await client.get(f"/dist/app.css{query}")
+    again = await client.get(f"/dist/app.css{query}", headers={"if-none-match": first.headers["etag"]})
+
+    assert "no-cache" in first.headers["cache-control"]
+    assert (again.status_code, again.content) == (304, b"")
+
+
+async def test_a_name_that_holds_a_hash_is_kept_for_ever(client: httpx.AsyncClient) -> None:
+    assert "immutable" in (await client.get("/dist/chunk-ABCD1234.js")).headers["cache-control"]
+
+
+async def test_text_is_sent_compressed_to_whoever_can_read_it(client: httpx.AsyncClient, root: Path) -> None:
+    whole = (root / "dist" / "app.css").read_text()
+    for encoding, expected in (("gzip", "gzip"), ("identity", None)):
+        response = await client.get("/dist/app.css", headers={"accept-encoding": encoding})
+        assert response.headers.get("content-encoding") == expected
+        assert response.text == whole
+
+
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/../secret", "/%2e%2e/secret", "/dist", "/", "/link", "/dist/%00", "/" + "x" * 5000]
+)
+async def test_nothing_outside_the_folder_is_served(client: httpx.AsyncClient, path: str) -> None:
+    response = await client.get(path)
+
+    assert response.status_code == 404
+    assert "secret" not in response.text

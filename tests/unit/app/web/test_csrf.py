@@ -1,0 +1,41 @@
+"""Where a request may come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.web.csrf import from_here
+
+HOST = {"host": "learn.example.org"}
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "allowed"),
+    [
+        ("GET", {}, True),
+        ("HEAD", {"sec-fetch-site": "cross-site"}, True),
+        ("POST", {"sec-fetch-site": "same-origin"}, True),
+        ("POST", {"sec-fetch-site": "none"}, True),
+        ("POST", {"sec-fetch-site": "same-site"}, False),
+        ("POST", {"sec-fetch-site": "cross-site"}, False),
+        ("POST", {"sec-fetch-site": "cross-site", "origin": "https://learn.example.org"}, False),
+        ("POST", {"origin": "https://learn.example.org"}, True),
+        ("POST", {"origin": "http://learn.example.org"}, True),
+        ("POST", {"origin": "https://learn.example.org.evil.test"}, False),
+        ("POST", {"origin": "https://evil.test/learn.example.org"}, False),
+        ("POST", {"origin": "https://learn.example.org@evil.test"}, False),
+        ("POST", {"origin": "null"}, False),
+        ("POST", {}, False),
+        ("DELETE", {}, False),
+        ("BREW", {}, False),
+    ],
+)
+def test_changes_come_from_our_own_pages_only(method: str, headers: dict[str, str], allowed: bool) -> None:
+    assert from_here(method, HOST | headers, "") is allowed
+
+
+def test_the_public_address_counts_as_here_behind_a_proxy_that_changes_the_host() -> None:
+    headers = {"host": "web:8000", "origin": "https://learn.example.org"}
+
+    assert from_here("POST", headers, "https://learn.example.org")
+    assert not from_here("POST", headers, "")

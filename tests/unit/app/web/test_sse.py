@@ -1,0 +1,46 @@
+"""Server-sent events on the wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from app.web.sse import Frame, event_stream
+
+
+def test_a_frame_is_three_lines_and_a_blank_one() -> None:
+    assert Frame("text", '{"a":1}', 7).encode() == b'id: 7\nevent: text\ndata: {"a":1}\n\n'
+    assert Frame("state", "{}").encode() == b"event: state\ndata: {}\n\n"
+
+
+async def test_a_silent_stream_pings_and_loses_nothing() -> None:
+    async def frames() -> AsyncIterator[list[Frame]]:
+        yield [Frame("a", "1")]
+        await asyncio.sleep(0.12)
+        yield [Frame("b", "2"), Frame("c", "3")]
+
+    chunks = [chunk async for chunk in event_stream(frames(), ping_s=0.05).body_iterator]
+
+    assert b": ping\n\n" in chunks
+    assert [chunk for chunk in chunks if chunk != b": ping\n\n"] == [
+        b"event: a\ndata: 1\n\n",
+        b"event: b\ndata: 2\n\nevent: c\ndata: 3\n\n",
+    ]
+
+
+async def test_leaving_a_stream_ends_what_feeds_it() -> None:
+    ended = asyncio.Event()
+
+    async def frames() -> AsyncIterator[list[Frame]]:
+        try:
+            yield [Frame("a", "1")]
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    body = event_stream(frames()).body_iterator
+    await anext(aiter(body))  # type: ignore[arg-type]
+    follow = asyncio.ensure_future(anext(aiter(body)))  # type: ignore[arg-type]
+    await asyncio.sleep(0.01)
+    follow.cancel()
+    await asyncio.wait_for(ended.wait(), 1)
