@@ -1,0 +1,24 @@
+"""Every cell of every lesson, run in the real sandbox by the real command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_every_cell_ends_as_it_should(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from app.cli.lesson import app; app()", "check"]
+    environment = os.environ | {"LOCKSTEP_DATA_DIR": str(tmp_path), "LOCKSTEP_LESSONS_DIR": str(ROOT / "lessons")}
+
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 unexpected outcomes." in done.stdout
