@@ -172,11 +172,14 @@ class Supervisor:
         return Response(status_code=204) if self.sessions.pop(request.path_params["id"], None) else _unknown()
 
     async def _interrupt(self, request: Request) -> Response:
-        self.interrupted.append(request.path_params["id"])
-        return await self._session(request)
+        return await self._noted(request, self.interrupted)
 
     async def _restart(self, request: Request) -> Response:
-        self.restarted.append(request.path_params["id"])
+        return await self._noted(request, self.restarted)
+
+    async def _noted(self, request: Request, notes: list[str]) -> Response:
+        if request.path_params["id"] in self.sessions:
+            notes.append(request.path_params["id"])
         return await self._session(request)
 
     async def _submit(self, request: Request) -> Response:

@@ -1,0 +1,64 @@
+"""Alive, and ready."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app import migrate
+from app.main import create_app
+from app.settings import Settings
+from runners.protocol import Health
+from tests.factories.browser import browser
+from tests.factories.supervisor import Supervisor
+
+
+async def test_alive_says_nothing_of_others(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_ready_when_everything_is_there(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    response = await client.get("/readyz")
+
+    assert response.status_code == 200, response.text
+    assert response.json()["missing"] == []
+
+
+async def test_a_runner_that_is_away_or_starting_is_missing(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    supervisor.health = Health(status="starting", detail="importing TensorFlow")
+    starting = await client.get("/readyz")
+    await supervisor.stop()
+    away = await client.get("/readyz")
+
+    for response in (starting, away):
+        assert (response.status_code, response.json()["missing"]) == (503, ["runner"])
+    assert "importing TensorFlow" in starting.json()["checks"]["runner"]["detail"]
+
+
+async def test_a_database_without_its_tables_is_missing(app: FastAPI, supervisor: Supervisor) -> None:
+    await migrate.downgrade(app.state.db, "base")
+    async with browser(app) as client:
+        body = (await client.get("/readyz")).json()
+
+    assert body["missing"] == ["database"]
+    assert "lockstep db upgrade" in body["checks"]["database"]["detail"]
+
+
+@pytest.mark.parametrize("url", ["sqlite+aiosqlite:////nowhere/x.db", "postgresql+asyncpg://x@127.0.0.1:1/x"])
+async def test_a_server_without_a_database_is_up_and_says_so(
+    settings: Settings, supervisor: Supervisor, url: str
+) -> None:
+    app = create_app(settings.model_copy(update={"database_url": url}))
+    async with app.router.lifespan_context(app), browser(app) as client:
+        assert (await client.get("/en/courses/small/first")).status_code == 200
+        assert (await client.get("/readyz")).json()["missing"] == ["database"]
+        assert (await client.get("/runs/x")).status_code in (404, 503)
+
+
+async def test_no_lessons_are_missed(settings: Settings, supervisor: Supervisor) -> None:
+    empty = settings.data_dir / "nothing"
+    empty.mkdir()
+    app = create_app(settings.model_copy(update={"lessons_dir": empty}))
+    async with app.router.lifespan_context(app), browser(app) as client:
+        assert (await client.get("/readyz")).json()["missing"] == ["lessons"]

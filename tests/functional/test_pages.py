@@ -1,0 +1,158 @@
+"""Pages: languages, errors, and what may be kept for everyone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import event
+
+from app.settings import Settings
+from tests.factories.browser import browser
+
+HTML = {"accept": "text/html,*/*"}
+LESSON_PAGE = "/en/courses/small/first"
+
+
+@pytest.mark.parametrize(
+    ("headers", "address"),
+    [
+        ({}, "/en/"),
+        ({"accept-language": "ko-KR,ko;q=0.9"}, "/ko/"),
+        ({"accept-language": "ko", "cookie": "lockstep_lang=zh"}, "/zh/"),
+        ({"cookie": "lockstep_lang=xx"}, "/en/"),
+    ],
+)
+async def test_the_bare_address_leads_to_the_language_that_suits(
+    client: httpx.AsyncClient, headers: dict[str, str], address: str
+) -> None:
+    response = await client.get("/", headers=headers)
+
+    assert (response.status_code, response.headers["location"]) == (302, address)
+
+
+async def test_a_page_names_itself_in_every_language(client: httpx.AsyncClient) -> None:
+    html = (await client.get(LESSON_PAGE)).text
+
+    assert '<html lang="en">' in html
+    for code in ("en", "ko", "zh"):
+        assert f'<link rel="alternate" hreflang="{code}" href="/{code}/courses/small/first">' in html
+
+
+async def test_choosing_another_language_than_the_browsers_is_remembered(client: httpx.AsyncClient) -> None:
+    navigation = {"accept-language": "en", "sec-fetch-mode": "navigate"}
+
+    same = await client.get("/en/", headers=navigation)
+    other = await client.get("/ko/", headers=navigation)
+
+    assert "set-cookie" not in same.headers
+    assert other.headers["set-cookie"].startswith("lockstep_lang=ko;")
+
+
+async def test_an_error_speaks_the_language_of_the_page_that_asks(client: httpx.AsyncClient) -> None:
+    english = (await client.get("/runs/none")).json()["error"]["message"]
+    korean = (await client.get("/runs/none", headers={"x-lockstep-lang": "ko"})).json()["error"]["message"]
+
+    assert english == "There is no such run."
+    assert korean != english
+
+
+@pytest.mark.parametrize("path", ["/en/courses/small/none", "/en/courses/none/x", "/en/none", "/fr/", "/none"])
+async def test_an_unknown_page_offers_the_outline(client: httpx.AsyncClient, path: str) -> None:
+    response = await client.get(path, headers=HTML)
+
+    assert response.status_code == 404
+    assert response.headers["content-type"].startswith("text/html")
+    assert "/courses/small/first" in response.text
+
+
+async def test_programs_get_errors_as_json(client: httpx.AsyncClient) -> None:
+    response = await client.get("/en/courses/small/none", headers={"accept": "application/json"})
+
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "lesson_unknown"
+
+
+async def test_what_was_asked_for_is_escaped_on_the_error_page(client: httpx.AsyncClient) -> None:
+    response = await client.get("/en/courses/<script>x/y", headers=HTML)
+
+    assert response.status_code == 404
+    assert "<script>x" not in response.text
+
+
+async def test_a_method_that_is_not_there_is_said(client: httpx.AsyncClient) -> None:
+    response = await client.delete("/runs")
+
+    assert response.status_code == 405
+    assert "POST" in response.headers["allow"]
+
+
+async def test_a_fault_of_ours_shows_no_trace(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("the secret reason")
+
+    monkeypatch.setattr(app.state.catalog, "lesson", fail)
+    async with browser(app) as client:
+        for headers in (HTML, {}):
+            response = await client.get(LESSON_PAGE, headers=headers)
+            assert response.status_code == 500
+            assert "secret" not in response.text
+            assert "Traceback" not in response.text
+            assert response.headers["x-request-id"] in response.text
+            assert "content-security-policy" in response.headers
+
+
+async def test_an_error_page_that_fails_itself_still_says_what_happened(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app.state, "helpful", lambda *_: 1 / 0)
+    async with browser(app) as client:
+        response = await client.get("/en/none", headers=HTML)
+
+    assert response.status_code == 404
+    assert response.text == "There is nothing at this address."
+
+
+async def test_a_lesson_page_asks_the_database_nothing(app: FastAPI, client: httpx.AsyncClient) -> None:
+    statements: list[str] = []
+    engine = app.state.db.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+
+    for path in ("/en/", "/en/courses/small", LESSON_PAGE):
+        assert (await client.get(path)).status_code == 200
+
+    assert statements == []
+
+
+async def test_a_page_the_browser_has_is_not_sent_again_until_the_lesson_changes(
+    app: FastAPI, client: httpx.AsyncClient, settings: Settings
+) -> None:
+    first = await client.get(LESSON_PAGE)
+    known = {"if-none-match": first.headers["etag"]}
+    assert (await client.get(LESSON_PAGE, headers=known)).status_code == 304
+
+    lesson = Path(settings.lessons_dir) / "small" / "first" / "lesson.md"
+    lesson.write_text(lesson.read_text().replace("Some prose.", "Other prose."))
+    app.state.catalog.reload()
+
+    again = await client.get(LESSON_PAGE, headers=known)
+    assert again.status_code == 200
+    assert "Other prose." in again.text
+
+
+async def test_pages_of_two_languages_are_kept_apart(client: httpx.AsyncClient) -> None:
+    english, korean = [(await client.get(f"/{lang}/courses/small/first")).text for lang in ("en", "ko")]
+
+    assert '<html lang="ko">' in korean
+    assert english != korean
+
+
+async def test_a_page_is_sent_compressed_to_whoever_can_read_it(client: httpx.AsyncClient) -> None:
+    zipped = await client.get(LESSON_PAGE, headers={"accept-encoding": "gzip"})
+    plain = await client.get(LESSON_PAGE, headers={"accept-encoding": "identity"})
+
+    assert zipped.headers["content-encoding"] == "gzip"
+    assert "content-encoding" not in plain.headers
+    assert zipped.text == plain.text

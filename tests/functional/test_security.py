@@ -1,0 +1,174 @@
+"""What every answer carries, what no request may do, and who may use which route."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute, Mount, Route
+
+from app.main import create_app
+from app.settings import Settings
+from app.web.access import ACCESS, Access
+from tests.factories.browser import browser, press_run
+from tests.factories.course import LESSON
+from tests.factories.supervisor import Supervisor
+
+
+def _routes(routes: list[BaseRoute]) -> Iterator[Route | Mount]:
+    for route in routes:
+        if isinstance(included := getattr(route, "original_router", None), APIRouter):
+            yield from _routes(included.routes)
+        else:
+            assert isinstance(route, Route | Mount), f"{type(route)} is of a kind this test does not know"
+            yield route
+
+
+def test_every_route_says_who_may_use_it(settings: Settings) -> None:
+    names = [route.name for route in _routes(create_app(settings).router.routes)]
+
+    assert set(names) == set(ACCESS)
+    assert len(names) == len(set(names))
+
+
+async def test_a_visitors_route_shows_nothing_to_others(app: FastAPI, supervisor: Supervisor) -> None:
+    async with browser(app) as owner, browser(app) as other:
+        run = await press_run(owner)
+        for route in _routes(app.router.routes):
+            if ACCESS[route.name] is Access.visitor and "{run_id}" in route.path:
+                assert isinstance(route, Route)
+                path = route.path.replace("{run_id}", run["id"]).replace("{seq}", "1").replace("{seq:int}", "1")
+                method = "POST" if "POST" in (route.methods or ()) else "GET"
+                assert (await other.request(method, path)).status_code == 404, route.name
+
+
+PATHS = ["/healthz", "/en/", "/en/courses/small/first", "/nothing", "/runs?lesson=x", "/static/nothing.css"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_every_answer_is_guarded(client: httpx.AsyncClient, path: str) -> None:
+    headers = (await client.get(path)).headers
+
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == "'self'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+    assert headers["referrer-policy"] == "same-origin"
+    assert "camera=()" in headers["permissions-policy"]
+    assert "strict-transport-security" not in headers
+
+
+async def test_pages_hold_no_script_or_style_of_their_own(client: httpx.AsyncClient) -> None:
+    for path in ("/en/", "/en/courses/small", "/en/courses/small/first", "/en/nothing"):
+        html = (await client.get(path, headers={"accept": "text/html"})).text
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=", html), path
+        for script in re.findall(r"<script\b[^>]*>", html):
+            assert "src=" in script or "application/json" in script, script
+        for address in re.findall(r'(?:src|href)="([^"]+)"', html):
+            assert not re.match(r"(https?:)?//", address), address
+
+
+async def test_requests_from_another_site_change_nothing(app: FastAPI, supervisor: Supervisor) -> None:
+    async with browser(app) as client:
+        client.headers["sec-fetch-site"] = "cross-site"
+        response = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "1"})
+
+    assert response.status_code == 403
+    assert response.json()["error"]["code"] == "cross_site"
+    assert not supervisor.submitted
+
+
+async def test_a_body_over_the_limit_is_refused_with_and_without_a_length(client: httpx.AsyncClient) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(40):
+            yield b"x" * 50_000
+
+    for content in (b"x" * 1_000_001, chunks()):
+        response = await client.post("/runs", content=content, headers={"content-type": "application/json"})
+        assert response.status_code == 413
+        assert "1,000,000 bytes" in response.json()["error"]["message"]
+
+
+async def test_a_body_of_unknown_length_within_the_limit_arrives(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b'{"lesson": "small/first", '
+        yield b'"cell": "hello", "code": "1"}'
+
+    response = await client.post("/runs", content=chunks(), headers={"content-type": "application/json"})
+
+    assert response.status_code == 202
+
+
+async def test_a_visitor_gets_one_cookie_and_pages_give_none(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    assert "set-cookie" not in (await client.get("/en/courses/small/first")).headers
+    assert "set-cookie" not in (await client.get("/runs", params={"lesson": LESSON})).headers
+    assert "set-cookie" not in (await client.get("/en/session", params={"lesson": LESSON})).headers
+
+    first = await client.post("/en/session", params={"lesson": LESSON})
+    cookie = first.headers["set-cookie"]
+    assert cookie.startswith("lockstep_visitor=")
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+    again = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "1"})
+    assert "set-cookie" not in again.headers
+
+
+async def test_the_database_holds_only_a_hash_of_the_cookie(
+    client: httpx.AsyncClient, supervisor: Supervisor, settings: Settings
+) -> None:
+    await press_run(client)
+
+    token = client.cookies["lockstep_visitor"].encode()
+    files = list(settings.data_dir.glob("lockstep.db*"))
+    assert files
+    assert not any(token in file.read_bytes() for file in files)
+
+
+@pytest.mark.parametrize("cookie", ["", "short", "x" * 43 + "\x7f", "' OR 1=1 --", "x" * 5000])
+async def test_a_cookie_that_we_never_gave_is_nobodys(app: FastAPI, supervisor: Supervisor, cookie: str) -> None:
+    async with browser(app) as client:
+        response = await client.get(
+            "/runs", params={"lesson": LESSON}, headers={"cookie": f"lockstep_visitor={cookie}"}
+        )
+
+    assert response.json() == {"runs": []}
+
+
+@pytest.fixture
+async def behind_tls(settings: Settings) -> AsyncIterator[FastAPI]:
+    app = create_app(settings.model_copy(update={"public_url": "https://learn.example.org"}))
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+async def test_under_https_cookies_are_bound_to_the_host_and_browsers_told_to_stay(
+    behind_tls: FastAPI, supervisor: Supervisor
+) -> None:
+    async with browser(behind_tls) as client:
+        client.headers["host"] = "learn.example.org"
+        response = await client.post("/en/session", params={"lesson": LESSON})
+
+    assert response.headers["set-cookie"].startswith("__Host-lockstep_visitor=")
+    assert "; Secure" in response.headers["set-cookie"]
+    assert "max-age=" in response.headers["strict-transport-security"]
+
+
+async def test_with_a_public_address_other_hosts_are_refused(behind_tls: FastAPI) -> None:
+    async with browser(behind_tls) as client:
+        assert (await client.get("/en/", headers={"host": "evil.test"})).status_code == 400
+        assert (await client.get("/en/", headers={"host": "learn.example.org"})).status_code == 200
+        assert (await client.get("/healthz", headers={"host": "127.0.0.1:8000"})).status_code == 200
+
+
+async def test_a_request_id_is_given_out_and_a_good_one_taken_over(client: httpx.AsyncClient) -> None:
+    for given, kept in (("abcdef-123", True), ("bad id\u00e9", False), ("x" * 100, False), ("", False)):
+        response = await client.get("/nothing", headers={"x-request-id": given.encode()})
+        answered = response.headers["x-request-id"]
+        assert (answered == given) is kept
+        assert response.json()["error"]["request_id"] == answered
