@@ -27,6 +27,8 @@ _ENVELOPE = MiB
 """What a message may have beside the output in it, in bytes."""
 _REPLIES_HELD, _OUTPUTS_HELD = 2, 32
 """Messages that may wait in the supervisor's memory; what comes after them waits in the session's own."""
+MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError, zmq.ZMQError)
+"""What reading a message that is none raises."""
 _READY_S = 60.0
 _GREET_AGAIN_S = 0.1
 _PAUSE_S = 0.5
@@ -118,6 +120,10 @@ class Kernel:
     async def output(self) -> dict[str, Any]:
         """The next message of the kernel's output channel, as it came: trust nothing in it."""
         return dict(await self.client.get_iopub_msg())
+
+    async def reply(self) -> dict[str, Any]:
+        """The next message of the shell channel: the answer to a request. Trust nothing in it."""
+        return dict(await self.client.get_shell_msg())
 
     def interrupt(self) -> None:
         """SIGINT: a KeyboardInterrupt in the learner's code."""

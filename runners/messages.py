@@ -64,6 +64,23 @@ def as_event(message: Mapping[str, Any]) -> Fields | None:
             return None
 
 
+def failure(message: Mapping[str, Any], request: str) -> tuple[bool, tuple[str, str] | None]:
+    """Read an answer of the shell channel.
+
+    Returns:
+        Whether it answers ``request``, and name and value of the error that ended the code, if one did. IPython does
+        not show every error on the output channel: not groups of exceptions, nor unknown magics.
+    """
+    content, parent = message.get("content"), message.get("parent_header")
+    if not isinstance(content, Mapping) or not isinstance(parent, Mapping) or parent.get("msg_id") != request:
+        return False, None
+    if content.get("status") != "error":
+        return True, None
+    name, value = content.get("ename"), content.get("evalue")
+    name = clean(name)[:_LONGEST_NAME] if isinstance(name, str) else "Error"
+    return True, (name, shorten(clean(value), _LONGEST_VALUE) if isinstance(value, str) else "")
+
+
 def is_idle(message: Mapping[str, Any], request: str) -> bool:
     """Whether this says that the kernel is done with ``request``."""
     content, parent = message.get("content"), message.get("parent_header")

@@ -9,12 +9,11 @@ from collections import deque
 from typing import Any, Protocol
 
 import structlog
-import zmq
 
 from runners import messages
-from runners.kernels import Kernel, KernelNotReady
+from runners.kernels import MALFORMED, Kernel, KernelNotReady
 from runners.outcome import Facts, judge, met_limit
-from runners.protocol import Keras, Outcome, SessionInfo, SessionSpec, SessionState
+from runners.protocol import Frame, Keras, Outcome, SessionInfo, SessionSpec, SessionState
 from runners.runlog import RunLog
 from runners.sandbox.host import SandboxGone
 from runners.sandbox.usage import MemoryWatch
@@ -26,6 +25,8 @@ log = structlog.get_logger()
 _PATIENCE_S = (2.0, 3.0)
 """How long a run may take to end after the first and after the second interrupt, before it is killed."""
 _DRAIN_S = 0.3
+_REPLY_S = 2.0
+"""How long the answer to a run may take after the run ended; it comes only if the kernel could make one."""
 _CUT_OFF_S = 1.0
 """A kernel whose channel broke has mostly ended; its end is known this much later at the latest."""
 _NOT_USABLE_AFTER = (Outcome.processes,)
@@ -325,9 +326,9 @@ class _Execution:
             try:
                 message = await self._kernel.output()
                 if messages.is_idle(message, request):
-                    return
+                    break
                 fields = messages.as_event(message)
-            except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, zmq.ZMQError):
+            except MALFORMED:
                 self._dropped += 1
                 continue
             if fields is None:
@@ -339,3 +340,24 @@ class _Execution:
             if kind == "error":
                 self._error = values["name"], values["value"]
             self._run.add(kind, **values)
+        if self._error is None:
+            try:
+                await asyncio.wait_for(self._read_reply(request), _REPLY_S)
+            except TimeoutError:
+                self._fail("Error", "the code ended with an error that could not be shown")
+
+    def _fail(self, name: str, value: str) -> None:
+        self._error = name, value
+        self._run.add("error", name=name, value=value, frames=[Frame(text=f"{name}: {value}", own=True)])
+
+    async def _read_reply(self, request: str) -> None:
+        """Find out from the answer on the other channel whether there was an error that nothing showed."""
+        answered = False
+        while not answered:
+            await asyncio.sleep(0)
+            try:
+                answered, error = messages.failure(await self._kernel.reply(), request)
+                if error:
+                    self._fail(*error)
+            except MALFORMED:
+                self._dropped += 1
