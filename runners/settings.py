@@ -9,8 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from runners.devices.topology import Topology
 
 MiB = 1024 * 1024
 _DAY_S = 86_400.0
@@ -65,3 +67,8 @@ class RunnerSettings(BaseSettings):
     """The wall around the zygote; ``none`` where a container is that wall already."""
     service_uid: Annotated[int, Field(ge=1, le=2**31 - 2)] = 61_000
     """The plain user the zygote becomes when the supervisor is started as root."""
+
+    @field_validator("warm_topology")
+    @classmethod
+    def _known(cls, text: str) -> str:
+        return str(Topology.parse(text))
