@@ -1,0 +1,43 @@
+"""Which wall stands around the zygote."""
+
+from __future__ import annotations
+
+import pytest
+
+from runners.sandbox.outer import NoOuterWall, chosen
+from runners.settings import RunnerSettings
+
+BWRAP = "/usr/bin/bwrap"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "root", "bubblewrap", "wall"),
+    [
+        ("auto", True, BWRAP, "bubblewrap"),
+        ("auto", False, BWRAP, "bubblewrap"),
+        ("auto", False, None, "none"),
+        ("bubblewrap", False, BWRAP, "bubblewrap"),
+        ("bubblewrap", True, BWRAP, "bubblewrap"),
+        ("none", False, BWRAP, "none"),
+        ("none", False, None, "none"),
+    ],
+)
+def test_the_wall_follows_the_setting_and_the_machine(
+    wanted: str, root: bool, bubblewrap: str | None, wall: str
+) -> None:
+    assert chosen(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap) == wall  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "root", "bubblewrap", "why"),
+    [
+        ("none", True, BWRAP, "this is root"),
+        ("none", True, None, "this is root"),
+        ("auto", True, None, "install the package bubblewrap"),
+        ("bubblewrap", True, None, "install the package bubblewrap"),
+        ("bubblewrap", False, None, "install the package bubblewrap"),
+    ],
+)
+def test_where_no_wall_can_stand_nothing_starts(wanted: str, root: bool, bubblewrap: str | None, why: str) -> None:
+    with pytest.raises(NoOuterWall, match=why):
+        chosen(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap)  # type: ignore[arg-type]

@@ -1,0 +1,68 @@
+"""What a session looks like from inside, as data."""
+
+from __future__ import annotations
+
+import resource
+from dataclasses import FrozenInstanceError
+from pathlib import Path
+
+import pytest
+
+from runners.sandbox.policy import DATASETS, HOME, Policy, session_policy
+from runners.settings import Limits, MiB
+
+POLICY = session_policy(Limits(memory_mb=512, disk_mb=64, processes=128), None, b"\x01\x02")
+
+
+def test_a_policy_survives_the_wire_to_the_zygote() -> None:
+    assert Policy.from_json(POLICY.to_json()) == POLICY
+
+
+def test_a_policy_does_not_change() -> None:
+    with pytest.raises(FrozenInstanceError):
+        POLICY.devices = ()  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "secret", ["/", "/root", "/home", "/var", "/run", "/etc", "/etc/shadow", "/etc/passwd", "/proc", "/sys", "/tmp"]
+)
+def test_no_folder_of_the_host_with_secrets_is_shown(secret: str) -> None:
+    assert secret not in [source for source, _ in POLICY.read_only]
+
+
+def test_neither_the_project_nor_its_data_is_shown() -> None:
+    project = Path(__file__).resolve().parents[4]
+    shown = [Path(source) for source, _ in POLICY.read_only]
+    for private in (project, project / "data", project / "lessons", project / "app", project / "tests"):
+        assert not [s for s in shown if s == private or s in private.parents]
+
+
+def test_the_data_sets_are_shown_read_only_at_their_place_if_there_are_any() -> None:
+    with_data = session_policy(Limits(), "/srv/datasets", b"")
+    assert ("/srv/datasets", DATASETS) in with_data.read_only
+    assert DATASETS not in [target for _, target in POLICY.read_only]
+
+
+def test_what_can_be_written_is_private_and_small() -> None:
+    assert {t.path: t.size for t in POLICY.tmpfs} == {"/tmp": 64 * MiB, HOME: 64 * MiB, "/dev/shm": 64 * MiB}
+    assert all(t.inodes <= 10_000 for t in POLICY.tmpfs)
+
+
+def test_devices_are_harmless_ones() -> None:
+    assert set(POLICY.devices) == {"null", "zero", "full", "random", "urandom"}
+
+
+def test_every_limit_exists_and_leaves_no_core_file() -> None:
+    limits = dict(POLICY.rlimits)
+    assert all(hasattr(resource, name) for name in limits)
+    assert limits["RLIMIT_CORE"] == 0
+    assert limits["RLIMIT_NPROC"] == 128
+    assert limits["RLIMIT_FSIZE"] == 64 * MiB
+
+
+def test_the_learners_passwd_knows_nobody_else() -> None:
+    assert [line.split(":")[0] for line in dict(POLICY.files)["/etc/passwd"].splitlines()] == ["learner"]
+
+
+def test_the_filter_travels_unchanged() -> None:
+    assert bytes.fromhex(POLICY.seccomp) == b"\x01\x02"

@@ -1,0 +1,129 @@
+"""Messages of a kernel that may say anything at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runners import messages
+from runners.protocol import EVENT
+
+_TEXT = st.text(st.characters(exclude_categories=()), max_size=20)  # lone surrogates and NUL included
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | _TEXT | st.sampled_from(sorted(messages.MIME_TYPES))
+_JUNK = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4), max_leaves=12
+)
+_MIMES = st.sampled_from([*sorted(messages.MIME_TYPES), "application/javascript", "x"])
+_CONTENT = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": st.sampled_from(["stdout", "stderr", "stdin"]) | _JUNK,
+        "text": _TEXT | _JUNK,
+        "data": st.dictionaries(_MIMES, _JUNK, max_size=4) | _JUNK,
+        "transient": st.fixed_dictionaries({"display_id": _JUNK}) | _JUNK,
+        "ename": _TEXT | _JUNK,
+        "evalue": _TEXT | _JUNK,
+        "traceback": st.lists(_TEXT | _JUNK, max_size=100) | _JUNK,
+        "wait": _JUNK,
+        "execution_state": st.just("idle") | _JUNK,
+        "status": st.just("error") | _JUNK,
+    },
+)
+_KINDS = ["stream", "display_data", "update_display_data", "execute_result", "error", "clear_output", "status", "x"]
+_MESSAGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "msg_type": st.sampled_from(_KINDS) | _JUNK,
+        "content": _CONTENT | _JUNK,
+        "parent_header": st.just({"msg_id": "r"}) | _JUNK,
+    },
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(_MESSAGES)
+def test_whatever_a_message_holds_it_makes_a_valid_event_or_none(message: dict[str, Any]) -> None:
+    messages.is_idle(message, "r")
+    messages.failure(message, "r")
+    fields = messages.as_event(message)
+
+    if fields is not None:
+        kind, values = fields
+        event = EVENT.validate_python({"kind": kind, "seq": 1, "at_ms": 0, **values})
+        written = event.model_dump_json()
+        assert "\\u0000" not in written
+        assert EVENT.validate_json(written).model_dump_json() == written
+
+
+def test_text_loses_nul_and_lone_surrogates_and_nothing_else() -> None:
+    assert messages.clean("a\0b\ud800c\x1b[31m\rüñ🎲") == "a␀b?c\x1b[31m\rüñ🎲"
+
+
+def _error(traceback: list[str], value: str = "no") -> dict[str, Any]:
+    fields = messages.as_event(
+        {"msg_type": "error", "content": {"ename": "E", "evalue": value, "traceback": traceback}}
+    )
+    assert fields is not None
+    return fields[1]
+
+
+def test_a_huge_traceback_is_folded_in_the_middle() -> None:
+    values = _error([f"File /tmp/x.py:{n}" for n in range(10_000)] + ["E: no"], "x" * 1_000_000)
+
+    frames = values["frames"]
+    assert len(frames) == 61
+    assert "9,9" not in frames[0].text
+    assert "frames left out" in frames[30].text
+    assert frames[-1].text == "E: no"
+    assert len(values["value"]) < 21_000
+    assert "characters left out" in values["value"]
+
+
+def test_a_huge_frame_keeps_its_beginning_and_its_end() -> None:
+    (frame,) = _error(["<" + "x" * 1_000_000 + ">"])["frames"]
+    assert len(frame.text) < 21_000
+    assert (frame.text[0], frame.text[-1]) == ("<", ">")
+
+
+def test_the_learners_frames_and_the_error_are_told_from_the_libraries() -> None:
+    traceback = [
+        "\x1b[31m---------------------------------------------------------------------------\x1b[39m",
+        "\x1b[31mValueError\x1b[39m                Traceback (most recent call last)",
+        "\x1b[36mCell\x1b[39m\x1b[36m \x1b[39m\x1b[32mIn[1]\x1b[39m\x1b[32m, line 1\x1b[39m\n----> 1 f()",
+        "File \x1b[32m/usr/lib/python3/dist-packages/keras/src/x.py:122\x1b[39m, in f()",
+        "File /home/learner/mine.py:3, in g()",
+        "\x1b[31mValueError\x1b[39m: no",
+    ]
+    assert [f.own for f in _error(traceback)["frames"]] == [True, True, False, True, True]
+
+
+@pytest.mark.parametrize("mime", ["application/javascript", "application/vnd.jupyter.widget-view+json", "text/x-evil"])
+def test_scripts_and_widgets_are_not_passed_on(mime: str) -> None:
+    content = {"data": {mime: "alert(1)"}}
+    assert messages.as_event({"msg_type": "display_data", "content": content}) is None
+    content["data"]["text/plain"] = "x"
+    fields = messages.as_event({"msg_type": "display_data", "content": content})
+    assert fields is not None
+    assert list(fields[1]["data"]) == ["text/plain"]
+
+
+def test_only_the_idle_of_this_request_ends_it() -> None:
+    def status(state: str, parent: str) -> dict[str, Any]:
+        return {"msg_type": "status", "content": {"execution_state": state}, "parent_header": {"msg_id": parent}}
+
+    assert messages.is_idle(status("idle", "r"), "r")
+    assert not messages.is_idle(status("busy", "r"), "r")
+    assert not messages.is_idle(status("idle", "other"), "r")
+
+
+def test_an_answer_tells_the_error_that_was_not_shown() -> None:
+    def answer(**content: Any) -> dict[str, Any]:
+        return {"content": content, "parent_header": {"msg_id": "r"}}
+
+    assert messages.failure(answer(status="ok"), "r") == (True, None)
+    assert messages.failure(answer(status="error", ename="E", evalue="no"), "r") == (True, ("E", "no"))
+    assert messages.failure(answer(status="error"), "r") == (True, ("Error", ""))
+    assert messages.failure(answer(status="error"), "other") == (False, None)

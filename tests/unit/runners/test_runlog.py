@@ -1,0 +1,214 @@
+"""The numbered events of one run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runners.protocol import Event, Outcome, RunRequest, SessionSpec
+from runners.runlog import RunLog
+from runners.settings import Limits, MiB
+
+
+def _log(**limits: Any) -> RunLog:
+    return RunLog(RunRequest(id="r", session="s", spec=SessionSpec(owner="o"), code="1"), Limits(**limits))
+
+
+async def _read(log: RunLog, after: int = 0) -> list[Event]:
+    return [event async for event in log.after(after, 60) if event is not None]
+
+
+def _text(events: list[Event]) -> str:
+    return "".join(e.text for e in events if e.kind == "text")
+
+
+_STEPS = st.one_of(
+    st.tuples(st.just("text"), st.sampled_from(["stdout", "stderr"]), st.text(max_size=5)),
+    st.tuples(st.just("clear")),
+    st.tuples(st.just("display"), st.text(max_size=5)),
+    st.tuples(st.just("flush")),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(_STEPS, max_size=40))
+def test_events_are_numbered_without_a_gap_and_no_text_is_lost_or_moved(steps: list[tuple[str, ...]]) -> None:
+    async def play() -> list[Event]:
+        log = _log()
+        log.add("started")
+        for kind, *values in steps:
+            if kind == "text":
+                log.text(values[0], values[1])
+            elif kind == "clear":
+                log.add("clear", wait=False)
+            elif kind == "display":
+                log.add("display", data={"text/plain": values[0]})
+            else:
+                log.flush()
+        log.finish(Outcome.ok)
+        return await _read(log)
+
+    events = asyncio.run(play())
+    assert [e.seq for e in events] == list(range(1, len(events) + 1))
+    assert (events[0].kind, events[-1].kind) == ("started", "finished")
+
+    def outputs(of: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        joined: list[tuple[str, str]] = []
+        for kind, text in of:
+            if joined and kind == joined[-1][0] in ("stdout", "stderr"):
+                joined[-1] = kind, joined[-1][1] + text
+            elif text or kind not in ("stdout", "stderr"):
+                joined.append((kind, text))
+        return joined
+
+    said = [(v[0], v[1]) if k == "text" else (k, v[0] if v else "") for k, *v in steps if k != "flush"]
+    heard = [
+        (e.stream, e.text) if e.kind == "text" else (e.kind, e.data["text/plain"] if e.kind == "display" else "")
+        for e in events[1:-1]
+        if e.kind in ("text", "display", "clear")
+    ]
+    assert outputs(heard) == outputs(said)
+
+
+async def test_the_first_text_is_not_held_back_and_many_small_ones_become_few_events() -> None:
+    log = _log()
+    log.text("stdout", "at once")
+    assert log.last == 1
+
+    for n in range(30):
+        log.add("display", data={"text/plain": str(n)})
+    before = log.last
+    for _ in range(1000):
+        log.text("stdout", "x")
+    log.finish(Outcome.ok)
+    events = await _read(log, before)
+    assert _text(events) == "x" * 1000
+    assert len(events) < 10
+
+
+async def test_gathered_text_comes_out_by_itself() -> None:
+    log = _log()
+    for n in range(25):
+        log.add("display", data={"text/plain": str(n)})
+    log.text("stdout", "a")
+    log.text("stdout", "b")
+
+    async def until_text() -> str:
+        said = ""
+        async for event in log.after(25, 60):
+            said += event.text if event and event.kind == "text" else ""
+            if said == "ab":
+                break
+        return said
+
+    assert await asyncio.wait_for(until_text(), 5) == "ab"
+
+
+async def test_more_output_than_allowed_ends_output_but_not_the_end() -> None:
+    log = _log(output_mb=0.1)
+    while not log.overflow.is_set():
+        log.text("stdout", "x" * 1000)
+        log.flush()
+    kept = log.last
+    log.text("stdout", "more")
+    log.add("display", data={"text/plain": "more"})
+    log.add("clear", wait=False)
+    log.add("error", name="E", value="", frames=[])
+    assert log.last == kept
+    log.add("notice", code="c", text="said by Lockstep")
+    log.finish(Outcome.output)
+
+    events = await _read(log)
+    assert [e.kind for e in events[kept:]] == ["notice", "finished"]
+    assert 0.05 * MiB < len(_text(events)) < 0.1 * MiB
+
+
+async def test_one_text_larger_than_the_limit_is_cut_there() -> None:
+    log = _log(output_mb=0.1)
+    log.text("stdout", "x" * 10_000_000)
+    log.flush()
+    assert log.overflow.is_set()
+    log.finish(Outcome.output)
+    assert len(_text(await _read(log))) <= 0.1 * MiB
+
+
+async def test_events_without_end_end_of_every_kind() -> None:
+    for kind, fields in (("clear", {"wait": True}), ("display", {"data": {"text/plain": ""}})):
+        log = _log(events=100)
+        for _ in range(1000):
+            log.add(kind, **fields)
+        assert log.overflow.is_set()
+        assert log.last == 100
+
+
+async def test_finishing_twice_changes_nothing_and_nothing_follows_the_end() -> None:
+    log = _log()
+    log.finish(Outcome.ok)
+    log.finish(Outcome.crash)
+    log.text("stdout", "late")
+    log.add("notice", code="late", text="late")
+    log.flush()
+
+    events = await _read(log)
+    assert [e.kind for e in events] == ["finished"]
+    assert log.outcome == Outcome.ok
+
+
+async def test_a_run_that_never_started_lasted_no_time() -> None:
+    log = _log()
+    log.finish(Outcome.interrupted)
+    (event,) = await _read(log)
+    assert event.kind == "finished"
+    assert (event.duration_ms, event.first_output_ms) == (0, None)
+
+
+async def test_clearing_is_not_the_first_output_but_text_is() -> None:
+    log = _log()
+    log.add("clear", wait=False)
+    assert log.first_output_ms is None
+    log.text("stdout", "x")
+    assert log.first_output_ms is not None
+
+
+async def test_acknowledged_events_are_forgotten_and_no_others() -> None:
+    log = _log()
+    for n in range(9):
+        log.add("display", data={"text/plain": str(n)})
+    log.finish(Outcome.ok)
+
+    log.acknowledge(4)
+    log.acknowledge(2)
+    assert [e.seq for e in await _read(log, 4)] == [5, 6, 7, 8, 9, 10]
+    log.acknowledge(1_000_000)
+    assert log.acknowledged == 10
+    assert await asyncio.wait_for(_read(log, 10), 1) == []
+
+
+async def test_two_readers_and_one_from_the_middle_read_the_same() -> None:
+    log = _log()
+    log.add("started")
+    readers = [asyncio.create_task(_read(log, after)) for after in (0, 0, 3)]
+    await asyncio.sleep(0)
+    for n in range(20):
+        log.add("display", data={"text/plain": str(n)})
+        if n % 3 == 0:
+            await asyncio.sleep(0)
+    log.finish(Outcome.ok)
+
+    one, two, late = await asyncio.gather(*readers)
+    assert one == two
+    assert len(one) == 22
+    assert late == one[3:]
+
+
+async def test_a_reader_hears_that_nothing_happens() -> None:
+    log = _log()
+    stream = log.after(0, 0.01)
+    assert await anext(stream) is None
+    log.finish(Outcome.ok)
+    event = await anext(stream)
+    assert event is not None
+    assert event.kind == "finished"
