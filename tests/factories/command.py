@@ -1,0 +1,45 @@
+"""The command line as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from dataclasses import dataclass
+
+LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+async def start(*arguments: str, **settings: object) -> Process:
+    """Start ``lockstep``; settings are variables without their prefix."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
+    environment |= {f"LOCKSTEP_{name.upper()}": str(value) for name, value in settings.items()}
+    return await asyncio.create_subprocess_exec(
+        *LOCKSTEP, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment
+    )
+
+
+async def finish(process: Process, typed: bytes = b"", within_s: float = 40) -> Ended:
+    """Wait for its end."""
+    try:
+        out, err = await asyncio.wait_for(process.communicate(typed), within_s)
+    except TimeoutError:
+        process.kill()
+        raise
+    assert process.returncode is not None
+    return Ended(process.returncode, out.decode(), err.decode())
+
+
+async def lockstep(*arguments: str, typed: bytes = b"", **settings: object) -> Ended:
+    """Run ``lockstep`` to its end."""
+    return await finish(await start(*arguments, **settings), typed)

@@ -1,0 +1,151 @@
+"""``lockstep run``: its output, its exit status, its refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from runners.protocol import Refusal
+from tests.factories.command import finish, lockstep, start
+from tests.factories.supervisor import Supervisor
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.py"
+    path.write_text("print('hello')\n")
+    return path
+
+
+async def test_output_goes_where_the_script_sent_it_and_ok_is_0(
+    supervisor: Supervisor, script: Path, tmp_path: Path
+) -> None:
+    process = await start("run", str(script), "--topology", "gpu:2", runner_socket=supervisor.socket, data_dir=tmp_path)
+    run = await supervisor.run()
+    await supervisor.emit(run, kind="started")
+    await supervisor.say(run, "hello\n", "\x1b[1mbold\x1b[0m\u2028\n")
+    await supervisor.emit(run, kind="text", stream="stderr", text="careful\n")
+    await supervisor.emit(run, kind="display", data={"text/plain": "42"}, result=True)
+    await supervisor.emit(run, kind="notice", code="stand_in", text="stand-in data")
+    await supervisor.finish(run)
+    ended = await finish(process)
+
+    assert ended.status == 0, ended.err
+    assert ended.out == "hello\n\x1b[1mbold\x1b[0m\u2028\n42\n"
+    assert ended.err == "careful\nlockstep: stand-in data\n"
+    assert run.request.code == "print('hello')\n"
+    assert run.request.spec.topology == "gpu:2"
+    assert supervisor.sessions == {}, "the session is ended with the command"
+
+
+@pytest.mark.parametrize("outcome", ["error", "timeout", "memory", "crash", "lost", "interrupted"])
+async def test_every_other_outcome_is_1(supervisor: Supervisor, script: Path, tmp_path: Path, outcome: str) -> None:
+    process = await start("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
+    run = await supervisor.run()
+    if outcome == "error":
+        frames = [{"text": "ValueError: no", "own": True}]
+        await supervisor.emit(run, kind="error", name="ValueError", value="no", frames=frames)
+    await supervisor.finish(run, outcome)
+    ended = await finish(process)
+
+    assert ended.status == 1
+    assert ended.err.startswith("ValueError: no" if outcome == "error" else "lockstep: ")
+
+
+async def test_json_is_one_event_a_line_and_the_last_has_the_outcome(
+    supervisor: Supervisor, script: Path, tmp_path: Path
+) -> None:
+    supervisor.answer = ["one\u2028", "two"]
+
+    ended = await lockstep("run", str(script), "--json", runner_socket=supervisor.socket, data_dir=tmp_path)
+
+    events = [json.loads(line) for line in ended.out.strip("\n").split("\n")]
+    assert [event["kind"] for event in events] == ["started", "text", "text", "finished"]
+    assert events[-1]["outcome"] == "ok"
+    assert ended.status == 0
+
+
+async def test_a_script_may_come_from_standard_input(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.answer = []
+
+    ended = await lockstep("run", "-", typed=b"\xef\xbb\xbfx = 1\n", runner_socket=supervisor.socket, data_dir=tmp_path)
+
+    assert ended.status == 0
+    assert (await supervisor.run()).request.code == "x = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing.py"], "nothing.py cannot be read: No such file or directory."),
+        (["."], "Is a directory"),
+        (["{script}", "--topology", "quantum:3"], "unknown topology 'quantum:3'; possible: cpu, gpu:1"),
+        (["{script}", "--keras", "4"], "--keras"),
+        (["{script}", "--timeout", "0"], "--timeout"),
+        (["{script}", "--timeout", "nan"], "--timeout"),
+        (["{long}"], "at most 100,000"),
+        (["{binary}"], "is not UTF-8 text"),
+    ],
+)
+async def test_a_command_asked_wrongly_says_so_and_is_2(
+    supervisor: Supervisor, script: Path, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    files = {"script": script, "long": tmp_path / "long.py", "binary": tmp_path / "binary.py"}
+    files["long"].write_text("#" * 100_001)
+    files["binary"].write_bytes(b"\xff\xfe")
+    asked = [argument.format(**files) for argument in arguments]
+
+    ended = await lockstep("run", *asked, runner_socket=supervisor.socket, data_dir=tmp_path)
+
+    assert ended.status == 2
+    assert words in ended.err
+    assert "Traceback" not in ended.err
+    assert not supervisor.submitted
+
+
+async def test_ctrl_c_interrupts_the_run_and_is_130(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
+    process = await start("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
+    run = await supervisor.run()
+    await supervisor.say(run, "going\n")
+    assert process.stdout is not None
+    assert await asyncio.wait_for(process.stdout.readline(), 20) == b"going\n"
+
+    process.send_signal(signal.SIGINT)
+    ended = await finish(process)
+
+    assert ended.status == 130
+    assert run.stopped
+
+
+async def test_a_stream_that_breaks_is_resumed(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
+    process = await start("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
+    run = await supervisor.run()
+    await supervisor.say(run, "a")
+    assert process.stdout is not None
+    assert await asyncio.wait_for(process.stdout.read(1), 20) == b"a"
+    await supervisor.break_streams()
+    await supervisor.say(run, "b")
+    await supervisor.finish(run)
+
+    assert (await finish(process)).out == "b"
+
+
+async def test_a_runner_that_was_named_and_is_away_is_a_sentence(
+    script: Path, tmp_path: Path, socket_path: Path
+) -> None:
+    ended = await lockstep("run", str(script), runner_socket=socket_path, data_dir=tmp_path)
+
+    assert ended.status == 1
+    assert ended.err == f"The runner at {socket_path} does not answer.\n"
+
+
+async def test_a_refusal_of_the_runner_is_a_sentence(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
+    supervisor.refuse = (429, Refusal(code="full", message="no place"))
+
+    ended = await lockstep("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
+
+    assert (ended.status, ended.err) == (1, "The runner declined: no place\n")

@@ -1,0 +1,139 @@
+"""``lockstep serve``, ``db`` and ``doctor`` as an operator meets them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import socket
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.settings import Settings
+from tests.factories.browser import press_run
+from tests.factories.command import finish, lockstep, start
+from tests.factories.stream import opened
+from tests.factories.supervisor import Supervisor
+
+
+@asynccontextmanager
+async def _served(*arguments: str, **settings: object) -> AsyncIterator[tuple[Process, httpx.AsyncClient]]:
+    process = await start("serve", "--port", "0", *arguments, **settings)
+    try:
+        assert process.stderr is not None
+        line = (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+        url = re.search(r"http://\S+?(?=/ )", line)
+        assert url, line
+        async with httpx.AsyncClient(base_url=url[0], headers={"origin": url[0]}, timeout=30) as client:
+            await _up(client)
+            yield process, client
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await finish(process)
+
+
+async def _up(client: httpx.AsyncClient) -> None:
+    for _ in range(300):
+        try:
+            assert (await client.get("/healthz")).status_code == 200
+            return
+        except httpx.TransportError:
+            await asyncio.sleep(0.05)
+    raise AssertionError("the server did not come up")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_it_serves_from_an_empty_folder_and_ends_in_seconds_with_a_stream_open(
+    supervisor: Supervisor, settings: Settings, tmp_path: Path, workers: int
+) -> None:
+    data = tmp_path / "new" / "data"
+    options = {"data_dir": data, "lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
+    async with _served("--workers", str(workers), **options) as (process, client):
+        assert data.stat().st_mode & 0o777 == 0o700
+        assert (await client.get("/readyz")).json()["missing"] == []
+        run = await press_run(client)
+        async with opened(client, run["urls"]["stream"]) as frames:
+            await supervisor.say(await supervisor.run(run["id"]), "x")
+            async with asyncio.timeout(10):
+                while (await anext(frames)).event != "text":
+                    pass
+            begin = asyncio.get_running_loop().time()
+            process.send_signal(signal.SIGINT)
+            ended = await finish(process, within_s=15)
+    assert asyncio.get_running_loop().time() - begin < 6
+    assert "Traceback" not in ended.err
+
+
+async def test_a_killed_server_started_again_has_every_line_once(
+    supervisor: Supervisor, settings: Settings, tmp_path: Path
+) -> None:
+    options = {"data_dir": tmp_path / "d", "lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
+    async with _served(**options) as (process, client):
+        run = await press_run(client)
+        scripted = await supervisor.run(run["id"])
+        for number in range(50):
+            await supervisor.say(scripted, f"{number}\n")
+        cookies = dict(client.cookies)
+        process.kill()
+        await process.wait()
+    for number in range(50, 100):
+        await supervisor.say(scripted, f"{number}\n")
+    async with _served(**options) as (_, client):
+        client.cookies.update(cookies)
+        await supervisor.finish(scripted)
+        await client.get(run["urls"]["stream"])
+        events = (await client.get(run["urls"]["events"])).json()["events"]
+
+    assert "".join(event.get("text", "") for event in events) == "".join(f"{number}\n" for number in range(100))
+
+
+async def test_a_taken_port_is_a_sentence(settings: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = await lockstep("serve", "--port", str(port), data_dir=settings.data_dir, runner_socket="/nothing")
+
+    assert ended.status == 1
+    assert ended.err == f"Cannot listen on 127.0.0.1 port {port}: Address already in use. Choose another with --port.\n"
+
+
+async def test_a_bad_setting_is_a_sentence_for_every_command(tmp_path: Path) -> None:
+    for command in (["serve"], ["doctor"], ["db", "upgrade"], ["run", "-"]):
+        ended = await lockstep(*command, data_dir=tmp_path, log_format="xml")
+        assert ended.status == 2
+        assert ended.err == "LOCKSTEP_LOG_FORMAT cannot be 'xml': input should be 'console' or 'json'.\n"
+
+
+async def test_a_data_directory_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    ended = await lockstep("serve", data_dir=tmp_path / "file" / "data")
+
+    assert ended.status == 1
+    assert ended.err.startswith("The data directory ")
+    assert "Traceback" not in ended.err
+
+
+async def test_a_database_that_is_away_is_a_sentence(tmp_path: Path) -> None:
+    ended = await lockstep("db", "upgrade", data_dir=tmp_path, database_url="postgresql+asyncpg://x@127.0.0.1:1/x")
+
+    assert ended.status == 1
+    assert ended.err.startswith("The database cannot be used: ")
+    assert "Traceback" not in ended.err
+
+
+async def test_the_doctor_finds_what_is_missing(supervisor: Supervisor, settings: Settings, tmp_path: Path) -> None:
+    options = {"lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
+
+    well = await lockstep("doctor", data_dir=settings.data_dir, **options)
+    ill = await lockstep("doctor", data_dir=tmp_path / "new", **options)
+
+    assert well.status == 0, well.out
+    assert re.search(r"^on +seccomp +on$", well.out, re.MULTILINE)
+    assert ill.status == 1
+    assert "lockstep db upgrade" in ill.out or "does not answer" in ill.out
