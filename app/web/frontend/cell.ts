@@ -35,6 +35,7 @@ export class Cell implements Owner {
   private runningSince = 0;
   private ticking = 0;
   private saving = 0;
+  private unsaved = false;
   private warmed = false;
   private whenDone: ((outcome: Outcome | null) => void)[] = [];
   private readonly lesson: string;
@@ -244,16 +245,20 @@ export class Cell implements Owner {
     this.undoable = null;
     this.markEdited();
     window.clearTimeout(this.saving);
+    this.unsaved = true;
     this.saving = window.setTimeout(() => this.keep(), 200);
   }
 
-  /** Keeps the draft now. */
+  /** Keeps the draft now, if there is anything new: another tab may have a draft of this cell too. */
   keep(): void {
+    if (!this.unsaved) return;
+    this.unsaved = false;
     this.drafts.keep(this.name, this.original, this.code);
   }
 
   private setCode(code: string): void {
     this.code = code;
+    this.unsaved = true;
     this.keep();
     if (this.editor) this.editor.setCode(code);
     else void this.open();

@@ -106,6 +106,7 @@ function look(label: string): Extension[] {
     indentOnInput(),
     bracketMatching(),
     syntaxHighlighting(COLOURS),
+    replacing,
     EditorState.phrases.of({ "Control character": say("editor.control") }),
     EditorView.contentAttributes.of({
       "aria-label": label,
@@ -117,6 +118,20 @@ function look(label: string): Extension[] {
     }),
   ];
 }
+
+/**
+ * Typing over a selection, done by us: the browser would carry the old text's look over as an inline style, which the
+ * content security policy forbids.
+ */
+const replacing = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    if (event.inputType !== "insertText" || !event.data || view.composing) return false;
+    if (view.state.selection.main.empty) return false;
+    view.dispatch(view.state.replaceSelection(event.data), { userEvent: "input.type", scrollIntoView: true });
+    event.preventDefault();
+    return true;
+  },
+});
 
 function listener(events: EditorEvents): Extension {
   return EditorView.updateListener.of((update) => {

@@ -1,0 +1,145 @@
+"""Changing code: what is kept, what is undone, and how hands that never touch a mouse get through."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from tests.browser.conftest import Hall
+from tests.browser.instrument import Instrument
+
+LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+FOCUSED = "document.activeElement.closest('.cell')?.dataset.cell + ' ' + document.activeElement.className"
+
+
+async def test_edits_survive_a_reload(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await expect(cell.root.get_by_text("edited", exact=True)).to_be_hidden()
+    await cell.write("print('mine')")
+    await expect(cell.root.get_by_text("edited", exact=True)).to_be_visible()
+
+    await page.reload()
+
+    await expect(cell.editor).to_be_visible()
+    assert await cell.code() == "print('mine')"
+    await expect(cell.root.get_by_text("edited", exact=True)).to_be_visible()
+
+
+async def test_edits_stay_in_their_own_cell_and_lesson(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    await Instrument(page, "strategy").write("print('mine')")
+
+    await page.goto(page.url.replace("distribution-strategies", "scaling-the-loss"))
+
+    assert await page.locator(".cell[data-edited]").count() == 0
+
+
+async def test_reset_brings_the_original_and_can_be_undone(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    original = await cell.code()
+    reset = cell.button("reset")
+    await expect(reset).to_be_disabled()
+    await cell.write("print('mine')")
+
+    await reset.click()
+    assert (await cell.code()).rstrip() == original.rstrip()
+    await expect(reset).to_have_text("Undo reset")
+
+    await reset.click()
+    assert await cell.code() == "print('mine')"
+    await expect(reset).to_have_text("Reset")
+
+
+async def test_edits_of_an_older_original_are_kept_and_said_to_be_so(hall: Hall) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(LESSON)
+    await page.evaluate(
+        """localStorage.setItem(
+            'lockstep:draft:distributed-tensorflow/distribution-strategies:strategy',
+            JSON.stringify({digest: 'of another version', code: 'print(1)'}))"""
+    )
+
+    await page.reload()
+
+    cell = Instrument(page, "strategy")
+    await expect(cell.root.get_by_text("The lesson changed since you edited this cell")).to_be_visible()
+    await expect(cell.editor).to_have_text("print(1)")
+
+
+async def test_nothing_moves_when_the_editor_comes(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    await page.evaluate("document.fonts.ready")
+    cell = Instrument(page, "model")
+    height = await cell.root.evaluate("element => element.offsetHeight")
+    before = await cell.root.locator("pre.code").bounding_box()
+    colours = "element => [...element.querySelectorAll('span')].map(s => s.textContent + getComputedStyle(s).color)"
+    painted = set(await cell.root.locator("pre.code").evaluate(colours))
+
+    await cell.touch()
+
+    after = await cell.root.locator(".editor").bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(before["height"] - after["height"]) < 1
+    assert await cell.root.evaluate("element => element.offsetHeight") == height
+    repainted = set(await cell.editor.evaluate(colours))
+    assert {c for c in repainted if c.startswith(("import", "with", "for", "build_model", "print"))} <= painted
+
+
+async def test_copy_takes_the_code_as_it_stands(hall: Hall) -> None:
+    visitor = await hall.admit()
+    await visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = await visitor.open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write("print('mine')")
+
+    await cell.button("copy").click()
+
+    assert await page.evaluate("navigator.clipboard.readText()") == "print('mine')"
+
+
+async def test_the_keyboard_alone_is_enough(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell, following = Instrument(page, "strategy"), Instrument(page, "components")
+    await cell.button("run").focus()
+
+    await page.keyboard.press("Tab")
+    await expect(cell.editor).to_be_focused()
+    await expect(cell.editor).to_have_attribute("aria-label", "Code of the cell “Four replicas”")
+    await expect(page.locator("#editor-help")).to_contain_text("Press Escape, then Tab")
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("if True:\nprint('typed')")
+    assert await cell.code() == "if True:\n    print('typed')"
+
+    await page.keyboard.press("Shift+Enter")
+    await cell.finished()
+    assert await cell.lines() == ["typed"]
+    await expect(following.editor).to_be_focused()
+
+
+async def test_tab_indents_and_escape_lets_it_leave(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write("x = 1")
+
+    await page.keyboard.press("Home")
+    await page.keyboard.press("Tab")
+    assert await cell.code() == "    x = 1"
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Tab")
+
+    await expect(cell.editor).not_to_be_focused()
+    assert await cell.code() == "    x = 1"
+
+
+async def test_control_enter_runs_and_stays(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write("print('here')")
+
+    await page.keyboard.press("Control+Enter")
+
+    await cell.finished()
+    await expect(cell.editor).to_be_focused()
+    assert await cell.code() == "print('here')"

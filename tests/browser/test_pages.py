@@ -1,0 +1,188 @@
+"""Every page, for every eye: contrast and landmarks, phone and desk, with and without a script, light and fast."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, Response, expect
+
+from tests.browser.conftest import ROOT, Hall
+from tests.browser.instrument import Instrument
+
+COURSE = "/en/courses/distributed-tensorflow"
+LESSON = f"{COURSE}/distribution-strategies"
+MISSING = f"{COURSE}/no-such-lesson"
+PAGES = {"home": "/en/", "course": COURSE, "lesson": LESSON, "missing": MISSING}
+PICTURES = ROOT / "tests/output"
+AXE = ROOT / "node_modules/axe-core/axe.min.js"
+MOST_BYTES = 150_000
+NOT_FOUND = "status of 404"
+
+
+async def violations(page: Page) -> list[str]:
+    """What axe finds, in words. Its script goes in through the debugger: the page's policy stays as it is."""
+    await page.evaluate(AXE.read_text())
+    found = await page.evaluate(
+        "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+    )
+    return [f"{v['id']}: {node['html'][:200]}" for v in found["violations"] for node in v["nodes"]]
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1440], ids=["phone", "desk"])
+@pytest.mark.parametrize("name", PAGES)
+async def test_axe_finds_nothing_and_a_picture_is_taken(hall: Hall, name: str, width: int, dark: bool) -> None:
+    visitor = await hall.admit(width=width, height=800 if width < 600 else 1000, dark=dark)
+    visitor.tolerated.append(NOT_FOUND)
+    page = await visitor.open(PAGES[name])
+    await page.evaluate("document.fonts.ready")
+
+    found = await violations(page)
+
+    PICTURES.mkdir(exist_ok=True, parents=True)
+    shape = f"{name}-{'phone' if width < 600 else 'desk'}-{'dark' if dark else 'light'}"
+    await page.screenshot(path=PICTURES / f"{shape}.png", full_page=True)
+    assert found == []
+    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_axe_finds_nothing_in_an_editor_with_output(hall: Hall, dark: bool) -> None:
+    page = await (await hall.admit(dark=dark)).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write(
+        "import sys, tensorflow as tf\nprint(*[f'\\x1b[{c}m{c}\\x1b[0m' for c in [*range(30, 38), *range(90, 98)]])\n"
+        "print('err', file=sys.stderr)\ntf.reshape(tf.range(16), (3, 5))"
+    )
+    await cell.run()
+    await cell.finished("error")
+
+    found = await violations(page)
+
+    await cell.root.screenshot(path=PICTURES / f"cell-{'dark' if dark else 'light'}.png")
+    assert found == []
+
+
+async def test_the_first_load_of_a_lesson_is_light(hall: Hall) -> None:
+    visitor = await hall.admit()
+    page = await visitor.page()
+    responses: list[Response] = []
+    page.on("response", lambda response: responses.append(response))
+
+    await page.goto(visitor.site.url(LESSON), wait_until="networkidle")
+
+    weights = {response.url: await _weight(response) for response in responses}
+    assert any("woff2" in url for url in weights), "the fonts are not among what was measured"
+    assert not any("/editor" in url for url in weights), "the editor came before it was touched"
+    total = sum(weights.values())
+    assert total <= MOST_BYTES, "\n".join(f"{size:8,} {url}" for url, size in weights.items())
+
+
+async def _weight(response: Response) -> int:
+    """Bytes of the body as they came over the wire, or as gzip would send them."""
+    body = await response.body() if response.ok else b""
+    if "gzip" in response.headers.get("content-encoding", ""):
+        return (await response.request.sizes())["responseBodySize"] or len(gzip.compress(body))
+    return len(body)
+
+
+@pytest.mark.parametrize("name", PAGES)
+async def test_a_page_reads_without_a_script(hall: Hall, name: str) -> None:
+    visitor = await hall.admit(script=False)
+    visitor.tolerated.append(NOT_FOUND)
+    page = await visitor.open(PAGES[name])
+
+    await expect(page.locator("h1")).to_be_visible()
+    for button in await page.get_by_role("button").all():
+        assert await button.get_attribute("popovertarget"), "a button that does nothing"
+
+
+async def test_a_lesson_without_a_script_shows_its_code_and_says_what_is_missing(hall: Hall) -> None:
+    page = await (await hall.admit(script=False)).open(LESSON)
+
+    await expect(page.locator("#cell-strategy pre.code")).to_contain_text("MirroredStrategy()")
+    await expect(page.get_by_text("running the cells needs it")).to_be_visible()
+
+
+async def test_on_a_phone_the_outline_is_a_sheet_with_or_without_a_script(hall: Hall) -> None:
+    for script in (True, False):
+        page = await (await hall.admit(width=360, height=740, script=script)).open(LESSON)
+        link = page.locator("#outline").get_by_role("link", name="Scaling the loss")
+        await expect(link).to_be_hidden()
+
+        await page.get_by_role("button", name="Outline").click()
+
+        await expect(link).to_be_visible()
+
+
+async def test_on_a_phone_run_stays_within_reach_of_the_thumb(hall: Hall) -> None:
+    page = await (await hall.admit(width=360, height=740)).open(LESSON)
+    cell = Instrument(page, "in-step")
+    top = await cell.root.evaluate("element => element.getBoundingClientRect().top + window.scrollY")
+    await page.evaluate("top => window.scrollTo(0, top - 300)", top)
+
+    box = await cell.button("run").bounding_box()
+
+    assert box is not None
+    assert 740 * 0.6 < box["y"] < 740 - box["height"]
+    assert box["height"] >= 44
+
+
+async def test_the_language_switch_keeps_the_place(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+
+    await page.get_by_role("navigation", name="Language", exact=True).get_by_role("link", name="한국어").click()
+
+    assert page.url.endswith("/ko/courses/distributed-tensorflow/distribution-strategies")
+    assert await page.locator("html").get_attribute("lang") == "ko"
+
+
+async def test_a_chosen_theme_is_there_before_the_first_paint(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    await page.get_by_label("Theme").select_option("dark")
+    assert await background(page) == "rgb(20, 22, 28)"
+
+    await page.route("**/app.js*", lambda route: route.abort())
+    hall.visitors[0].tolerated.append("ERR_FAILED")
+    await page.reload()
+
+    assert await background(page) == "rgb(20, 22, 28)"
+
+
+async def background(page: Page) -> str:
+    colour: str = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return colour
+
+
+async def test_an_unknown_lesson_offers_the_outline(hall: Hall) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append(NOT_FOUND)
+    page = await visitor.open(MISSING)
+
+    outline = page.get_by_role("navigation", name="Course outline")
+    await outline.get_by_role("link", name="Distribution strategies").click()
+
+    await expect(page.locator("h1")).to_have_text("Distribution strategies")
+
+
+async def test_motion_is_off_when_asked(hall: Hall) -> None:
+    page = await (await hall.admit(still=True)).open("/en/")
+
+    running = await page.evaluate("document.getAnimations().filter(a => a.playState === 'running').length")
+
+    assert running == 0
+
+
+async def test_a_lesson_prints_without_its_buttons(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    await page.emulate_media(media="print")
+
+    await expect(page.locator("#cell-strategy")).to_be_visible()
+    for selector in (".bar", ".outline", ".rail", "#cell-strategy .cell-actions"):
+        await expect(page.locator(selector)).to_be_hidden()
+
+
+def test_pictures_are_not_committed() -> None:
+    assert "/tests/output/" in Path(ROOT / ".gitignore").read_text().splitlines()
