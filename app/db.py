@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import DateTime, Dialect, MetaData, TypeDecorator, event, text
+from sqlalchemy import DateTime, Dialect, MetaData, TypeDecorator, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
@@ -80,10 +81,10 @@ class Database:
             yield session
             await session.commit()
 
-    async def answers(self) -> None:
-        """Ask the database anything. Raises what the driver raises if it does not answer."""
-        async with self.engine.connect() as connection:
-            await connection.execute(text("SELECT 1"))
+    def file(self) -> Path | None:
+        """Where SQLite keeps it; None for a database elsewhere."""
+        url = self.engine.url
+        return Path(url.database) if self.engine.dialect.name == "sqlite" and url.database else None
 
     async def close(self) -> None:
         """Drop the connections."""

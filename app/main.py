@@ -37,7 +37,7 @@ from app.web.headers import SecurityHeaders
 from app.web.languages import Languages
 from app.web.page import NavItem, Shelf
 from app.web.root import router as root
-from app.web.shutdown import on_shutdown
+from app.web.shutdown import end_with_parent, on_shutdown
 from runners.client import RunnerClient
 
 ROUTERS = (root, health, runs, sessions, exports, lessons)
@@ -86,6 +86,7 @@ def _middleware(settings: Settings) -> list[Middleware]:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state = app.state
+    end_with_parent()
     bus = state.bus = Bus()
     state.db = Database(state.settings.database)
     runner = RunnerClient(state.settings.socket)

@@ -10,7 +10,6 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
-from sqlalchemy.engine import make_url
 
 from app.db import Database
 
@@ -59,8 +58,7 @@ async def _with(db: Database, act: Callable[[Config], None]) -> None:
         config.attributes["connection"] = connection
         act(config)
 
-    url = make_url(db.url)
-    if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    if (file := db.file()) is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
     async with db.engine.begin() as connection:
         await connection.run_sync(run)

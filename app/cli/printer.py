@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Protocol, TextIO
 
 from app.runs.outcome import outcome_words
 from runners.protocol import Display, Error, Event, Finished, Notice, Outcome, Text
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Printer(Protocol):
@@ -42,7 +45,8 @@ class TextPrinter:
             case Display(data=data) if isinstance(data.get("text/plain"), str):
                 _write(self._out, data["text/plain"] + "\n")
             case Error(frames=frames):
-                _write(self._err, "\n".join(frame.text.rstrip("\n") for frame in frames) + "\n")
+                trace = "\n".join(frame.text.rstrip("\n") for frame in frames) + "\n"
+                _write(self._err, trace if self._err.isatty() else _COLOUR.sub("", trace))
             case Notice(text=text):
                 _write(self._err, f"lockstep: {text}\n")
             case Finished(outcome=outcome) if outcome not in (Outcome.ok, Outcome.error):

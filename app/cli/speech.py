@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import typer
 
+from app.observability import set_up_logging
 from app.settings import Settings, UnusableSettings
 
 USAGE = 2
@@ -24,8 +25,10 @@ def give_up(sentence: str, status: int = 1) -> NoReturn:
 
 
 def read_settings() -> Settings:
-    """The settings, or an exit with a sentence for each bad one."""
+    """The settings, or an exit with a sentence for each bad one. From here on only warnings are logged."""
     try:
-        return Settings.read()
+        settings = Settings.read()
     except UnusableSettings as e:
         give_up(str(e), USAGE)
+    set_up_logging(settings.model_copy(update={"log_level": "warning"}))
+    return settings

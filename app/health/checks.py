@@ -23,6 +23,8 @@ class Check:
 
 async def check_database(db: Database) -> Check:
     """It answers and has the tables of this version."""
+    if (file := db.file()) is not None and not file.exists():
+        return Check("database", False, f"there is no {file}: run 'lockstep db upgrade'")  # asking would make it
     try:
         revision = await current_revision(db)
     except (SQLAlchemyError, OSError) as e:

@@ -1,17 +1,33 @@
-"""Hear of a shutdown when it begins. Uvicorn tells an application only after its last connection has closed, and an
-event stream does not close by itself.
+"""Hear of a shutdown when it begins.
+
+Uvicorn tells an application only after its last connection has closed, and an event stream does not close by itself.
 """
 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def end_with_parent() -> None:
+    """If this is one of several workers, end when the process that started it is gone, even if it was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_outlive_not, args=(parent,), name="parent", daemon=True).start()
+
+
+def _outlive_not(parent: BaseProcess) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager

@@ -93,6 +93,26 @@ async def test_a_killed_server_started_again_has_every_line_once(
     assert "".join(event.get("text", "") for event in events) == "".join(f"{number}\n" for number in range(100))
 
 
+async def test_workers_end_when_the_process_that_started_them_is_killed(
+    supervisor: Supervisor, settings: Settings, tmp_path: Path
+) -> None:
+    options = {"data_dir": tmp_path / "d", "lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
+    async with _served("--workers", "2", **options) as (process, client):
+        process.kill()
+        await process.wait()
+        async with asyncio.timeout(10):
+            while await _answers(client):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+
+
+async def _answers(client: httpx.AsyncClient) -> bool:
+    try:
+        await client.get("/healthz")
+    except httpx.TransportError:
+        return False
+    return True
+
+
 async def test_a_taken_port_is_a_sentence(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
