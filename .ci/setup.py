@@ -188,15 +188,24 @@ def has_program(*names: str) -> Callable[[], bool]:
     return lambda: any(shutil.which(name) for name in names)
 
 
-def has_font(pattern: str) -> bool:
-    return any(Path("/usr/share/fonts").rglob(pattern))
+def has_file(folder: str, pattern: str) -> bool:
+    return any(Path(folder).glob(pattern))
 
 
 NEEDS = (
     Need(has_program("bwrap"), "bubblewrap", "learners' code runs without its outer wall"),
     Need(lambda: has_library("libseccomp.so.2"), "libseccomp2", "system calls of learners' code are not filtered"),
     Need(has_program("chromium", "chromium-browser", "google-chrome"), "chromium", "browser tests cannot run", True),
-    Need(lambda: has_font("*CJK*"), "fonts-noto-cjk", "Korean and Chinese pages show boxes in screenshots", True),
+    Need(lambda: has_library("libatomic.so.1"), "libatomic1", "what drives the browser in tests cannot start", True),
+    Need(
+        lambda: has_file("/usr/lib/postgresql", "*/bin/initdb"), "postgresql", "PostgreSQL is left out of tests", True
+    ),
+    Need(
+        lambda: has_file("/usr/share/fonts", "**/*CJK*"),
+        "fonts-noto-cjk",
+        "Korean and Chinese pages show boxes in screenshots",
+        True,
+    ),
 )
 
 
