@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
+from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from app.accounts.visitor import KnownVisitor, Visitor
 from app.runs import log
@@ -16,6 +17,7 @@ from app.runs.place import look_up
 from app.runs.service import display_html, get_run, latest_runs, runs_ahead
 from app.runs.views import RunIn, RunOut, RunsOut, run_out
 from app.web.headers import STRANGERS_DOCUMENT
+from app.web.page import page
 from app.web.sse import event_stream
 
 router = APIRouter()
@@ -88,11 +90,13 @@ async def stop_run(run_id: str, visitor: KnownVisitor, desk: TheDesk) -> RunOut:
 
 
 @router.get("/runs/{run_id}/displays/{seq}", name="run_display")
-async def run_display(run_id: str, seq: int, visitor: KnownVisitor, desk: TheDesk) -> Response:
+async def run_display(request: Request, run_id: str, seq: int, visitor: KnownVisitor, desk: TheDesk) -> Response:
     async with desk.db.session() as session:
         run = await get_run(session, visitor, run_id)
         html = await display_html(session, run.id, seq)
     if html is None:
         raise DisplayUnknown
-    headers = {"content-security-policy": STRANGERS_DOCUMENT, "cache-control": "private, max-age=31536000, immutable"}
-    return HTMLResponse(html, headers=headers)
+    document = page(request, "runs/display.html", html=Markup(html))  # noqa: S704 - it gets no rights, see the policy
+    document.headers["content-security-policy"] = STRANGERS_DOCUMENT
+    document.headers["cache-control"] = "private, max-age=31536000, immutable"
+    return document

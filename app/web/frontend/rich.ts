@@ -11,7 +11,9 @@ import { say } from "./strings";
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const LONGEST_TEXT = 200_000;
-const ROW_PX = 30;
+/** A row of a table, and the margins around all of it, in the style of `runs/display.html`. */
+const ROW_PX = 32;
+const FRAME_MARGIN_PX = 24;
 
 /** The element for a display of run `run`. Its size is known before its content is, so that nothing jumps. */
 export function showDisplay(item: DisplayItem, run: string, cell: string): HTMLElement {
@@ -46,7 +48,7 @@ function picture(type: string, content: string, text: string, cell: string): HTM
 
 function frame(html: string, url: string, cell: string): HTMLElement {
   const rows = html.match(/<tr[\s>]/gi)?.length ?? 0;
-  const height = rows ? Math.min(420, (rows + 2) * ROW_PX) : Math.min(420, 90 + Math.floor(html.length / 40));
+  const height = rows ? Math.min(420, rows * ROW_PX + FRAME_MARGIN_PX) : Math.min(420, 90 + Math.floor(html.length / 40));
   const element = make<HTMLIFrameElement>("iframe", {
     sandbox: "",
     title: say("output.html", { cell }),
