@@ -4,7 +4,7 @@ import htmx from "htmx.org";
 
 import { setUpCells } from "./lesson";
 import { setUpBeat } from "./beat";
-import { setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
+import { setUpFormulas, setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
 
 // A refused or failed fragment leaves what is on the page: the session card asks again by itself.
 Object.assign(htmx.config, { noSwap: [204, 304, "4xx", "5xx"] });
@@ -13,5 +13,6 @@ setUpTheme();
 setUpOutline();
 setUpRail();
 setUpScrollers();
+setUpFormulas();
 setUpBeat();
 setUpCells();

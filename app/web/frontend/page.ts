@@ -55,9 +55,17 @@ export function setUpRail(): void {
   mark();
 }
 
+/** Where the system has no font for formulas, ours is fetched once everything else is there. */
+export function setUpFormulas(): void {
+  if (!document.querySelector("math")) return;
+  const fetchIt = (): void => document.documentElement.classList.add("formulas");
+  if ("requestIdleCallback" in window) window.requestIdleCallback(fetchIt, { timeout: 4_000 });
+  else setTimeout(fetchIt, 1_500);
+}
+
 /** Wide tables and formulas scroll in a frame of their own; only a frame that scrolls is a stop for the keyboard. */
 export function setUpScrollers(): void {
-  const frames = document.querySelectorAll<HTMLElement>(".prose .table, .prose pre, .prose math[display=block]");
+  const frames = document.querySelectorAll<HTMLElement>(".table-scroll, .listing, .math");
   const observer = new ResizeObserver((entries) => {
     for (const { target } of entries) {
       if (target.scrollWidth > target.clientWidth + 1) target.setAttribute("tabindex", "0");
