@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from runners.sandbox import outer
-from runners.sandbox.cgroups import Groups
+from runners.sandbox.cgroups import Groups, NoGroup
 from runners.sandbox.host import Sandbox, listeners
 from runners.sandbox.policy import DATASETS, session_policy
 from runners.sandbox.seccomp import compile_filter
@@ -47,6 +47,7 @@ class Zygote:
         self._link: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._keeper: asyncio.Task[None] | None = None
+        self._unwanted: set[asyncio.Task[None]] = set()
         self._policy = ""
         self.wall = "none"
         self.trouble: str | None = None
@@ -67,10 +68,14 @@ class Zygote:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._keeper
+        await asyncio.gather(*self._unwanted, return_exceptions=True)
         self._stop()
 
     async def spawn(self) -> Sandbox:
         """Fork a sandbox, in its cgroup before it runs anything.
+
+        Who is cancelled here leaves nothing behind: the zygote answers in turn, so what was asked for is awaited all
+        the same, and destroyed.
 
         Raises:
             NoZygote: the zygote is not there, or the machine refused a step.
@@ -78,6 +83,16 @@ class Zygote:
         if self.trouble and not self.ready:
             raise NoZygote(self.trouble)
         await self._ready.wait()
+        making = asyncio.create_task(self._make(), name="sandbox")
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            unwanted = asyncio.create_task(_destroy(making), name="unwanted-sandbox")
+            self._unwanted.add(unwanted)
+            unwanted.add_done_callback(self._unwanted.discard)
+            raise
+
+    async def _make(self) -> Sandbox:
         name = secrets.token_hex(6)
         folder = self._folder / name
         folder.mkdir(mode=0o700)
@@ -95,11 +110,11 @@ class Zygote:
         finally:
             for channel in channels:
                 channel.close()
-        group = self._groups.create(name, self._settings.limits)
-        sandbox = Sandbox(name, folder, pid, pidfd, ours, group)
+        sandbox = Sandbox(name, folder, pid, pidfd, ours, NoGroup())
         sandbox.watch()
         try:
-            group.add(pid)
+            sandbox.group = self._groups.create(name, self.limits)
+            sandbox.group.add(pid)
         except OSError as e:
             await sandbox.destroy()
             raise NoZygote(f"the sandbox could not be put in its cgroup: {e}") from e
@@ -181,6 +196,11 @@ class Zygote:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGKILL)
             self._process.wait()
+
+
+async def _destroy(making: asyncio.Task[Sandbox]) -> None:
+    with contextlib.suppress(NoZygote, OSError):
+        await (await making).destroy()
 
 
 async def _ended(process: subprocess.Popen[bytes]) -> int:
