@@ -5,23 +5,26 @@ Everything it starts runs as that user, so what it has left behind can be counte
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import json
 import os
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 
-from runners.client import RunnerClient
+from runners.client import NotKnown, RunnerClient
 from runners.protocol import Display, Error, Event, Finished, Outcome, RunAccepted, RunRequest, SessionSpec
 
 SECRET = "do-not-tell-8d1f0c"
@@ -30,6 +33,19 @@ SECRET = "do-not-tell-8d1f0c"
 _PATIENCE_S = 90.0
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _uids = itertools.count(61_000 + os.getpid() % 3000 * 8)
+
+
+class _Connection(HTTPConnection):
+    """HTTP over a Unix socket; unlike httpx it leaves nothing open where nobody listens."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("node", timeout=20)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
 
 
 class Node:
@@ -55,6 +71,17 @@ class Node:
         assert self._process
         return self._process.pid
 
+    @property
+    def command(self) -> list[str]:
+        """What starts it."""
+        server = [sys.executable, "-m", "runners.server", "--socket", str(self.socket), "--die-with-parent"]
+        return [*self._before, *server]
+
+    @property
+    def alive(self) -> bool:
+        """Whether the supervisor runs."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self, *, warm: bool = True) -> Node:
         """Start it and wait until it is ready, with a warm kernel unless told otherwise."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
@@ -65,10 +92,9 @@ class Node:
             "DATABASE_PASSWORD": SECRET,
             "LOCKSTEP_SECRET": SECRET,
         }
-        command = [*self._before, sys.executable, "-m", "runners.server", "--socket", str(self.socket)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "--die-with-parent"], env=environment, cwd=_REPOSITORY, stderr=log, stdin=subprocess.DEVNULL
+                self.command, env=environment, cwd=_REPOSITORY, stderr=log, stdin=subprocess.DEVNULL
             )
         wanted = 1 if warm and self._settings["warm_kernels"] else 0
         self.wait(lambda: self.health()["status"] == "ready" and self.health()["warm_kernels"] >= wanted)
@@ -81,15 +107,16 @@ class Node:
             try:
                 if true():
                     return
-            except httpx.TransportError:
+            except (OSError, HTTPException):
                 pass
             assert time.monotonic() < deadline, f"it did not come about\n{self.log.read_text()[-4000:]}"
             time.sleep(0.05)
 
     def health(self) -> dict[str, Any]:
-        """What the supervisor says of itself; raises httpx.TransportError while it is down."""
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(self.socket)), base_url="http://node") as http:
-            answer: dict[str, Any] = http.get("/health", timeout=20).json()
+        """What the supervisor says of itself; raises OSError while it is down."""
+        with contextlib.closing(_Connection(str(self.socket))) as http:
+            http.request("GET", "/health")
+            answer: dict[str, Any] = json.load(http.getresponse())
             return answer
 
     def client(self) -> RunnerClient:
@@ -104,7 +131,7 @@ class Node:
 
     def remove(self) -> None:
         """Stop it if need be and delete its folders."""
-        if self._process and self._process.poll() is None:
+        if self.alive:
             self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -121,8 +148,9 @@ class Node:
 
     def zygotes(self) -> list[psutil.Process]:
         """The processes it starts sessions from."""
-        everyone = psutil.Process(self.pid).children(recursive=True)
-        return [p for p in everyone if "runners.zygote" in p.cmdline() and p.name() != "bwrap" and p.ppid() != 1]
+        children = psutil.Process(self.pid).children()
+        behind_walls = [p for wall in children if wall.name() == "bwrap" for p in wall.children()]
+        return [p for p in (*children, *behind_walls) if "runners.zygote" in p.cmdline() and p.name() != "bwrap"]
 
     def cgroups(self) -> list[Path]:
         """The cgroups of its sessions and of itself."""
@@ -209,6 +237,11 @@ class Learner:
     async def submit(self, code: str, timeout_s: float | None = None) -> RunAccepted:
         """Hand in a run and leave it to itself."""
         return await self.client.submit(self.request(code, timeout_s=timeout_s))
+
+    async def leave(self) -> None:
+        """End the session, if there is one."""
+        with contextlib.suppress(NotKnown):
+            await self.client.end(self.session)
 
     async def run(self, code: str, timeout_s: float | None = None) -> Told:
         """Run ``code`` and read it to its end."""

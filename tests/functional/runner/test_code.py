@@ -197,7 +197,9 @@ async def test_the_data_set_of_the_lessons_loads_without_a_network_and_says_what
 @pytest.mark.slow
 async def test_a_session_may_have_keras_2(client: RunnerClient) -> None:
     learner = Learner(client, keras=2)
-    told = await learner.run("import tensorflow as tf\nprint(tf.keras.__version__, tf.keras.layers.Dense.__module__)")
+    told = await learner.run(
+        "import tensorflow as tf, tf_keras\nprint(tf_keras.__version__, tf.keras.layers.Dense.__module__)"
+    )
     await learner.leave()
     assert told.outcome == Outcome.ok, told.error
     assert told.stdout.startswith("2.")

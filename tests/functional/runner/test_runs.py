@@ -12,9 +12,7 @@ from runners.protocol import MOST_CODE_BYTES, Event, Outcome, RunAccepted, Sessi
 from tests.factories.node import Learner, Node, Told, new_name
 
 FOREVER = "import time\nprint('going', flush=True)\nwhile True: time.sleep(0.1)"
-STUBBORN = (
-    "print('going', flush=True)\nwhile True:\n    try:\n        while True: pass\n    except KeyboardInterrupt: pass"
-)
+STUBBORN = "import time\nwhile True:\n    try:\n        time.sleep(60)\n    except KeyboardInterrupt:\n        pass"
 
 
 async def going(learner: Learner, code: str = FOREVER) -> RunAccepted:

@@ -1,0 +1,103 @@
+"""Supervisors and zygotes that are killed, and machines that offer less."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import pytest
+
+from runners.protocol import Outcome
+from tests.factories.node import Learner, Node
+
+BUSY = "import time\nprint('going', flush=True)\ntime.sleep(3)\nprint('done')"
+
+
+async def test_a_killed_zygote_is_replaced_and_sessions_do_not_notice(mortal: Node) -> None:
+    async with mortal.client() as client:
+        learner = Learner(client)
+        await learner.run("x = 1")
+        running = await learner.submit(BUSY)
+        (zygote,) = mortal.zygotes()
+        zygote.kill()
+
+        told = await learner.read(running)
+        assert (told.outcome, told.stdout) == (Outcome.ok, "going\ndone\n")
+        assert (await learner.run("x")).result == "1"
+        mortal.wait(lambda: mortal.health()["status"] == "ready" and [z.pid for z in mortal.zygotes()] != [zygote.pid])
+        newcomers = [Learner(client) for _ in range(2)]
+        assert [t.result for t in await asyncio.gather(*(n.run("2 * 21") for n in newcomers))] == ["42", "42"]
+
+
+async def test_a_killed_supervisor_takes_its_sessions_along_and_the_next_one_cleans_up(mortal: Node) -> None:
+    async with mortal.client() as client:
+        learner = Learner(client)
+        await learner.run("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '1000'])")
+        await learner.submit("while True: pass")
+    folders, cgroups = mortal.folders(), mortal.cgroups()
+    assert folders
+
+    mortal.stop(signal.SIGKILL)
+    mortal.wait(lambda: not mortal.processes(), 10)
+    mortal.start()
+    mortal.wait(lambda: not [f for f in (*folders, *cgroups) if f.exists()], 10)
+    async with mortal.client() as client:
+        assert (await Learner(client).run("1 + 1")).result == "2"
+
+
+async def test_a_supervisor_that_starts_in_the_moment_of_the_kill_cleans_up_too(mortal: Node) -> None:
+    async with mortal.client() as client:
+        await asyncio.gather(*(Learner(client).submit("x = bytes(50_000_000)\nwhile True: pass") for _ in range(3)))
+    folders, cgroups = mortal.folders(), mortal.cgroups()
+
+    mortal.stop(signal.SIGKILL)
+    mortal.start()
+    mortal.wait(lambda: not [f for f in (*folders, *cgroups) if f.exists()], 30)
+
+
+async def test_a_supervisor_that_is_asked_to_end_leaves_nothing(mortal: Node) -> None:
+    async with mortal.client() as client:
+        learners = [Learner(client) for _ in range(3)]
+        await asyncio.gather(*(x.run("1") for x in learners))
+        await learners[0].submit("while True: pass")
+        await learners[1].submit("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '1000'])")
+        assert mortal.stop(signal.SIGTERM) in (0, -signal.SIGTERM)
+    assert mortal.folders() == []
+    assert mortal.cgroups() == []
+    mortal.wait(lambda: not mortal.processes(), 3)
+
+
+async def test_no_other_supervisor_may_serve_the_same_socket(mortal: Node) -> None:
+    command = [*mortal.command]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, said = await process.communicate()
+    assert process.returncode
+    assert b"another supervisor serves" in said
+    assert mortal.health()["status"] == "ready"
+
+
+@pytest.mark.slow
+async def test_where_proc_is_covered_and_no_cgroup_can_be_made_tensorflow_runs(bare: Node) -> None:
+    assert not bare.cgroups()
+    assert "no cgroup" in str(bare.health()["walls"])
+    async with bare.client() as client:
+        told = await Learner(client).run(
+            "import tensorflow as tf\nfrom pathlib import Path\n"
+            "print(tf.distribute.MirroredStrategy().num_replicas_in_sync, Path('/proc/1').exists())\n"
+            "print(float(tf.reduce_sum(tf.random.uniform((8, 8)) @ tf.eye(8))) > 0)"
+        )
+    assert told.outcome == Outcome.ok, told.events
+    assert told.stdout.split()[-3:] == ["4", "False", "True"]
+
+
+@pytest.mark.slow
+async def test_without_cgroups_memory_and_processes_have_limits_all_the_same(bare: Node) -> None:
+    async with bare.client() as client:
+        learner = Learner(client)
+        memory = await learner.run("kept = []\nwhile True:\n    kept.append(bytearray(10_000_000))")
+        assert memory.outcome == Outcome.memory
+        threads = await learner.run(
+            "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(100,)).start()"
+        )
+        assert threads.outcome == Outcome.processes
+        assert (await learner.run("1 + 1")).result == "2"

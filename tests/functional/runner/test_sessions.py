@@ -1,0 +1,175 @@
+"""The life of a session: asked for, queued, restarted, replaced, gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from runners.client import NotKnown, Refused, RunnerClient
+from runners.protocol import Outcome, SessionInfo, SessionState
+from tests.factories.node import Learner, Node
+
+BUSY = "import time\nprint('going', flush=True)\ntime.sleep(20)"
+
+
+async def until(client: RunnerClient, session: str, state: SessionState) -> SessionInfo:
+    """The session once it is in that state."""
+    for _ in range(400):
+        info = await client.session(session)
+        if info.state == state:
+            return info
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"still {info.state}")
+
+
+@pytest.fixture
+async def guest(narrow: Node) -> AsyncIterator[RunnerClient]:
+    """A client of the narrow node."""
+    async with narrow.client() as client:
+        yield client
+
+
+async def test_a_session_asked_for_without_a_run_becomes_idle_and_tells_when_it_ends(learner: Learner) -> None:
+    asked = await learner.client.ask_session(learner.session, learner.spec)
+    assert asked.state in (SessionState.starting, SessionState.idle)
+    info = await until(learner.client, learner.session, SessionState.idle)
+    assert info.ends_in_s is not None
+    assert 0 < info.ends_in_s <= 1200
+    assert (await learner.client.ask_session(learner.session, learner.spec)).id == learner.session
+
+
+async def test_a_restart_gives_a_fresh_namespace_and_counts(learner: Learner) -> None:
+    await learner.run("x = 1")
+    assert (await learner.client.restart(learner.session)).id == learner.session
+    told = await learner.run("'x' in globals()")
+    assert told.result == "False"
+    assert (await learner.client.session(learner.session)).generation == 1
+
+
+async def test_a_restart_ends_what_runs_and_what_waits(learner: Learner) -> None:
+    runs = [await learner.submit(BUSY), await learner.submit("1")]
+    await until(learner.client, learner.session, SessionState.busy)
+    await learner.client.restart(learner.session)
+    assert [(await learner.read(run)).outcome for run in runs] == [Outcome.interrupted] * 2
+    assert (await learner.run("1")).outcome == Outcome.ok
+
+
+async def test_a_background_process_does_not_outlive_a_restart(learner: Learner) -> None:
+    await learner.run("import subprocess; p = subprocess.Popen(['sleep', '1000'])")
+    await learner.client.restart(learner.session)
+    told = await learner.run("!ps -e -o args | grep -c '[s]leep 1000'")
+    assert told.stdout.strip() == "0"
+
+
+async def test_another_machine_in_the_same_session_is_refused(learner: Learner) -> None:
+    await learner.run("1")
+    other = Learner(learner.client, session=learner.session, owner=learner.spec.owner, topology="gpu:2")
+    with pytest.raises(Refused, match="gpu:4") as refused:
+        await other.submit("1")
+    assert refused.value.status == 409
+
+
+async def test_an_ended_session_is_gone_at_once_and_the_next_run_has_a_new_one(learner: Learner) -> None:
+    await learner.run("x = 1")
+    await learner.client.end(learner.session)
+    info = await learner.client.session(learner.session)
+    assert (info.state, info.gone_because) == (SessionState.gone, "ended")
+    assert (await learner.run("'x' in globals()")).result == "False"
+
+
+async def test_ending_a_session_leaves_no_process_cgroup_or_folder_of_it(node: Node, learner: Learner) -> None:
+    def belongings() -> tuple[set[str], set[str]]:
+        top = node.folders()[0]
+        return {p.name for p in node.cgroups()[0].parent.rglob("lockstep-*/*/")}, {p.name for p in top.iterdir()}
+
+    await learner.run("import subprocess; p = subprocess.Popen(['sleep', '1234'])")
+    assert any("sleep" in p for p in node.processes())
+    during = belongings()
+    await learner.client.end(learner.session)
+    assert not any("sleep" in p for p in node.processes())
+    after = belongings()
+    assert len(during[1] - after[1]) == 1
+    assert not (during[1] - after[1]) & after[0]
+
+
+async def test_a_kernel_that_dies_while_idle_is_replaced(learner: Learner) -> None:
+    await learner.run("import os, threading; threading.Timer(0.3, os._exit, [5]).start()")
+    for _ in range(200):
+        if (await learner.client.session(learner.session)).generation == 1:
+            break
+        await asyncio.sleep(0.05)
+    assert (await learner.run("1 + 1")).result == "2"
+
+
+async def test_a_session_without_work_ends_and_the_next_run_works(guest: RunnerClient) -> None:
+    learner = Learner(guest)
+    await learner.run("x = 1")
+    info = await until(guest, learner.session, SessionState.gone)
+    assert info.gone_because == "idle"
+
+    told = await learner.run("'x' in globals()")
+    assert (told.outcome, told.result) == (Outcome.ok, "False")
+    await learner.leave()
+
+
+async def test_one_session_more_than_the_node_holds_waits_at_position_1(guest: RunnerClient) -> None:
+    first, second, third = Learner(guest), Learner(guest), Learner(guest)
+    running = await first.submit(BUSY)
+    waiting = await second.submit("print('my turn')")
+    last = await third.client.ask_session(third.session, third.spec)
+
+    assert (waiting.session.state, waiting.session.position) == (SessionState.queued, 1)
+    assert (last.state, last.position) == (SessionState.queued, 2)
+    await third.leave()
+    assert (await guest.session(third.session)).state == SessionState.gone
+    await first.leave()
+    told = await second.read(waiting)
+    assert (told.outcome, told.stdout) == (Outcome.ok, "my turn\n"), told.events
+    assert (await first.read(running)).outcome == Outcome.interrupted
+    await second.leave()
+
+
+async def test_a_queued_run_is_stopped_without_a_kernel(guest: RunnerClient) -> None:
+    first, second = Learner(guest), Learner(guest)
+    await first.submit(BUSY)
+    waiting = await second.submit("1")
+    await guest.stop(waiting.id)
+    assert (await second.read(waiting)).outcome == Outcome.interrupted
+    await second.leave()
+    await first.leave()
+
+
+async def test_a_learner_with_too_many_sessions_loses_the_idle_one(guest: RunnerClient) -> None:
+    first = Learner(guest)
+    second = Learner(guest, owner=first.spec.owner)
+    await first.run("1")
+    assert (await second.run("2")).outcome == Outcome.ok
+    info = await guest.session(first.session)
+    assert (info.state, info.gone_because) == (SessionState.gone, "replaced")
+    await second.leave()
+
+
+async def test_a_learner_whose_sessions_are_all_busy_is_told_so(guest: RunnerClient) -> None:
+    first = Learner(guest)
+    second = Learner(guest, owner=first.spec.owner)
+    await first.submit(BUSY)
+    await until(guest, first.session, SessionState.busy)
+    with pytest.raises(Refused, match="busy") as refused:
+        await second.submit("2")
+    assert refused.value.status == 429
+    with pytest.raises(NotKnown):
+        await guest.session(second.session)
+    await first.leave()
+
+
+async def test_sessions_that_end_while_they_start_do_not_confuse_those_that_follow(client: RunnerClient) -> None:
+    for _ in range(3):
+        leaving = [Learner(client, topology="gpu:3") for _ in range(4)]
+        await asyncio.gather(*(x.submit("1") for x in leaving))
+        staying = Learner(client, topology="gpu:3")
+        accepted = await staying.submit("print('still here')")
+        await asyncio.gather(*(x.leave() for x in leaving))
+        assert (await staying.read(accepted)).stdout == "still here\n"
+        await staying.leave()
