@@ -12,8 +12,10 @@ import typer
 from pydantic import BaseModel
 
 from app.cli.main import app
+from app.lessons.catalog import Catalog
 from app.settings import Settings
 from runners.settings import RunnerSettings
+from tests.factories.course import LESSON, write_course
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -82,3 +84,16 @@ def test_the_readme_names_no_make_target_and_no_path_that_does_not_exist() -> No
         assert (ROOT / path).exists(), path
     for path in re.findall(r"\]\(([^)#:]+)\)", README):
         assert (ROOT / path).exists(), path
+
+
+def test_the_lesson_in_the_readme_is_a_lesson(tmp_path: Path) -> None:
+    courses = write_course(tmp_path)
+    (example,) = re.findall(r"````md\n(.*?)````", README, re.DOTALL)
+    course, slug = LESSON.split("/")
+    (courses / course / slug / "lesson.md").write_text(example)
+
+    catalog = Catalog(courses)
+    catalog.reload()
+
+    assert catalog.problems == ()
+    assert [cell.name for cell in catalog.lesson(course, slug, "en").cells] == ["strategy"]
