@@ -40,7 +40,7 @@ def judge(facts: Facts) -> Outcome:
 def _of_error(name: str, value: str, forks_refused: int) -> Outcome:
     if name == "SystemExit" and value in ("", "0", "None"):
         return Outcome.ok  # a script that ends itself, well
-    if name in ("MemoryError", "_ArrayMemoryError"):
+    if name in ("MemoryError", "_ArrayMemoryError", "ResourceExhaustedError"):  # Python's, NumPy's, TensorFlow's
         return Outcome.memory
     if name == "OSError" and ("[Errno 28]" in value or "[Errno 27]" in value):  # no space left, file too large
         return Outcome.disk

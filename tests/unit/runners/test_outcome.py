@@ -20,6 +20,7 @@ ERROR = ("ValueError", "no")
         (Facts(error=("SystemExit", "1")), Outcome.error),
         (Facts(error=("MemoryError", "")), Outcome.memory),
         (Facts(error=("_ArrayMemoryError", "Unable to allocate")), Outcome.memory),
+        (Facts(error=("ResourceExhaustedError", "OOM when allocating tensor")), Outcome.memory),
         (Facts(error=("OSError", "[Errno 28] No space left on device")), Outcome.disk),
         (Facts(error=("OSError", "[Errno 27] File too large")), Outcome.disk),
         (Facts(error=("ValueError", "[Errno 28]")), Outcome.error),
