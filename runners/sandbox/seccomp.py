@@ -51,6 +51,7 @@ def compile_filter() -> bytes:
     except (ImportError, OSError, RuntimeError) as e:
         raise RuntimeError("libseccomp is missing: install the package libseccomp2") from e
     f = libseccomp.SyscallFilter(libseccomp.ALLOW)
+    f.set_attr(libseccomp.Attr.ACT_BADARCH, libseccomp.KILL_PROCESS)  # its default would end one thread, the rest hang
     deny = libseccomp.ERRNO(errno.EPERM)
     for name in REFUSED.split():
         try:
