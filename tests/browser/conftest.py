@@ -64,6 +64,8 @@ class Visitor:
         self.site = site
         self.complaints: list[str] = []
         self.elsewhere: list[str] = []
+        self.refused: list[str] = []
+        """Addresses that were answered with an error; said where a complaint is."""
         self.tolerated: list[str] = []
         """Pieces of console messages that a test expects."""
 
@@ -72,6 +74,7 @@ class Visitor:
         page = await self.context.new_page()
         page.on("console", lambda message: self._note(message.type, message.text))
         page.on("pageerror", lambda error: self._note("error", str(error)))
+        page.on("response", lambda response: self.refused.append(response.url) if response.status >= 400 else None)
         page.on("request", lambda request: self._look(request.url))
         return page
 
@@ -92,7 +95,8 @@ class Visitor:
 
     def unexpected(self) -> list[str]:
         """What was complained about and not expected."""
-        return [text for text in self.complaints if not any(piece in text for piece in self.tolerated)]
+        found = [text for text in self.complaints if not any(piece in text for piece in self.tolerated)]
+        return found and [*found, *self.refused]
 
 
 class Hall:

@@ -44,8 +44,7 @@ class Site:
         return f"http://{self.host}{path}"
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "runners.server", "--socket", str(self._socket), "--die-with-parent"]
-        self._runner = self._start(command)
+        self.start_runner()
         self.start_web()
         self._wait("/readyz")
         return self
@@ -58,6 +57,17 @@ class Site:
                 _end(process)
         self._log.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def start_runner(self) -> None:
+        """Start the runner on the same socket as before; it is ready a few seconds later."""
+        command = [sys.executable, "-m", "runners.server", "--socket", str(self._socket), "--die-with-parent"]
+        self._runner = self._start(command)
+
+    def kill_runner(self) -> None:
+        """End the runner without a word."""
+        assert self._runner is not None
+        self._runner.kill()
+        self._runner.wait()
 
     def start_web(self) -> None:
         """Start the web process on the same port as before."""

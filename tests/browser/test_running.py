@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from playwright.async_api import expect
 
 from tests.browser.conftest import Hall
@@ -129,6 +130,18 @@ async def test_a_second_run_waits_behind_the_first_and_says_so(hall: Hall) -> No
     assert await first.lines() == rows(20)
 
 
+async def test_cells_run_in_the_order_in_which_they_were_pressed(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cells = [Instrument(page, name) for name in ("strategy", "components", "assign", "model", "relatives")]
+    for i, cell in enumerate(cells):
+        await cell.write(f"order = {'order + ' if i else ''}[{i}]\nprint(order)")
+
+    await page.evaluate("document.querySelectorAll('.cell [data-action=run]').forEach((b, i) => i < 5 && b.click())")
+
+    await cells[-1].finished()
+    assert await cells[-1].lines() == ["[0, 1, 2, 3, 4]"]
+
+
 async def test_stop_ends_a_run_and_keeps_what_it_said(hall: Hall) -> None:
     page = await (await hall.admit()).open(LESSON)
     cell = Instrument(page, "strategy")
@@ -172,6 +185,55 @@ async def test_restart_forgets_the_variables(hall: Hall) -> None:
 
     await cell.finished("error")
     await expect(cell.status).to_contain_text("NameError")
+
+
+async def test_the_loss_of_the_runner_is_said_and_the_next_run_works(hall: Hall, site: Site) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append("status of 503")
+    page = await visitor.open(LESSON)
+    cell, other = Instrument(page, "strategy"), Instrument(page, "components")
+    await cell.write(counting(600, 0.1))
+    await cell.run()
+    await cell.has_row("row 2")
+
+    site.kill_runner()
+    await other.write("print('back')")
+    await other.run()
+    await expect(page.locator("#session")).to_have_attribute("data-state", "down")
+    site.start_runner()
+
+    await cell.finished("lost")
+    await expect(cell.status).to_contain_text("Lost: the runner restarted; run it again")
+    await expect(cell.status.get_by_role("button", name="Run again")).to_be_visible()
+    await other.finished()
+    assert await other.lines() == ["back"]
+
+
+@pytest.mark.slow
+async def test_the_training_loop_on_fashion_mnist_survives_a_reload(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON.replace("distribution-strategies", "custom-training-loop"))
+    for name in ("setup", "data", "distribute", "model", "steps"):
+        await Instrument(page, name).run()
+    loop = Instrument(page, "train")
+    await loop.run()
+    await expect(loop.rows.get_by_text("epoch 1").first).to_be_attached(timeout=180_000)
+
+    await page.reload()
+
+    await loop.finished(timeout_s=240)
+    run = await page.evaluate(
+        """async () => {
+            const { runs } = await (await fetch(
+                "/runs?lesson=distributed-tensorflow/custom-training-loop")).json();
+            const { urls } = runs.find(run => run.cell === "train");
+            return (await fetch(urls.events)).json();
+        }"""
+    )
+    said = "".join(event["text"] for event in run["events"] if event["kind"] == "text" and event["stream"] == "stdout")
+    shown = await loop.root.locator(".output .row:not(.err)").all_text_contents()
+    assert [line.split("\r")[-1] for line in said.splitlines()] == shown
+    assert len(shown) > 5
+    assert len(set(shown)) == len(shown)
 
 
 async def test_a_page_opened_while_the_server_is_away_recovers(hall: Hall, site: Site) -> None:

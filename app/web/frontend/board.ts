@@ -35,6 +35,7 @@ const MOST_FOLLOWED = 2;
 
 export class Board {
   private entries: Entry[] = [];
+  private turns: Promise<void> = Promise.resolve();
   private readonly listeners: (() => void)[] = [];
 
   /** Calls `listener` whenever a run begins or ends. */
@@ -56,6 +57,13 @@ export class Board {
     this.entries.push(entry);
     this.pump();
     return entry;
+  }
+
+  /** Hands runs in one at a time: requests side by side could overtake each other, and with them the cells. */
+  inTurn(handIn: () => Promise<void>): Promise<void> {
+    const turn = this.turns.then(handIn);
+    this.turns = turn.catch(() => undefined);
+    return turn;
   }
 
   /** How many runs of the same session come before this one. */

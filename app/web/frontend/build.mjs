@@ -6,7 +6,7 @@
  */
 
 import { spawnSync } from "node:child_process";
-import { cp, mkdir, readdir, rm } from "node:fs/promises";
+import { cp, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 
@@ -35,11 +35,16 @@ const styles = {
   assetNames: "fonts/[name]-[hash]",
 };
 
+/** Into a folder beside, which then takes the place of the old one: a server at work never sees half a build. */
 async function build() {
-  await rm(dist, { recursive: true, force: true });
-  await mkdir(dist, { recursive: true });
-  await Promise.all([scripts, theme, styles].map((options) => esbuild.build({ ...options, logLevel: "warning" })));
-  await cp(join(here, "mark.svg"), join(dist, "mark.svg"));
+  const [fresh, old] = [`${dist}-${process.pid}`, `${dist}-old-${process.pid}`];
+  const quiet = { outdir: fresh, logLevel: "warning" };
+  await mkdir(fresh, { recursive: true });
+  await Promise.all([scripts, theme, styles].map((options) => esbuild.build({ ...options, ...quiet })));
+  await cp(join(here, "mark.svg"), join(fresh, "mark.svg"));
+  await rename(dist, old).catch(() => undefined);
+  await rename(fresh, dist);
+  await rm(old, { recursive: true, force: true });
 }
 
 async function watch() {

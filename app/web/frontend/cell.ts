@@ -64,11 +64,15 @@ export class Cell implements Owner {
   // --- what the learner does ---------------------------------------------------------------------------------------
 
   /** Hands the code in. While nothing answers, it keeps trying and says so. */
-  async run(): Promise<void> {
+  run(): Promise<void> {
     this.warmed = true;
     this.keepHeight();
     const code = this.code;
     if (!this.board.unfinished(this).length) this.say(live(say("state.sending")), "waiting");
+    return this.board.inTurn(() => this.handIn(code));
+  }
+
+  private async handIn(code: string): Promise<void> {
     for (;;) {
       try {
         this.board.add(await submit(this.lesson, this.name, code), this);

@@ -10,7 +10,7 @@ const source = readdirSync(FOLDER)
   .map((name) => readFileSync(`${FOLDER}/${name}`, "utf8"))
   .join("\n");
 const island = new Set(
-  [...readFileSync("app/web/templates/strings.html", "utf8").matchAll(/^ {2}"([\w.]+)":/gm)].map((found) => found[1] as string),
+  [...readFileSync("app/web/templates/strings.html", "utf8").matchAll(/^ {2}"([\w.-]+)":/gm)].map((found) => found[1] as string),
 );
 
 /** Keys made at run time: one for each outcome. */
