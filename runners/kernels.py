@@ -117,6 +117,10 @@ class Kernel:
         """Send the code; returns the message's id."""
         return str(self.client.execute(code, allow_stdin=False, stop_on_error=True))
 
+    def probe(self) -> str:
+        """Ask something harmless; returns the message's id."""
+        return str(self.client.kernel_info())
+
     async def output(self) -> dict[str, Any]:
         """The next message of the kernel's output channel, as it came: trust nothing in it."""
         return dict(await self.client.get_iopub_msg())

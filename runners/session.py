@@ -25,8 +25,8 @@ log = structlog.get_logger()
 _PATIENCE_S = (2.0, 3.0)
 """How long a run may take to end after the first and after the second interrupt, before it is killed."""
 _DRAIN_S = 0.3
-_REPLY_S = 2.0
-"""How long the answer to a run may take after the run ended; it comes only if the kernel could make one."""
+_ANSWER_S = 1.0
+"""The answer to a run comes before the kernel says that it is done; this much later the kernel is asked again."""
 _CUT_OFF_S = 1.0
 """A kernel whose channel broke has mostly ended; its end is known this much later at the latest."""
 _NOT_USABLE_AFTER = (Outcome.processes,)
@@ -320,44 +320,57 @@ class _Execution:
         await asyncio.wait({self._kernel.exited}, timeout=_DRAIN_S)
 
     async def _read_output(self, request: str) -> None:
-        """Turn messages into events until the kernel says that it is done with the request."""
+        """Turn messages into events until the kernel is done with the request: it says so, and has answered it.
+
+        A program can forge the word; then it goes on. A kernel may also be unable to answer: it is asked something
+        else, and once it has dealt with that, it is past the request.
+        """
+        answer = asyncio.create_task(self._read_answer(request))
+        probe: str | None = None
+        try:
+            while True:
+                await asyncio.sleep(0)  # a flood of messages is read between the others' turns
+                try:
+                    message = await self._kernel.output()
+                    if probe and messages.is_idle(message, probe):
+                        break
+                    if messages.is_idle(message, request):
+                        await asyncio.wait({answer}, timeout=0 if probe else _ANSWER_S)
+                        if answer.done():
+                            break
+                        probe = probe or self._kernel.probe()
+                    self._take(messages.as_event(message))
+                except MALFORMED:
+                    self._dropped += 1
+            if self._error is None:
+                self._fail(answer.result() if answer.done() else ("Error", "the error that ended the code has no text"))
+        finally:
+            answer.cancel()
+
+    def _take(self, fields: messages.Fields | None) -> None:
+        if fields is None:
+            return
+        kind, values = fields
+        if kind == "text":
+            self._run.text(values["stream"], values["text"])
+            return
+        if kind == "error":
+            self._error = values["name"], values["value"]
+        self._run.add(kind, **values)
+
+    def _fail(self, error: tuple[str, str] | None) -> None:
+        """Record an error that no message showed."""
+        if error:
+            self._error = name, value = error
+            self._run.add("error", name=name, value=value, frames=[Frame(text=f"{name}: {value}", own=True)])
+
+    async def _read_answer(self, request: str) -> tuple[str, str] | None:
+        """Wait for the answer on the other channel; returns the error that ended the code, if one did."""
         while True:
-            await asyncio.sleep(0)  # a flood of messages is read between the others' turns
-            try:
-                message = await self._kernel.output()
-                if messages.is_idle(message, request):
-                    break
-                fields = messages.as_event(message)
-            except MALFORMED:
-                self._dropped += 1
-                continue
-            if fields is None:
-                continue
-            kind, values = fields
-            if kind == "text":
-                self._run.text(values["stream"], values["text"])
-                continue
-            if kind == "error":
-                self._error = values["name"], values["value"]
-            self._run.add(kind, **values)
-        if self._error is None:
-            try:
-                await asyncio.wait_for(self._read_reply(request), _REPLY_S)
-            except TimeoutError:
-                self._fail("Error", "the code ended with an error that could not be shown")
-
-    def _fail(self, name: str, value: str) -> None:
-        self._error = name, value
-        self._run.add("error", name=name, value=value, frames=[Frame(text=f"{name}: {value}", own=True)])
-
-    async def _read_reply(self, request: str) -> None:
-        """Find out from the answer on the other channel whether there was an error that nothing showed."""
-        answered = False
-        while not answered:
             await asyncio.sleep(0)
             try:
                 answered, error = messages.failure(await self._kernel.reply(), request)
-                if error:
-                    self._fail(*error)
+                if answered:
+                    return error
             except MALFORMED:
                 self._dropped += 1
