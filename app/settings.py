@@ -115,7 +115,8 @@ class Settings(BaseSettings):
         if len(os.fsencode(near)) <= MOST_SOCKET_PATH:
             return near
         mark = hashlib.sha256(os.fsencode(near)).hexdigest()[:12]
-        return Path(tempfile.gettempdir()) / f"lockstep-{os.getuid()}-{mark}" / "supervisor.sock"
+        # Not "lockstep-NUMBER-…": such folders are a supervisor's own, and the next one removes those of dead processes.
+        return Path(tempfile.gettempdir()) / f"lockstep-socket-{os.getuid()}-{mark}" / "supervisor.sock"
 
     @property
     def secure(self) -> bool:
