@@ -115,7 +115,7 @@ class Settings(BaseSettings):
         if len(os.fsencode(near)) <= MOST_SOCKET_PATH:
             return near
         mark = hashlib.sha256(os.fsencode(near)).hexdigest()[:12]
-        # Not "lockstep-NUMBER-…": such folders are a supervisor's own, and the next one removes those of dead processes.
+        # Not "lockstep-NUMBER-…": those are a supervisor's own, and the next one sweeps away what a dead one left.
         return Path(tempfile.gettempdir()) / f"lockstep-socket-{os.getuid()}-{mark}" / "supervisor.sock"
 
     @property
