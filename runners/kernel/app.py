@@ -26,6 +26,7 @@ from traitlets.config import Config
 
 from runners.devices import gpu
 from runners.devices.topology import Topology
+from runners.kernel.errors import show_only_the_ends
 from runners.kernel.output import WarmStream, pack
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
@@ -125,6 +126,7 @@ def prepare(listeners: list[int], topology: str, key: bytes) -> WarmKernelApp:
     application.session.pack = pack
     application.initialize([])
     application.shell.run_line_magic("matplotlib", "inline")
+    show_only_the_ends(application.shell.InteractiveTB)
     for stream in (sys.stdout, sys.stderr):
         stream.flush_interval = _FLUSH_S  # type: ignore[union-attr]
     return application

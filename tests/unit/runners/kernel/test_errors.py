@@ -1,0 +1,52 @@
+"""Long tracebacks lose their middle."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any
+
+from runners.kernel.errors import leave_out_the_middle, show_only_the_ends
+
+
+def _fall(depth: int) -> None:
+    if depth == 0:
+        raise ValueError("bottom")
+    _fall(depth - 1)
+
+
+def _caught(depth: int) -> ValueError:
+    try:
+        _fall(depth)
+    except ValueError as e:
+        return e
+    raise AssertionError
+
+
+def test_a_long_traceback_keeps_its_beginning_and_its_end() -> None:
+    error = _caught(200)
+    assert leave_out_the_middle(error.__traceback__) == 202 - 30
+    names = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+    assert len(names) == 30
+    assert names[0] == "_caught"
+
+
+def test_a_short_traceback_stays_as_it_is() -> None:
+    error = _caught(10)
+    assert leave_out_the_middle(error.__traceback__) == 0
+    assert len(traceback.extract_tb(error.__traceback__)) == 12
+    assert leave_out_the_middle(None) == 0
+
+
+def test_the_formatter_says_what_is_left_out_of_every_error_in_the_chain() -> None:
+    class Formatter:
+        def structured_traceback(self, etype: Any, value: Any, tb: Any) -> list[str]:
+            return traceback.format_exception(etype, value, tb)
+
+    error = RuntimeError("outer")
+    error.__cause__ = _caught(100)
+    error.__cause__.__context__ = error  # a circle ends too
+    formatter = Formatter()
+    show_only_the_ends(formatter)
+    shown = "".join(formatter.structured_traceback(type(error), error, sys.exc_info()[2]))
+    assert "(72 frames in the middle of this traceback are left out)" in shown
