@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.i18n import N_, gettext, ngettext
-from runners.protocol import Outcome, SessionInfo, SessionState, Topology
+from app.i18n import N_, gettext
+from runners.protocol import Outcome, SessionInfo, SessionState
 
 _OUTCOMES = {
     Outcome.ok: N_("Finished"),
@@ -31,11 +31,6 @@ def outcome_words(outcome: Outcome) -> str:
     return gettext(_OUTCOMES[outcome])
 
 
-def outcome_catalog() -> dict[str, str]:
-    """Every outcome with its words, for the page's script."""
-    return {outcome.value: outcome_words(outcome) for outcome in Outcome}
-
-
 def session_words(session: SessionInfo | None) -> str:
     """Where a session stands, in the language in use."""
     if session is None:
@@ -51,11 +46,3 @@ def session_words(session: SessionInfo | None) -> str:
             return gettext("Running")
         case SessionState.gone:
             return gettext(_GONE.get(session.gone_because or "", _GONE["ended"]))
-
-
-def topology_words(text: str) -> str:
-    """What machine a topology is, saying plainly what is simulated."""
-    topology = Topology.parse(text)
-    if topology.kind == "cpu":
-        return gettext("1 CPU")
-    return ngettext("{n} GPU, simulated", "{n} GPUs, simulated", topology.devices).format(n=topology.devices)

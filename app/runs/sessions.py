@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from app.i18n import gettext
+from app.lessons.machines import topology_words
 from app.lessons.model import Lesson
-from app.runs.outcome import session_words, topology_words
+from app.runs.outcome import session_words
 from app.runs.service import Machine, session_id, session_spec
 from runners.client import NotKnown, Refused, RunnerClient, RunnerUnavailable
 from runners.protocol import SessionInfo, SessionState

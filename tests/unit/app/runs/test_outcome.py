@@ -1,10 +1,10 @@
-"""Words for outcomes, sessions and machines."""
+"""Words for outcomes and sessions."""
 
 from __future__ import annotations
 
 import pytest
 
-from app.runs.outcome import outcome_catalog, outcome_words, session_words, topology_words
+from app.runs.outcome import outcome_words, session_words
 from runners.protocol import Outcome, SessionInfo, SessionState
 
 
@@ -12,7 +12,7 @@ def test_every_outcome_has_words_of_its_own() -> None:
     words = [outcome_words(outcome) for outcome in Outcome]
 
     assert len(set(words)) == len(Outcome)
-    assert outcome_catalog()["lost"] == "Lost: the runner restarted; run it again"
+    assert outcome_words(Outcome.lost) == "Lost: the runner restarted; run it again"
 
 
 @pytest.mark.parametrize("state", SessionState)
@@ -31,9 +31,3 @@ def test_a_session_that_is_gone_says_that_the_next_run_starts_another(reason: st
     info = SessionInfo(id="x", state=SessionState.gone, topology="cpu", keras=3, gone_because=reason)
 
     assert "next run starts" in session_words(info)
-
-
-def test_simulated_devices_are_called_simulated() -> None:
-    assert topology_words("cpu") == "1 CPU"
-    assert topology_words("gpu:1") == "1 GPU, simulated"
-    assert topology_words("gpu:4") == "4 GPUs, simulated"
