@@ -27,13 +27,14 @@ from app.lessons.assets import read_asset
 from app.lessons.catalog import Catalog, TheCatalog
 from app.lessons.machines import machines_of
 from app.lessons.model import Cell, Lesson, Tag
+from app.web.languages import PREFIX
 from app.web.page import kept_page
 
 _FILE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 """A picture may be an SVG, and that may hold a script: opened by itself it gets no rights."""
 
 
-router = APIRouter(prefix="/{lang:lang}")
+router = APIRouter(prefix=PREFIX)
 
 
 @router.get("/", name="home")
