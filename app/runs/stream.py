@@ -36,6 +36,7 @@ class RunStreams:
         self._pump.watch(run_id)
         told: Place | None = None
         wait_s = _PATIENCE_S
+        ended = False
         with self._bus.listen(run_id) as bell:
             while not self._bus.closed:
                 lines = await log.read(self._db, run_id, after)
@@ -46,10 +47,15 @@ class RunStreams:
                         return
                     if len(lines) == log.MOST_PER_READ:
                         continue
+                elif ended:
+                    return
                 elif wait_s == _POLL_S:
                     at = await self._place(run_id)
-                    if at is None or at.state == "finished":
+                    if at is None:
                         return
+                    if at.state == "finished":
+                        ended = True  # its last events may have been stored since we looked
+                        continue
                     if at != told:
                         told = at
                         yield [Frame("state", json.dumps(asdict(at)))]

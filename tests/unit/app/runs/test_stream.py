@@ -1,0 +1,78 @@
+"""A stream of a run never ends before the run's last event."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from app.bus import Bus
+from app.db import Database, now
+from app.runs import log, stream
+from app.runs.models import Run, RunState
+from app.runs.pump import Pump
+from app.runs.stream import RunStreams
+from runners.client import RunnerClient
+from runners.protocol import Outcome
+
+
+@pytest.fixture
+async def streams(database: Database, tmp_path: Path) -> AsyncIterator[RunStreams]:
+    """Streams beside a supervisor that is not there."""
+    async with RunnerClient(tmp_path / "nobody.sock") as runner:
+        bus = Bus()
+        pump = Pump(database, runner, bus, most_stored_bytes=1000)
+        yield RunStreams(database, runner, bus, pump)
+        await pump.close()
+
+
+@pytest.fixture
+async def run_id(database: Database) -> str:
+    async with database.writing() as session:
+        session.add(
+            Run(
+                id="run",
+                visitor_id="v",
+                session_id="s",
+                lesson="a/b",
+                cell="c",
+                code="1",
+                topology="cpu",
+                keras=3,
+                language="en",
+                created_at=now(),
+                state=RunState.running,
+                last_seq=0,
+                stored_bytes=0,
+            )
+        )
+    return "run"
+
+
+async def test_an_end_that_is_stored_between_two_looks_is_still_told(
+    streams: RunStreams, database: Database, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    look = log.read
+
+    async def read(db: Database, run: str, after: int) -> list[log.Line]:
+        nonlocal looks
+        looks += 1
+        lines = await look(db, run, after)
+        if looks == 2:  # the first look that is followed by a question about where the run stands
+            await log.finish(database, run_id, Outcome.ok)
+        return lines
+
+    monkeypatch.setattr(stream, "_POLL_S", 0.01)
+    monkeypatch.setattr(log, "read", read)
+
+    kinds = [frame.event async for batch in streams.frames(run_id, 0) for frame in batch]
+
+    assert kinds[-1] == "finished"
+
+
+async def test_a_stream_behind_the_last_event_ends(streams: RunStreams, database: Database, run_id: str) -> None:
+    await log.finish(database, run_id, Outcome.ok)
+
+    assert [batch async for batch in streams.frames(run_id, 1)] == []
