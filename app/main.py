@@ -40,7 +40,8 @@ from app.web.root import router as root
 from app.web.shutdown import end_with_parent, on_shutdown
 from runners.client import RunnerClient
 
-ROUTERS = (root, health, runs, sessions, exports, lessons)
+ROUTERS = (lessons, runs, sessions, exports, root, health)
+"""Looked through in this order: what is asked for most comes first."""
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:

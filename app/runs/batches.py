@@ -69,13 +69,21 @@ class _Inbox:
         return True
 
 
-async def batches(events: AsyncIterator[Event]) -> AsyncGenerator[list[Event], None]:
-    """Yield what has come, never an empty batch; raises what the stream raised, after its last batch."""
+async def batches(events: AsyncIterator[Event], silence_s: float) -> AsyncGenerator[list[Event], None]:
+    """Yield what has come, and an empty batch after each silence; at its end raise what the stream raised."""
     inbox = _Inbox()
     reader = asyncio.create_task(inbox.fill(events))
     pace = Pace(BATCH_EVERY_S, _SAVED_UP)
     try:
-        while (first := await inbox.queue.get()) is not None:
+        while True:
+            try:
+                async with asyncio.timeout(silence_s):
+                    first = await inbox.queue.get()
+            except TimeoutError:
+                yield []
+                continue
+            if first is None:
+                break
             batch = [first]
             if not inbox.take(batch) and (wait_s := pace.due_in_s()):
                 await asyncio.sleep(wait_s)

@@ -27,6 +27,8 @@ from runners.protocol import Event, Outcome
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 3.0
+_SILENCE_S = 2.0
+"""After so long without an event we look whether another process has got them instead."""
 _MOST_UNREADABLE = 5
 """How often in a row the stream may be nonsense before the run is given up."""
 
@@ -96,8 +98,12 @@ class Follower:
             await self._runner.health()  # a silent stream would not tell that the supervisor is back
         self._set_cut_off(False)
         last, size = at.last_seq, at.stored_bytes
-        async with aclosing(batches(self._runner.events(self.run_id, after=last))) as coming:
+        async with aclosing(batches(self._runner.events(self.run_id, after=last), _SILENCE_S)) as coming:
             async for batch in coming:
+                if not batch:
+                    if await self._overtaken(last):
+                        return
+                    continue
                 stored = await self._store(last, batch)
                 if stored is None:
                     return
@@ -121,6 +127,11 @@ class Follower:
                 raise log.BrokenSequence(f"event {fresh[0].seq} came behind {last}")
             last = at.last_seq  # another process was faster
         return log.Stored(last, 0)
+
+    async def _overtaken(self, last: int) -> bool:
+        """True if another process has stored more than we were sent: the supervisor has forgotten what we wait for."""
+        at = await log.progress(self._db, self.run_id)
+        return at is None or at.finished or at.last_seq > last
 
     async def _hand_in(self) -> None:
         async with self._db.session() as session:

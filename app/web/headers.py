@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -25,15 +24,15 @@ STRANGERS_DOCUMENT = (
 )
 """The policy of a document made of a learner's output: no script, no origin, no network."""
 
-_ALWAYS = {
-    "content-security-policy": CONTENT_SECURITY_POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-}
-_UNDER_TLS = {"strict-transport-security": "max-age=31536000"}
+_ALWAYS = (
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
+_UNDER_TLS = ((b"strict-transport-security", b"max-age=31536000"),)
 
 
 class SecurityHeaders:
@@ -47,13 +46,13 @@ class SecurityHeaders:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        wanted = _ALWAYS | _UNDER_TLS if self._secure or scope["scheme"] == "https" else _ALWAYS
+        wanted = _ALWAYS + _UNDER_TLS if self._secure or scope["scheme"] == "https" else _ALWAYS
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in wanted.items():
-                    headers.setdefault(name, value)
+                headers = message.setdefault("headers", [])
+                there = {name for name, _ in headers}
+                headers.extend(header for header in wanted if header[0] not in there)
             await send(message)
 
         await self._app(scope, receive, send_guarded)

@@ -44,11 +44,8 @@ class ScriptedRun:
     last_seq: int = 0
     acknowledged: int = 0
     stopped: bool = False
+    finished: bool = False
     news: asyncio.Condition = field(default_factory=asyncio.Condition)
-
-    @property
-    def finished(self) -> bool:
-        return bool(self.events) and self.events[-1].kind == "finished"
 
 
 class Supervisor:
@@ -128,6 +125,7 @@ class Supervisor:
     async def emit(self, run: ScriptedRun, **event: Any) -> None:
         async with run.news:
             run.last_seq += 1
+            run.finished = event["kind"] == "finished"
             run.events.append(EVENT.validate_python({"seq": run.last_seq, "at_ms": run.last_seq, **event}))
             run.news.notify_all()
 
@@ -212,7 +210,7 @@ class Supervisor:
                 if event.kind == "finished":
                     return
             async with run.news:
-                if run.last_seq <= after and not cut.is_set():
+                if all(event.seq <= after for event in run.events) and not cut.is_set():
                     await run.news.wait()
             if cut.is_set():
                 raise ConnectionResetError("the test broke the stream")
@@ -223,7 +221,7 @@ class Supervisor:
             return _unknown()
         through = Ack.model_validate_json(await request.body()).through
         run.acknowledged = max(run.acknowledged, through)
-        run.events = [event for event in run.events if event.seq > through or event.kind == "finished"]
+        run.events = [event for event in run.events if event.seq > through]
         return Response(status_code=204)
 
     async def _stop(self, request: Request) -> Response:

@@ -10,8 +10,10 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import func, select, update
 
+from app.db import now
 from app.main import create_app
 from app.runs import log
+from app.runs.follower import Follower
 from app.runs.models import Run, RunEvent
 from app.runs.service import start_run
 from app.settings import Settings
@@ -181,6 +183,24 @@ async def test_several_processes_following_one_run_store_each_event_once(
         events = await _stored(one, run["id"])
         assert [event.seq for event in events] == list(range(1, 402))
         assert not any(app.state.desk.pump.watching for app in apps)
+
+
+async def test_a_process_that_was_overtaken_lets_go_of_what_it_will_never_be_sent(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.runs.follower._SILENCE_S", 0.1)
+    supervisor.answer = ["a"]
+    run = await press_run(client)
+    await _until_finished(app, run["id"])
+    desk = app.state.desk
+    late = Follower(run["id"], app.state.db, desk.runner, app.state.bus, 10**6)
+    stale = log.Progress(last_seq=0, stored_bytes=0, finished=False, handed_in=True, created_at=now())
+
+    async with asyncio.timeout(5):
+        await late._carry(stale)
+        await late.follow()
+
+    assert len(await _stored(app, run["id"])) == 3
 
 
 async def test_events_that_do_not_follow_on_one_another_are_never_stored(

@@ -28,36 +28,43 @@ async def _events(count: int, pause_s: float = 0.0, error: Exception | None = No
 
 
 async def test_nothing_is_lost_or_reordered() -> None:
-    seen = [event.seq async for batch in batches(_events(3000)) for event in batch]
+    seen = [event.seq async for batch in batches(_events(3000), 60) for event in batch]
 
     assert seen == list(range(1, 3002))
 
 
 async def test_a_batch_has_a_bound() -> None:
-    assert max([len(batch) async for batch in batches(_events(3000))]) <= MOST_PER_BATCH
+    assert max([len(batch) async for batch in batches(_events(3000), 60)]) <= MOST_PER_BATCH
 
 
 async def test_the_first_event_does_not_wait_for_others() -> None:
-    stream = batches(_events(2, pause_s=5))
+    stream = batches(_events(2, pause_s=5), 60)
     async with asyncio.timeout(0.5):
         assert [event.seq for event in await anext(stream)] == [1]
     await stream.aclose()
 
 
 async def test_a_fast_stream_is_stored_in_few_batches() -> None:
-    assert len([batch async for batch in batches(_events(100, pause_s=0.002))]) < 30
+    assert len([batch async for batch in batches(_events(100, pause_s=0.002), 60)]) < 30
 
 
 async def test_an_error_comes_after_everything_before_it() -> None:
     seen: list[int] = []
 
     async def read() -> None:
-        async for batch in batches(_events(10, error=RunnerUnavailable("broke"))):
+        async for batch in batches(_events(10, error=RunnerUnavailable("broke")), 60):
             seen.extend(event.seq for event in batch)
 
     with pytest.raises(RunnerUnavailable):
         await read()
     assert seen == list(range(1, 11))
+
+
+async def test_a_silence_is_said_and_loses_nothing() -> None:
+    seen = [[event.seq for event in batch] async for batch in batches(_events(3, pause_s=0.12), 0.05)]
+
+    assert [] in seen
+    assert [seq for batch in seen for seq in batch] == [1, 2, 3, 4]
 
 
 async def test_leaving_early_stops_the_reader() -> None:
@@ -70,7 +77,7 @@ async def test_leaving_early_stops_the_reader() -> None:
         finally:
             stopped.set()
 
-    stream = batches(endless())
+    stream = batches(endless(), 60)
     await anext(stream)
     await stream.aclose()
 
