@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Path, Query
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,7 +23,11 @@ from app.web.sse import event_stream
 router = APIRouter()
 
 _MOST_EVENTS = 5000
-After = Annotated[int, Query(ge=0, le=2**31 - 1)]
+_LARGEST_SEQ = 2**31 - 1
+After = Annotated[int, Query(ge=0, le=_LARGEST_SEQ)]
+Seq = Annotated[int, Path(ge=1, le=_LARGEST_SEQ)]
+LessonKey = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
+"""No database text may hold a NUL."""
 
 
 @router.post("/runs", status_code=202, name="create_run")
@@ -36,7 +40,7 @@ async def create_run(request: Request, asked: RunIn, visitor: Visitor, desk: The
 
 
 @router.get("/runs", name="list_runs")
-async def list_runs(lesson: str, visitor: KnownVisitor, desk: TheDesk) -> RunsOut:
+async def list_runs(lesson: LessonKey, visitor: KnownVisitor, desk: TheDesk) -> RunsOut:
     if visitor is None:
         return RunsOut(runs=[])
     async with desk.db.session() as session:
@@ -90,7 +94,7 @@ async def stop_run(run_id: str, visitor: KnownVisitor, desk: TheDesk) -> RunOut:
 
 
 @router.get("/runs/{run_id}/displays/{seq}", name="run_display")
-async def run_display(request: Request, run_id: str, seq: int, visitor: KnownVisitor, desk: TheDesk) -> Response:
+async def run_display(request: Request, run_id: str, seq: Seq, visitor: KnownVisitor, desk: TheDesk) -> Response:
     async with desk.db.session() as session:
         run = await get_run(session, visitor, run_id)
         html = await display_html(session, run.id, seq)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import time
 from collections.abc import Sequence
@@ -16,6 +17,9 @@ from app.lessons.model import Cell, Lesson
 from app.runs.errors import CodeNotText, CodeTooLong, RunUnknown, TooManyRuns
 from app.runs.models import Run, RunEvent, RunState
 from runners.protocol import EVENT, MOST_CODE_BYTES, Display, Keras, RunRequest, SessionSpec
+
+_ID = re.compile(r"[0-9a-z]{1,64}")
+"""What no database refuses to look for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ async def get_run(session: AsyncSession, visitor: str | None, run_id: str) -> Ru
     Raises:
         RunUnknown: there is none, or it is another visitor's.
     """
-    run = await session.get(Run, run_id) if visitor else None
+    run = await session.get(Run, run_id) if visitor and _ID.fullmatch(run_id) else None
     if run is None or run.visitor_id != visitor:
         raise RunUnknown
     return run
