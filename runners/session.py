@@ -27,7 +27,7 @@ _PATIENCE_S = (2.0, 3.0)
 _DRAIN_S = 0.3
 _ANSWER_S = 1.0
 """The answer to a run comes before the kernel says that it is done; this much later the kernel is asked again."""
-_CUT_OFF_S = 1.0
+_CUT_OFF_S = 0.5
 """A kernel whose channel broke has mostly ended; its end is known this much later at the latest."""
 _NOT_USABLE_AFTER = (Outcome.processes,)
 """Processes without end are still there: only a fresh kernel gets rid of them."""
@@ -194,16 +194,17 @@ class Session:
         self.state, self._idle_since = SessionState.idle, time.monotonic()
 
     async def _news_within(self, seconds: float) -> bool:
-        """Wait for a run or a wish; a kernel that dies while idle is replaced at once."""
+        """Wait for a run or a wish; a kernel that dies or breaks its channels while idle is replaced at once."""
         assert self._kernel
-        news = asyncio.ensure_future(self._news.wait())
+        news, cut_off = asyncio.create_task(self._news.wait()), asyncio.create_task(self._kernel.cut_off.wait())
         try:
-            awaited: set[asyncio.Future[Any]] = {news, self._kernel.exited}
+            awaited: set[asyncio.Future[Any]] = {news, cut_off, self._kernel.exited}
             done, _ = await asyncio.wait(awaited, timeout=max(0.0, seconds), return_when="FIRST_COMPLETED")
         finally:
             news.cancel()
+            cut_off.cancel()
         self._news.clear()
-        if self._kernel.exited in done:
+        if self._kernel.exited in done or cut_off in done:
             self._restart = True
         return bool(done)
 
