@@ -19,7 +19,7 @@ from app.db import Database
 from app.lessons.catalog import Catalog
 from app.lessons.model import Cell, Lesson
 from app.runs import log
-from app.runs.errors import RunnerDown, RunRefused
+from app.runs.errors import RunnerDown, declined
 from app.runs.models import Run
 from app.runs.place import Place, place
 from app.runs.pump import Pump
@@ -48,7 +48,7 @@ class Desk:
 
         Raises:
             RunnerDown: the supervisor does not answer; nothing was kept.
-            RunRefused: the supervisor declined; nothing was kept.
+            AllSessionsBusy, SessionFull, RunRefused: the supervisor declined; nothing was kept.
         """
         async with self.db.writing() as session:
             run = await start_run(session, visitor, lesson, cell, code, self._most_unfinished)
@@ -58,7 +58,7 @@ class Desk:
             async with self.db.writing() as session:
                 await withdraw_run(session, run.id)
             if isinstance(e, Refused):
-                raise RunRefused(e.status, e.refusal.message) from e
+                raise declined(e.status, e.refusal) from e
             raise RunnerDown from e
         await log.mark_handed_in(self.db, run.id)
         self.pump.watch(run.id)

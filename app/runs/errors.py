@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.errors import NotFound, Problem, TooLarge, TooMany, Unavailable, Unreadable
 from app.i18n import N_
+from runners.protocol import Refusal
 
 
 class RunUnknown(NotFound):
@@ -48,6 +49,20 @@ class TooManyRuns(TooMany):
     message = N_("You have {most} runs waiting or running. Wait for one to finish, or stop one.")
 
 
+class AllSessionsBusy(TooMany):
+    """The visitor has as many sessions as one may have, and none is idle."""
+
+    code = "all_sessions_busy"
+    message = N_("All of your sessions are busy. Stop a run, or wait for one to end.")
+
+
+class SessionFull(TooMany):
+    """As many runs wait in the session as may."""
+
+    code = "session_full"
+    message = N_("Too many runs wait in this session. Stop one, or wait for one to end.")
+
+
 class RunnerDown(Unavailable):
     """The supervisor does not answer."""
 
@@ -56,7 +71,7 @@ class RunnerDown(Unavailable):
 
 
 class RunRefused(Problem):
-    """The supervisor declined the run."""
+    """The supervisor declined the run for a reason we have no words for; its own are in English."""
 
     code = "run_refused"
     message = N_("The runner declined this run: {reason}")
@@ -68,3 +83,12 @@ class RunRefused(Problem):
     @property
     def http_status(self) -> int:
         return self._status
+
+
+_OWN_WORDS: dict[str, type[Problem]] = {"too-many-sessions": AllSessionsBusy, "too-many-runs": SessionFull}
+
+
+def declined(status: int, refusal: Refusal) -> Problem:
+    """A refusal of the supervisor as the learner is told about it. Pure."""
+    known = _OWN_WORDS.get(refusal.code)
+    return known() if known else RunRefused(status, refusal.message)
