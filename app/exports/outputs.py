@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
 from app.exports.terminal import settled
+from app.runs.outcome import outcome_words
 from runners.protocol import Clear, Display, Error, Event, Finished, Notice, Outcome, Text
 
 _JSON = re.compile(r"application/([a-zA-Z0-9.-]+\+)?json")
@@ -55,7 +56,7 @@ class _Board:
                 if not wait:
                     self._clear()
             case Finished(outcome=outcome) if outcome not in _SAID_ALREADY:
-                self._text("stderr", f"Lockstep: the run ended with the outcome '{outcome}'.\n")
+                self._text("stderr", f"Lockstep: {outcome_words(outcome)}.\n")
 
     def _text(self, stream: str, text: str) -> None:
         last = self.outputs[-1] if self.outputs and not self._clear_next else None

@@ -82,7 +82,7 @@ def test_what_lockstep_says_is_told_apart_from_the_code() -> None:
     assert outputs[1] == {
         "output_type": "stream",
         "name": "stderr",
-        "text": "Lockstep: Stand-in data.\nLockstep: the run ended with the outcome 'timeout'.\n",
+        "text": "Lockstep: Stand-in data.\nLockstep: Stopped: it ran longer than allowed.\n",
     }
 
 
