@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from app.settings import Settings, UnusableSettings
+from app.cli.speech import give_up, read_settings
 
 app = typer.Typer(no_args_is_help=True, help="The data sets that sandboxes can load without a network.")
 
@@ -50,13 +50,8 @@ def verify(names: Names = None) -> None:
 def _hand_over(*arguments: str) -> None:
     """Run the tool; its exit status becomes ours."""
     if importlib.util.find_spec("numpy") is None:
-        typer.echo("The runner's packages are not installed here; run this where the runner is.", err=True)
-        raise typer.Exit(1)
-    try:
-        cache = Settings.read().data_dir / "datasets"
-    except UnusableSettings as e:
-        typer.echo(str(e), err=True)
-        raise typer.Exit(2) from e
+        give_up("The runner's packages are not installed here; run this where the runner is.")
+    cache = read_settings().data_dir / "datasets"
     command = [sys.executable, "-m", "runners.datasets", f"--cache={cache}", *arguments]
     try:
         raise typer.Exit(subprocess.run(command, check=False).returncode)
