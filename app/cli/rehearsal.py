@@ -98,7 +98,7 @@ class Rehearsal:
         """
         session = f"{self._name}-{cell.topology.replace(':', '-')}-{cell.keras}"
         self._sessions.add(session)
-        spec = SessionSpec(owner="lesson-check", topology=cell.topology, keras=2 if cell.keras == 2 else 3)
+        spec = SessionSpec(owner=self._name, topology=cell.topology, keras=2 if cell.keras == 2 else 3)
         request = RunRequest(id=secrets.token_hex(16), session=session, spec=spec, code=cell.code)
         await self._client.submit(request)
         error: Error | None = None

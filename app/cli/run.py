@@ -35,8 +35,9 @@ def run(
     """Run a script in the sandbox. The exit status is 0 only if its outcome is ok."""
     settings = read_settings()
     try:
-        spec = SessionSpec(owner="cli", topology=topology, keras=cast(Keras, keras))
         name = secrets.token_hex(16)
+        # Each script is a learner of its own: several at once must not end or refuse one another.
+        spec = SessionSpec(owner=name, topology=topology, keras=cast(Keras, keras))
         request = RunRequest(id=name, session=name, spec=spec, code=_read(file), timeout_s=timeout)
     except UnknownTopology as e:
         give_up(f"{e}.", USAGE)
