@@ -96,10 +96,17 @@ def leave_namespaces() -> None:
 def build_root(policy: Policy) -> None:
     """Make a root of read-only folders and private tmpfs, and move there; nothing else of the host stays visible."""
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    # Taken hold of first: what lies below /tmp is covered by the new root.
+    sources = [(os.open(source, os.O_PATH | os.O_CLOEXEC), target) for source, target in policy.read_only]
     linux.mount("tmpfs", _NEW_ROOT, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,nr_inodes=1024,mode=755")
-    for source, target in policy.read_only:
-        _bind(source, _NEW_ROOT + target)
+    for t in policy.tmpfs:  # before the folders: Python may live below one of them
+        Path(_NEW_ROOT + t.path).mkdir(parents=True, exist_ok=True)
+        options = f"size={t.size},nr_inodes={t.inodes},mode={t.mode:o}"
+        linux.mount("tmpfs", _NEW_ROOT + t.path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
+    for handle, target in sources:
+        _bind(f"/proc/self/fd/{handle}", _NEW_ROOT + target)
         linux.make_read_only(_NEW_ROOT + target)
+        os.close(handle)
     for target, name in policy.links:
         Path(_NEW_ROOT + name).symlink_to(target)
     for path, content in policy.files:
@@ -108,10 +115,6 @@ def build_root(policy: Policy) -> None:
         file.write_text(content)
     _make_dev(policy)
     _make_proc()
-    for t in policy.tmpfs:
-        Path(_NEW_ROOT + t.path).mkdir(parents=True, exist_ok=True)
-        options = f"size={t.size},nr_inodes={t.inodes},mode={t.mode:o}"
-        linux.mount("tmpfs", _NEW_ROOT + t.path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
     os.chdir(_NEW_ROOT)
     linux.pivot_root(".", ".")
     linux.umount(".", linux.MNT_DETACH)
@@ -131,7 +134,7 @@ def _bind(source: str, target: str) -> None:
 
 def _make_dev(policy: Policy) -> None:
     dev = Path(_NEW_ROOT, "dev")
-    dev.mkdir()
+    dev.mkdir(exist_ok=True)
     for name in policy.devices:
         _bind(f"/dev/{name}", str(dev / name))
     pts = dev / "pts"

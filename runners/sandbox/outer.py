@@ -63,8 +63,8 @@ def _view(settings: RunnerSettings, *, root: bool) -> list[str]:
     datasets = datasets_folder(settings)
     if datasets:
         binds += ((datasets, DATASETS),)
-    made: set[str] = set()
-    options: list[str] = []
+    made = {"/tmp"}  # noqa: S108 - the wall's own, and mounted first: Python or the project may lie below it
+    options = ["--perms", "1777", "--tmpfs", "/tmp"]  # noqa: S108
     for source, target in sorted(binds, key=lambda b: b[1]):
         for parent in reversed(Path(target).parents[:-1]):
             if str(parent) not in made and not any(t == str(parent) for _, t in binds):
@@ -74,7 +74,7 @@ def _view(settings: RunnerSettings, *, root: bool) -> list[str]:
     for target, name in links:
         options += ["--symlink", target, name]
     # /proc is shown whole: a fresh one for each session may only be mounted where none of it is covered.
-    options += ["--dev", "/dev", "--bind", "/proc", "/proc", "--perms", "1777", "--tmpfs", "/tmp"]  # noqa: S108
+    options += ["--dev", "/dev", "--bind", "/proc", "/proc"]
     options += ["--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
     options += ["--setenv", "PYTHONPATH", str(Path(package).parent)]
     if root:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runners.sandbox.outer import NoOuterWall, chosen
+from runners.sandbox.outer import NoOuterWall, chosen, zygote_command
 from runners.settings import RunnerSettings
 
 BWRAP = "/usr/bin/bwrap"
@@ -41,3 +41,15 @@ def test_the_wall_follows_the_setting_and_the_machine(
 def test_where_no_wall_can_stand_nothing_starts(wanted: str, root: bool, bubblewrap: str | None, why: str) -> None:
     with pytest.raises(NoOuterWall, match=why):
         chosen(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap)  # type: ignore[arg-type]
+
+
+def test_a_checkout_below_tmp_is_not_covered_by_the_walls_own_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runners.sandbox.outer.shutil.which", lambda _: BWRAP)
+    monkeypatch.setattr("runners.sandbox.outer.python_folders", lambda: ("/tmp/clone/.venv",))
+
+    command, _ = zygote_command(RunnerSettings(), [])
+
+    own_tmp = command.index("--tmpfs")
+    assert command[own_tmp + 1] == "/tmp"
+    assert own_tmp < command.index("/tmp/clone/.venv")
+    assert command.count("/tmp") == 1
