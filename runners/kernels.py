@@ -17,7 +17,7 @@ from jupyter_client.manager import AsyncKernelManager
 
 from runners.protocol import Keras
 from runners.provisioner import ZygoteProvisioner
-from runners.sandbox.host import Sandbox
+from runners.sandbox.host import Sandbox, SandboxGone
 from runners.settings import Limits, MiB
 from runners.zygotes import NoZygote, Zygote
 
@@ -248,7 +248,7 @@ class Pool:
                 await asyncio.sleep(_PAUSE_S)
                 try:
                     kernel = await Kernel.create(self._zygote(keras), topology, keras)
-                except (NoZygote, KernelNotReady) as e:
+                except (NoZygote, KernelNotReady, SandboxGone, OSError) as e:
                     log.warning("pool cannot be filled", topology=topology, error=str(e))
                     await asyncio.sleep(5)
                     continue

@@ -116,7 +116,7 @@ class RunLog:
                 for event in [e for e in self._events if e.seq > number]:
                     number = event.seq
                     yield event
-                if self.finished and number >= self.last:
+                if self.finished and max(number, self.acknowledged) >= self.last:
                     return
                 if not changed.is_set():
                     try:

@@ -212,3 +212,11 @@ async def test_a_reader_hears_that_nothing_happens() -> None:
     event = await anext(stream)
     assert event is not None
     assert event.kind == "finished"
+
+
+async def test_a_reader_behind_what_was_forgotten_does_not_wait_for_it() -> None:
+    log = _log()
+    log.add("started")
+    log.finish(Outcome.ok)
+    log.acknowledge(2)
+    assert await asyncio.wait_for(_read(log, 0), 5) == []
