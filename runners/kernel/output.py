@@ -24,7 +24,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
     """Standard output or error of a kernel.
 
     What C++ code (``tf.print``) and child processes write to the descriptor comes through a pipe and a thread.
-    ``flush`` waits for it here, so that it arrives before the run ends, and in its own run.
+    ``write`` and ``flush`` wait for it here, so that it arrives in order, before the run ends, and in its own run.
     """
 
     def _setup_stream_redirects(self, name: str) -> None:
@@ -35,11 +35,21 @@ class WarmStream(OutStream):  # type: ignore[misc]
 
     def flush(self) -> None:
         """Send all that was written so far, through Python or the descriptor."""
-        if self._fid is not None and self._is_master_process() and threading.current_thread() != self.watch_fd_thread:
-            with self._taking:
-                goal = self._taken + _waiting(self._fid)
-                self._taking.wait_for(lambda: self._taken >= goal, _PATIENCE_S)
+        self._drain()
         super().flush()
+
+    def write(self, string: str) -> int | None:
+        """Take text after what the descriptor got before it."""
+        self._drain()
+        written: int | None = super().write(string)
+        return written
+
+    def _drain(self) -> None:
+        if self._fid is None or not self._is_master_process() or threading.current_thread() == self.watch_fd_thread:
+            return
+        with self._taking:
+            goal = self._taken + _waiting(self._fid)
+            self._taking.wait_for(lambda: self._taken >= goal, _PATIENCE_S)
 
     def _watch_pipe_fd(self) -> None:
         poll = select.poll()
