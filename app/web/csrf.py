@@ -28,7 +28,15 @@ def from_here(method: str, headers: Mapping[str, str], public_url: str) -> bool:
     if public_url and origin == public_url:
         return True
     host = headers.get("host", "")
-    return bool(host) and urlsplit(origin).netloc == host
+    return bool(host) and _host(origin) == host
+
+
+def _host(origin: str) -> str:
+    """The host and port an origin names; nothing if it is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
 
 
 class SameOriginOnly:

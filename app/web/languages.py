@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from http.cookies import SimpleCookie
 
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import i18n
@@ -63,9 +62,8 @@ def preferred(headers: Headers) -> str:
     """The language of someone whose path does not say."""
     if (asked := headers.get(HEADER)) in i18n.CODES:
         return str(asked)
-    kept = SimpleCookie(headers.get("cookie", "")).get(COOKIE) if COOKIE in headers.get("cookie", "") else None
-    if kept is not None and kept.value in i18n.CODES:
-        return kept.value
+    if (kept := cookie_parser(headers.get("cookie", "")).get(COOKIE)) in i18n.CODES:
+        return str(kept)
     return i18n.negotiate(headers.get("accept-language", ""))
 
 

@@ -25,6 +25,7 @@ HOST = {"host": "learn.example.org"}
         ("POST", {"origin": "https://evil.test/learn.example.org"}, False),
         ("POST", {"origin": "https://learn.example.org@evil.test"}, False),
         ("POST", {"origin": "null"}, False),
+        ("POST", {"origin": "http://[x"}, False),
         ("POST", {}, False),
         ("DELETE", {}, False),
         ("BREW", {}, False),
