@@ -161,18 +161,18 @@ class Kernel:
 
     async def _greet(self, client: AsyncKernelClient) -> None:
         """Wait until both channels answer: the reply, and its echo on the output channel."""
-        reply = asyncio.ensure_future(client.get_shell_msg())
-        echo = asyncio.ensure_future(client.get_iopub_msg())
+        answers = asyncio.gather(client.get_shell_msg(), client.get_iopub_msg())
         try:
-            while not (reply.done() and echo.done()):
+            while not answers.done():
                 client.kernel_info()
-                await asyncio.wait({reply, echo, self.exited}, timeout=_GREET_AGAIN_S)
+                awaited: set[asyncio.Future[Any]] = {answers, self.exited}
+                await asyncio.wait(awaited, timeout=_GREET_AGAIN_S, return_when="FIRST_COMPLETED")
                 if self.exited.done():
                     raise KernelNotReady(f"the kernel ended with status {self.exited.result()} before it answered")
+            await answers
         finally:
-            for waiting in (reply, echo):
-                waiting.cancel()
-            await asyncio.gather(reply, echo, return_exceptions=True)
+            answers.cancel()
+            await asyncio.gather(answers, return_exceptions=True)
 
     def _watch(self, client: AsyncKernelClient) -> None:
         self.cut_off.clear()

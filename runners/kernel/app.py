@@ -68,6 +68,12 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
     def init_crash_handler(self) -> None:
         """Tracebacks of the kernel itself are nobody's business inside."""
 
+    def load_config_file(self, *_: Any, **__: Any) -> None:
+        """A restarted kernel reads nothing that the one before has left in its home."""
+
+    def _run_startup_files(self) -> None:
+        """See load_config_file."""
+
     def init_connection_file(self) -> None:
         """The connection was agreed outside."""
 
@@ -114,7 +120,7 @@ def prepare(listeners: list[int], topology: str, key: bytes) -> WarmKernelApp:
     gc.enable()
     reseed()
     gpu.simulate(Topology.parse(topology))
-    sys.path[:] = ["", *(p for p in sys.path if p and Path(p).exists())]
+    sys.path[:] = [p for p in sys.path if p and Path(p).exists()]
     sys.argv = [""]
     asyncio.set_event_loop(asyncio.new_event_loop())
     application: WarmKernelApp = WarmKernelApp.instance(config=_config())

@@ -27,6 +27,7 @@ from runners.kernel import app
 from runners.sandbox import linux
 
 _LARGEST_COMMAND = 1 << 16
+_LONGEST_COMPLAINT = 4000
 _OOM_SCORE = "500"
 
 
@@ -42,6 +43,7 @@ class Init:
         self._control = control
         self._listeners = listeners
         self._kernel: int | None = None
+        self._complaint: int | None = None
         self._bell = socket.socketpair()
         """Rung by the end of a child."""
 
@@ -81,31 +83,34 @@ class Init:
                 self._end_all()
 
     def _start(self, command: dict[str, Any]) -> None:
+        self._complaint, complain = os.pipe2(os.O_NONBLOCK)
         pid = os.fork()
         if pid:
+            os.close(complain)
             self._kernel = pid
             return
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for end in self._bell:
-                end.close()  # who could empty it would keep the end of a kernel secret
+            for end in (*self._bell, self._control):
+                end.close()  # who held one could speak for PID 1, or keep the end of a kernel secret
             os.setsid()
             linux.set_dumpable(True)
             with contextlib.suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
             kernel = app.prepare(self._listeners, command["topology"], command["key"].encode())
-            self._control.close()
+            os.close(complain)
             kernel.start()
-        except Exception as e:
+        except Exception:
             with contextlib.suppress(OSError):
-                self._control.send(json.dumps({"failed": traceback.format_exc(limit=-5)[-4000:] or repr(e)}).encode())
+                os.write(complain, traceback.format_exc(limit=-5)[-_LONGEST_COMPLAINT:].encode())
         finally:
             os._exit(1)
 
     def _end_all(self) -> None:
         """Kill everything in the sandbox but PID 1 and wait for it; the exit is not reported."""
         self._kernel = None
+        self._read_complaint()
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
@@ -120,7 +125,24 @@ class Init:
                     return
                 if pid == self._kernel:
                     self._kernel = None
-                    self._control.send(json.dumps({"exited": os.waitstatus_to_exitcode(status)}).encode())
+                    if complaint := self._read_complaint():
+                        self._tell({"failed": complaint})
+                    self._tell({"exited": os.waitstatus_to_exitcode(status)})
+
+    def _read_complaint(self) -> str:
+        """What a kernel wrote that did not come up; it may be the learner's words."""
+        if self._complaint is None:
+            return ""
+        try:
+            return os.read(self._complaint, _LONGEST_COMPLAINT).decode(errors="replace")
+        except OSError:
+            return ""
+        finally:
+            os.close(self._complaint)
+            self._complaint = None
+
+    def _tell(self, word: dict[str, Any]) -> None:
+        self._control.send(json.dumps(word).encode())
 
 
 def _forget_the_hosts_output() -> None:

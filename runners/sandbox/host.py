@@ -106,11 +106,11 @@ class Sandbox:
         if not data:
             asyncio.get_running_loop().remove_reader(self.control.fileno())
             return
-        word = json.loads(data)
-        if isinstance(word.get("exited"), int):
-            self._resolve(word["exited"])
-        elif "failed" in word:
-            log.error("kernel did not start", sandbox=self.name, error=str(word["failed"]))
+        match json.loads(data):
+            case {"exited": int(status)}:
+                self._resolve(status)
+            case {"failed": str(complaint)}:
+                log.error("kernel did not start", sandbox=self.name, error=complaint)
 
     def _ended(self) -> None:
         asyncio.get_running_loop().remove_reader(self.pidfd)
