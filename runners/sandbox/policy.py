@@ -22,6 +22,8 @@ DATASETS = "/opt/lockstep/datasets"
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime", "mime.types", "magic")
+_MAPPED_MB = 1024
+"""What a kernel maps before it does anything, threads' stacks mostly; hardly any of it is in memory."""
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -134,7 +136,7 @@ def _rlimits(limits: Limits) -> tuple[tuple[str, int], ...]:
         ("RLIMIT_NOFILE", limits.open_files),
         ("RLIMIT_NPROC", limits.processes),
         ("RLIMIT_FSIZE", limits.disk_mb * MiB),
-        ("RLIMIT_DATA", 2 * limits.memory_mb * MiB),  # a belt: the cgroup is the real memory limit
+        ("RLIMIT_DATA", (2 * limits.memory_mb + _MAPPED_MB) * MiB),  # a belt: the cgroup is the real memory limit
         ("RLIMIT_CPU", limits.cpu_s),
         ("RLIMIT_MEMLOCK", 65_536),
         ("RLIMIT_MSGQUEUE", 0),
