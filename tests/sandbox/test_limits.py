@@ -28,7 +28,10 @@ PROGRAMS = {
     ),
     "memory by bytes": ("kept = []\nwhile True: kept.append(b'x' * 10_000_000)", {MEMORY}),
     "memory by numpy": ("import numpy as np\nkept = []\nwhile True: kept.append(np.ones(1_000_000))", {MEMORY}),
-    "memory by tensorflow": ("import tensorflow as tf\nx = tf.Variable(tf.ones((1_000_000_000,)))", {MEMORY}),
+    "memory by tensorflow": (
+        "import tensorflow as tf\nkept = []\nwhile True: kept.append(tf.Variable(tf.ones((10_000_000,))))",
+        {MEMORY},
+    ),
     "memory at one stroke": ("x = bytearray(400 * 1024**3)", {MEMORY}),
     "memory of a child": (
         "import subprocess, sys\n"

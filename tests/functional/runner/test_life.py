@@ -96,7 +96,7 @@ async def test_without_cgroups_memory_and_processes_have_limits_all_the_same(bar
         learner = Learner(client)
         memory = await learner.run("kept = []\nwhile True:\n    kept.append(bytearray(10_000_000))")
         assert memory.outcome == Outcome.memory
-        threads = await learner.run(
+        threads = await Learner(client).run(
             "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(100,)).start()"
         )
         assert threads.outcome == Outcome.processes
