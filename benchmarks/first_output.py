@@ -31,7 +31,7 @@ strategy = tf.distribute.MirroredStrategy()
 print(f"Replicas: {strategy.num_replicas_in_sync}, {int(tf.constant(40) + 2)}")
 """
 BETWEEN_S = 2.0
-"""A pause between two sessions: one learner arrives after the other; benchmarks/burst.py is the other case."""
+"""A pause between two sessions: one learner arrives after the other."""
 
 
 async def of_lockstep(client: RunnerClient) -> float:

@@ -23,7 +23,7 @@ from runners.zygotes import Zygote
 
 log = structlog.get_logger()
 
-_FOLDER = "lockstep-"
+_FOLDER = "lockstep-node-"
 _SWEEP_S = 15.0
 _KEEP_STORED_S = 60.0
 """A finished run whose events are all stored is forgotten after this long; a repeated request still finds it."""

@@ -4,9 +4,10 @@ A restart is therefore a fork, never an import. PID 1 runs no learner code, and 
 into it. It speaks with the supervisor over its control socket, one JSON object a packet:
 
     supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …}   {"op": "signal", "signum": N}
-                          {"op": "kill"}
+                          {"op": "kill"}    {"op": "usage"}
     PID 1 -> supervisor   {"exited": N}    the kernel's exit status, negative for a signal
                           {"failed": …}   a kernel did not come up, and why
+                          {"files": N}    bytes in the sandbox's own folders, which live in memory
 
 When the control socket closes, PID 1 ends, and with it everything in its PID namespace.
 """
@@ -25,9 +26,11 @@ from typing import Any
 
 from runners.kernel import app
 from runners.sandbox import linux
+from runners.sandbox.policy import HOME
 
 _LARGEST_COMMAND = 1 << 16
 _LONGEST_COMPLAINT = 4000
+_WRITABLE = ("/tmp", HOME, "/dev/shm")  # noqa: S108 - as the policy makes them
 _OOM_SCORE = "500"
 
 
@@ -81,6 +84,8 @@ class Init:
                     os.kill(self._kernel, int(command["signum"]))
             case "kill":
                 self._end_all()
+            case "usage":
+                self._tell({"files": sum(map(_used, _WRITABLE))})
 
     def _start(self, command: dict[str, Any]) -> None:
         self._complaint, complain = os.pipe2(os.O_NONBLOCK)
@@ -151,3 +156,12 @@ def _forget_the_hosts_output() -> None:
     for fd in range(3):
         os.dup2(null, fd)
     os.close(null)
+
+
+def _used(folder: str) -> int:
+    """Bytes of a tmpfs that are taken."""
+    try:
+        space = os.statvfs(folder)
+    except OSError:
+        return 0
+    return (space.f_blocks - space.f_bfree) * space.f_frsize

@@ -18,6 +18,7 @@ from runners.settings import Limits, MiB
 _ROOT = Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000
 _PREFIX = "lockstep-"
+_CONTROLLERS = "+memory +pids +cpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,28 +145,29 @@ class _V2Groups:
         if not (_ROOT / "cgroup.controllers").exists():
             raise OSError("no cgroup version 2")
         own = _ROOT / own_paths()[""].lstrip("/")
-        _sweep(own)
-        base = own / f"{_PREFIX}{os.getpid()}"
+        for parent in dict.fromkeys((own, _ROOT)):
+            with contextlib.suppress(OSError):
+                return cls(cls._base_in(parent, may_step_aside=parent == own))
+        raise OSError("no cgroup of version 2 may be divided here")
+
+    @staticmethod
+    def _base_in(parent: Path, *, may_step_aside: bool) -> Path:
+        _sweep(parent)
+        base = parent / f"{_PREFIX}{os.getpid()}"
         base.mkdir()
         try:
-            cls._delegate(own)
-            (base / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+            try:
+                (parent / "cgroup.subtree_control").write_text(_CONTROLLERS)
+            except OSError:
+                if not may_step_aside:
+                    raise
+                _step_aside(parent)
+                (parent / "cgroup.subtree_control").write_text(_CONTROLLERS)
+            (base / "cgroup.subtree_control").write_text(_CONTROLLERS)
         except OSError:
             base.rmdir()
             raise
-        return cls(base)
-
-    @staticmethod
-    def _delegate(own: Path) -> None:
-        try:
-            (own / "cgroup.subtree_control").write_text("+memory +pids +cpu")
-        except OSError:
-            # A group with processes of its own may not pass controllers on: step aside into a leaf first.
-            leaf = own / "supervisor"
-            leaf.mkdir(exist_ok=True)
-            for pid in (own / "cgroup.procs").read_text().split():
-                (leaf / "cgroup.procs").write_text(pid)
-            (own / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+        return base
 
     def create(self, name: str, limits: Limits) -> Group:
         path = self._base / name
@@ -181,6 +183,21 @@ class _V2Groups:
         for child in (*self._base.glob("*/"), self._base):
             with contextlib.suppress(OSError):
                 child.rmdir()
+
+
+def _step_aside(group: Path) -> None:
+    """A group with processes of its own may not pass controllers on: move them into a leaf, but nobody else's.
+
+    Ours are this process, the one that started it, and all of a systemd service (its unit delegates the group to it).
+    """
+    pids = (group / "cgroup.procs").read_text().split()
+    if not group.name.endswith(".service") and set(map(int, pids)) - {os.getpid(), os.getppid()}:
+        raise OSError(f"{group} holds processes of others")
+    leaf = group / "supervisor"
+    leaf.mkdir(exist_ok=True)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            (leaf / "cgroup.procs").write_text(pid)
 
 
 class _V2Group:

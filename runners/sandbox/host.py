@@ -42,6 +42,8 @@ class Sandbox:
     pidfd: int
     control: socket.socket
     group: Group
+    file_bytes: int = 0
+    """Bytes in the sandbox's own folders when ``ask_usage`` was last answered."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     _exit: asyncio.Future[int] | None = None
 
@@ -70,6 +72,10 @@ class Sandbox:
             self._resolve(-signal.SIGKILL)
         else:
             self._say({"op": "signal", "signum": int(signum)})
+
+    def ask_usage(self) -> None:
+        """Have ``file_bytes`` brought up to date, soon."""
+        self._say({"op": "usage"})
 
     async def destroy(self) -> None:
         """Kill everything inside and leave nothing behind. Safe to call twice."""
@@ -109,6 +115,8 @@ class Sandbox:
         match json.loads(data):
             case {"exited": int(status)}:
                 self._resolve(status)
+            case {"files": int(size)}:
+                self.file_bytes = size
             case {"failed": str(complaint)}:
                 log.error("kernel did not start", sandbox=self.name, error=complaint)
 

@@ -1,7 +1,7 @@
 """Memory of a session where no cgroup counts it: looked up in /proc a few times a second while a run goes on.
 
 Slower and blunter than a cgroup, and only what a supervisor can always do: add up the private memory of every process
-in the sandbox, and say when it is too much.
+in the sandbox and the files in its folders, and say when it is too much. Between runs nobody looks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Self
 
 import psutil
 
-from runners.sandbox.host import Sandbox
+from runners.sandbox.host import Sandbox, SandboxGone
 from runners.settings import Limits, MiB
 
 _EVERY_S = 0.25
@@ -66,7 +66,9 @@ class MemoryWatch:
 
     async def _watch(self) -> None:
         while True:
-            now = await asyncio.to_thread(private_bytes, self._sandbox.pid)
+            with contextlib.suppress(SandboxGone):
+                self._sandbox.ask_usage()
+            now = await asyncio.to_thread(private_bytes, self._sandbox.pid) + self._sandbox.file_bytes
             self.peak_bytes = max(self.peak_bytes or 0, now)
             if now > self._most:
                 self.exceeded.set()
