@@ -156,6 +156,29 @@ async def test_stop_ends_a_run_and_keeps_what_it_said(hall: Hall) -> None:
     assert (await cell.lines())[:3] == rows(3)
 
 
+async def test_stop_gives_up_a_run_that_the_runner_has_not_taken(hall: Hall, site: Site) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append("status of 503")
+    page = await visitor.open(LESSON)
+    cell, other = Instrument(page, "strategy"), Instrument(page, "components")
+    await other.write("print('asked')")
+    site.kill_runner()
+    await cell.run()
+    await expect(cell.status).to_contain_text("not reachable")
+
+    await cell.button("stop").click()
+    await expect(cell.status).to_contain_text("Stopped")
+    await other.run()
+    site.start_runner()
+
+    await other.finished()
+    runs = await page.evaluate(
+        "async () => (await fetch('/runs?lesson=distributed-tensorflow/distribution-strategies')).json()"
+    )
+    assert [run["cell"] for run in runs["runs"]] == ["components"]
+    await expect(cell.root).to_have_attribute("data-state", "idle")
+
+
 async def test_run_all_runs_in_order_and_ends_at_an_error(hall: Hall) -> None:
     page = await (await hall.admit()).open(LESSON)
     first, second, third = (Instrument(page, name) for name in ("strategy", "components", "assign"))

@@ -11,11 +11,11 @@ import type { Drafts } from "./drafts";
 import { make, need } from "./element";
 import type { CellEditor } from "./editor";
 import { Output } from "./output";
-import type { Outcome, Waiting } from "./protocol";
+import type { Outcome, Run, Waiting } from "./protocol";
+import { untilTaken } from "./retry";
 import { ended, live, running, trouble, waitingLine, type Line } from "./status";
 import { say, sayCount } from "./strings";
 
-const RETRY_MS = 2_000;
 /** Waiting shorter than this is not worth a word. */
 const PATIENCE_MS = 350;
 
@@ -37,6 +37,8 @@ export class Cell implements Owner {
   private saving = 0;
   private unsaved = false;
   private warmed = false;
+  /** What is on its way to the server, and can still be given up. */
+  private readonly pending = new Set<AbortController>();
   private whenDone: ((outcome: Outcome | null) => void)[] = [];
   private readonly lesson: string;
   private readonly output: Output;
@@ -63,26 +65,29 @@ export class Cell implements Owner {
 
   // --- what the learner does ---------------------------------------------------------------------------------------
 
-  /** Hands the code in. While nothing answers, it keeps trying and says so. */
+  /** Hands the code in. While nothing answers, it keeps trying and says so, until it is stopped. */
   run(): Promise<void> {
     this.warmed = true;
     this.keepHeight();
     const code = this.code;
+    const hope = new AbortController();
+    this.pending.add(hope);
     if (!this.board.unfinished(this).length) this.say(live(say("state.sending")), "waiting");
-    return this.board.inTurn(() => this.handIn(code));
+    return this.board.inTurn(() => this.handIn(code, hope));
   }
 
-  private async handIn(code: string): Promise<void> {
-    for (;;) {
-      try {
-        this.board.add(await submit(this.lesson, this.name, code), this);
-        return;
-      } catch (error) {
-        const away = error instanceof Unreachable || (error instanceof Declined && error.status === 503);
-        if (!away) return this.refused(error);
-        this.say({ ...live(error instanceof Declined ? error.message : say("state.serverAway")), tone: "bad" }, "waiting");
-        await new Promise((resolve) => window.setTimeout(resolve, RETRY_MS));
-      }
+  private async handIn(code: string, hope: AbortController): Promise<void> {
+    const away = (error: Declined | Unreachable): void =>
+      this.say({ ...live(error instanceof Declined ? error.message : say("state.serverAway")), tone: "bad" }, "waiting");
+    try {
+      const run = await untilTaken(() => submit(this.lesson, this.name, code), away, hope.signal);
+      this.pending.delete(hope);
+      if (!run) return;
+      this.board.add(run, this);
+      if (hope.signal.aborted) await this.end(run);
+    } catch (error) {
+      this.pending.delete(hope);
+      this.refused(error);
     }
   }
 
@@ -94,11 +99,26 @@ export class Cell implements Owner {
     });
   }
 
+  /** Ends the run at work, and gives up what was not handed in yet. */
   async stop(): Promise<void> {
     const [entry] = this.board.unfinished(this);
-    if (!entry) return;
+    if (this.pending.size) this.giveUp(!entry);
+    if (entry) await this.end(entry.run);
+  }
+
+  private giveUp(tell: boolean): void {
+    for (const hope of this.pending) hope.abort();
+    this.pending.clear();
+    if (!tell) return;
+    const line: Line = { ...live(say("outcome.interrupted")), tone: "plain" };
+    this.say(line, "idle");
+    announce(`${this.title}: ${line.word}`);
+    this.settle(null);
+  }
+
+  private async end(run: Run): Promise<void> {
     try {
-      await stop(entry.run);
+      await stop(run);
     } catch (error) {
       if (error instanceof Declined || error instanceof Unreachable) announce(error.message);
       else throw error;
@@ -343,7 +363,7 @@ export class Cell implements Owner {
   private setState(state: string): void {
     this.root.dataset.state = state;
     if (state !== "finished") delete this.root.dataset.outcome;
-    const active = state === "waiting" || state === "running";
+    const active = state === "waiting" || state === "running" || this.pending.size > 0;
     need(this.root, "[data-action=stop]").toggleAttribute("disabled", !active);
   }
 }

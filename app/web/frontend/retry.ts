@@ -3,6 +3,7 @@
 import { Declined, Unreachable } from "./api";
 
 const WAITS_MS = [500, 1_000, 2_000, 4_000];
+const HAND_IN_WAIT_MS = 2_000;
 
 /** What `attempt` gives, tried until the server answers; null if it says no. */
 export async function untilAnswered<T>(attempt: () => Promise<T>): Promise<T | null> {
@@ -18,4 +19,36 @@ export async function untilAnswered<T>(attempt: () => Promise<T>): Promise<T | n
       await new Promise((resolve) => window.setTimeout(resolve, WAITS_MS[Math.min(i, WAITS_MS.length - 1)]));
     }
   }
+}
+
+/** What `attempt` gives, tried until it is taken; null once `givenUp`. `away` hears of every attempt in vain. */
+export async function untilTaken<T>(
+  attempt: () => Promise<T>,
+  away: (error: Declined | Unreachable) => void,
+  givenUp: AbortSignal,
+  waitMs = HAND_IN_WAIT_MS,
+): Promise<T | null> {
+  while (!givenUp.aborted) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (givenUp.aborted) break;
+      if (!(error instanceof Unreachable || (error instanceof Declined && error.status === 503))) throw error;
+      away(error);
+    }
+    await pause(waitMs, givenUp);
+  }
+  return null;
+}
+
+function pause(ms: number, givenUp: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      givenUp.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    givenUp.addEventListener("abort", done);
+  });
 }

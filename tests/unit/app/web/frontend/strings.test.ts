@@ -33,6 +33,16 @@ test("every sentence the script says is on the page, and nothing else is", () =>
   assert.deepEqual([...said, ...notices].sort(), [...island].sort());
 });
 
+test("every notice of the runner has its words", () => {
+  const runner = readdirSync("runners", { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".py"))
+    .map((name) => readFileSync(`runners/${name}`, "utf8"))
+    .join("\n");
+  const codes = [...runner.matchAll(/"notice",\s*code="([^"]+)"/g)].map(([, code]) => `notice.${code as string}`);
+  assert.ok(codes.length > 0);
+  assert.deepEqual(codes.filter((key) => !island.has(key)), []);
+});
+
 test("values are filled in; an unknown name stays", () => {
   assert.equal(fill("{a} of {b}", { a: 1 }), "1 of {b}");
 });
