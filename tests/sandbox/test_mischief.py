@@ -163,3 +163,19 @@ async def test_a_forged_end_does_not_hide_what_follows_or_buy_time(client: Runne
     told = await learner.run(forged + "while True: pass", timeout_s=2)
     assert told.outcome == Outcome.timeout
     await learner.leave()
+
+
+async def test_a_fresh_kernel_runs_nothing_that_the_one_before_has_planted(client: RunnerClient) -> None:
+    learner = Learner(client)
+    planted = await learner.run(
+        "import os, pathlib\n"
+        "profile = pathlib.Path(os.environ['IPYTHONDIR'], 'profile_default')\n"
+        "(profile / 'startup').mkdir(parents=True, exist_ok=True)\n"
+        "for name in ('ipython_kernel_config.py', 'ipython_config.py', 'startup/00-first.py'):\n"
+        '    (profile / name).write_text(\'import os; open("/tmp/ran", "a").write(str(os.listdir("/proc/self/fd")))\')'
+    )
+    assert planted.outcome == Outcome.ok
+    await client.restart(learner.session)
+    told = await learner.run("import os; print(os.path.exists('/tmp/ran'))")
+    await learner.leave()
+    assert (told.outcome, told.stdout) == (Outcome.ok, "False\n")
