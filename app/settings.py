@@ -47,7 +47,7 @@ class Settings(BaseSettings):
     most_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
     """How many runs one visitor may have waiting or running."""
     most_stored_bytes: int = Field(default=100_000_000, ge=10_000)
-    """Characters of JSON kept of one run; the runner's own limit on output is lower and comes first."""
+    """Bytes of JSON kept of one run; the runner's own limit on output is lower and comes first."""
     handover_patience_s: float = Field(default=1.5, ge=0, le=30)
     """Seconds that Run keeps trying while the runner does not answer, before the learner is told."""
 

@@ -31,7 +31,7 @@ class Stored:
 
     last_seq: int
     size: int
-    """Characters of JSON."""
+    """Bytes of JSON."""
 
 
 class Line(NamedTuple):
@@ -75,7 +75,7 @@ async def append(db: Database, run_id: str, after: int, events: Sequence[Event])
     if [event.seq for event in events] != list(range(after + 1, after + 1 + len(events))):
         raise BrokenSequence(f"events {[event.seq for event in events][:5]}… after {after} of run {run_id}")
     rows = [_row(run_id, event) for event in events]
-    size = sum(len(row["payload"]) for row in rows)
+    size = sum(len(row["payload"].encode()) for row in rows)
     async with db.writing() as session:
         mine = update(Run).where(Run.id == run_id, Run.last_seq == after, Run.state != RunState.finished)
         result = await session.execute(mine.values(stored_bytes=Run.stored_bytes + size, **_columns(events)))

@@ -22,12 +22,23 @@ README = (ROOT / "README.md").read_text()
 _MAKE_TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
 
-def variables(settings: type[BaseModel], prefix: str = "LOCKSTEP_") -> Iterator[str]:
+_ROW = r"^\| `{}` \| (.+) \| .+ \|$"
+_IN_WORDS = {"LOCKSTEP_DATABASE_URL": "SQLite in the data directory"}
+"""Defaults that are worked out where they are used."""
+
+
+def defaults(settings: type[BaseModel], prefix: str = "LOCKSTEP_") -> Iterator[tuple[str, str]]:
+    """Every variable and its default, as the README writes it."""
     for name, field in settings.model_fields.items():
+        variable = f"{prefix}{name.upper()}"
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from variables(field.annotation, f"{prefix}{name.upper()}__")
+            yield from defaults(field.annotation, f"{variable}__")
         else:
-            yield f"{prefix}{name.upper()}"
+            yield variable, _IN_WORDS.get(variable) or written(field.default)
+
+
+def written(default: Any) -> str:
+    return f"{default:.12g}" if isinstance(default, int | float) else str(default or "empty")
 
 
 def commands(command: Any, name: str = "lockstep") -> Iterator[str]:
@@ -40,22 +51,21 @@ def commands(command: Any, name: str = "lockstep") -> Iterator[str]:
             yield from commands(each, f"{name} {word}")
 
 
-def compose_variables() -> set[str]:
-    return set(re.findall(r"\$\{(LOCKSTEP_[A-Z_]+)", (ROOT / "docker-compose.yml").read_text()))
+def compose_defaults() -> set[tuple[str, str]]:
+    found = re.findall(r"\$\{(LOCKSTEP_[A-Z_]+)(?::?-([^}]*))?", (ROOT / "docker-compose.yml").read_text())
+    return {(variable, default or "empty") for variable, default in found}
 
 
-SETTINGS = sorted({*variables(Settings), *variables(RunnerSettings)})
+DEFAULTS = sorted({*defaults(Settings), *defaults(RunnerSettings)})
+SETTINGS = [variable for variable, _default in DEFAULTS]
 COMMANDS = sorted(commands(typer.main.get_command(app)))
 
 
-@pytest.mark.parametrize("variable", SETTINGS)
-def test_a_setting_has_a_row_in_the_readme(variable: str) -> None:
-    assert re.search(rf"^\| `{variable}` \| .+ \| .+ \|$", README, re.MULTILINE)
-
-
-@pytest.mark.parametrize("variable", sorted(compose_variables()))
-def test_a_variable_of_the_compose_file_is_explained(variable: str) -> None:
-    assert f"`{variable}`" in README
+@pytest.mark.parametrize(("variable", "default"), sorted({*DEFAULTS, *compose_defaults()}))
+def test_a_setting_has_a_row_in_the_readme_with_its_default(variable: str, default: str) -> None:
+    rows = re.findall(_ROW.format(variable), README, re.MULTILINE)
+    assert rows
+    assert set(rows) == {default}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -69,7 +79,7 @@ def test_a_make_target_is_shown_in_the_readme(target: str) -> None:
 
 
 def test_the_readme_names_no_setting_and_no_command_that_does_not_exist() -> None:
-    known = {*SETTINGS, *compose_variables()}
+    known = {variable for variable, _default in {*DEFAULTS, *compose_defaults()}}
     assert set(re.findall(r"LOCKSTEP_[A-Z_]*[A-Z]", README)) <= known
     for line in re.findall(r"^lockstep .+$", README, re.MULTILINE):
         assert any(line.startswith(command) for command in COMMANDS), line

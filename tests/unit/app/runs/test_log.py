@@ -62,6 +62,14 @@ async def test_a_batch_that_comes_late_is_refused_whole(database: Database, run_
     assert [line.seq for line in await log.read(database, run_id, 0)] == [1, 2, 3]
 
 
+async def test_what_a_log_holds_is_counted_in_bytes(database: Database, run_id: str) -> None:
+    stored = await log.append(database, run_id, 0, [Text(seq=1, at_ms=0, stream="stdout", text="가" * 100)])
+
+    (line,) = await log.read(database, run_id, 0)
+    assert stored is not None
+    assert stored.size == len(line.payload.encode()) > 300
+
+
 @pytest.mark.parametrize("seqs", [(2, 3), (1, 3), (3, 4)])
 async def test_a_gap_is_never_stored(database: Database, run_id: str, seqs: tuple[int, int]) -> None:
     events = [event for seq in seqs for event in _texts(seq, seq)]
