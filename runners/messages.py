@@ -32,7 +32,10 @@ _LONGEST_NAME = 200
 _LONGEST_VALUE = 20_000
 _LONGEST_FRAME = 20_000
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-_OWN = re.compile(r"\s*(Cell In\s?\[|File /home/learner/|File /tmp/|\S*Error|\S*Exception|KeyboardInterrupt)")
+_OWN = re.compile(
+    r"\s*(Cell In\s?\[|File /(home/learner|tmp)/(?!.*/site-packages/)|\S*Error|\S*Exception|KeyboardInterrupt)"
+)
+"""Libraries may lie below /tmp too: where the whole checkout does."""
 
 Fields = tuple[str, dict[str, Any]]
 

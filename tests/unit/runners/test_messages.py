@@ -127,3 +127,9 @@ def test_an_answer_tells_the_error_that_was_not_shown() -> None:
     assert messages.failure(answer(status="error", ename="E", evalue="no"), "r") == (True, ("E", "no"))
     assert messages.failure(answer(status="error"), "r") == (True, ("Error", ""))
     assert messages.failure(answer(status="error"), "other") == (False, None)
+
+
+def test_a_library_of_a_checkout_below_tmp_is_not_the_learners() -> None:
+    library = "File /tmp/clone/.venv/lib/python3.11/site-packages/keras/src/losses.py:7, in call(self)\n      7 raise"
+    frames = _error([library, "File /tmp/mine.py:1, in f()", "ValueError: no"])["frames"]
+    assert [frame.own for frame in frames] == [False, True, True]
