@@ -10,7 +10,7 @@ import typer
 from app.cli.runner_at_hand import NoRunner, runner_at_hand, settled
 from app.cli.speech import read_settings
 from app.db import Database
-from app.health.checks import Check, check_database, check_lessons, check_runner
+from app.health.checks import Check, check_database, check_lessons, check_runner, in_time
 from app.lessons.catalog import Catalog
 from app.settings import Settings
 from runners.client import RunnerError
@@ -40,7 +40,7 @@ async def _look(settings: Settings) -> tuple[list[Check], list[Wall]]:
 async def _ask_database(settings: Settings) -> Check:
     db = Database(settings.database)
     try:
-        return await check_database(db)
+        return await in_time("database", check_database(db))
     finally:
         await db.close()
 

@@ -1,7 +1,9 @@
-"""What must be there for Lockstep to work. Each check answers in a sentence, for /readyz and ``lockstep doctor``."""
+"""What must be there for Lockstep to work. Each check answers in a sentence, for the log and ``lockstep doctor``."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -11,14 +13,25 @@ from app.lessons.catalog import Catalog
 from app.migrate import HEAD, current_revision
 from runners.client import RunnerClient, RunnerError
 
+PATIENCE_S = 3.0
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One part and how it is."""
+    """One part and how it is. ``detail`` is for operators: it may hold a path or what a database said."""
 
     name: str
     ok: bool
     detail: str
+
+
+async def in_time(name: str, looking: Awaitable[Check]) -> Check:
+    """The check, or that it took too long."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await looking
+    except TimeoutError:
+        return Check(name, False, f"it did not answer within {PATIENCE_S:g} s")
 
 
 async def check_database(db: Database) -> Check:
