@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import ClassVar
 
 from app.i18n import N_, gettext
@@ -22,7 +23,7 @@ class Problem(Exception):
     """Something a person is told about. ``values`` fill the message's ``{names}``."""
 
     status: ClassVar[int] = 500
-    code: ClassVar[str] = "internal"
+    code: str = "internal"
     message: ClassVar[str] = N_("Something failed on our side. It has been logged.")
 
     def __init__(self, **values: object) -> None:
@@ -87,6 +88,7 @@ class OfStatus(Problem):
 
     def __init__(self, status: int) -> None:
         super().__init__(status=status)
+        self.code = HTTPStatus(status).name.lower()
         self._status = status
 
     @property

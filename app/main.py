@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -53,7 +54,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.settings = settings
     app.state.assets = Assets()
-    app.state.shelf = Shelf()
+    app.state.shelf = Shelf(0) if settings.environment == "development" else Shelf()
     app.state.catalog = Catalog(settings.lessons_dir)
     app.state.nav = _nav
     app.state.helpful = _helpful
@@ -78,10 +79,15 @@ def _middleware(settings: Settings) -> list[Middleware]:
         Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
     ]
     if settings.public_url:
-        host = settings.public_url.partition("://")[2].partition(":")[0]
-        hosts = [host, "localhost", "127.0.0.1", "[::1]"]
+        hosts = [_host(settings.public_url), "localhost", "127.0.0.1", "[::1]"]
         stack.insert(4, Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
     return stack
+
+
+def _host(url: str) -> str:
+    """The host without its port, as a Host header has it: an IPv6 address keeps its brackets."""
+    host = urlsplit(url).hostname or ""
+    return f"[{host}]" if ":" in host else host
 
 
 @asynccontextmanager

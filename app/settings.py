@@ -8,6 +8,7 @@ import tempfile
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_core import ErrorDetails
@@ -76,8 +77,8 @@ class Settings(BaseSettings):
     @field_validator("public_url")
     @classmethod
     def _origin(cls, url: str) -> str:
-        scheme, found, host = url.rstrip("/").partition("://")
-        if url and (scheme not in ("http", "https") or not found or not host or set(host) & set("/?#@ ")):
+        scheme, _, host = url.rstrip("/").partition("://")
+        if url and (scheme not in ("http", "https") or not urlsplit(url).hostname or set(host) & set("/?#@ ")):
             raise ValueError("it must be a scheme and a host, such as https://learn.example.org")
         return url.rstrip("/")
 

@@ -37,7 +37,7 @@ class LessonUnknown(NotFound):
     """The course has no lesson of this name."""
 
     code = "lesson_unknown"
-    message = N_("There is no lesson “{slug}” in this course. The outline below lists those there are.")
+    message = N_("There is no lesson “{slug}” in this course.")
 
 
 class AssetUnknown(NotFound):

@@ -48,7 +48,7 @@ class _Kept:
 
 
 class Shelf:
-    """Rendered pages by key, the least used dropped first."""
+    """Rendered pages by key, the least used dropped first. Where it has no room, every page is rendered anew."""
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most

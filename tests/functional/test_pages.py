@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Literal
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from jinja2 import FileSystemLoader
 from sqlalchemy import event
 
+from app.main import create_app
 from app.settings import Settings
+from app.web import page
 from tests.factories.browser import browser
 
 HTML = {"accept": "text/html,*/*"}
@@ -67,6 +72,9 @@ async def test_an_unknown_page_offers_the_outline(client: httpx.AsyncClient, pat
     assert response.status_code == 404
     assert response.headers["content-type"].startswith("text/html")
     assert "/courses/small/first" in response.text
+    said = response.text.partition("<h1>")[2]
+    assert "There is nothing at this address." not in said, "the heading says so already"
+    assert said.count("below") == 1
 
 
 async def test_programs_get_errors_as_json(client: httpx.AsyncClient) -> None:
@@ -88,6 +96,7 @@ async def test_a_method_that_is_not_there_is_said(client: httpx.AsyncClient) -> 
 
     assert response.status_code == 405
     assert "POST" in response.headers["allow"]
+    assert response.json()["error"]["code"] == "method_not_allowed"
 
 
 async def test_a_fault_of_ours_shows_no_trace(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,6 +150,26 @@ async def test_a_page_the_browser_has_is_not_sent_again_until_the_lesson_changes
     again = await client.get(LESSON_PAGE, headers=known)
     assert again.status_code == 200
     assert "Other prose." in again.text
+
+
+@pytest.mark.parametrize(("environment", "shown"), [("development", "second"), ("production", "first")])
+async def test_in_development_a_changed_template_is_read_again(
+    settings: Settings,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: Literal["development", "production"],
+    shown: str,
+) -> None:
+    home = tmp_path / "lessons" / "home.html"
+    monkeypatch.setattr(page.environment(environment == "development"), "loader", FileSystemLoader(tmp_path))
+    app = create_app(settings.model_copy(update={"environment": environment}))
+    async with app.router.lifespan_context(app), browser(app) as client:
+        for second, text in enumerate(("first", "second")):
+            home.write_text(text)
+            os.utime(home, (second, second))
+            response = await client.get("/en/")
+
+    assert response.text == shown
 
 
 async def test_pages_of_two_languages_are_kept_apart(client: httpx.AsyncClient) -> None:

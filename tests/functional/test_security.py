@@ -166,6 +166,13 @@ async def test_with_a_public_address_other_hosts_are_refused(behind_tls: FastAPI
         assert (await client.get("/healthz", headers={"host": "127.0.0.1:8000"})).status_code == 200
 
 
+async def test_an_ipv6_address_may_be_the_public_one(settings: Settings) -> None:
+    app = create_app(settings.model_copy(update={"public_url": "http://[2001:DB8::1]:8080"}))
+    async with app.router.lifespan_context(app), browser(app) as client:
+        for host, status in (("[2001:db8::1]:8080", 200), ("[2001:db8::2]:8080", 400), ("[2001", 400)):
+            assert (await client.get("/healthz", headers={"host": host})).status_code == status, host
+
+
 async def test_a_request_id_is_given_out_and_a_good_one_taken_over(client: httpx.AsyncClient) -> None:
     for given, kept in (("abcdef-123", True), ("bad id\u00e9", False), ("x" * 100, False), ("", False)):
         response = await client.get("/nothing", headers={"x-request-id": given.encode()})

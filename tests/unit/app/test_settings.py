@@ -17,6 +17,8 @@ from app.settings import MOST_SOCKET_PATH, Settings, UnusableSettings
         ("LOCKSTEP_DATABASE_URL", "postgresql://x", "must begin with"),
         ("LOCKSTEP_PUBLIC_URL", "learn.example.org", "a scheme and a host"),
         ("LOCKSTEP_PUBLIC_URL", "https://learn.example.org/path", "a scheme and a host"),
+        ("LOCKSTEP_PUBLIC_URL", "https://[2001:db8::1", "invalid IPv6 URL"),
+        ("LOCKSTEP_PUBLIC_URL", "https://:8000", "a scheme and a host"),
         ("LOCKSTEP_PUBLIC_URL", "ftp://learn.example.org", "a scheme and a host"),
         ("LOCKSTEP_RUNNER_SOCKET", "/" + "x" * MOST_SOCKET_PATH, "at most 100 bytes"),
         ("LOCKSTEP_LOG_FORMAT", "xml", "'console' or 'json'"),
