@@ -4,12 +4,12 @@ What templates get:
 
 ``lessons/home.html``
     ``outlines``: an Outline for each course; ``sample`` and ``sample_cell``: a lesson and a cell of it to try out, or
-    None; ``machines``: MachineView by topology.
+    None; ``machines``: the words of each machine by topology.
 ``lessons/course.html``
     ``outline``.
 ``lessons/lesson.html``
-    ``lesson``, ``outline``, ``previous`` and ``next`` (Lesson or None), ``machines``: MachineView by topology. If
-    ``lesson.language`` is not ``lang``, there is no translation and the page says so.
+    ``lesson``, ``outline``, ``previous`` and ``next`` (Lesson or None), ``machines``: the words of each by
+    topology. If ``lesson.language`` is not ``lang``, there is no translation and the page says so.
 """
 
 from __future__ import annotations
