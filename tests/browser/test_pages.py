@@ -167,6 +167,22 @@ async def test_an_unknown_lesson_offers_the_outline(hall: Hall) -> None:
     await expect(page.locator("h1")).to_have_text("Distribution strategies")
 
 
+@pytest.mark.parametrize(("lang", "style", "weight"), [("en", "italic", "400"), ("ko", "normal", "600")])
+async def test_scripts_without_italics_stress_by_weight(hall: Hall, lang: str, style: str, weight: str) -> None:
+    page = await (await hall.admit()).open(LESSON.replace("/en/", f"/{lang}/"))
+
+    shown = await page.evaluate(
+        """() => {
+            const stressed = document.createElement("em");
+            document.querySelector(".prose p").append(stressed);
+            const { fontStyle, fontWeight } = getComputedStyle(stressed);
+            return [fontStyle, fontWeight];
+        }"""
+    )
+
+    assert shown == [style, weight]
+
+
 async def test_motion_is_off_when_asked(hall: Hall) -> None:
     page = await (await hall.admit(still=True)).open("/en/")
 
