@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import Depends
@@ -26,10 +27,11 @@ from app.runs.pump import Pump
 from app.runs.service import run_request, runs_ahead, start_run, withdraw_run
 from app.runs.stream import RunStreams
 from app.settings import Settings
-from runners.client import Refused, RunnerClient, RunnerUnavailable
+from runners.client import Refused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.protocol import RunAccepted
 
 _TRY_EVERY_S = 0.1
+_CALL_BACK_S = 2.0
 
 
 class Desk:
@@ -59,6 +61,7 @@ class Desk:
                 await withdraw_run(session, run.id)
             if isinstance(e, Refused):
                 raise declined(e.status, e.refusal) from e
+            await self._call_back(run)
             raise RunnerDown from e
         await log.mark_handed_in(self.db, run.id)
         self.pump.watch(run.id)
@@ -79,6 +82,12 @@ class Desk:
         """Where each run stands, without asking the supervisor."""
         async with self.db.session() as session:
             return [place(run, None, await runs_ahead(session, run)) for run in runs]
+
+    async def _call_back(self, run: Run) -> None:
+        """Stop a withdrawn run, in case the supervisor has it and only its answer was lost."""
+        with suppress(RunnerError, TimeoutError):
+            async with asyncio.timeout(_CALL_BACK_S):
+                await self.runner.stop(run.id)
 
     async def _hand_over(self, run: Run) -> RunAccepted:
         give_up_at = time.monotonic() + self._patience_s

@@ -10,7 +10,8 @@ import pytest
 from fastapi import FastAPI
 
 from app.runs.errors import RunnerDown
-from runners.protocol import Refusal, SessionState
+from runners.client import RunnerUnavailable
+from runners.protocol import Refusal, RunRequest, SessionState
 from tests.factories.browser import browser, press_run
 from tests.factories.course import LESSON
 from tests.factories.supervisor import Supervisor
@@ -111,6 +112,25 @@ async def test_without_a_runner_nothing_is_kept_and_the_learner_is_told(client: 
 
     assert response.status_code == 503
     assert response.json()["error"]["message"] == RunnerDown.message
+    assert (await client.get("/runs", params={"lesson": LESSON})).json() == {"runs": []}
+
+
+async def test_a_run_whose_acceptance_was_lost_is_stopped(
+    client: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = app.state.desk.runner
+    submit = runner.submit
+
+    async def taken_but_unheard(request: RunRequest) -> None:
+        await submit(request)
+        raise RunnerUnavailable("the answer broke off")
+
+    monkeypatch.setattr(runner, "submit", taken_but_unheard)
+
+    response = await client.post("/runs", json=_asked())
+
+    assert response.status_code == 503
+    assert (await supervisor.run(supervisor.submitted[-1])).stopped
     assert (await client.get("/runs", params={"lesson": LESSON})).json() == {"runs": []}
 
 
