@@ -36,8 +36,9 @@ from app.web.csrf import SameOriginOnly
 from app.web.faults import Faults, on_framework_error
 from app.web.headers import SecurityHeaders
 from app.web.languages import Languages
-from app.web.page import NavItem, Shelf
+from app.web.page import NavItem
 from app.web.root import router as root
+from app.web.shelf import MOST_KEPT, KeptPages, Shelf
 from app.web.shutdown import end_with_parent, on_shutdown
 from runners.client import RunnerClient
 
@@ -49,13 +50,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """Make the application. Without settings they are read from the environment, as uvicorn's workers do."""
     settings = settings or Settings.read()
     set_up_logging(settings)
-    app = FastAPI(
-        title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=_middleware(settings), redirect_slashes=True
-    )
+    catalog = Catalog(settings.lessons_dir)
+    shelf = Shelf(lambda: catalog.digest, 0 if settings.environment == "development" else MOST_KEPT)
+    middleware = _middleware(settings, shelf)
+    app = FastAPI(title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=middleware, redirect_slashes=True)
     app.state.settings = settings
     app.state.assets = Assets()
-    app.state.shelf = Shelf(0) if settings.environment == "development" else Shelf()
-    app.state.catalog = Catalog(settings.lessons_dir)
+    app.state.shelf = shelf
+    app.state.catalog = catalog
     app.state.nav = _nav
     app.state.helpful = _helpful
     for router in ROUTERS:
@@ -66,13 +68,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def _middleware(settings: Settings) -> list[Middleware]:
+def _middleware(settings: Settings, shelf: Shelf) -> list[Middleware]:
     """From the outside in."""
     stack = [
         Middleware(RequestLog),
         Middleware(SecurityHeaders, secure=settings.secure),
         Middleware(Languages),
         Middleware(Faults),
+        Middleware(KeptPages, shelf=shelf),
         Middleware(SameOriginOnly, public_url=settings.public_url),
         Middleware(BodyLimit),
         Middleware(VisitorCookies),

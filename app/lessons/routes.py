@@ -39,19 +39,19 @@ router = APIRouter(prefix=PREFIX)
 
 @router.get("/", name="home")
 async def home(request: Request, lang: str, catalog: TheCatalog) -> Response:
-    return kept_page(request, "lessons/home.html", catalog.digest, lambda: _home(catalog, lang))
+    return kept_page(request, "lessons/home.html", lambda: _home(catalog, lang))
 
 
 @router.get("/courses/{course:slug}", name="course")
 async def course_map(request: Request, lang: str, course: str, catalog: TheCatalog) -> Response:
     outline = catalog.outline(course, lang)
-    return kept_page(request, "lessons/course.html", catalog.digest, lambda: {"outline": outline})
+    return kept_page(request, "lessons/course.html", lambda: {"outline": outline})
 
 
 @router.get(LESSON, name="lesson")
 async def lesson_page(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return kept_page(request, "lessons/lesson.html", catalog.digest, lambda: _lesson(catalog, lesson, lang))
+    return kept_page(request, "lessons/lesson.html", lambda: _lesson(catalog, lesson, lang))
 
 
 @router.get(f"{LESSON}.md", name="lesson_source")

@@ -10,9 +10,6 @@ Every template sees ``lang``, ``languages`` (``code, name, url, current``), ``ur
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,10 +22,9 @@ from starlette.responses import HTMLResponse, Response
 
 from app import i18n
 from app.web.languages import alternates
+from app.web.shelf import Shelf
 
 _APP = Path(__file__).parents[1]
-_MOST_KEPT = 512
-_HTML = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,34 +34,6 @@ class NavItem:
     label: str
     url: str
     current: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    body: bytes
-    zipped: bytes
-    etag: str
-
-
-class Shelf:
-    """Rendered pages by key, the least used dropped first. Where it has no room, every page is rendered anew."""
-
-    def __init__(self, most: int = _MOST_KEPT) -> None:
-        self._most = most
-        self._pages: OrderedDict[tuple[str, ...], _Kept] = OrderedDict()
-
-    def find(self, key: tuple[str, ...], render: Callable[[], str]) -> _Kept:
-        """The page of that key, rendered if it is not there yet."""
-        kept = self._pages.get(key)
-        if kept is None:
-            body = render().encode()
-            etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            kept = self._pages[key] = _Kept(body, gzip.compress(body, 6, mtime=0), etag)
-            if len(self._pages) > self._most:
-                self._pages.popitem(last=False)
-        else:
-            self._pages.move_to_end(key)
-        return kept
 
 
 def page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
@@ -79,21 +47,14 @@ def fragment(request: Request, template: str, http_status: int = 200, /, **conte
     return HTMLResponse(_render(request, template, context), http_status, headers)
 
 
-def kept_page(request: Request, template: str, key: str, context: Callable[[], Mapping[str, Any]]) -> Response:
-    """A page that is the same for everyone while ``key`` is the same: rendered once, compressed once.
+def kept_page(request: Request, template: str, context: Callable[[], Mapping[str, Any]]) -> Response:
+    """A page that is the same for everyone in one edition of the lessons; its path says in which language.
 
-    ``key`` says what the content depends on (a digest of it); path and language are added here. ``context`` is called
-    only when the page has to be rendered.
+    From now on the shelf has it, and answers before this is called again.
     """
     shelf: Shelf = request.app.state.shelf
-    whole_key = (template, key, request.url.path, i18n.current())
-    kept = shelf.find(whole_key, lambda: _render(request, template, context()))
-    headers = {"cache-control": "no-cache", "etag": kept.etag, "vary": "accept-encoding", "content-type": _HTML}
-    if kept.etag in request.headers.get("if-none-match", ""):
-        return Response(status_code=304, headers=headers)
-    if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(kept.zipped, headers=headers | {"content-encoding": "gzip"})
-    return Response(kept.body, headers=headers)
+    kept = shelf.put(request.scope["path"], lambda: _render(request, template, context()))
+    return kept.answer(request.headers)
 
 
 def _render(request: Request, template: str, context: Mapping[str, Any]) -> str:

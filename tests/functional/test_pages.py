@@ -152,6 +152,21 @@ async def test_a_page_the_browser_has_is_not_sent_again_until_the_lesson_changes
     assert "Other prose." in again.text
 
 
+async def test_a_page_from_the_shelf_has_all_that_the_first_one_had(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = {"accept-language": "en", "sec-fetch-mode": "navigate", "x-request-id": "abcdef-123"}
+    async with browser(app) as client:
+        first = await client.get("/ko/courses/small/first", headers=headers)
+        monkeypatch.setattr(app.state.catalog, "lesson", lambda *_: 1 / 0)
+        again = await client.get("/ko/courses/small/first", headers=headers)
+
+    assert (again.status_code, again.text) == (200, first.text)
+    assert again.headers == first.headers
+    assert "content-security-policy" in again.headers
+    assert again.headers["set-cookie"].startswith("lockstep_lang=ko;")
+
+
 @pytest.mark.parametrize(("environment", "shown"), [("development", "second"), ("production", "first")])
 async def test_in_development_a_changed_template_is_read_again(
     settings: Settings,

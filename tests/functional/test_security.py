@@ -161,8 +161,8 @@ async def test_under_https_cookies_are_bound_to_the_host_and_browsers_told_to_st
 
 async def test_with_a_public_address_other_hosts_are_refused(behind_tls: FastAPI) -> None:
     async with browser(behind_tls) as client:
-        assert (await client.get("/en/", headers={"host": "evil.test"})).status_code == 400
-        assert (await client.get("/en/", headers={"host": "learn.example.org"})).status_code == 200
+        for host, status in (("evil.test", 400), ("learn.example.org", 200), ("evil.test", 400)):
+            assert (await client.get("/en/", headers={"host": host})).status_code == status
         assert (await client.get("/healthz", headers={"host": "127.0.0.1:8000"})).status_code == 200
 
 
