@@ -29,6 +29,10 @@ _KEEP_STORED_S = 60.0
 """A finished run whose events are all stored is forgotten after this long; a repeated request still finds it."""
 _KEEP_UNSTORED_S = 24 * 3600.0
 _MOST_RUNS = 20_000
+_QUEUED_PER_PLACE = 10
+_MAKE_WAY_EVERY_S = 1.0
+_UNUSED_S = 5.0
+"""A session that never ran anything keeps its place no longer than this while others wait."""
 
 
 class Unknown(Exception):
@@ -68,6 +72,7 @@ class Node:
         self._zygote(3)
         self._pool.keep()
         self._spawn(self._sweep())
+        self._spawn(self._make_way())
 
     async def close(self) -> None:
         """End every session, zygote and kernel; leave nothing on the machine."""
@@ -161,12 +166,14 @@ class Node:
 
     def _ask(self, name: str, spec: SessionSpec) -> Session:
         session = self._sessions.get(name)
-        if session and session.state != SessionState.gone and session._end is None:
+        if session and not session.over:
             if session.spec != spec:
                 if session.spec.owner != spec.owner:
                     raise Unknown(f"no session {name}")
                 raise Declined(409, "other-machine", f"session {name} is a {session.spec.topology}; restart to change")
             return session
+        if len(self._queue) >= _QUEUED_PER_PLACE * self._settings.max_sessions:
+            raise Declined(429, "node-full", "too many sessions wait on this node already; try again later")
         self._make_room_for(spec.owner)
         session = Session(name, spec, self._settings.limits, self._settings.idle_s, self._pool)
         self._sessions[name] = session
@@ -178,10 +185,12 @@ class Node:
 
     def _make_room_for(self, owner: str) -> None:
         """One more than a learner may have: the longest idle of theirs ends."""
-        theirs = [s for s in self._sessions.values() if s.spec.owner == owner and s.state != SessionState.gone]
+        theirs = [s for s in self._sessions.values() if s.spec.owner == owner and not s.over]
         if len(theirs) < self._settings.sessions_per_learner:
             return
         idle = [s for s in theirs if s.state == SessionState.idle]
+        if not idle:
+            idle = [s for s in theirs if s.state == SessionState.queued and not s.waiting]
         if not idle:
             most = self._settings.sessions_per_learner
             raise Declined(429, "too-many-sessions", f"all of your {most} sessions are busy; stop one or wait")
@@ -190,6 +199,18 @@ class Node:
     def _admit(self) -> None:
         while self._queue and self._active() < self._settings.max_sessions:
             self._queue.pop(0).admit()
+
+    async def _make_way(self) -> None:
+        """While learners wait for a place, sessions that nobody uses give theirs up, the longest idle first."""
+        while True:
+            await asyncio.sleep(_MAKE_WAY_EVERY_S)
+            for session in [s for s in self._queue if not s.waiting and s.age_s > self._settings.give_way_s]:
+                session.end("idle")
+            idle = [s for s in self._sessions.values() if s.state == SessionState.idle and not s.over]
+            idle.sort(key=lambda s: s.info().idle_s, reverse=True)
+            for session in idle[: len(self._queue)]:
+                if session.info().idle_s > (self._settings.give_way_s if session.used else _UNUSED_S):
+                    session.end("idle")
 
     async def _bury(self, session: Session) -> None:
         await session.gone.wait()
@@ -210,7 +231,7 @@ class Node:
         if known:
             return RunAccepted(id=request.id, session=self.session(known.request.session))
         if len(self._runs) >= _MOST_RUNS:
-            raise Declined(503, "too-many-runs", "this node keeps too many unfinished or unstored runs")
+            raise Declined(429, "node-full", "this node keeps too many unfinished or unstored runs")
         session = self._ask(request.session, request.spec)
         if len(session.waiting) >= self._settings.runs_per_session:
             raise Declined(429, "too-many-runs", f"{len(session.waiting)} runs wait in this session already")

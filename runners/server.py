@@ -17,6 +17,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import NoReturn
 
 import structlog
 import uvicorn
@@ -180,14 +181,20 @@ def main() -> None:
         settings = RunnerSettings()
         listening, _lock = bind(arguments.socket)
     except ValidationError as e:
-        sys.exit("\n".join(f"LOCKSTEP_{'__'.join(map(str, x['loc'])).upper()}: {x['msg']}" for x in e.errors()))
+        _refuse("\n".join(f"LOCKSTEP_{'__'.join(map(str, x['loc'])).upper()}: {x['msg']}" for x in e.errors()))
     except (SocketTaken, OSError) as e:
-        sys.exit(str(e))
+        _refuse(str(e))
     # Streams end when their run does; on shutdown they are cut, the app comes back with its last number.
     config = uvicorn.Config(
         _build(settings), log_level="warning", timeout_graceful_shutdown=2, lifespan="on", ws="none"
     )
     asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
+
+
+def _refuse(why: str) -> NoReturn:
+    """End with the status that says: starting again as it is would end the same way."""
+    print(why, file=sys.stderr)
+    sys.exit(2)
 
 
 def _build(settings: RunnerSettings) -> Starlette:

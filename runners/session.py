@@ -64,8 +64,20 @@ class Session:
         self._stop_now = asyncio.Event()
         self._restart = False
         self._end: str | None = None
-        self._idle_since = time.monotonic()
+        self.used = False
+        """Whether a run was ever handed in."""
+        self._born = self._idle_since = time.monotonic()
         self._life: asyncio.Task[None] | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended or was told to."""
+        return self.state == SessionState.gone or self._end is not None
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since it was asked for."""
+        return time.monotonic() - self._born
 
     # --- asked by the node ------------------------------------------------------------------------------------
 
@@ -91,6 +103,7 @@ class Session:
 
     def submit(self, run: RunLog) -> int:
         """Take a run; returns how many come before it."""
+        self.used = True
         ahead = len(self.waiting) + (self.current is not None)
         self.waiting.append(run)
         self._news.set()

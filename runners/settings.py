@@ -59,6 +59,8 @@ class RunnerSettings(BaseSettings):
     """Runs that may wait in one session."""
     idle_s: Annotated[float, Field(gt=0, le=7 * _DAY_S)] = 1200.0
     """A session without a run for this long ends."""
+    give_way_s: Annotated[float, Field(gt=0, le=7 * _DAY_S)] = 120.0
+    """On a full node where others wait, a session without a run for this long ends."""
     warm_kernels: Annotated[int, Field(ge=0, le=100)] = 2
     """Kernels kept ready per topology in use."""
     warm_topology: str = "gpu:4"

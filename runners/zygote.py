@@ -53,8 +53,9 @@ def main() -> None:
     gc.collect()
     gc.disable()
     gc.freeze()
-    supervisor.send(json.dumps({"ready": True}).encode())
-    serve(supervisor)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor may have ended meanwhile
+        supervisor.send(json.dumps({"ready": True}).encode())
+        serve(supervisor)
 
 
 @contextlib.contextmanager

@@ -26,6 +26,8 @@ log = structlog.get_logger()
 _LARGEST_ANSWER = 1 << 16
 _BACKOFF_S = (0.2, 1.0, 5.0, 15.0)
 _SPAWN_S = 30.0
+_MOST_REFUSALS = 3
+"""Sandboxes in a row that failed before the zygote is replaced."""
 _PACKAGE_PARENT = str(Path(__file__).resolve().parents[1])
 
 
@@ -51,6 +53,7 @@ class Zygote:
         self._policy = ""
         self.wall = "none"
         self.trouble: str | None = None
+        self._refusals = 0
 
     @property
     def ready(self) -> bool:
@@ -135,8 +138,18 @@ class Zygote:
         if "error" in answer or not fds:
             for fd in fds:
                 os.close(fd)
+            self._count_refusal()
             raise NoZygote(f"no sandbox on this machine: {answer.get('error')}")
+        self._refusals = 0
         return int(answer["pid"]), fds[0]
+
+    def _count_refusal(self) -> None:
+        """A zygote that cannot make sandboxes any more may have outlived what it was shown: another one may."""
+        self._refusals += 1
+        if self._refusals >= _MOST_REFUSALS:
+            log.warning("zygote makes no sandboxes; replacing it", keras=self._keras)
+            self._refusals = 0
+            self._stop()
 
     async def _receive(self, link: socket.socket) -> tuple[bytes, list[int]]:
         loop = asyncio.get_running_loop()

@@ -104,8 +104,14 @@ def build_root(policy: Policy) -> None:
         options = f"size={t.size},nr_inodes={t.inodes},mode={t.mode:o}"
         linux.mount("tmpfs", _NEW_ROOT + t.path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
     for handle, target in sources:
-        _bind(f"/proc/self/fd/{handle}", _NEW_ROOT + target)
-        linux.make_read_only(_NEW_ROOT + target)
+        try:
+            _bind(f"/proc/self/fd/{handle}", _NEW_ROOT + target)
+            linux.make_read_only(_NEW_ROOT + target)
+        except FileNotFoundError:
+            # A package manager has replaced the file since the zygote's own view was made: a session does without it.
+            if not target.startswith("/etc/"):
+                raise
+            Path(_NEW_ROOT + target).unlink()
         os.close(handle)
     for target, name in policy.links:
         Path(_NEW_ROOT + name).symlink_to(target)

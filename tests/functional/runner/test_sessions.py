@@ -173,3 +173,25 @@ async def test_sessions_that_end_while_they_start_do_not_confuse_those_that_foll
         await asyncio.gather(*(x.leave() for x in leaving))
         assert (await staying.read(accepted)).stdout == "still here\n"
         await staying.leave()
+
+
+async def test_a_session_that_nobody_uses_gives_way_to_one_who_waits(guest: RunnerClient) -> None:
+    unused, learner = Learner(guest), Learner(guest)
+    await guest.ask_session(unused.session, unused.spec)
+    told = await learner.run("print('my turn')")
+    assert (told.outcome, told.stdout) == (Outcome.ok, "my turn\n")
+    assert (await guest.session(unused.session)).gone_because == "idle"
+    await learner.leave()
+
+
+async def test_the_queue_has_an_end(guest: RunnerClient) -> None:
+    busy = Learner(guest)
+    await busy.submit(BUSY)
+    crowd = [Learner(guest) for _ in range(10)]
+    for learner in crowd:
+        await guest.ask_session(learner.session, learner.spec)
+    late = Learner(guest)
+    with pytest.raises(Refused, match="try again later"):
+        await late.submit("1")
+    for learner in (*crowd, busy):
+        await learner.leave()
