@@ -1,13 +1,16 @@
-"""No request body is larger than it may be, whether it says its length or not."""
+"""No request body is larger than it may be, whatever it says its length is."""
 
 from __future__ import annotations
+
+import re
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import TooLarge
+from app.errors import OfStatus, TooLarge
 
 MOST_BODY_BYTES = 1_000_000
+_LENGTH = re.compile(r"[0-9]{1,15}")
 
 
 class BodyLimit:
@@ -19,17 +22,16 @@ class BodyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            length = headers.get("content-length", "")
-            if length.isascii() and length.isdigit():
-                if int(length[:20]) > self._most_bytes:
+            for length in Headers(scope=scope).getlist("content-length"):
+                if not _LENGTH.fullmatch(length):
+                    raise OfStatus(400)
+                if int(length) > self._most_bytes:
                     raise TooLarge(most_bytes=self._most_bytes)
-            elif "transfer-encoding" in headers:
-                receive = await self._read_ahead(receive)
+            receive = await self._read_ahead(receive)
         await self._app(scope, receive, send)
 
     async def _read_ahead(self, receive: Receive) -> Receive:
-        """Read a body of unknown length now, so that it can be refused whole, and play it back."""
+        """Read the body now, so that it is counted and can be refused whole, and play it back."""
         kept: list[Message] = []
         size = 0
         while True:
