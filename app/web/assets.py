@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import mimetypes
+import posixpath
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,13 +52,15 @@ class Assets:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in ("GET", "HEAD"):
             raise OfStatus(405)
-        path = scope["path"].removeprefix(scope.get("root_path", "")).lstrip("/")
+        path = scope["path"].removeprefix(scope.get("root_path", "")).removeprefix("/")
         file = self._find(path)
         if file is None:
             raise NotFound
         await _answer(file, path, scope)(scope, receive, send)
 
     def _find(self, path: str) -> _File | None:
+        if posixpath.isabs(path) or posixpath.normpath(path) != path:
+            return None  # a file has one address, so there are never more kept than there are files
         try:
             whole = (self._root / path).resolve()
             if not whole.is_relative_to(self._root) or not whole.is_file():

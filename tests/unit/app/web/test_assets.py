@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from app.errors import NotFound
 from app.web.assets import Assets
 from app.web.faults import Faults
 
@@ -74,3 +76,21 @@ async def test_nothing_outside_the_folder_is_served(client: httpx.AsyncClient, p
 
     assert response.status_code == 404
     assert "secret" not in response.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/dist//app.css", "//dist/app.css", "/./dist/app.css", "/dist/./app.css", "/zz/../dist/app.css", "/dist/app.css/"],
+)
+async def test_a_file_has_one_address_only(root: Path, path: str) -> None:
+    assets = Assets(root, url="")
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}
+
+    for address in (path, f"/{root.resolve()}/dist/app.css", f"//{root.resolve()}/dist/app.css"):
+        with pytest.raises(NotFound):
+            await assets(scope | {"path": address}, _nothing, _nothing)
+    assert assets._files == {}
+
+
+async def _nothing(*_: Any) -> Any:
+    raise AssertionError("nothing is received or sent")
