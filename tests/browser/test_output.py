@@ -94,6 +94,37 @@ HTML("<b id=x>bold</b><script>parent.document.title = 'taken'</script>")"""
     assert await cell.page.locator("#x").count() == 0
 
 
+async def test_of_many_html_displays_the_last_are_live_and_the_others_links(hall: Hall) -> None:
+    cell = await opened(hall, "from IPython.display import HTML\nfor i in range(150): display(HTML(f'<b>{i}</b>'))")
+
+    await cell.finished()
+
+    await expect(cell.root.locator(".display.html")).to_have_count(150)
+    await expect(cell.root.locator("iframe")).to_have_count(20)
+    await expect(cell.root.locator("iframe").last.content_frame.locator("b")).to_have_text("149")
+    async with cell.page.expect_popup() as popup:
+        await cell.root.locator(".display.html a").first.click()
+    await expect((await popup.value).locator("b")).to_have_text("0")
+
+
+async def test_a_row_that_goes_on_for_ever_leaves_the_page_alive_and_can_be_had_as_text(hall: Hall) -> None:
+    cell = await opened(
+        hall,
+        r"""print("".join(f"\x1b[3{1+i%7}mx" for i in range(150000)))
+print("\x1b[9999C"*60000+"x")""",
+    )
+
+    await cell.finished()
+
+    assert len((await cell.lines())[1]) == 1_001
+    await expect(cell.rows.locator(".folded")).to_contain_text("142,000 characters folded")
+    assert await cell.rows.locator("span").count() < 1_100
+    async with cell.page.expect_download() as download:
+        await cell.root.get_by_role("button", name="All of it as text").click()
+    path = await (await download.value).path()
+    assert len(await asyncio.to_thread(Path(path).read_text)) == 150_001 + 1_002
+
+
 async def test_a_picture_has_its_size_before_it_is_there(hall: Hall) -> None:
     cell = await opened(hall, "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()")
 

@@ -4,8 +4,9 @@
  */
 
 import { make } from "./element";
+import { Latest } from "./latest";
 import { paintRow } from "./paint";
-import { showDisplay } from "./rich";
+import { quieten, showDisplay } from "./rich";
 import { figure, say, sayCount } from "./strings";
 import { showTraceback } from "./traceback";
 import type { Item, Transcript } from "./transcript";
@@ -14,6 +15,8 @@ const HEAD = 100;
 const TAIL = 1_500;
 /** The tail is cut only once it has grown by this much: cutting line by line would be slow. */
 const SLACK = 500;
+/** So many documents of HTML are alive at once; the earlier ones are links. */
+const LIVE_FRAMES = 20;
 const NEAR_BOTTOM_PX = 24;
 /** More items than this are a log. */
 const ROWS_OF_A_LOG = 20;
@@ -22,6 +25,7 @@ export class Output {
   private transcript: Transcript | null = null;
   private run = "";
   private nodes = new Map<Item, HTMLElement>();
+  private readonly frames = new Latest<HTMLElement>(LIVE_FRAMES);
   /** Items[0, head) and Items[tail, end) are in the document. */
   private head = 0;
   private tail = 0;
@@ -63,10 +67,13 @@ export class Output {
 
   private empty(): void {
     this.nodes.clear();
+    this.frames.clear();
     this.headBox.replaceChildren();
     this.tailBox.replaceChildren();
     this.head = this.tail = this.end = 0;
     this.fold.hidden = true;
+    this.fold.replaceChildren();
+    delete this.fold.dataset.count;
   }
 
   private paint(): void {
@@ -118,18 +125,29 @@ export class Output {
     const folded = this.tail - this.head;
     if (folded <= 0 || this.fold.dataset.count === String(folded)) return;
     this.fold.dataset.count = String(folded);
+    this.offerDownload().textContent = sayCount("output.folded", folded);
+  }
+
+  /** Shows the line of the fold; the answer is the place of its words. */
+  private offerDownload(): HTMLElement {
     this.fold.hidden = false;
     if (!this.fold.childElementCount) this.fold.append(make("span"), this.downloadButton());
-    (this.fold.firstElementChild as HTMLElement).textContent = sayCount("output.folded", folded);
+    return this.fold.firstElementChild as HTMLElement;
   }
 
   private forget(from: number, to: number): void {
-    for (const item of this.transcript?.items.slice(from, to) ?? []) this.nodes.delete(item);
+    for (const item of this.transcript?.items.slice(from, to) ?? []) {
+      this.frames.drop(this.nodes.get(item));
+      this.nodes.delete(item);
+    }
   }
 
   private node(item: Item): HTMLElement {
     const made = this.make(item);
     this.nodes.set(item, made);
+    if (item.kind === "row" && item.rest) this.offerDownload();
+    const old = made.matches(".html") ? this.frames.add(made) : undefined;
+    if (old) quieten(old);
     return made;
   }
 
@@ -143,8 +161,11 @@ export class Output {
   private repaint(item: Item): void {
     const old = this.nodes.get(item);
     if (!old) return;
-    if (item.kind === "row") paintRow(item, old);
-    else {
+    if (item.kind === "row") {
+      paintRow(item, old);
+      if (item.rest) this.offerDownload();
+    } else {
+      this.frames.drop(old);
       const fresh = this.node(item);
       old.replaceWith(fresh);
     }
@@ -161,7 +182,7 @@ export class Output {
   private downloadButton(): HTMLElement {
     const button = make("button.quiet", { type: "button" }, say("output.download"));
     button.addEventListener("click", () => {
-      const url = URL.createObjectURL(new Blob([this.transcript?.text() ?? ""], { type: "text/plain" }));
+      const url = URL.createObjectURL(new Blob(this.transcript?.lines() ?? [], { type: "text/plain" }));
       const link = make<HTMLAnchorElement>("a", { href: url, download: this.fileName });
       link.click();
       window.setTimeout(() => URL.revokeObjectURL(url), 10_000);

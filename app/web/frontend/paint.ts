@@ -6,20 +6,11 @@ import { legible, themed } from "./legible";
 import { Rows, type Row, type Span } from "./rows";
 import { sayCount } from "./strings";
 
-/** No row shows more than this; the text download has all of it. */
-const LONGEST_ROW = 8_000;
-
 export function paintRow(row: Row, into?: HTMLElement): HTMLElement {
   const element = into ?? make("div.row");
   element.classList.toggle("err", row.stream === "stderr");
-  let room = LONGEST_ROW;
-  const nodes: Node[] = [];
-  for (const span of row.spans) {
-    if (room <= 0) break;
-    nodes.push(paintSpan({ style: span.style, text: span.text.slice(0, room) }));
-    room -= span.text.length;
-  }
-  if (room < 0) nodes.push(make("span.folded", {}, ` … ${sayCount("output.characters", -room)}`));
+  const nodes: Node[] = row.spans.map(paintSpan);
+  if (row.rest) nodes.push(make("span.folded", {}, ` … ${sayCount("output.characters", row.rest.length)}`));
   element.replaceChildren(...nodes);
   return element;
 }

@@ -58,6 +58,12 @@ function frame(html: string, url: string, cell: string): HTMLElement {
   return make("div.display.html", {}, element);
 }
 
+/** Puts a link where a live frame stands; other elements stay as they are. */
+export function quieten(element: HTMLElement): void {
+  const live = element.querySelector("iframe");
+  live?.replaceWith(make("a", { href: live.getAttribute("src") ?? "", target: "_blank", rel: "noopener" }, live.title));
+}
+
 function block(selector: string, text: string): HTMLElement {
   const shown = text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)} …` : text;
   return make(`pre.${selector}`, {}, shown);

@@ -16,7 +16,12 @@ export interface Span {
 export interface Row {
   kind: "row";
   stream: Stream;
+  /** What is shown: at most `LONGEST_ROW` characters in at most `MOST_SPANS` spans. */
   spans: Span[];
+  /** The characters in `spans`. */
+  length: number;
+  /** What came behind `LONGEST_ROW`: never redrawn, only added to. */
+  rest: string;
 }
 
 interface Cursor {
@@ -32,6 +37,12 @@ interface Cursor {
 const CONTROL = /\x1b\[([\x30-\x3f]*)[\x20-\x2f]*([\x40-\x7e])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[\x20-\x2f]*[\x30-\x5a\x5c-\x7e]|[\x00-\x1f\x7f]/g;
 const UNFINISHED = /\x1b(?:\[[\x20-\x3f]{0,64}|\][^\x07\x1b]{0,2048}\x1b?|[\x20-\x2f]{0,8})?$/;
 const TAB = 8;
+/** Where moving the cursor ends; a terminal is narrower. Text may go on. */
+const LAST_COLUMN = 1_000;
+export const LONGEST_ROW = 8_000;
+const BLANK = " ".repeat(LONGEST_ROW);
+/** Text behind so many changes of style takes the style it meets. */
+export const MOST_SPANS = 1_000;
 
 /** One uninterrupted stretch of text. `added` is called for each new row, `changed` for each row written to. */
 export class Rows {
@@ -76,9 +87,9 @@ export class Rows {
     if (final === "m") at.style = restyle(at.style, params);
     else if (final === "A" || final === "F") at.row = Math.max(0, at.row - (n || 1));
     else if (final === "B" || final === "E") at.row = Math.min(this.own[stream].length, at.row + (n || 1));
-    else if (final === "C") at.column += n || 1;
+    else if (final === "C") at.column = Math.max(at.column, Math.min(LAST_COLUMN, at.column + (n || 1)));
     else if (final === "D") at.column = Math.max(0, at.column - (n || 1));
-    else if (final === "G") at.column = Math.max(0, (n || 1) - 1);
+    else if (final === "G") at.column = Math.min(LAST_COLUMN, (n || 1) - 1);
     else if (final === "K") this.erase(stream, n);
     if (final === "E" || final === "F") at.column = 0;
   }
@@ -88,24 +99,22 @@ export class Rows {
     const at = this.cursors[stream];
     const row = this.own[stream][at.row];
     if (!row) return;
-    if (how === 0) row.spans = cut(row.spans, 0, at.column);
-    else if (how === 2) row.spans = [];
-    else row.spans = [{ text: " ".repeat(at.column), style: PLAIN }, ...cut(row.spans, at.column, Infinity)];
+    const column = Math.min(at.column, row.length);
+    if (how === 2) set(row, []);
+    else if (how === 0 && at.column < LONGEST_ROW) set(row, cut(row.spans, 0, column));
+    else if (how === 1) row.spans = [{ text: BLANK.slice(0, column), style: PLAIN }, ...cut(row.spans, column, Infinity)];
     this.changed(row);
   }
 
   private put(stream: Stream, text: string): void {
     const at = this.cursors[stream];
     const row = this.row(stream);
-    const length = lengthOf(row);
-    if (at.column === length) append(row.spans, text, at.style);
-    else {
-      const head = cut(row.spans, 0, at.column);
-      if (at.column > length) append(head, " ".repeat(at.column - length), PLAIN);
-      append(head, text, at.style);
-      for (const span of cut(row.spans, at.column + text.length, Infinity)) append(head, span.text, span.style);
-      row.spans = head;
+    const room = Math.max(0, LONGEST_ROW - at.column);
+    if (room > 0) {
+      if (at.column > row.length) append(row, BLANK.slice(0, at.column - row.length), PLAIN);
+      overwrite(row, at.column, text.slice(0, room), at.style);
     }
+    if (text.length > room) row.rest = room > 0 ? text.slice(room) : row.rest + text;
     at.column += text.length;
     this.changed(row);
   }
@@ -114,7 +123,7 @@ export class Rows {
     const at = this.cursors[stream];
     const rows = this.own[stream];
     while (rows.length <= at.row) {
-      const row: Row = { kind: "row", stream, spans: [] };
+      const row: Row = { kind: "row", stream, spans: [], length: 0, rest: "" };
       rows.push(row);
       this.added(row);
     }
@@ -123,18 +132,56 @@ export class Rows {
 }
 
 export function plain(row: Row): string {
-  return row.spans.map((span) => span.text).join("");
+  return row.spans.map((span) => span.text).join("") + row.rest;
 }
 
 function cursor(): Cursor {
   return { row: 0, column: 0, style: PLAIN, pending: "" };
 }
 
-function lengthOf(row: Row): number {
-  return row.spans.reduce((sum, span) => sum + span.text.length, 0);
+/** Gives the row these spans and nothing else. */
+function set(row: Row, spans: Span[]): void {
+  row.spans = spans;
+  row.length = spans.reduce((sum, span) => sum + span.text.length, 0);
+  row.rest = "";
 }
 
-function append(spans: Span[], text: string, style: Style): void {
+/** Adds to the end of the row, whatever its length in the same time. */
+function append(row: Row, text: string, style: Style): void {
+  join(row.spans, text, row.spans.length < MOST_SPANS ? style : (row.spans.at(-1) as Span).style);
+  row.length += text.length;
+}
+
+/** Writes over what stands at `column`, which is no further than the row's end. */
+function overwrite(row: Row, column: number, text: string, style: Style): void {
+  if (column === row.length) return append(row, text, style);
+  const { spans } = row;
+  const end = column + text.length;
+  const [first, firstStart] = spanAt(spans, 0, 0, column);
+  const [last, lastStart] = spanAt(spans, first, firstStart, Math.min(end, row.length) - 1);
+  const { text: before, style: old } = spans[first] as Span;
+  const { text: after, style: next } = spans[last] as Span;
+  const fresh: Span[] = [];
+  join(fresh, before.slice(0, column - firstStart), old);
+  join(fresh, text, spans.length < MOST_SPANS ? style : old);
+  join(fresh, after.slice(end - lastStart), next);
+  const neighbour = spans[first - 1];
+  if (neighbour && neighbour.style === fresh[0]?.style) neighbour.text += (fresh.shift() as Span).text;
+  spans.splice(first, last - first + 1, ...fresh);
+  row.length = Math.max(row.length, end);
+}
+
+/** The index and the first column of the span that holds `column`, seen from the span at `index`. */
+function spanAt(spans: Span[], index: number, start: number, column: number): [number, number] {
+  for (; index < spans.length - 1; index++) {
+    const next = start + (spans[index] as Span).text.length;
+    if (column < next) break;
+    start = next;
+  }
+  return [index, start];
+}
+
+function join(spans: Span[], text: string, style: Style): void {
   const last = spans.at(-1);
   if (last && last.style === style) last.text += text;
   else if (text) spans.push({ text, style });

@@ -53,7 +53,12 @@ export class Transcript {
 
   /** All of it as plain text, pictures named by their kind. */
   text(): string {
-    return this.items.map(asText).join("\n") + (this.items.length ? "\n" : "");
+    return this.lines().join("");
+  }
+
+  /** The same in pieces: together they may be longer than one string can be. */
+  lines(): string[] {
+    return this.items.map((item) => `${asText(item)}\n`);
   }
 
   private take(event: RunEvent): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { plain, Rows, type Row } from "../../../../../app/web/frontend/rows";
+import { LONGEST_ROW, MOST_SPANS, plain, Rows, type Row } from "../../../../../app/web/frontend/rows";
 import type { Stream } from "../../../../../app/web/frontend/protocol";
 
 function shown(...pieces: (string | [Stream, string])[]): string[] {
@@ -73,4 +73,62 @@ test("each row knows its stream, and styles stay with their stream", () => {
   screen.write("stdout", "plain\n");
   assert.deepEqual(rows.map((row) => row.stream), ["stderr", "stdout"]);
   assert.deepEqual(rows.map((row) => row.spans[0]?.style.fg), [1, null]);
+});
+
+function one(...pieces: string[]): Row {
+  const rows: Row[] = [];
+  const screen = new Rows((row) => rows.push(row), () => undefined);
+  for (const piece of pieces) screen.write("stdout", piece);
+  assert.equal(rows.length, 1);
+  return rows[0] as Row;
+}
+
+test("the cursor moves no further than a wide terminal, however often it is sent", () => {
+  assert.equal(plain(one("\x1b[9999C".repeat(60_000) + "x")).length, 1_001);
+  assert.equal(plain(one("\x1b[9999Gx")).length, 1_001);
+  assert.equal(plain(one("a".repeat(2_000) + "\x1b[5Cb")).length, 2_001);
+});
+
+test("a row is shown up to a bound and keeps all of its text", () => {
+  const row = one("a".repeat(LONGEST_ROW - 1), "bcd", "e");
+  assert.equal(row.length, LONGEST_ROW);
+  assert.equal(row.rest, "cde");
+  assert.ok(plain(row).endsWith("abcde"));
+});
+
+test("writing over a long row or erasing it takes what was folded too", () => {
+  const long = "a".repeat(LONGEST_ROW + 10);
+  assert.equal(plain(one(long, "\r", "b".repeat(LONGEST_ROW + 3))), "b".repeat(LONGEST_ROW + 3));
+  assert.equal(plain(one(long, "\r\x1b[Kb")), "b");
+  assert.equal(plain(one(long, "\x1b[2K\rb")), "b");
+  assert.equal(plain(one("a".repeat(5_000), "\x1b[2Kb")), " ".repeat(5_000) + "b");
+});
+
+test("a row of 150,000 colours has a bounded number of spans and is never searched while it grows", () => {
+  const colours = Array.from({ length: 150_000 }, (_, i) => `\x1b[3${1 + (i % 7)}mx`).join("");
+  const rows: Row[] = [];
+  let reads = 0;
+  const screen = new Rows(
+    (row) => {
+      row.spans = new Proxy(row.spans, { get: (spans, key) => ((reads += 1), Reflect.get(spans, key) as unknown) });
+      rows.push(row);
+    },
+    () => undefined,
+  );
+  screen.write("stdout", colours);
+  assert.ok(reads < 20 * LONGEST_ROW, `${reads} reads`);
+  assert.equal(rows[0]?.spans.length, MOST_SPANS);
+  assert.equal(plain(rows[0] as Row), "x".repeat(150_000));
+});
+
+test("a row redrawn in ever other colours stays bounded too", () => {
+  const row = one("a".repeat(5_000), "\r", ...Array.from({ length: 5_000 }, (_, i) => `\x1b[3${1 + (i % 7)}mb`));
+  assert.ok(row.spans.length <= MOST_SPANS + 2, `${row.spans.length} spans`);
+  assert.equal(plain(row), "b".repeat(5_000));
+  assert.equal(row.length, 5_000);
+});
+
+test("styles written over others are those one sees", () => {
+  const row = one("\x1b[31mabcdef\r\x1b[32mXY\x1b[33mZW\r\x1b[2C\x1b[32mQ");
+  assert.deepEqual(row.spans.map((span) => [span.text, span.style.fg]), [["XYQ", 2], ["W", 3], ["ef", 1]]);
 });
