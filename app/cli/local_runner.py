@@ -1,4 +1,7 @@
-"""A supervisor of our own: a child process that lives as long as we do, and is started again if it dies."""
+"""A supervisor of our own: a child process that lives as long as we do, and is started again if it dies.
+
+Unless it refuses to start: then it has said why, and would say the same again.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ _STEADY_S = 20.0
 """A supervisor that lived this long did start; the next pause is short again."""
 _GRACE_S = 5.0
 """Between asking the supervisor to end and ending it."""
+_REFUSED = 2
+"""The status of a supervisor that cannot use its settings or its place."""
 
 Tell = Callable[[str], None]
 
@@ -38,13 +43,24 @@ class LocalRunner:
     supervisor (``--die-with-parent``).
     """
 
-    def __init__(self, socket: Path, data_dir: Path, *, extra: Mapping[str, str] | None = None, tell: Tell) -> None:
+    def __init__(
+        self,
+        socket: Path,
+        data_dir: Path,
+        *,
+        extra: Mapping[str, str] | None = None,
+        tell: Tell,
+        on_refusal: Callable[[], None] = lambda: None,
+    ) -> None:
         self.socket = socket
+        self.refused = False
+        """True once it refused to start; ``on_refusal`` has been called, in the thread that watches."""
         self.failures = 0
         """How often it has ended by itself."""
         self._command = [sys.executable, "-m", "runners.server", "--socket", str(socket), "--die-with-parent"]
         self._environment = {**os.environ, "LOCKSTEP_DATA_DIR": str(data_dir), **(extra or {})}
         self._tell = tell
+        self._on_refusal = on_refusal
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="runner", daemon=True)
 
@@ -70,6 +86,10 @@ class LocalRunner:
                 _end(child)
                 return
             _end(child)  # whatever is left of its group
+            if child.returncode == _REFUSED:
+                self.refused = True
+                self._on_refusal()
+                return
             if time.monotonic() - begin > _STEADY_S:
                 pause_s = _FIRST_PAUSE_S
             self.failures += 1

@@ -67,6 +67,8 @@ async def _answers(client: RunnerClient) -> bool:
 async def _wait_for(client: RunnerClient, local: LocalRunner, said: list[str]) -> None:
     give_up_at = time.monotonic() + _PATIENCE_S
     while not await _answers(client):
+        if local.refused:
+            raise NoRunner("A runner cannot be started here: it refuses its settings.")
         if local.failures >= _MOST_FAILURES:
             raise NoRunner(f"A runner cannot be started here. {said[-1]}")
         if time.monotonic() > give_up_at:

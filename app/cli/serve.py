@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import socket
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +16,9 @@ from uvicorn.supervisors import Multiprocess
 
 from app.cli.db import upgrade_now
 from app.cli.local_runner import LocalRunner, make_private
-from app.cli.speech import give_up, read_settings, say
+from app.cli.speech import USAGE, give_up, read_settings, say
+from app.settings import Settings
+from runners.client import RunnerClient, RunnerError
 
 _GRACE_S = 3
 
@@ -30,12 +36,42 @@ def serve(
         give_up(f"The data directory {settings.data_dir} cannot be used: {e.strerror or e}.")
     listener = _listen(host, port)
     upgrade_now(settings)
-    with ExitStack() as stack:
-        if settings.runner_socket is None:
-            stack.enter_context(LocalRunner(settings.socket, settings.data_dir, tell=say))
-        address = listener.getsockname()
-        say(f"Lockstep is at {settings.public_url or _url(host, address[1])} (Ctrl-C ends it).")
-        _serve(listener, workers)
+    banner = f"Lockstep is at {settings.public_url or _url(host, listener.getsockname()[1])} (Ctrl-C ends it)."
+    if settings.runner_socket is not None:
+        say(banner)
+        status = _serve(listener, workers)
+    else:
+        status = _serve_with_runner(settings, listener, workers, banner)
+    if status:
+        raise typer.Exit(status)
+
+
+def _serve_with_runner(settings: Settings, listener: socket.socket, workers: int, banner: str) -> int:
+    """Serve with a runner of our own; return the exit status. Should the runner refuse to start, we end too."""
+    runner = LocalRunner(settings.socket, settings.data_dir, tell=say, on_refusal=_interrupt_ourselves)
+    status = 0
+    with suppress(KeyboardInterrupt), runner:
+        say(banner)
+        status = _serve(listener, workers)
+    if not runner.refused:
+        return status
+    if asyncio.run(_answers(settings.socket)):
+        say(f"Another Lockstep uses {settings.data_dir}. Choose another folder with LOCKSTEP_DATA_DIR.")
+    return USAGE
+
+
+def _interrupt_ourselves() -> None:
+    """As Ctrl-C would. Called in a thread; the main one gets the signal."""
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+async def _answers(runner: Path) -> bool:
+    async with RunnerClient(runner) as client:
+        try:
+            await client.health()
+        except RunnerError:
+            return False
+    return True
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -52,7 +88,8 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _serve(listener: socket.socket, workers: int) -> None:
+def _serve(listener: socket.socket, workers: int) -> int:
+    """Serve until Ctrl-C; return the exit status."""
     config = uvicorn.Config(
         "app.main:create_app",
         factory=True,
@@ -66,12 +103,11 @@ def _serve(listener: socket.socket, workers: int) -> None:
     )
     if workers > 1:
         Multiprocess(config, sockets=[listener]).run()
-        return
+        return 0
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
-    if not server.started:
-        raise typer.Exit(1)
+    return 0 if server.started else 1
 
 
 def _url(host: str, port: int) -> str:

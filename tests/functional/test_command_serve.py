@@ -122,6 +122,35 @@ async def test_a_taken_port_is_a_sentence(settings: Settings) -> None:
     assert ended.err == f"Cannot listen on 127.0.0.1 port {port}: Address already in use. Choose another with --port.\n"
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_runner_that_refuses_its_settings_ends_the_server_with_2(tmp_path: Path, workers: int) -> None:
+    ended = await lockstep("serve", "--port", "0", "--workers", str(workers), data_dir=tmp_path, max_sessions="abc")
+
+    assert ended.status == 2
+    assert ended.err.count("LOCKSTEP_MAX_SESSIONS: ") == 1
+    assert "Traceback" not in ended.err
+    assert "starting it again" not in ended.err
+
+
+async def test_a_data_directory_that_another_server_uses_is_a_sentence(tmp_path: Path) -> None:
+    async with _served(data_dir=tmp_path, warm_kernels=0) as (_, client):
+        async with asyncio.timeout(30):
+            while "runner" in (await client.get("/readyz")).json()["missing"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        ended = await lockstep("serve", "--port", "0", data_dir=tmp_path)
+
+    assert ended.status == 2
+    assert ended.err.endswith(f"Another Lockstep uses {tmp_path}. Choose another folder with LOCKSTEP_DATA_DIR.\n")
+
+
+async def test_a_command_gives_up_at_once_on_a_runner_that_refuses_its_settings(tmp_path: Path) -> None:
+    ended = await lockstep("run", "-", typed=b"1", data_dir=tmp_path, max_sessions="abc")
+
+    assert ended.status == 1
+    assert ended.err.count("LOCKSTEP_MAX_SESSIONS: ") == 1
+    assert ended.err.endswith("A runner cannot be started here: it refuses its settings.\n")
+
+
 async def test_a_bad_setting_is_a_sentence_for_every_command(tmp_path: Path) -> None:
     for command in (["serve"], ["doctor"], ["db", "upgrade"], ["run", "-"]):
         ended = await lockstep(*command, data_dir=tmp_path, log_format="xml")
