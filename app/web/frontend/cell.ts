@@ -199,8 +199,10 @@ export class Cell implements Owner {
       this.settle(null);
       return this.say(trouble(say("state.incomplete")), "idle");
     }
-    const error = entry.transcript.items.findLast((item) => item.kind === "error");
-    const line = ended(finished, error?.kind === "error" ? error.event.name : "");
+    const { items } = entry.transcript;
+    const error = items.findLast((item) => item.kind === "error");
+    const sessionFailed = items.some((item) => item.kind === "notice" && item.event.code === "session-failed");
+    const line = ended(finished, error?.kind === "error" ? error.event.name : "", sessionFailed);
     this.say(line, "finished");
     this.root.dataset.outcome = finished.outcome;
     need(this.status, ".again").hidden = !["lost", "crash"].includes(finished.outcome);

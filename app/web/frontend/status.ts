@@ -14,17 +14,19 @@ export interface Line {
 
 const QUIET: ReadonlySet<Outcome> = new Set(["ok", "error", "interrupted"]);
 
-export function ended(finished: Finished, errorName: string): Line {
+/** `sessionFailed`: it ended because Lockstep could not keep up the session, whatever the outcome is called. */
+export function ended(finished: Finished, errorName: string, sessionFailed = false): Line {
   const { outcome, limit } = finished;
+  const how = sessionFailed ? "session" : outcome;
   const facts: string[] = [];
   if (finished.first_output_ms !== null) facts.push(say("fact.first", { time: duration(finished.first_output_ms) }));
-  if (finished.duration_ms > 0) facts.push(duration(finished.duration_ms));
+  if (finished.duration_ms > 0) facts.push(say("fact.ran", { time: duration(finished.duration_ms) }));
   if (finished.peak_bytes !== null) facts.push(say("fact.peak", { size: size(finished.peak_bytes) }));
   if (limit) facts.push(say("fact.limit", { limit: limitText(limit) }));
   return {
-    word: say(`outcome.${outcome}`, { error: errorName || say("outcome.someError") }),
+    word: say(`outcome.${how}`, { error: errorName || say("outcome.someError") }),
     tone: outcome === "ok" ? "good" : outcome === "interrupted" ? "plain" : "bad",
-    advice: QUIET.has(outcome) ? "" : say(`advice.${outcome}`),
+    advice: QUIET.has(outcome) ? "" : say(`advice.${how}`),
     facts,
   };
 }

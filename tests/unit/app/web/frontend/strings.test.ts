@@ -13,8 +13,8 @@ const island = new Set(
   [...readFileSync("app/web/templates/strings.html", "utf8").matchAll(/^ {2}"([\w.-]+)":/gm)].map((found) => found[1] as string),
 );
 
-/** Keys made at run time: one for each outcome. */
-const OUTCOMES = ["ok", "error", "interrupted", "timeout", "memory", "output", "processes", "disk", "crash", "lost"];
+/** Keys made at run time: one for each outcome, and one for a session that failed. */
+const OUTCOMES = ["ok", "error", "interrupted", "timeout", "memory", "output", "processes", "disk", "crash", "lost", "session"];
 const QUIET = ["ok", "error", "interrupted"];
 
 test("every sentence the script says is on the page, and nothing else is", () => {
