@@ -81,6 +81,13 @@ class Unavailable(Problem):
     message = N_("A part of Lockstep is not available right now.")
 
 
+class StorageDown(Unavailable):
+    """The database cannot be reached or written: its disk is full, it is locked, or its server is away."""
+
+    code = "storage_down"
+    message = N_("The database cannot be read or written right now. Try again in a moment.")
+
+
 class OfStatus(Problem):
     """An HTTP error of the framework, such as a method that is not allowed."""
 

@@ -24,6 +24,7 @@ router = APIRouter()
 
 _MOST_EVENTS = 5000
 _LARGEST_SEQ = 2**31 - 1
+_NOT_KEPT = {"cache-control": "no-store"}
 After = Annotated[int, Query(ge=0, le=_LARGEST_SEQ)]
 Seq = Annotated[int, Path(ge=1, le=_LARGEST_SEQ)]
 LessonKey = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
@@ -40,7 +41,8 @@ async def create_run(request: Request, asked: RunIn, visitor: Visitor, desk: The
 
 
 @router.get("/runs", name="list_runs")
-async def list_runs(lesson: LessonKey, visitor: KnownVisitor, desk: TheDesk) -> RunsOut:
+async def list_runs(lesson: LessonKey, visitor: KnownVisitor, desk: TheDesk, response: Response) -> RunsOut:
+    response.headers.update(_NOT_KEPT)
     if visitor is None:
         return RunsOut(runs=[])
     async with desk.db.session() as session:
@@ -49,7 +51,8 @@ async def list_runs(lesson: LessonKey, visitor: KnownVisitor, desk: TheDesk) -> 
 
 
 @router.get("/runs/{run_id}", name="show_run")
-async def show_run(run_id: str, visitor: KnownVisitor, desk: TheDesk) -> RunOut:
+async def show_run(run_id: str, visitor: KnownVisitor, desk: TheDesk, response: Response) -> RunOut:
+    response.headers.update(_NOT_KEPT)
     async with desk.db.session() as session:
         run = await get_run(session, visitor, run_id)
         ahead = await runs_ahead(session, run)
@@ -64,7 +67,7 @@ async def run_events(run_id: str, visitor: KnownVisitor, desk: TheDesk, after: A
     reached = lines[-1].seq if lines else after
     finished = "true" if run.finished and reached >= run.last_seq else "false"
     body = f'{{"events":[{",".join(line.payload for line in lines)}],"finished":{finished}}}'
-    return Response(body, media_type="application/json", headers={"cache-control": "no-store"})
+    return Response(body, media_type="application/json", headers=_NOT_KEPT)
 
 
 @router.get("/runs/{run_id}/stream", name="run_stream")
@@ -78,7 +81,7 @@ async def run_stream(
     async with desk.db.session() as session:
         run = await get_run(session, visitor, run_id)
     if last_event_id.isascii() and last_event_id.isdigit():
-        after = int(last_event_id[:10])
+        after = min(int(last_event_id[:20]), _LARGEST_SEQ)
     if run.finished and after >= run.last_seq:
         return Response(status_code=204)  # tells an EventSource not to come back
     return event_stream(desk.streams.frames(run.id, after))

@@ -10,12 +10,13 @@ from typing import Any
 
 import structlog
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import NotAllowed, NotFound, OfStatus, Problem, Unreadable
+from app.errors import NotAllowed, NotFound, OfStatus, Problem, StorageDown, Unreadable
 from app.observability import request_id
 from app.web.page import page
 
@@ -62,10 +63,11 @@ def answer(request: Request, error: Exception) -> Response:
     """The error as the client likes it."""
     problem = as_problem(error)
     headers = dict(getattr(error, "headers", None) or {}) | {"cache-control": "no-store"}
+    message = problem.sentence().encode(errors="replace").decode()  # it may quote half of a surrogate pair
     if _wants_json(request):
-        body = {"code": problem.code, "message": problem.sentence(), "request_id": request_id()}
+        body = {"code": problem.code, "message": message, "request_id": request_id()}
         return JSONResponse({"error": body}, problem.http_status, headers)
-    response = _page(request, problem)
+    response = _page(request, problem, message)
     response.headers.update(headers)
     return response
 
@@ -77,6 +79,8 @@ def as_problem(error: Exception) -> Problem:
             return error
         case RequestValidationError():
             return _misread(error)
+        case OperationalError() | InterfaceError():
+            return StorageDown()
         case HTTPException(status_code=404):
             return NotFound()
         case HTTPException(status_code=403):
@@ -100,11 +104,11 @@ def _wants_json(request: Request) -> bool:
     return "text/html" not in accept and request.headers.get("hx-request") != "true"
 
 
-def _page(request: Request, problem: Problem) -> Response:
-    facts = {"status": problem.http_status, "code": problem.code, "message": problem.sentence()}
+def _page(request: Request, problem: Problem, message: str) -> Response:
+    facts = {"status": problem.http_status, "code": problem.code, "message": message}
     try:
         more = request.app.state.helpful(request, problem)
         return page(request, "error.html", problem.http_status, request_id=request_id(), **facts, **more)
     except Exception:
         _log.exception("the error page failed")
-        return PlainTextResponse(problem.sentence(), problem.http_status)
+        return PlainTextResponse(message, problem.http_status)

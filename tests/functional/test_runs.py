@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.runs.errors import RunnerDown
+from app.web.sse import Frame
 from runners.client import RunnerUnavailable
 from runners.protocol import Refusal, RunRequest, SessionState
 from tests.factories.browser import browser, press_run
@@ -240,6 +242,70 @@ async def test_stored_events_can_be_read_behind_a_number(client: httpx.AsyncClie
     assert [event["seq"] for event in answer["events"]] == [2, 3, 4]
     assert answer["events"][1]["text"] == "two\u2028\u0085\n"
     assert answer["finished"] is True
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        r'{"lesson": "small/first", "cell": "\ud800x", "code": "1"}',
+        r'{"lesson": "small/\udfff", "cell": "hello", "code": "1"}',
+        r'{"lesson": "\ud800/first", "cell": "hello", "code": "1"}',
+        r'{"lesson": "small/first", "cell": "hello", "code": "\ud800"}',
+        r'{"lesson": "small/first", "cell": "hello", "code": "1", "\ud800": 1}',
+    ],
+)
+@pytest.mark.parametrize("accept", ["application/json", "text/html"])
+async def test_half_a_surrogate_pair_is_refused_wherever_it_stands(
+    client: httpx.AsyncClient, supervisor: Supervisor, asked: str, accept: str
+) -> None:
+    headers = {"content-type": "application/json", "accept": accept}
+
+    response = await client.post("/runs", content=asked, headers=headers)
+
+    assert response.status_code in (404, 422), response.text
+    assert not supervisor.submitted
+
+
+@pytest.mark.parametrize("number", ["9999999999", "9" * 5000])
+async def test_a_last_event_id_larger_than_any_number_of_ours_ends_the_stream(
+    client: httpx.AsyncClient, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, app: FastAPI, number: str
+) -> None:
+    asked: list[int] = []
+
+    async def frames(_: str, after: int) -> AsyncIterator[list[Frame]]:
+        asked.append(after)
+        yield []
+
+    monkeypatch.setattr(app.state.desk.streams, "frames", frames)
+    run = await press_run(client)
+
+    response = await client.get(run["urls"]["stream"], headers={"last-event-id": number})
+
+    assert response.status_code == 200
+    assert asked == [2**31 - 1]
+
+
+async def test_what_belongs_to_a_visitor_is_kept_by_no_cache(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    run = await press_run(client)
+
+    for path in (f"/runs?lesson={LESSON}", f"/runs/{run['id']}", run["urls"]["events"]):
+        assert (await client.get(path)).headers["cache-control"] == "no-store"
+
+
+async def test_a_full_disk_is_said_and_nothing_is_run(
+    client: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor
+) -> None:
+    await press_run(client)
+    handed = len(supervisor.submitted)
+    async with app.state.db.engine.connect() as connection:  # the only one there is: the pool hands it out again
+        await connection.exec_driver_sql("PRAGMA max_page_count = 1")
+
+    response = await client.post("/runs", json=_asked(code="#" * 90_000), headers={"x-lockstep-lang": "ko"})
+
+    assert response.status_code == 503
+    assert response.json()["error"]["code"] == "storage_down"
+    assert "데이터베이스" in response.json()["error"]["message"]
+    assert len(supervisor.submitted) == handed
 
 
 async def _until_finished(client: httpx.AsyncClient, run: dict[str, Any]) -> dict[str, Any]:
