@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import secrets
 import signal
+import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +20,7 @@ from app.cli.runner_at_hand import NoRunner, runner_at_hand
 from app.cli.speech import USAGE, give_up, read_settings
 from app.settings import Settings
 from runners.client import NotKnown, Refused, RunnerClient, RunnerError, RunnerUnavailable
-from runners.protocol import Event, Finished, Keras, Outcome, RunRequest, SessionSpec, UnknownTopology
+from runners.protocol import MOST_CODE_BYTES, Event, Finished, Keras, Outcome, RunRequest, SessionSpec, UnknownTopology
 
 _INTERRUPTED = 130
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -116,13 +118,28 @@ class _Script:
 
 
 def _read(file: str) -> str:
+    """The code in the file; not a byte more is read than shows that it is too long."""
     try:
-        source = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return source.decode("utf-8-sig")
+        source = _first_bytes(file, MOST_CODE_BYTES + len(codecs.BOM_UTF8) + 1).removeprefix(codecs.BOM_UTF8)
     except OSError as e:
         give_up(f"{file} cannot be read: {e.strerror or e}.", USAGE)
+    if len(source) > MOST_CODE_BYTES:
+        give_up(f"{file} is too long: at most {MOST_CODE_BYTES:,} bytes can be run at once.", USAGE)
+    try:
+        return source.decode()
     except UnicodeDecodeError:
         give_up(f"{file} is not UTF-8 text.", USAGE)
+
+
+def _first_bytes(file: str, most: int) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read(most)
+    path = Path(file)
+    kind = path.stat().st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # opening a folder says what it is, opening a pipe may wait
+        give_up(f"{file} is not a file; - reads standard input.", USAGE)
+    with path.open("rb") as script:
+        return script.read(most)
 
 
 def _reason(error: ValidationError) -> str:

@@ -7,6 +7,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from dataclasses import dataclass
+from typing import IO
 
 LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
 
@@ -20,16 +21,16 @@ class Ended:
     err: str
 
 
-async def start(*arguments: str, **settings: object) -> Process:
+async def start(*arguments: str, stdin: int | IO[bytes] = PIPE, **settings: object) -> Process:
     """Start ``lockstep``; settings are variables without their prefix."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
     environment |= {f"LOCKSTEP_{name.upper()}": str(value) for name, value in settings.items()}
     return await asyncio.create_subprocess_exec(
-        *LOCKSTEP, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment
+        *LOCKSTEP, *arguments, stdin=stdin, stdout=PIPE, stderr=PIPE, env=environment
     )
 
 
-async def finish(process: Process, typed: bytes = b"", within_s: float = 40) -> Ended:
+async def finish(process: Process, typed: bytes | None = b"", within_s: float = 40) -> Ended:
     """Wait for its end."""
     try:
         out, err = await asyncio.wait_for(process.communicate(typed), within_s)

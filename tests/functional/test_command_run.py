@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -19,6 +22,12 @@ def script(tmp_path: Path) -> Path:
     path = tmp_path / "script.py"
     path.write_text("print('hello')\n")
     return path
+
+
+@pytest.fixture
+def endless() -> Iterator[IO[bytes]]:
+    with Path("/dev/zero").open("rb") as zeros:
+        yield zeros
 
 
 async def test_output_goes_where_the_script_sent_it_and_ok_is_0(
@@ -88,6 +97,9 @@ async def test_a_script_may_come_from_standard_input(supervisor: Supervisor, tmp
         (["{script}", "--timeout", "0"], "--timeout"),
         (["{script}", "--timeout", "nan"], "--timeout"),
         (["{long}"], "at most 100,000"),
+        (["{marked}"], "at most 100,000"),
+        (["/dev/zero"], "/dev/zero is not a file; - reads standard input."),
+        (["{pipe}"], "is not a file; - reads standard input."),
         (["{binary}"], "is not UTF-8 text"),
     ],
 )
@@ -95,6 +107,9 @@ async def test_a_command_asked_wrongly_says_so_and_is_2(
     supervisor: Supervisor, script: Path, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     files = {"script": script, "long": tmp_path / "long.py", "binary": tmp_path / "binary.py"}
+    files |= {"marked": tmp_path / "marked.py", "pipe": tmp_path / "pipe"}
+    files["marked"].write_bytes(b"\xef\xbb\xbf" + "é".encode() * 50_001)
+    os.mkfifo(files["pipe"])
     files["long"].write_text("#" * 100_001)
     files["binary"].write_bytes(b"\xff\xfe")
     asked = [argument.format(**files) for argument in arguments]
@@ -105,6 +120,26 @@ async def test_a_command_asked_wrongly_says_so_and_is_2(
     assert words in ended.err
     assert "Traceback" not in ended.err
     assert not supervisor.submitted
+
+
+async def test_input_without_end_is_too_long(supervisor: Supervisor, tmp_path: Path, endless: IO[bytes]) -> None:
+    process = await start("run", "-", stdin=endless, runner_socket=supervisor.socket, data_dir=tmp_path)
+    ended = await finish(process, None)
+
+    assert ended.status == 2
+    assert ended.err == "- is too long: at most 100,000 bytes can be run at once.\n"
+
+
+async def test_a_script_of_just_the_limit_is_run(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.answer = []
+    code = "#" * 100_000
+
+    ended = await lockstep(
+        "run", "-", typed=b"\xef\xbb\xbf" + code.encode(), runner_socket=supervisor.socket, data_dir=tmp_path
+    )
+
+    assert ended.status == 0
+    assert (await supervisor.run()).request.code == code
 
 
 async def test_ctrl_c_interrupts_the_run_and_is_130(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
