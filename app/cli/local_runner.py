@@ -25,15 +25,18 @@ _GRACE_S = 5.0
 """Between asking the supervisor to end and ending it."""
 _REFUSED = 2
 """The status of a supervisor that cannot use its settings or its place."""
+_RUNNER_UMASK = 0o022
+"""Not ours: kernels run as other users and must be able to read what the supervisor lays out for them."""
 
 Tell = Callable[[str], None]
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only we can enter. Refuses one that belongs to someone else (PermissionError)."""
+    """Make a folder that only we can enter, or make it so. Refuses one of someone else's (PermissionError)."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to another user")
+    folder.chmod(0o700)
 
 
 class LocalRunner:
@@ -98,7 +101,13 @@ class LocalRunner:
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self._command, env=self._environment, stdin=subprocess.DEVNULL, start_new_session=True)
+        return subprocess.Popen(
+            self._command,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            umask=_RUNNER_UMASK,
+        )
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

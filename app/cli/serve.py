@@ -30,6 +30,7 @@ def serve(
 ) -> None:
     """Serve the course, with a runner of its own unless LOCKSTEP_RUNNER_SOCKET names one."""
     settings = read_settings()
+    os.umask(0o077)  # learners' code and cookies' hashes are in the files of SQLite
     try:
         make_private(settings.data_dir)
     except OSError as e:

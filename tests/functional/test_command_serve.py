@@ -53,11 +53,15 @@ async def test_it_serves_from_an_empty_folder_and_ends_in_seconds_with_a_stream_
     supervisor: Supervisor, settings: Settings, tmp_path: Path, workers: int
 ) -> None:
     data = tmp_path / "new" / "data"
+    data.mkdir(parents=True, mode=0o755)
     options = {"data_dir": data, "lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
     async with _served("--workers", str(workers), **options) as (process, client):
         assert data.stat().st_mode & 0o777 == 0o700
         assert (await client.get("/readyz")).json()["missing"] == []
         run = await press_run(client)
+        files = list(data.glob("lockstep.db*"))
+        assert len(files) == 3
+        assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
         async with opened(client, run["urls"]["stream"]) as frames:
             await supervisor.say(await supervisor.run(run["id"]), "x")
             async with asyncio.timeout(10):
