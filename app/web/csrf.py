@@ -25,8 +25,8 @@ def from_here(method: str, headers: Mapping[str, str], public_url: str) -> bool:
     if site is not None:
         return site in ("same-origin", "none")
     origin = headers.get("origin", "")
-    if public_url and origin == public_url:
-        return True
+    if public_url and _host(origin) == _host(public_url):
+        return origin == public_url  # the scheme counts too: what http sends, anyone on the way may have written
     host = headers.get("host", "")
     return bool(host) and _host(origin) == host
 
@@ -47,6 +47,11 @@ class SameOriginOnly:
         self._public_url = public_url
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not from_here(scope["method"], Headers(scope=scope), self._public_url):
-            raise CrossSite
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            said_twice = any(len(headers.getlist(name)) > 1 for name in ("origin", "sec-fetch-site"))
+            if said_twice and scope["method"] not in _SAFE:
+                raise CrossSite
+            if not from_here(scope["method"], headers, self._public_url):
+                raise CrossSite
         await self._app(scope, receive, send)

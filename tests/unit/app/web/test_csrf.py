@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
-from app.web.csrf import from_here
+from app.errors import CrossSite
+from app.web.csrf import SameOriginOnly, from_here
 
 HOST = {"host": "learn.example.org"}
 
@@ -33,6 +35,38 @@ HOST = {"host": "learn.example.org"}
 )
 def test_changes_come_from_our_own_pages_only(method: str, headers: dict[str, str], allowed: bool) -> None:
     assert from_here(method, HOST | headers, "") is allowed
+
+
+def test_of_the_public_address_the_scheme_counts_too() -> None:
+    headers = HOST | {"origin": "http://learn.example.org"}
+
+    assert not from_here("POST", headers, "https://learn.example.org")
+    assert from_here("POST", headers, "http://learn.example.org")
+
+
+@pytest.mark.parametrize("name", ["origin", "sec-fetch-site"])
+async def test_who_names_two_origins_is_refused(name: str) -> None:
+    value = {"origin": b"https://learn.example.org", "sec-fetch-site": b"same-origin"}[name]
+    header = (name.encode(), value)
+    reached: list[Scope] = []
+
+    async def app(scope: Scope, _: Receive, __: Send) -> None:
+        reached.append(scope)
+
+    async def nothing() -> Message:
+        raise AssertionError("nothing is received")
+
+    async def send(_: Message) -> None:
+        raise AssertionError("nothing is sent")
+
+    guarded = SameOriginOnly(app, public_url="")
+    once = {"type": "http", "method": "POST", "headers": [(b"host", b"learn.example.org"), header]}
+    twice = once | {"headers": [(b"host", b"learn.example.org"), header, header]}
+    await guarded(once, nothing, send)
+    with pytest.raises(CrossSite):
+        await guarded(twice, nothing, send)
+
+    assert reached == [once]
 
 
 def test_the_public_address_counts_as_here_behind_a_proxy_that_changes_the_host() -> None:
