@@ -57,6 +57,10 @@ def check(
         except (NoRunner, RunnerError) as e:
             give_up(str(e))
         typer.echo(f"{_count(failures, 'unexpected outcome')}.")
+        if mistakes:  # said before, but that has scrolled away
+            typer.echo(f"\n{_count(len(mistakes), 'mistake')}:")
+            for mistake in mistakes:
+                typer.echo(_shown(mistake))
     if mistakes or failures:
         raise typer.Exit(1)
 

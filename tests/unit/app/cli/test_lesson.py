@@ -111,6 +111,16 @@ def test_a_cell_that_should_have_raised_fails_the_check(lessons: Path, answering
     assert "1 unexpected outcome." in result.stdout
 
 
+def test_after_the_cells_the_mistakes_are_told_again_last(lessons: Path, answering: Supervisor) -> None:
+    write_lesson(lessons / "small" / "first", "#### Deep\n")
+    result = _lockstep("check")
+
+    assert result.exit_code == 1
+    *_, count, last = result.stdout.splitlines()
+    assert count == "1 mistake:"
+    assert "first/lesson.md:7: a heading of level 4" in last
+
+
 def test_no_runner_is_said_in_a_sentence(lessons: Path) -> None:
     result = _lockstep("check")
 
