@@ -65,6 +65,15 @@ async def test_axe_finds_nothing_in_an_editor_with_output(hall: Hall, dark: bool
     assert found == []
 
 
+async def test_the_name_by_which_the_prose_calls_a_cell_stands_on_it(hall: Hall) -> None:
+    page = await (await hall.admit(width=360, height=800)).open(LESSON)
+
+    names = await page.locator(".cell").evaluate_all("cells => cells.map(cell => cell.dataset.cell)")
+
+    assert await page.locator(".cell .cell-name").all_inner_texts() == names
+    await expect(page.locator(".cell-name").first).to_be_visible()
+
+
 async def test_the_first_load_of_a_lesson_is_light(hall: Hall) -> None:
     visitor = await hall.admit()
     page = await visitor.page()
