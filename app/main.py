@@ -46,13 +46,18 @@ ROUTERS = (lessons, runs, sessions, exports, root, health)
 """Looked through in this order: what is asked for most comes first."""
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def create_local_app() -> FastAPI:
+    """The application for a port that only this machine reaches, where nobody has reason to call it by another name."""
+    return create_app(only_local=True)
+
+
+def create_app(settings: Settings | None = None, *, only_local: bool = False) -> FastAPI:
     """Make the application. Without settings they are read from the environment, as uvicorn's workers do."""
     settings = settings or Settings.read()
     set_up_logging(settings)
     catalog = Catalog(settings.lessons_dir)
     shelf = Shelf(lambda: catalog.digest, 0 if settings.environment == "development" else MOST_KEPT)
-    middleware = _middleware(settings, shelf)
+    middleware = _middleware(settings, shelf, only_local=only_local)
     app = FastAPI(title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=middleware, redirect_slashes=True)
     app.state.settings = settings
     app.state.assets = Assets()
@@ -68,7 +73,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     return app
 
 
-def _middleware(settings: Settings, shelf: Shelf) -> list[Middleware]:
+def _middleware(settings: Settings, shelf: Shelf, *, only_local: bool) -> list[Middleware]:
     """From the outside in."""
     stack = [
         Middleware(RequestLog),
@@ -81,8 +86,9 @@ def _middleware(settings: Settings, shelf: Shelf) -> list[Middleware]:
         Middleware(VisitorCookies),
         Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
     ]
-    if settings.public_url:
-        hosts = [_host(settings.public_url), "localhost", "127.0.0.1", "[::1]"]
+    if settings.public_url or only_local:
+        # A name of another site may be made to lead here, and its pages would then count as ours.
+        hosts = [*filter(None, [_host(settings.public_url)]), "localhost", "127.0.0.1", "[::1]"]
         stack.insert(4, Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
     return stack
 

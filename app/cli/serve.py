@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import os
 import signal
 import socket
@@ -92,7 +93,7 @@ def _listen(host: str, port: int) -> socket.socket:
 def _serve(listener: socket.socket, workers: int) -> int:
     """Serve until Ctrl-C; return the exit status."""
     config = uvicorn.Config(
-        "app.main:create_app",
+        "app.main:create_local_app" if _is_local(listener) else "app.main:create_app",
         factory=True,
         workers=workers,
         access_log=False,
@@ -109,6 +110,11 @@ def _serve(listener: socket.socket, workers: int) -> int:
     with suppress(KeyboardInterrupt):
         server.run(sockets=[listener])
     return 0 if server.started else 1
+
+
+def _is_local(listener: socket.socket) -> bool:
+    """True if only this machine can reach it."""
+    return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 
 def _url(host: str, port: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -36,7 +37,7 @@ _UNDER_TLS = ((b"strict-transport-security", b"max-age=31536000"),)
 
 
 class SecurityHeaders:
-    """Add what is missing."""
+    """Add what is missing, and take the host out of redirects: it is what the client said it is."""
 
     def __init__(self, app: ASGIApp, *, secure: bool) -> None:
         self._app = app
@@ -46,13 +47,22 @@ class SecurityHeaders:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        here = f"{scope['scheme']}://{Headers(scope=scope).get('host', '')}".encode("latin-1")
         wanted = _ALWAYS + _UNDER_TLS if self._secure or scope["scheme"] == "https" else _ALWAYS
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = message.setdefault("headers", [])
+                headers = message["headers"] = [_relative(header, here) for header in message.get("headers", [])]
                 there = {name for name, _ in headers}
                 headers.extend(header for header in wanted if header[0] not in there)
             await send(message)
 
         await self._app(scope, receive, send_guarded)
+
+
+def _relative(header: tuple[bytes, bytes], here: bytes) -> tuple[bytes, bytes]:
+    """A Location below the address ``here`` without that address; any other header as it is. Pure."""
+    name, value = header
+    path = value.removeprefix(here)
+    local = name == b"location" and path.startswith(b"/") and not path.startswith(b"//")
+    return (name, path) if local else header

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.main import create_app
 from app.settings import Settings
 from tests.factories.browser import press_run
 from tests.factories.command import finish, lockstep, start
@@ -58,6 +59,7 @@ async def test_it_serves_from_an_empty_folder_and_ends_in_seconds_with_a_stream_
     async with _served("--workers", str(workers), **options) as (process, client):
         assert data.stat().st_mode & 0o777 == 0o700
         assert (await client.get("/readyz")).json()["missing"] == []
+        assert (await client.get("/healthz", headers={"host": "evil.test"})).status_code == 400
         run = await press_run(client)
         files = list(data.glob("lockstep.db*"))
         assert len(files) == 3
@@ -72,6 +74,26 @@ async def test_it_serves_from_an_empty_folder_and_ends_in_seconds_with_a_stream_
             ended = await finish(process, within_s=15)
     assert asyncio.get_running_loop().time() - begin < 6
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("options", "host", "status"),
+    [
+        ({}, "evil.test", 400),
+        ({}, "evil.test:8000", 400),
+        ({}, "localhost", 200),
+        ({}, "localhost:1234", 200),
+        ({}, "[::1]:8000", 200),
+        ({"public_url": "https://learn.example.org"}, "learn.example.org", 200),
+        ({"public_url": "https://learn.example.org"}, "evil.test", 400),
+    ],
+)
+async def test_on_this_machine_only_it_answers_to_no_other_name(
+    settings: Settings, options: dict[str, str], host: str, status: int
+) -> None:
+    transport = httpx.ASGITransport(create_app(settings.model_copy(update=options), only_local=True))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        assert (await client.get("/healthz", headers={"host": host})).status_code == status
 
 
 async def test_a_killed_server_started_again_has_every_line_once(

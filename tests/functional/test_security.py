@@ -179,3 +179,17 @@ async def test_a_request_id_is_given_out_and_a_good_one_taken_over(client: httpx
         answered = response.headers["x-request-id"]
         assert (answered == given) is kept
         assert response.json()["error"]["request_id"] == answered
+
+
+@pytest.mark.parametrize("host", ["test", "evil.test", "evil.test:81", "[::1]:8000"])
+async def test_a_redirect_never_names_the_host_that_was_asked(client: httpx.AsyncClient, host: str) -> None:
+    for path, location in (("/", "/en/"), ("/en/courses/small/", "/en/courses/small")):
+        response = await client.get(path, headers={"host": host})
+        assert response.is_redirect
+        assert response.headers["location"] == location
+
+
+async def test_a_redirect_of_a_path_with_two_slashes_stays_here(client: httpx.AsyncClient) -> None:
+    for path in ("http://test//evil.test/", "http://test//evil.test/en/courses/small/"):
+        location = (await client.get(path)).headers.get("location", "")
+        assert not location.startswith("//")
