@@ -15,6 +15,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import NoReturn
@@ -36,6 +37,8 @@ log = structlog.get_logger()
 
 _KEEP_ALIVE_S = 15.0
 _LARGEST_BODY = 1 << 20
+_PATIENCE_S = 5.0
+"""How long a supervisor that was told to end may still hold its place."""
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -154,16 +157,25 @@ def bind(path: Path) -> tuple[socket.socket, int]:
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise SocketTaken(f"another supervisor serves {path} already") from None
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while not _locked(lock):
+        if time.monotonic() >= give_up_at:
+            os.close(lock)
+            raise SocketTaken(f"another supervisor serves {path} already")
+        time.sleep(0.1)
     path.unlink(missing_ok=True)
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     s.bind(str(path))
     path.chmod(0o660)
     return s, lock
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def main() -> None:
