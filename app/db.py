@@ -6,11 +6,13 @@ Services flush, the edge commits: a route that has called its service commits be
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from sqlalchemy import DateTime, Dialect, MetaData, TypeDecorator, event
 from sqlalchemy.engine import make_url
@@ -60,7 +62,8 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.engine = make_engine(url)
+        self._threads: WeakSet[threading.Thread] = WeakSet()
+        self.engine = make_engine(url, self._threads)
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
         # SQLite has one writer at a time; a fair queue in the process is quicker than its busy-wait.
         self._writer = asyncio.Lock() if self.engine.dialect.name == "sqlite" else None
@@ -87,18 +90,22 @@ class Database:
         return Path(url.database) if self.engine.dialect.name == "sqlite" and url.database else None
 
     async def close(self) -> None:
-        """Drop the connections."""
+        """Drop the connections, and wait for SQLite's threads: one still at work would speak to a closed loop."""
         await self.engine.dispose()
+        for thread in [t for t in threading.enumerate() if t in self._threads]:
+            await asyncio.to_thread(thread.join, _BUSY_S)
 
 
-def make_engine(url: str) -> AsyncEngine:
-    """An engine for SQLite or PostgreSQL, set up as Lockstep wants it."""
+def make_engine(url: str, threads: WeakSet[threading.Thread] | None = None) -> AsyncEngine:
+    """An engine for SQLite or PostgreSQL, as Lockstep wants it. SQLite's connections add theirs to ``threads``."""
     if make_url(url).get_backend_name() != "sqlite":
         return create_async_engine(url, pool_pre_ping=True)
     engine = create_async_engine(url, connect_args={"timeout": _BUSY_S})
 
     @event.listens_for(engine.sync_engine, "connect")
     def _set_up(connection: Any, _record: object) -> None:
+        if threads is not None:
+            threads.add(connection.driver_connection._thread)
         cursor = connection.cursor()
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")

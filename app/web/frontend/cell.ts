@@ -203,6 +203,7 @@ export class Cell implements Owner {
     const error = items.findLast((item) => item.kind === "error");
     const sessionFailed = items.some((item) => item.kind === "notice" && item.event.code === "session-failed");
     const line = ended(finished, error?.kind === "error" ? error.event.name : "", sessionFailed);
+    this.output.paintNow();
     this.say(line, "finished");
     this.root.dataset.outcome = finished.outcome;
     need(this.status, ".again").hidden = !["lost", "crash"].includes(finished.outcome);

@@ -65,6 +65,14 @@ export class Output {
     });
   }
 
+  /** Paints what waits for the next frame: an end is never shown before the last line. */
+  paintNow(): void {
+    if (!this.painting) return;
+    cancelAnimationFrame(this.painting);
+    this.painting = 0;
+    this.paint();
+  }
+
   private empty(): void {
     this.nodes.clear();
     this.frames.clear();
