@@ -14,11 +14,12 @@ import structlog
 
 from runners.datasets.beside import make_folder, prepare_beside
 from runners.kernels import Pool
-from runners.protocol import Health, Keras, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState, Wall
+from runners.protocol import Health, Keras, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState
 from runners.runlog import RunLog
 from runners.sandbox import cgroups
 from runners.session import Session
 from runners.settings import RunnerSettings
+from runners.walls import walls_of
 from runners.zygotes import Zygote
 
 log = structlog.get_logger()
@@ -99,30 +100,8 @@ class Node:
             most_sessions=self._settings.max_sessions,
             queued=len(self._queue),
             warm_kernels=len(self._pool),
-            walls=self._walls(zygote),
+            walls=walls_of(zygote, self._groups, self._settings.limits),
         )
-
-    def _walls(self, zygote: Zygote) -> list[Wall]:
-        version, limits = self._groups.version, self._settings.limits
-        counted = f"cgroup version {version}" if version else "no cgroup may be written here"
-        return [
-            Wall(name="outer wall", in_force=zygote.wall != "none", detail=f"{zygote.wall} around the zygote"),
-            Wall(
-                name="namespaces", in_force=zygote.ready, detail="user, mount, PID, network, IPC, UTS; own root folder"
-            ),
-            Wall(name="seccomp", in_force=zygote.ready, detail="libseccomp filter, no capabilities, no new privileges"),
-            Wall(
-                name="memory limit",
-                in_force=True,
-                detail=f"{limits.memory_mb} MiB; {counted}" + ("" if version else ": watched four times a second"),
-            ),
-            Wall(
-                name="process limit",
-                in_force=True,
-                detail=f"{limits.processes}; {counted if version else 'RLIMIT_NPROC'}",
-            ),
-            Wall(name="CPU limit", in_force=version > 0, detail=f"{limits.cpu_cores:g} cores; {counted}"),
-        ]
 
     # --- sessions ---------------------------------------------------------------------------------------------
 

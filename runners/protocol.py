@@ -11,11 +11,17 @@ PUT       /sessions/{id}                   SessionSpec -> SessionInfo; asks for 
 GET       /sessions/{id}                   SessionInfo
 POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
 POST      /sessions/{id}/restart           a fresh kernel; runs in progress or queued end ``interrupted``
+POST      /sessions/{id}/keep              SessionInfo; the learner is still there: idle time begins anew
 DELETE    /sessions/{id}                   ends it
 POST      /runs                            RunRequest -> RunAccepted; idempotent by id
 GET       /runs/{id}/events?after=N        events N+1, N+2, … as they happen, up to ``finished``
 POST      /runs/{id}/ack                   Ack: events up to ``through`` are stored, forget them
 POST      /runs/{id}/stop                  interrupts this run, or takes it out of the queue
+POST      /kernels                         KernelSpec -> KernelLease; a bare kernel for a Jupyter client of this machine
+POST      /kernels/{id}/restart            KernelSpec -> KernelLease; a fresh kernel in the same sandbox
+POST      /kernels/{id}/signal             Signal
+GET       /kernels/{id}/exit               Exited once the kernel has ended; this stream is what holds the lease
+DELETE    /kernels/{id}                    ends it
 ========  ===============================  =========================================================
 
 An error is a Refusal with a 4xx status.
@@ -52,10 +58,12 @@ class Outcome(StrEnum):
     error = "error"
     interrupted = "interrupted"
     timeout = "timeout"
+    cpu = "cpu"
     memory = "memory"
     output = "output"
     processes = "processes"
     disk = "disk"
+    files = "files"
     crash = "crash"
     lost = "lost"
 
@@ -84,6 +92,26 @@ class SessionSpec(Wire):
     @classmethod
     def _known(cls, text: str) -> str:
         return str(Topology.parse(text))
+
+
+class KernelSpec(Wire):
+    """A kernel for a Jupyter client of this machine, which speaks to it directly."""
+
+    topology: str = "gpu:4"
+    keras: Keras = 3
+    key: Annotated[str, Field(min_length=16, max_length=200)]
+    """Signs the messages between that client and the kernel."""
+
+    @field_validator("topology")
+    @classmethod
+    def _known(cls, text: str) -> str:
+        return str(Topology.parse(text))
+
+
+class Signal(Wire):
+    """A signal for a leased kernel."""
+
+    signum: int = Field(ge=1, le=64)
 
 
 class RunRequest(Wire):
@@ -141,12 +169,32 @@ class RunAccepted(Wire):
     ahead: int = 0
 
 
+class KernelLease(Wire):
+    """A kernel and how to reach it: ``ip`` and ``ports`` as in a Jupyter connection file with ``transport: ipc``."""
+
+    id: str
+    ip: str
+    ports: tuple[int, int, int, int, int]
+    """Shell, iopub, stdin, control, heartbeat."""
+
+
+class Exited(Wire):
+    """A leased kernel has ended; the status is negative for a signal."""
+
+    status: int
+
+
 class Wall(Wire):
     """One layer of isolation or one limit: what it is, whether it is in force, and what that means."""
 
     name: str
     in_force: bool
     detail: str
+    """What was found on this machine."""
+    essential: bool = False
+    """Without it, running the code of strangers is unsafe."""
+    means: str = ""
+    """What follows where it is not in force, and what to do about it."""
 
 
 class Health(Wire):
@@ -158,7 +206,41 @@ class Health(Wire):
     most_sessions: int = 0
     queued: int = 0
     warm_kernels: int = 0
+    dropped_messages: int = 0
+    """Messages from kernels that were none, since the supervisor started."""
     walls: list[Wall] = []
+
+    @property
+    def safe(self) -> bool:
+        """Whether strangers' code may run here: every essential wall is in force."""
+        return bool(self.walls) and all(wall.in_force for wall in self.walls if wall.essential)
+
+
+LimitName = Literal[
+    "time",
+    "cpu",
+    "memory",
+    "processes",
+    "disk",
+    "inodes",
+    "file_size",
+    "open_files",
+    "output",
+    "output_rate",
+    "events",
+    "display",
+    "sessions_per_learner",
+    "runs_per_session",
+    "sessions",
+]
+
+
+class Limit(Wire):
+    """A limit that was met: which, and its value as it is set."""
+
+    name: LimitName
+    value: float
+    unit: Literal["s", "bytes", "bytes/s", "count"]
 
 
 class Refusal(Wire):
@@ -166,6 +248,7 @@ class Refusal(Wire):
 
     code: str
     message: str
+    limit: Limit | None = None
 
 
 # --- events -----------------------------------------------------------------------------------------------------
@@ -238,15 +321,8 @@ class Notice(EventBase):
     values: dict[str, str | int | float] = {}
     text: str
     """The same in English."""
-
-
-class Limit(Wire):
-    """The limit a run met."""
-
-    name: str
-    """``time``, ``memory``, ``output``, ``processes``, ``disk``."""
-    value: float
-    unit: Literal["s", "bytes", "count"]
+    limit: Limit | None = None
+    """The limit behind it, if there is one: the run goes on, something was left out."""
 
 
 class Finished(EventBase):

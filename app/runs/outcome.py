@@ -10,10 +10,12 @@ _OUTCOMES = {
     Outcome.error: N_("Ended with an error"),
     Outcome.interrupted: N_("Stopped"),
     Outcome.timeout: N_("Stopped: it ran longer than allowed"),
+    Outcome.cpu: N_("Stopped: it used more CPU time than allowed"),
     Outcome.memory: N_("Stopped: it needed more memory than allowed"),
     Outcome.output: N_("Stopped: it printed more than allowed"),
     Outcome.processes: N_("Stopped: it started more processes than allowed"),
     Outcome.disk: N_("Stopped: it wrote more to the disk than allowed"),
+    Outcome.files: N_("Stopped: it opened more files than allowed"),
     Outcome.crash: N_("Python crashed: the session starts anew with the next run"),
     Outcome.lost: N_("Lost: the runner restarted; run it again"),
 }

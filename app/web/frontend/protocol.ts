@@ -5,10 +5,12 @@ export type Outcome =
   | "error"
   | "interrupted"
   | "timeout"
+  | "cpu"
   | "memory"
   | "output"
   | "processes"
   | "disk"
+  | "files"
   | "crash"
   | "lost";
 
@@ -57,11 +59,12 @@ export interface Notice extends Numbered {
   code: string;
   values: Record<string, string | number>;
   text: string;
+  limit: Limit | null;
 }
 export interface Limit {
   name: string;
   value: number;
-  unit: "s" | "bytes" | "count";
+  unit: "s" | "bytes" | "bytes/s" | "count";
 }
 export interface Finished extends Numbered {
   kind: "finished";

@@ -14,7 +14,7 @@ const island = new Set(
 );
 
 /** Keys made at run time: one for each outcome, and one for a session that failed. */
-const OUTCOMES = ["ok", "error", "interrupted", "timeout", "memory", "output", "processes", "disk", "crash", "lost", "session"];
+const OUTCOMES = ["ok", "error", "interrupted", "timeout", "cpu", "memory", "output", "processes", "disk", "files", "crash", "lost", "session"];
 const QUIET = ["ok", "error", "interrupted"];
 
 test("every sentence the script says is on the page, and nothing else is", () => {

@@ -17,7 +17,7 @@ const display = (seq: number, plain: string, more: Partial<Extract<RunEvent, { k
   ...more,
 });
 const clear = (seq: number, wait: boolean): RunEvent => ({ kind: "clear", seq, at_ms: seq, wait });
-const notice = (seq: number): RunEvent => ({ kind: "notice", seq, at_ms: seq, code: "x", values: {}, text: "stand-in" });
+const notice = (seq: number): RunEvent => ({ kind: "notice", seq, at_ms: seq, code: "x", values: {}, text: "stand-in", limit: null });
 
 function after(...events: RunEvent[]): Transcript {
   const transcript = new Transcript();
