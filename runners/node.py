@@ -14,6 +14,7 @@ import structlog
 
 from runners.datasets.beside import make_folder, prepare_beside
 from runners.kernels import Pool
+from runners.leases import Leases
 from runners.protocol import Health, Keras, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState
 from runners.runlog import RunLog
 from runners.sandbox import cgroups
@@ -61,6 +62,7 @@ class Node:
         _sweep_folders()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
         self._pool = Pool(settings.warm_kernels, self._zygote, (settings.warm_topology, 3))
+        self.leases = Leases(self._zygote, self._has_room, self._admit, settings.limits)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- life -------------------------------------------------------------------------------------------------
@@ -83,6 +85,7 @@ class Node:
             task.cancel()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.gather(*(s.gone.wait() for s in self._sessions.values())), 10)
+        await self.leases.close()
         await self._pool.close()
         for zygote in self._zygotes.values():
             await zygote.close()
@@ -141,7 +144,10 @@ class Node:
 
     def _active(self) -> int:
         living = (SessionState.starting, SessionState.idle, SessionState.busy)
-        return sum(s.state in living for s in self._sessions.values())
+        return sum(s.state in living for s in self._sessions.values()) + len(self.leases)
+
+    def _has_room(self) -> bool:
+        return self._active() < self._settings.max_sessions
 
     def _ask(self, name: str, spec: SessionSpec) -> Session:
         session = self._sessions.get(name)
@@ -176,7 +182,7 @@ class Node:
         max(idle, key=lambda s: s.info().idle_s).end("replaced")
 
     def _admit(self) -> None:
-        while self._queue and self._active() < self._settings.max_sessions:
+        while self._queue and self._has_room():
             self._queue.pop(0).admit()
 
     async def _make_way(self) -> None:

@@ -1,49 +1,77 @@
 """A jupyter_client kernel provisioner: a kernel out of the zygote instead of a new Python process.
 
-The supervisor hands in a live sandbox (``start_kernel(sandbox=…, topology=…)``); the provisioner starts, signals and
-ends the kernel in it. The sandbox itself belongs to ``runners.kernels``.
+Registered as ``lockstep-zygote``; a kernelspec that ``lockstep kernelspec install`` has written names it. It runs in
+the Jupyter process and leases a kernel from a supervisor (``runners.leases``), which makes the sandbox and keeps it.
+The client then speaks to the kernel directly, through links to the supervisor's sockets in a private folder of this
+process: their names stay the same when the kernel is restarted, even by another supervisor.
 """
 
 from __future__ import annotations
 
 import asyncio
+import secrets
+import shutil
 import signal
+import sys
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import KernelProvisionerBase
+from traitlets import Int, Unicode
 
+from runners.jupyter.lease import Lease, NoLease
+from runners.jupyter.supervisor import Recipe, at_hand, last_words, private_folder
+from runners.protocol import KernelSpec
 from runners.sandbox.host import Sandbox
+
+_CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
+_LOOK_EVERY_S = 0.05
 
 
 class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
-    """One kernel in one sandbox. ``jupyter_client.KernelManager`` calls every method."""
+    """One leased kernel. ``jupyter_client.KernelManager`` calls every method."""
 
-    sandbox: Sandbox | None = None
-    topology = "cpu"
-    keras = 3
-    exited: asyncio.Future[int] | None = None
-    """The exit status of the kernel now running, once it has ended."""
+    topology = Unicode("gpu:4", config=True, help="The machine the kernel sees: cpu, or gpu:1 … gpu:8.")
+    keras = Int(3, config=True, help="2 or 3.")
+    socket = Unicode("", config=True, help="The socket of a supervisor that may be running.")
+    python = Unicode(sys.executable, config=True, help="Starts a supervisor where none is running.")
+    data_dir = Unicode("data", config=True, help="Where that supervisor finds data sets.")
+
+    _lease: Lease | None = None
+    _status: Future[int] | None = None
+    """Of the kernel last launched, until its end was waited for."""
+    _links: Path | None = None
 
     @property
     def has_process(self) -> bool:
-        """True from ``launch_kernel`` until the kernel's end was seen."""
-        return self.exited is not None and not self.exited.done()
+        """True from ``launch_kernel`` until the kernel's end was waited for."""
+        return self._status is not None or (self.exited is not None and not self.exited.done())
 
     async def poll(self) -> int | None:
         """None while the kernel lives, else its exit status."""
-        if self.exited is None:
-            return 0
-        return self.exited.result() if self.exited.done() else None
+        if self._status is None:
+            return self.exited.result() if self.exited and self.exited.done() else None if self.exited else 0
+        return self._status.result() if self._status.done() else None
 
     async def wait(self) -> int | None:
         """Wait for the kernel to end."""
-        return await asyncio.shield(self.exited) if self.exited else None
+        if self._status is None:
+            return await asyncio.shield(self.exited) if self.exited else 0
+        while not self._status.done():  # noqa: ASYNC110 - a thread's future, and the loop may be another each time
+            await asyncio.sleep(_LOOK_EVERY_S)
+        status, self._status = self._status.result(), None
+        return status
 
     async def send_signal(self, signum: int) -> None:
         """Signal the kernel's process; PID 1 of its sandbox delivers it."""
         if self.sandbox and self.has_process:
             self.sandbox.send_signal(signum)
+        elif self._lease and self.has_process:
+            with suppress(NoLease):
+                await asyncio.to_thread(self._lease.signal, signum)
 
     async def kill(self, restart: bool = False) -> None:
         """Kill the kernel and everything it started."""
@@ -54,7 +82,86 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         await self.send_signal(signal.SIGKILL)
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Take the sandbox and what it shall look like out of ``start_kernel``'s arguments."""
+        """There is no command to work out."""
+        if "sandbox" in kwargs:
+            return await self._pre_launch_handed(**kwargs)
+        arguments: dict[str, Any] = await super().pre_launch(cmd=[], **kwargs)
+        return arguments
+
+    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
+        """Lease a kernel, or have a fresh one in the sandbox that is leased already.
+
+        Raises:
+            NoSupervisor: none runs, and none could be started.
+            NoLease: the supervisor refused.
+        """
+        if self.sandbox:
+            return self._launch_handed()
+        await asyncio.to_thread(self._launch)
+        assert self._links
+        ports = {f"{channel}_port": number for number, channel in enumerate(_CHANNELS, 1)}
+        self.connection_info = {
+            "transport": "ipc",
+            "ip": str(self._links / "c"),
+            **ports,
+            "key": self.parent.session.key,
+            "signature_scheme": "hmac-sha256",
+        }
+        return self.connection_info
+
+    async def cleanup(self, restart: bool = False) -> None:
+        """End the lease, unless a fresh kernel is to follow in the same sandbox."""
+        if restart or self.sandbox:
+            return
+        if self._lease:
+            with suppress(NoLease):
+                await asyncio.to_thread(self._lease.close)
+        if self._links:
+            shutil.rmtree(self._links, ignore_errors=True)
+        self._lease = self._links = None
+
+    def _launch(self) -> None:
+        """Blocks; in a thread, because the first supervisor takes seconds to start."""
+        spec = KernelSpec(topology=self.topology, keras=self.keras, key=self.parent.session.key.decode())
+        if self._lease:
+            try:
+                self._lease.restart(spec)
+            except NoLease:  # it went with its supervisor, or nobody held it for too long
+                self._lease = None
+        if self._lease is None:
+            self._lease = self._take(spec)
+        self._link(self._lease.files)
+        self._status = self._lease.hold()
+
+    def _take(self, spec: KernelSpec) -> Lease:
+        recipe = Recipe(Path(self.socket) if self.socket else None, Path(self.python), Path(self.data_dir).absolute())
+        socket = at_hand(recipe, self.log.info)
+        try:
+            lease = Lease.take(socket, spec)
+        except NoLease as e:
+            raise NoLease(f"Lockstep gives no kernel: {e}. {last_words(socket)}".strip()) from e
+        if not all(file.is_socket() for file in lease.files):
+            lease.close()
+            raise NoLease(f"The runner at {socket} keeps its sockets where this process cannot see them.")
+        self.log.info("Lockstep: %s, Keras %s, from the supervisor at %s", spec.topology, spec.keras, socket)
+        return lease
+
+    def _link(self, files: list[Path]) -> None:
+        """Jupyter removes the names of ``ipc`` sockets before a restart: make them anew each time."""
+        if self._links is None:
+            self._links = private_folder() / secrets.token_hex(4)
+            self._links.mkdir(mode=0o700)
+        for number, file in enumerate(files, 1):
+            link = self._links / f"c-{number}"
+            link.unlink(missing_ok=True)
+            link.symlink_to(file)
+
+    # --- the supervisor's own kernels: a live sandbox is handed in ----------------------------------------------
+
+    sandbox: Sandbox | None = None
+    exited: asyncio.Future[int] | None = None
+
+    async def _pre_launch_handed(self, **kwargs: Any) -> dict[str, Any]:
         self.sandbox = kwargs.pop("sandbox")
         self.topology, self.keras = kwargs.pop("topology"), kwargs.pop("keras")
         manager = self.parent
@@ -63,13 +170,8 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         arguments: dict[str, Any] = await super().pre_launch(cmd=[], **kwargs)
         return arguments
 
-    async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
-        """Fork the kernel; ``cmd`` is empty, there is nothing to execute."""
+    def _launch_handed(self) -> KernelConnectionInfo:
         assert self.sandbox
-        manager = self.parent
-        self.exited = self.sandbox.start_kernel(self.topology, self.keras, manager.session.key)
-        self.connection_info = manager.get_connection_info(session=False)
+        self.exited = self.sandbox.start_kernel(self.topology, self.keras, self.parent.session.key)
+        self.connection_info = self.parent.get_connection_info(session=False)
         return self.connection_info
-
-    async def cleanup(self, restart: bool = False) -> None:
-        """Nothing of the kernel's own is left on the host."""

@@ -28,6 +28,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from runners.lease_routes import lease_routes
 from runners.node import Declined, Node, Unknown
 from runners.protocol import Ack, Refusal, RunRequest, SessionSpec, Wire
 from runners.sandbox import linux
@@ -96,6 +97,7 @@ def application(node: Node) -> Starlette:
         ("/runs/{run}/events", events, ["GET"]),
         ("/runs/{run}/ack", acknowledge, ["POST"]),
         ("/runs/{run}/stop", stop, ["POST"]),
+        *lease_routes(node.leases, _body),
     ]
 
     @contextlib.asynccontextmanager

@@ -48,14 +48,20 @@ class WarmHeartbeat(Heartbeat):  # type: ignore[misc]
 
 
 class WarmKernel(IPythonKernel):  # type: ignore[misc]
-    """ipykernel's kernel, but what asks for the keyboard is told that there is none."""
+    """ipykernel's kernel, but what asks for the keyboard is told that there is none, unless there is one."""
+
+    keyboard = False
 
     def raw_input(self, prompt: str = "") -> str:
         """``input()`` ends here."""
+        if self.keyboard:
+            return str(super().raw_input(prompt))
         raise StdinNotImplementedError(_NO_KEYBOARD)
 
-    def getpass(self, prompt: str = "", stream: object = None, **_: Any) -> str:
+    def getpass(self, prompt: str = "", stream: object = None, **more: Any) -> str:
         """``getpass.getpass()`` ends here."""
+        if self.keyboard:
+            return str(super().getpass(prompt, stream, **more))
         raise StdinNotImplementedError(_NO_KEYBOARD)
 
 
@@ -109,13 +115,14 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         heartbeat.start()
 
 
-def prepare(listeners: list[int], topology: str, key: bytes) -> WarmKernelApp:
+def prepare(listeners: list[int], topology: str, key: bytes, keyboard: bool = False) -> WarmKernelApp:
     """Make this process a kernel that answers once ``start`` is called on it.
 
     Args:
         listeners: bound, listening Unix sockets in the order of CHANNELS.
         topology: what TensorFlow shall see, e.g. ``gpu:4``.
-        key: signs the messages between this kernel and the supervisor.
+        key: signs the messages between this kernel and its client.
+        keyboard: whether ``input()`` may ask that client.
     """
     gc.enable()
     reseed()
@@ -131,6 +138,7 @@ def prepare(listeners: list[int], topology: str, key: bytes) -> WarmKernelApp:
     application.session.key = key
     application.session.pack = pack
     application.initialize([])
+    application.kernel.keyboard = keyboard
     application.shell.run_line_magic("matplotlib", "inline")
     show_only_the_ends(application.shell.InteractiveTB)
     for stream in (sys.stdout, sys.stderr):

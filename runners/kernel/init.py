@@ -3,8 +3,8 @@
 A restart is therefore a fork, never an import. PID 1 runs no learner code, and nothing inside can signal it or look
 into it. It speaks with the supervisor over its control socket, one JSON object a packet:
 
-    supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …}   {"op": "signal", "signum": N}
-                          {"op": "kill"}    {"op": "usage"}
+    supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …}
+                          {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
     PID 1 -> supervisor   {"exited": N}    the kernel's exit status, negative for a signal
                           {"failed": …}   a kernel did not come up, and why
                           {"files": N}    bytes in the sandbox's own folders, which live in memory
@@ -103,7 +103,8 @@ class Init:
             linux.set_dumpable(True)
             with contextlib.suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
-            kernel = app.prepare(self._listeners, command["topology"], command["key"].encode())
+            key, keyboard = command["key"].encode(), bool(command["keyboard"])
+            kernel = app.prepare(self._listeners, command["topology"], key, keyboard)
             os.close(complain)
             kernel.start()
         except Exception:

@@ -54,15 +54,22 @@ class Sandbox:
         loop.add_reader(self.control.fileno(), self._hear)
         loop.add_reader(self.pidfd, self._ended)
 
-    def start_kernel(self, topology: str, keras: int, key: bytes) -> asyncio.Future[int]:
+    def start_kernel(self, topology: str, keras: int, key: bytes, keyboard: bool = False) -> asyncio.Future[int]:
         """Fork a kernel, after ending the one before.
+
+        Args:
+            topology: the machine it shall see.
+            keras: the version of its zygote.
+            key: signs its messages.
+            keyboard: whether ``input()`` may ask its client.
 
         Returns:
             A future of its exit status, negative for a signal.
         """
         self._resolve(0)
         self._exit = asyncio.get_running_loop().create_future()
-        self._say({"op": "start", "topology": topology, "keras": keras, "key": key.decode()})
+        start = {"topology": topology, "keras": keras, "key": key.decode(), "keyboard": keyboard}
+        self._say({"op": "start"} | start)
         return self._exit
 
     def send_signal(self, signum: int) -> None:

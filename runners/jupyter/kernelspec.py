@@ -1,0 +1,177 @@
+"""Jupyter's list of kernels: which of them are Lockstep's, and adding and removing those.
+
+Run as ``python -m runners.jupyter.kernelspec``; ``lockstep kernelspec`` hands over to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from jupyter_client.kernelspec import KernelSpecManager
+
+from runners.devices.topology import Topology, UnknownTopology
+from runners.protocol import Keras
+
+PROVISIONER = "lockstep-zygote"
+_LOGO = Path(__file__).with_name("logo-svg.svg")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a kernel sees."""
+
+    topology: Topology
+    keras: Keras = 3
+
+    @property
+    def name(self) -> str:
+        """The kernel's name in a notebook: ``lockstep-gpu-4``, ``lockstep-cpu-keras-2``."""
+        return "-".join(["lockstep", *str(self.topology).split(":"), *(["keras-2"] if self.keras == 2 else [])])
+
+    @property
+    def title(self) -> str:
+        """The kernel's name for people."""
+        count = self.topology.devices
+        seen = f"{count} simulated GPU{'s' if count > 1 else ''}" if self.topology.simulated else "CPU"
+        return f"Lockstep, {seen}" + (", Keras 2" if self.keras == 2 else "")
+
+
+USUAL = (Machine(Topology("gpu", 4)), Machine(Topology("cpu", 1)), Machine(Topology("gpu", 4), 2))
+"""What is installed unless something else is asked for."""
+
+
+def spec_of(machine: Machine, title: str, data_dir: Path, socket: Path) -> dict[str, Any]:
+    """The content of ``kernel.json``."""
+    config = {
+        "topology": str(machine.topology),
+        "keras": machine.keras,
+        "socket": str(socket),
+        "python": sys.executable,
+        "data_dir": str(data_dir),
+    }
+    return {
+        "argv": [],
+        "display_name": title,
+        "language": "python",
+        "interrupt_mode": "signal",
+        "metadata": {"debugger": False, "kernel_provisioner": {"provisioner_name": PROVISIONER, "config": config}},
+    }
+
+
+def install(arguments: argparse.Namespace) -> None:
+    """Add one kernel, or the usual ones."""
+    topology, keras = arguments.topology, arguments.keras
+    chosen = [Machine(topology or Topology("gpu", 4), keras or 3)] if topology or keras else list(USUAL)
+    if (arguments.name or arguments.title) and len(chosen) > 1:
+        _refuse("A name is for one kernel: say which with --topology or --keras.")
+    prefix = sys.prefix if arguments.sys_prefix else arguments.prefix
+    for machine in chosen:
+        title = arguments.title or machine.title
+        with tempfile.TemporaryDirectory() as folder:
+            spec = spec_of(machine, title, arguments.data_dir.absolute(), arguments.socket.absolute())
+            Path(folder, "kernel.json").write_text(json.dumps(spec, indent=1) + "\n")
+            Path(folder, _LOGO.name).write_bytes(_LOGO.read_bytes())
+            Path(folder).chmod(0o755)
+            try:
+                where = KernelSpecManager().install_kernel_spec(
+                    folder, arguments.name or machine.name, user=prefix is None, prefix=prefix
+                )
+            except (OSError, ValueError) as e:
+                _refuse(f"The kernel cannot be installed: {e}.")
+        print(f"{Path(where).name:24} {title}: {where}")
+
+
+def installed() -> dict[str, dict[str, Any]]:
+    """Lockstep's kernels that Jupyter finds here: name to folder, title, topology, Keras."""
+    found = {}
+    for name, folder in sorted(KernelSpecManager().find_kernel_specs().items()):
+        try:
+            spec = json.loads(Path(folder, "kernel.json").read_text())
+            provisioner = spec["metadata"]["kernel_provisioner"]
+            if provisioner["provisioner_name"] == PROVISIONER:
+                few = {key: provisioner["config"][key] for key in ("topology", "keras")}
+                found[name] = {"title": spec["display_name"], **few, "folder": folder}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # another's kernel, or a broken one
+    return found
+
+
+def list_(arguments: argparse.Namespace) -> None:
+    """Print Lockstep's kernels."""
+    kernels = installed()
+    if arguments.json:
+        print(json.dumps(kernels, indent=1))
+    elif not kernels:
+        print("No kernel of Lockstep's is installed here; `lockstep kernelspec install` adds some.")
+    else:
+        for name, kernel in kernels.items():
+            print(f"{name:24} {kernel['title']}: {kernel['folder']}")
+
+
+def remove(arguments: argparse.Namespace) -> None:
+    """Remove kernels of Lockstep's, never another's."""
+    kernels = installed()
+    names = list(kernels) if arguments.all else arguments.names
+    if not arguments.all and not names:
+        _refuse("Say which kernels, or --all.")
+    for name in names:
+        if name not in kernels:
+            _refuse(f"There is no kernel {name} of Lockstep's here; `lockstep kernelspec list` shows those there are.")
+    for name in names:
+        try:
+            KernelSpecManager(ensure_native_kernel=False).remove_kernel_spec(name)
+        except OSError as e:
+            _refuse(f"The kernel {name} cannot be removed: {e}.")
+        print(f"removed {name}")
+
+
+def _topology(text: str) -> Topology:
+    try:
+        return Topology.parse(text)
+    except UnknownTopology as e:
+        raise argparse.ArgumentTypeError(str(e)) from e
+
+
+def _refuse(sentence: str) -> NoReturn:
+    print(sentence, file=sys.stderr)
+    sys.exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """``python -m runners.jupyter.kernelspec``."""
+    parser = argparse.ArgumentParser(prog="lockstep kernelspec")
+    commands = parser.add_subparsers(required=True)
+
+    def command(name: str, work: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
+        added = commands.add_parser(name)
+        added.set_defaults(work=work)
+        return added
+
+    adding = command("install", install)
+    adding.add_argument("--data-dir", type=Path, required=True)
+    adding.add_argument("--socket", type=Path, required=True)
+    adding.add_argument("--topology", type=_topology)
+    adding.add_argument("--keras", type=int, choices=(2, 3))
+    adding.add_argument("--name")
+    adding.add_argument("--display-name", dest="title")
+    place = adding.add_mutually_exclusive_group()
+    place.add_argument("--user", action="store_true")
+    place.add_argument("--prefix")
+    place.add_argument("--sys-prefix", action="store_true")
+    command("list", list_).add_argument("--json", action="store_true")
+    removing = command("remove", remove)
+    removing.add_argument("names", nargs="*")
+    removing.add_argument("--all", action="store_true")
+    chosen = parser.parse_args(arguments)
+    chosen.work(chosen)
+
+
+if __name__ == "__main__":
+    main()

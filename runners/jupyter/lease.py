@@ -1,0 +1,131 @@
+"""The client of a lease: takes a bare kernel from a supervisor and holds it for as long as it reads.
+
+Jupyter calls a provisioner from whatever loop is at hand, which may stand still between two calls. So these calls
+block, and a thread holds the lease.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Self
+
+import httpx
+from pydantic import ValidationError
+
+from runners.protocol import Exited, Health, KernelLease, KernelSpec, Refusal, Signal
+
+_TIMEOUT = httpx.Timeout(150.0, connect=5.0)
+"""The first kernel of a supervisor waits until TensorFlow is loaded."""
+_SILENCE_S = 30.0
+"""The supervisor sends a line every two seconds; who is silent for this long has gone."""
+_PAUSE_S = 0.2
+
+
+class NoLease(RuntimeError):
+    """The supervisor gives no kernel, or takes this one back; ``str()`` says why."""
+
+
+class SupervisorGone(NoLease):
+    """Nobody answers at the supervisor's socket."""
+
+
+class Lease:
+    """One kernel on loan. ``with`` is not needed: ``close`` it, or end the process."""
+
+    def __init__(self, socket: Path, told: KernelLease) -> None:
+        self.socket = socket
+        self.told = told
+
+    @classmethod
+    def take(cls, socket: Path, spec: KernelSpec) -> Self:
+        """Ask for a kernel; blocks until its sandbox is there.
+
+        Raises:
+            NoLease: the node is full, or the machine makes no sandboxes.
+        """
+        answer = _send(socket, "POST", "/kernels", spec.model_dump_json())
+        return cls(socket, KernelLease.model_validate_json(answer))
+
+    @property
+    def files(self) -> list[Path]:
+        """The kernel's sockets, as numbered in ``told.ports``."""
+        return [Path(f"{self.told.ip}-{port}") for port in self.told.ports]
+
+    def restart(self, spec: KernelSpec) -> None:
+        """Have a fresh kernel in the same sandbox. Raises NoLease."""
+        answer = _send(self.socket, "POST", f"/kernels/{self.told.id}/restart", spec.model_dump_json())
+        self.told = KernelLease.model_validate_json(answer)
+
+    def signal(self, signum: int) -> None:
+        """Signal the kernel's process. Raises NoLease."""
+        _send(self.socket, "POST", f"/kernels/{self.told.id}/signal", Signal(signum=signum).model_dump_json())
+
+    def close(self) -> None:
+        """End the kernel and its sandbox. Raises NoLease."""
+        _send(self.socket, "DELETE", f"/kernels/{self.told.id}")
+
+    def hold(self) -> Future[int]:
+        """Hold the kernel now running, in a thread of its own.
+
+        Returns:
+            Its exit status once it has ended, negative for a signal. A supervisor that ends takes its kernels along.
+        """
+        status: Future[int] = Future()
+        reader = threading.Thread(target=self._hold, args=(status,), name=f"lease-{self.told.id}", daemon=True)
+        reader.start()
+        return status
+
+    def _hold(self, status: Future[int]) -> None:
+        exited: int | None = None
+        while exited is None:
+            try:
+                exited = self._read()
+            except (httpx.ConnectError, NoLease):
+                exited = -signal.SIGKILL
+            except (httpx.HTTPError, ValidationError):
+                time.sleep(_PAUSE_S)  # the stream broke: the supervisor has ended, or was only slow
+        status.set_result(exited)
+
+    def _read(self) -> int | None:
+        timeout = httpx.Timeout(30.0, connect=5.0, read=_SILENCE_S)
+        with _client(self.socket) as http, http.stream("GET", f"/kernels/{self.told.id}/exit", timeout=timeout) as r:
+            if r.status_code != 200:
+                raise _refused(r.status_code, r.read())
+            for line in r.iter_lines():
+                if line.strip():
+                    return Exited.model_validate_json(line).status
+        time.sleep(_PAUSE_S)
+        return None
+
+
+def health(socket: Path) -> Health:
+    """How the supervisor is. Raises SupervisorGone."""
+    return Health.model_validate_json(_send(socket, "GET", "/health"))
+
+
+def _send(socket: Path, method: str, path: str, body: str | None = None) -> bytes:
+    headers = {"content-type": "application/json"} if body is not None else {}
+    try:
+        with _client(socket) as http:
+            r = http.request(method, path, content=body, headers=headers)
+    except httpx.HTTPError as e:
+        raise SupervisorGone(f"Lockstep's supervisor at {socket} does not answer: {e!r}") from e
+    if r.status_code >= 400:
+        raise _refused(r.status_code, r.content)
+    return r.content
+
+
+def _client(socket: Path) -> httpx.Client:
+    transport = httpx.HTTPTransport(uds=str(socket))
+    return httpx.Client(transport=transport, base_url="http://supervisor", timeout=_TIMEOUT)
+
+
+def _refused(status: int, body: bytes) -> NoLease:
+    try:
+        return NoLease(Refusal.model_validate_json(body).message)
+    except ValidationError:
+        return NoLease(f"Lockstep's supervisor answered {status} without saying why")

@@ -1,0 +1,72 @@
+"""The HTTP side of ``runners.leases``; the table of routes is in ``runners.protocol``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from runners.leases import Leases, NoKernel, NoLease, NoPlace, OtherKeras
+from runners.node import Declined, Unknown
+from runners.protocol import KernelLease, KernelSpec, Signal
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def lease_routes(leases: Leases, body: Callable[[Request], Awaitable[bytes]]) -> list[tuple[str, Handler, list[str]]]:
+    """Path, handler and methods of each route; ``body`` reads a request of bounded size."""
+
+    async def take(request: Request) -> Response:
+        return _json(await leases.take(KernelSpec.model_validate_json(await body(request))))
+
+    async def restart(request: Request) -> Response:
+        spec = KernelSpec.model_validate_json(await body(request))
+        return _json(await leases.restart(request.path_params["kernel"], spec))
+
+    async def signal(request: Request) -> Response:
+        leases.signal(request.path_params["kernel"], Signal.model_validate_json(await body(request)).signum)
+        return Response(status_code=204)
+
+    async def exit_(request: Request) -> Response:
+        reading = leases.reading(request.path_params["kernel"])
+
+        async def lines() -> AsyncIterator[str]:
+            async for exited in reading:
+                yield "\n" if exited is None else exited.model_dump_json() + "\n"
+
+        return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    async def end(request: Request) -> Response:
+        await leases.end(request.path_params["kernel"])
+        return Response(status_code=204)
+
+    return [
+        ("/kernels", _telling(take), ["POST"]),
+        ("/kernels/{kernel}", _telling(end), ["DELETE"]),
+        ("/kernels/{kernel}/restart", _telling(restart), ["POST"]),
+        ("/kernels/{kernel}/signal", _telling(signal), ["POST"]),
+        ("/kernels/{kernel}/exit", _telling(exit_), ["GET"]),
+    ]
+
+
+def _json(lease: KernelLease) -> Response:
+    return Response(lease.model_dump_json(), media_type="application/json")
+
+
+def _telling(handler: Handler) -> Handler:
+    """What goes wrong with leases, in the words of the node."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except NoLease as e:
+            raise Unknown(str(e)) from e
+        except NoPlace as e:
+            raise Declined(429, "node-full", str(e)) from e
+        except OtherKeras as e:
+            raise Declined(409, "other-machine", str(e)) from e
+        except NoKernel as e:
+            raise Declined(503, "no-sandbox", str(e)) from e
+
+    return answer

@@ -1,0 +1,224 @@
+"""Bare kernels on loan to Jupyter clients of this machine, which speak to them directly.
+
+A lease is a sandbox with one kernel in it. It takes a place on the node like a session, and the same walls and limits
+stand around it, but the supervisor is not between client and kernel: no run, no event, no limit on a run's time or
+output. A lease has no idle limit either: its client holds it by reading ``exit``. Once nobody has read for a few
+seconds the lease ends, and with it everything in its sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from runners.jupyter.folder import sweep
+from runners.protocol import Exited, Keras, KernelLease, KernelSpec
+from runners.sandbox.host import CHANNELS, Sandbox, SandboxGone
+from runners.sandbox.usage import MemoryWatch
+from runners.settings import Limits
+from runners.zygotes import NoZygote, Zygote
+
+log = structlog.get_logger()
+
+ALONE_S = 8.0
+"""How long a lease outlives its reader. A client that restarts a kernel is away for a moment."""
+_LOOK_EVERY_S = 0.5
+_KEEP_ALIVE_S = 2.0
+
+
+class NoLease(Exception):
+    """There is no such lease (any more)."""
+
+
+class NoPlace(Exception):
+    """Every place on the node is taken."""
+
+
+class NoKernel(Exception):
+    """The machine gives no sandbox; ``str()`` says why."""
+
+
+class OtherKeras(Exception):
+    """A sandbox has the Keras version it was born with."""
+
+
+@dataclass
+class _Lease:
+    sandbox: Sandbox
+    keras: Keras
+    exited: asyncio.Future[int]
+    readers: int = 0
+    alone_since: float = field(default_factory=time.monotonic)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def start(self, spec: KernelSpec) -> None:
+        """Fork a kernel, after ending the one before."""
+        key = spec.key.encode()
+        self.exited = self.sandbox.start_kernel(spec.topology, spec.keras, key, keyboard=True)
+
+    def told(self, name: str) -> KernelLease:
+        """The lease as its client reads it."""
+        shell, iopub, stdin, control, heartbeat = range(1, CHANNELS + 1)
+        ports = (shell, iopub, stdin, control, heartbeat)
+        return KernelLease(id=name, ip=str(self.sandbox.folder / "k"), ports=ports)
+
+
+class Leases:
+    """The kernels on loan from one node. Used from its event loop.
+
+    Args:
+        zygote: gives the zygote of a Keras version.
+        has_room: whether one more place may be taken.
+        left: called after a place became free.
+        limits: of each sandbox.
+    """
+
+    def __init__(
+        self,
+        zygote: Callable[[Keras], Zygote],
+        has_room: Callable[[], bool],
+        left: Callable[[], None],
+        limits: Limits,
+    ) -> None:
+        self._zygote = zygote
+        self._has_room = has_room
+        self._left = left
+        self._limits = limits
+        self._leases: dict[str, _Lease] = {}
+        self._being_made = 0
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Places that are taken."""
+        return len(self._leases) + self._being_made
+
+    async def take(self, spec: KernelSpec) -> KernelLease:
+        """Lend out a new kernel. It is starting when this returns.
+
+        Raises:
+            NoPlace: the node is full.
+            NoKernel: the machine refused.
+        """
+        if not self._has_room():
+            raise NoPlace("every place on this node is taken; shut a kernel or a session down, or try again later")
+        name = secrets.token_hex(8)
+        self._being_made += 1
+        try:
+            sandbox = await self._sandbox(spec.keras)
+            if self._closed:
+                await sandbox.destroy()
+                raise NoKernel("the supervisor is ending")
+            lease = _Lease(sandbox, spec.keras, asyncio.get_running_loop().create_future())
+            self._leases[name] = lease
+        finally:
+            self._being_made -= 1
+            if name not in self._leases:
+                self._left()
+        try:
+            lease.start(spec)
+        except SandboxGone as e:
+            await self.end(name)
+            raise NoKernel(f"the sandbox ended before its kernel began: {e}") from e
+        lease.tasks = [
+            asyncio.create_task(self._end_when_alone(name, lease), name=f"lease-{name}"),
+            asyncio.create_task(_watch_memory(lease, self._limits), name=f"lease-memory-{name}"),
+        ]
+        return lease.told(name)
+
+    async def restart(self, name: str, spec: KernelSpec) -> KernelLease:
+        """Start a fresh kernel in the same sandbox, after ending all that ran there.
+
+        Raises:
+            NoLease: there is none; where the sandbox itself has ended, there is none from now on.
+            OtherKeras: that takes another sandbox.
+        """
+        lease = self._find(name)
+        if spec.keras != lease.keras:
+            raise OtherKeras(f"this kernel has Keras {lease.keras}; ask for a new one to have Keras {spec.keras}")
+        try:
+            lease.start(spec)
+        except SandboxGone as e:
+            await self.end(name)
+            raise NoLease(f"the sandbox of kernel {name} has ended") from e
+        return lease.told(name)
+
+    def signal(self, name: str, signum: int) -> None:
+        """Signal the kernel's process; one that has ended takes no notice. Raises NoLease."""
+        with contextlib.suppress(SandboxGone):
+            self._find(name).sandbox.send_signal(signum)
+
+    def reading(self, name: str) -> AsyncIterator[Exited | None]:
+        """Hold the lease: None every few seconds, at last how the kernel now running ended. Raises NoLease at once."""
+        return self._read(self._find(name))
+
+    async def end(self, name: str) -> None:
+        """End the kernel and everything in its sandbox. Raises NoLease."""
+        lease = self._find(name)
+        del self._leases[name]
+        for task in lease.tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+        try:
+            await lease.sandbox.destroy()
+        finally:
+            self._left()
+
+    async def close(self) -> None:
+        """End every lease; give none any more."""
+        self._closed = True
+        await asyncio.gather(*(self.end(name) for name in list(self._leases)))
+        sweep()
+
+    def _find(self, name: str) -> _Lease:
+        try:
+            return self._leases[name]
+        except KeyError:
+            raise NoLease(f"no kernel {name}") from None
+
+    async def _sandbox(self, keras: Keras) -> Sandbox:
+        zygote = self._zygote(keras)
+        try:
+            while not zygote.ready and not zygote.trouble:  # noqa: ASYNC110 - one or the other comes within seconds
+                await asyncio.sleep(0.05)
+            return await zygote.spawn()
+        except NoZygote as e:
+            raise NoKernel(str(e)) from e
+
+    async def _read(self, lease: _Lease) -> AsyncIterator[Exited | None]:
+        lease.readers += 1
+        exited = lease.exited
+        try:
+            while not exited.done():
+                yield None  # first of all: who has read this holds the lease
+                await asyncio.wait({exited}, timeout=_KEEP_ALIVE_S)
+            yield Exited(status=exited.result())
+        finally:
+            lease.readers -= 1
+            lease.alone_since = time.monotonic()
+
+    async def _end_when_alone(self, name: str, lease: _Lease) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if not lease.readers and time.monotonic() - lease.alone_since > ALONE_S:
+                break
+        log.info("kernel ended: nobody holds it any more", kernel=name)
+        await self.end(name)
+        sweep()
+
+
+async def _watch_memory(lease: _Lease, limits: Limits) -> None:
+    """Kill a kernel that takes too much, where no cgroup does."""
+    while True:
+        async with MemoryWatch(lease.sandbox, limits) as memory:
+            await memory.exceeded.wait()
+            log.warning("kernel ended: its sandbox holds more memory than it may", megabytes=limits.memory_mb)
+            with contextlib.suppress(SandboxGone):
+                lease.sandbox.send_signal(signal.SIGKILL)
+        await asyncio.sleep(_LOOK_EVERY_S)
