@@ -1,59 +1,40 @@
-"""A kernel that is ready to work: sandbox, kernel manager and client in one, and a pool of such kernels."""
+"""A kernel that is ready to work: sandbox, process and channels in one, and a pool of such kernels.
+
+Only two of Jupyter's five channels are connected: shell, for requests, and iopub, for output. Nothing here takes more
+memory than one message of each, whatever the kernel sends.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import signal
 from collections import OrderedDict, deque
 from typing import Any
 
 import structlog
-import zmq
-import zmq.asyncio
-from jupyter_client.asynchronous import AsyncKernelClient
-from jupyter_client.kernelspec import KernelSpec
-from jupyter_client.manager import AsyncKernelManager
 
+from runners.channel import Channel, open_channel
+from runners.envelope import Envelopes, Malformed
 from runners.protocol import Keras
-from runners.provisioner import ZygoteProvisioner
 from runners.sandbox.host import Sandbox, SandboxGone
 from runners.settings import Limits, MiB
+from runners.zmtp import WireError, WireLimits
 from runners.zygotes import NoZygote, Zygote
 
 log = structlog.get_logger()
 
 _ENVELOPE = MiB
 """What a message may have beside the output in it, in bytes."""
-_REPLIES_HELD, _OUTPUTS_HELD = 2, 32
-"""Messages that may wait in the supervisor's memory; what comes after them waits in the session's own."""
-MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError, zmq.ZMQError)
+MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
 """What reading a message that is none raises."""
 _READY_S = 60.0
-_GREET_AGAIN_S = 0.1
+_AGAIN_S = 0.01
 _PAUSE_S = 0.5
 _KEYS = 3
-_SPEC = {
-    "argv": [],
-    "display_name": "Lockstep",
-    "language": "python",
-    "interrupt_mode": "signal",
-    "metadata": {"kernel_provisioner": {"provisioner_name": "lockstep-zygote"}},
-}
-
-
-class Manager(AsyncKernelManager):  # type: ignore[misc]
-    """A kernel manager that leaves the channels' files alone (they outlive a restart and go with the sandbox), keeps
-    the session's key out of files, and asks nothing of the kernel: what is to be done, the sandbox's PID 1 does."""
-
-    def cleanup_ipc_files(self) -> None:
-        """See the class."""
-
-    def write_connection_file(self, **_: Any) -> None:
-        """See the class."""
-
-    def _connect_control_socket(self) -> None:
-        """See the class."""
+_KEY_BYTES = 32
+_EXECUTE = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
 
 
 class KernelNotReady(Exception):
@@ -64,23 +45,22 @@ class Kernel:
     """A kernel in a sandbox of its own. ``await Kernel.create(…)`` makes one that already answers.
 
     Attributes:
-        cut_off: set when a channel broke: the kernel ended, closed it, or sent a message larger than any output may
-            be. It does not come back but by ``restart``.
+        exited: the exit status of the kernel process, once there is one.
+        cut_off: set when a channel broke: the kernel ended, closed it, or sent what no kernel sends. It does not come
+            back but by ``restart``.
+        cause: why it was cut off: ``TooLarge`` if it sent a message larger than any output may be.
     """
+
+    exited: asyncio.Future[int]
 
     def __init__(self, sandbox: Sandbox, topology: str, keras: Keras, limits: Limits) -> None:
         self.sandbox = sandbox
         self.topology = topology
         self.keras = keras
-        context = zmq.asyncio.Context()
-        context.setsockopt(zmq.MAXMSGSIZE, int(limits.output_mb * MiB) + _ENVELOPE)
-        context.setsockopt(zmq.LINGER, 0)
-        self._manager = Manager(context=context, transport="ipc")
-        self._manager._kernel_spec = KernelSpec(**_SPEC)
-        self._client: AsyncKernelClient | None = None
-        self._context = context
         self.cut_off = asyncio.Event()
-        self._watchers: list[asyncio.Future[Any]] = []
+        self.cause: WireError | None = None
+        self._limits = WireLimits(message_bytes=int(limits.output_mb * MiB) + _ENVELOPE)
+        self._iopub, self._shell = self._channels()
 
     @classmethod
     async def create(cls, zygote: Zygote, topology: str, keras: Keras) -> Kernel:
@@ -92,42 +72,30 @@ class Kernel:
         """
         kernel = cls(await zygote.spawn(), topology, keras, zygote.limits)
         try:
-            await kernel._manager.start_kernel(sandbox=kernel.sandbox, topology=topology, keras=keras)
-            await kernel._connect()
+            await kernel._start()
         except BaseException:
             await kernel.close()
             raise
         return kernel
 
-    @property
-    def exited(self) -> asyncio.Future[int]:
-        """The exit status of the kernel process, once there is one."""
-        provisioner = self._manager.provisioner
-        assert isinstance(provisioner, ZygoteProvisioner)
-        assert provisioner.exited is not None
-        return provisioner.exited
-
-    @property
-    def client(self) -> AsyncKernelClient:
-        """The Jupyter client of the kernel now running."""
-        assert self._client is not None
-        return self._client
-
     def execute(self, code: str) -> str:
         """Send the code; returns the message's id."""
-        return str(self.client.execute(code, allow_stdin=False, stop_on_error=True))
+        return self._ask("execute_request", {"code": code} | _EXECUTE)
 
     def probe(self) -> str:
         """Ask something harmless; returns the message's id."""
-        return str(self.client.kernel_info())
+        return self._ask("kernel_info_request", {})
 
     async def output(self) -> dict[str, Any]:
-        """The next message of the kernel's output channel, as it came: trust nothing in it."""
-        return dict(await self.client.get_iopub_msg())
+        """The next message of the kernel's output channel: trust nothing in it.
+
+        Once the channel is broken this waits for ever; ``cut_off`` tells. Raises Malformed for a message that is none.
+        """
+        return await self._next(self._iopub)
 
     async def reply(self) -> dict[str, Any]:
-        """The next message of the shell channel: the answer to a request. Trust nothing in it."""
-        return dict(await self.client.get_shell_msg())
+        """The next message of the shell channel: the answer to a request. As ``output``."""
+        return await self._next(self._shell)
 
     def interrupt(self) -> None:
         """SIGINT: a KeyboardInterrupt in the learner's code."""
@@ -136,65 +104,83 @@ class Kernel:
     async def restart(self) -> None:
         """Kill all that runs in the sandbox and fork a fresh kernel there."""
         self._disconnect()
-        await self._manager.restart_kernel(now=True)
-        await self._connect()
+        await self._start()
 
     async def close(self) -> None:
         """End the sandbox and everything in it."""
         self._disconnect()
         await self.sandbox.destroy()
-        self._manager.cleanup_connection_file()
-        self._context.destroy(linger=0)
 
-    async def _connect(self) -> None:
-        client = self._manager.client(context=self._context)
-        self._context.setsockopt(zmq.RCVHWM, _REPLIES_HELD)
-        client.start_channels(iopub=False, stdin=False, hb=False, control=False)
-        self._context.setsockopt(zmq.RCVHWM, _OUTPUTS_HELD)
-        client.start_channels(shell=False, stdin=False, hb=False, control=False)
-        self._client = client
-        self._watch(client)
+    async def _start(self) -> None:
+        key = secrets.token_hex(_KEY_BYTES).encode()
+        self._envelopes = Envelopes(key)
+        self.exited = self.sandbox.start_kernel(self.topology, self.keras, key)
         try:
-            await asyncio.wait_for(self._greet(client), _READY_S)
+            async with asyncio.timeout(_READY_S):
+                while not await self._connected():
+                    pass
         except TimeoutError as e:
             raise KernelNotReady("the kernel did not answer") from e
 
-    async def _greet(self, client: AsyncKernelClient) -> None:
-        """Wait until both channels answer: the reply, and its echo on the output channel."""
-        answers = asyncio.gather(client.get_shell_msg(), client.get_iopub_msg())
-        try:
-            while not answers.done():
-                client.kernel_info()
-                awaited: set[asyncio.Future[Any]] = {answers, self.exited}
-                await asyncio.wait(awaited, timeout=_GREET_AGAIN_S, return_when="FIRST_COMPLETED")
-                if self.exited.done():
-                    raise KernelNotReady(f"the kernel ended with status {self.exited.result()} before it answered")
-            await answers
-        finally:
-            answers.cancel()
-            await asyncio.gather(answers, return_exceptions=True)
+    async def _connected(self) -> bool:
+        """Connect and wait until both channels answer.
 
-    def _watch(self, client: AsyncKernelClient) -> None:
+        The sockets listen before the kernel is there and while it is replaced. All that has to be said is said at
+        once; the kernel reads it when it comes. What the kernel before took in its last moment breaks: then the
+        answer is False, a moment later.
+        """
+        self._disconnect()
         self.cut_off.clear()
-        for channel in (client.shell_channel, client.iopub_channel):
-            monitor = channel.socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
-            watcher = asyncio.ensure_future(monitor.recv_multipart())
-            watcher.add_done_callback(self._cut)
-            self._watchers.append(watcher)
+        self.cause = None
+        self._iopub, self._shell = self._channels()
+        greeting = asyncio.create_task(self._greet())
+        try:
+            awaited: set[asyncio.Future[Any]] = {greeting, self.exited}
+            await asyncio.wait(awaited, return_when="FIRST_COMPLETED")
+            if self.exited.done():
+                raise KernelNotReady(f"the kernel ended with status {self.exited.result()} before it answered")
+            greeting.result()
+        except (WireError, OSError):
+            await asyncio.sleep(_AGAIN_S)
+            return False
+        finally:
+            greeting.cancel()
+            await asyncio.gather(greeting, return_exceptions=True)
+        return True
 
-    def _cut(self, watcher: asyncio.Future[Any]) -> None:
-        if not watcher.cancelled():
-            self.cut_off.set()
+    async def _greet(self) -> None:
+        """A word that is signed on each channel: the kernel welcomes who subscribes, and answers a question."""
+        await open_channel(self.sandbox.folder / "k-2", self._iopub)
+        await open_channel(self.sandbox.folder / "k-1", self._shell)
+        self.probe()
+        for channel in (self._shell, self._iopub):
+            while True:
+                with contextlib.suppress(Malformed):
+                    self._envelopes.open(await channel.receive())
+                    break
+
+    def _ask(self, kind: str, content: dict[str, Any]) -> str:
+        name, frames = self._envelopes.seal(kind, content)
+        self._shell.send(frames)
+        return name
+
+    async def _next(self, channel: Channel) -> dict[str, Any]:
+        try:
+            frames = await channel.receive()
+        except WireError:
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+        return self._envelopes.open(frames)
+
+    def _cut(self, cause: WireError) -> None:
+        self.cause = self.cause or cause
+        self.cut_off.set()
+
+    def _channels(self) -> tuple[Channel, Channel]:
+        return Channel("SUB", self._limits, self._cut), Channel("DEALER", self._limits, self._cut)
 
     def _disconnect(self) -> None:
-        for watcher in self._watchers:
-            watcher.cancel()
-        self._watchers.clear()
-        if self._client is not None:
-            for channel in (self._client.shell_channel, self._client.iopub_channel):
-                channel.socket.disable_monitor()
-            self._client.stop_channels()
-            self._client = None
+        for channel in (self._shell, self._iopub):
+            channel.close()
 
 
 class Pool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import psutil
-import pytest
 
 from runners.client import RunnerClient
 from runners.protocol import Outcome
@@ -72,7 +71,6 @@ async def test_who_steps_in_for_an_idle_kernel_is_cut_off(node: Node, client: Ru
     await learner.leave()
 
 
-@pytest.mark.xfail(strict=True, reason="libzmq bounds frames, not messages: a known gap, see the README")
 async def test_a_message_without_end_on_the_kernels_own_connection_is_bounded(node: Node, client: RunnerClient) -> None:
     learner = Learner(client)
     growth = await _growth(node, learner, GO_ON)

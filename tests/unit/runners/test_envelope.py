@@ -1,0 +1,136 @@
+"""Jupyter's messages as frames, beside jupyter_client's own, and as nobody should write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jupyter_client.session import Session
+
+from runners import messages
+from runners.envelope import Envelopes, Malformed
+from runners.protocol import EVENT
+
+KEY = b"the key of this kernel"
+_TEXT = st.text(st.characters(exclude_categories=()), max_size=20)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+_PART = _JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=30)
+_OBJECT = st.dictionaries(st.sampled_from(["msg_id", "msg_type", "text", "name", "data"]), _JSON)
+_HEADER = st.fixed_dictionaries({"msg_id": _TEXT, "msg_type": st.sampled_from(["stream", "display_data", "error"])})
+_WRITTEN = (_HEADER | _OBJECT).map(lambda value: json.dumps(value).encode())
+
+
+def signed(*parts: bytes, key: bytes = KEY) -> list[bytes]:
+    """Frames with a good signature, whatever the parts are."""
+    return [b"<IDS|MSG>", Envelopes(key)._sign(parts), *parts]
+
+
+def with_content(content: bytes) -> list[bytes]:
+    return signed(b'{"msg_id": "1", "msg_type": "stream"}', b"{}", b"{}", content)
+
+
+def test_jupyter_reads_what_we_seal() -> None:
+    session = Session(key=KEY)
+    name, frames = Envelopes(KEY).seal("execute_request", {"code": "print('é')"})
+
+    message = session.deserialize(session.feed_identities(frames)[1])
+
+    assert (message["msg_id"], message["msg_type"]) == (name, "execute_request")
+    assert message["content"] == {"code": "print('é')"}
+
+
+def test_we_read_what_jupyter_sends() -> None:
+    session = Session(key=KEY)
+    parent = session.msg("execute_request")
+    sent = session.msg("stream", content={"name": "stdout", "text": "é"}, parent=parent)
+
+    message = Envelopes(KEY).open(session.serialize(sent, ident=[b"topic"]))
+
+    assert (message["msg_id"], message["msg_type"]) == (sent["msg_id"], "stream")
+    assert message["parent_header"]["msg_id"] == parent["header"]["msg_id"]
+    assert message["content"] == {"name": "stdout", "text": "é"}
+
+
+def test_each_request_has_an_id_of_its_own() -> None:
+    envelopes = Envelopes(KEY)
+
+    assert len({envelopes.seal("kernel_info_request", {})[0] for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        pytest.param([], id="no frames"),
+        pytest.param([b"<IDS|MSG>"], id="only a delimiter"),
+        pytest.param(with_content(b"{}")[1:], id="no delimiter"),
+        pytest.param(with_content(b"{}")[:-1], id="no content"),
+        pytest.param([b"<IDS|MSG>", b"", *with_content(b"{}")[2:]], id="no signature"),
+        pytest.param([b"<IDS|MSG>", b"\xff", *with_content(b"{}")[2:]], id="a signature that is no text"),
+        pytest.param(signed(b'{"msg_id": "1", "msg_type": "x"}', b"{}", b"{}", b"{}", key=b"old"), id="an earlier key"),
+        pytest.param([*with_content(b"{}")[:-1], b'{"text": "forged"}'], id="another content than was signed"),
+        pytest.param(with_content(b"[]"), id="a list for content"),
+        pytest.param(with_content(b"\xff{}"), id="not UTF-8"),
+        pytest.param(with_content(b'{"x": NaN}'), id="not a number"),
+        pytest.param(with_content(b'{"x": ' + b"9" * 10_000 + b"}"), id="a number of ten thousand digits"),
+        pytest.param(with_content(b'{"x": ' + b"[" * 101 + b"]" * 101 + b"}"), id="too deep"),
+        pytest.param(with_content(b'{"x": ' + b"[" * 1_000_000), id="much too deep"),
+        pytest.param(with_content(b'{"x": [' + b"{}," * 200_000 + b"0]}"), id="too many objects"),
+        pytest.param(with_content(b'{"x": [' + b"0," * 300_000 + b"0]}"), id="too many numbers"),
+        pytest.param(with_content(b'{"x": [[' + b'"",' * 300_000 + b'""]]}'), id="too many strings"),
+        pytest.param(with_content(b'{"x": ' + b'"\\' * 500_000 + b"}"), id="strings without end"),
+        pytest.param(signed(b'{"msg_id": 1, "msg_type": "x"}', b"{}", b"{}", b"{}"), id="a number for an id"),
+        pytest.param(signed(b"{}", b"{}", b"{}", b"{}"), id="an empty header"),
+        pytest.param(signed(b'{"msg_id": "1", "msg_type": "x"}', b"null", b"{}", b"{}"), id="no parent's header"),
+    ],
+)
+def test_what_is_no_message_of_this_kernel_is_malformed(frames: list[bytes]) -> None:
+    with pytest.raises(Malformed):
+        Envelopes(KEY).open(frames)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[{," * 1_000_000, id="a text of brackets"),
+        pytest.param('\\"[' * 500_000, id="a text of quotes and brackets"),
+        pytest.param("\\\\[" * 500_000, id="a text of backslashes"),
+    ],
+)
+def test_a_long_text_is_read_whatever_it_is_made_of(text: str) -> None:
+    message = Envelopes(KEY).open(with_content(json.dumps({"text": text}).encode()))
+
+    assert message["content"] == {"text": text}
+
+
+@given(_JSON)
+def test_every_json_that_is_not_too_large_is_read(value: Any) -> None:
+    text = json.dumps({"x": value})
+    if "NaN" in text or "Infinity" in text:
+        return
+
+    assert json.dumps(Envelopes(KEY).open(with_content(text.encode()))["content"]) == text
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.binary(max_size=10), max_size=2), st.lists(_WRITTEN | _PART, max_size=7), st.booleans())
+def test_any_frames_are_an_event_that_validates_or_none_or_malformed(
+    before: list[bytes], parts: list[bytes], well_signed: bool
+) -> None:
+    frames = [*before, *(signed(*parts[:4]) if well_signed else parts), *parts[4:]]
+    try:
+        message = Envelopes(KEY).open(frames)
+    except Malformed:
+        return
+    messages.failure(message, "r")
+    messages.is_idle(message, "r")
+    fields = messages.as_event(message)
+    if fields is not None:
+        kind, values = fields
+        EVENT.validate_json(EVENT.validate_python({"kind": kind, "seq": 1, "at_ms": 0, **values}).model_dump_json())
