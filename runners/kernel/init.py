@@ -3,9 +3,10 @@
 A restart is therefore a fork, never an import. PID 1 runs no learner code, and nothing inside can signal it or look
 into it. It speaks with the supervisor over its control socket, one JSON object a packet:
 
-    supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …}
+    supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …,
+                          "kernel": N}    its number, counted from 1
                           {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
-    PID 1 -> supervisor   {"exited": N}    the kernel's exit status, negative for a signal
+    PID 1 -> supervisor   {"exited": N, "kernel": N}    the kernel's exit status, negative for a signal
                           {"failed": …}   a kernel did not come up, and why
                           {"files": N}    bytes in the sandbox's own folders, which live in memory
 
@@ -46,6 +47,7 @@ class Init:
         self._control = control
         self._listeners = listeners
         self._kernel: int | None = None
+        self._number = 0
         self._complaint: int | None = None
         self._bell = socket.socketpair()
         """Rung by the end of a child."""
@@ -89,6 +91,7 @@ class Init:
 
     def _start(self, command: dict[str, Any]) -> None:
         self._complaint, complain = os.pipe2(os.O_NONBLOCK)
+        self._number = int(command["kernel"])
         pid = os.fork()
         if pid:
             os.close(complain)
@@ -133,7 +136,7 @@ class Init:
                     self._kernel = None
                     if complaint := self._read_complaint():
                         self._tell({"failed": complaint})
-                    self._tell({"exited": os.waitstatus_to_exitcode(status)})
+                    self._tell({"exited": os.waitstatus_to_exitcode(status), "kernel": self._number})
 
     def _read_complaint(self) -> str:
         """What a kernel wrote that did not come up; it may be the learner's words."""

@@ -46,6 +46,8 @@ class Sandbox:
     """Bytes in the sandbox's own folders when ``ask_usage`` was last answered."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     _exit: asyncio.Future[int] | None = None
+    _kernels: int = 0
+    """Started so far: the end of one is no word about the next."""
 
     def watch(self) -> None:
         """Begin to listen: for words of PID 1, and for its end."""
@@ -68,7 +70,14 @@ class Sandbox:
         """
         self._resolve(0)
         self._exit = asyncio.get_running_loop().create_future()
-        start = {"topology": topology, "keras": keras, "key": key.decode(), "keyboard": keyboard}
+        self._kernels += 1
+        start = {
+            "topology": topology,
+            "keras": keras,
+            "key": key.decode(),
+            "keyboard": keyboard,
+            "kernel": self._kernels,
+        }
         self._say({"op": "start"} | start)
         return self._exit
 
@@ -120,7 +129,7 @@ class Sandbox:
             asyncio.get_running_loop().remove_reader(self.control.fileno())
             return
         match json.loads(data):
-            case {"exited": int(status)}:
+            case {"exited": int(status), "kernel": self._kernels}:
                 self._resolve(status)
             case {"files": int(size)}:
                 self.file_bytes = size
