@@ -18,7 +18,7 @@ from runners.sandbox import outer
 from runners.sandbox.cgroups import Groups, NoGroup
 from runners.sandbox.host import Sandbox, listeners
 from runners.sandbox.policy import DATASETS, session_policy
-from runners.sandbox.seccomp import compile_filter
+from runners.sandbox.seccomp import compile_filters
 from runners.settings import RunnerSettings
 
 log = structlog.get_logger()
@@ -188,7 +188,7 @@ class Zygote:
         command, self.wall = outer.zygote_command(self._settings, arguments)
         datasets = outer.datasets_folder(self._settings)
         seen = DATASETS if datasets and self.wall == "bubblewrap" else datasets
-        self._policy = session_policy(self._settings.limits, seen, compile_filter()).to_json()
+        self._policy = session_policy(self._settings.limits, seen, compile_filters()).to_json()
         environment = {"PYTHONPATH": _PACKAGE_PARENT}
         environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
         with theirs:

@@ -54,7 +54,6 @@ class Init:
 
     def serve(self) -> None:
         """Carry out commands until the supervisor closes the control socket."""
-        linux.set_dumpable(False)
         _forget_the_hosts_output()
         wake, alarm = self._bell
         for end in self._bell:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from runners.sandbox import linux
+from runners.sandbox import landlock, linux
 from runners.sandbox.policy import HOSTNAME, UID, Policy
 
 _NEW_ROOT = "/tmp"  # noqa: S108 - the zygote's own /tmp, covered by the new root in this mount namespace only
@@ -66,7 +66,7 @@ def enter(policy: Policy, report: socket.socket, serve: Callable[[], None]) -> N
 
 
 def _set_up(policy: Policy) -> None:
-    steps: tuple[tuple[str, Callable[[], None]], ...] = (
+    steps: tuple[tuple[str, Callable[[], object]], ...] = (
         ("session", os.setsid),
         ("host name", lambda: linux.sethostname(HOSTNAME)),
         ("loopback", linux.loopback_up),
@@ -75,13 +75,21 @@ def _set_up(policy: Policy) -> None:
         ("limits", lambda: set_limits(policy)),
         ("capabilities", linux.drop_capabilities),
         ("no new privileges", linux.no_new_privileges),
-        ("seccomp", lambda: linux.install_seccomp(bytes.fromhex(policy.seccomp))),
+        ("Landlock", lambda: landlock.restrict(policy.landlock)),
+        ("memory hidden", lambda: linux.set_dumpable(False)),
+        ("seccomp", lambda: install_filters(policy)),
     )
     for name, step in steps:
         try:
             step()
         except OSError as e:
             raise SetupFailed(f"{name}: {e}") from e
+
+
+def install_filters(policy: Policy) -> None:
+    """From here on only the listed system calls."""
+    for program in policy.seccomp:
+        linux.install_seccomp(bytes.fromhex(program))
 
 
 def leave_namespaces() -> None:

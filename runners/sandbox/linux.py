@@ -30,7 +30,8 @@ _NR = {
     "x86_64": {"pivot_root": 155, "seccomp": 317, "capset": 126},
     "aarch64": {"pivot_root": 41, "seccomp": 277, "capset": 91},
 }
-_NR_MOUNT_SETATTR = 442
+_NR_MOUNT_SETATTR, _NR_LANDLOCK_CREATE_RULESET = 442, 444
+_LANDLOCK_VERSION, _LANDLOCK_PATH_BENEATH = 1, 1
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR_RDONLY, _MOUNT_ATTR_NOSUID, _MOUNT_ATTR_NODEV = 1, 2, 4
 _SECCOMP_SET_MODE_FILTER = 1
@@ -122,3 +123,29 @@ def install_seccomp(program: bytes) -> None:
     buffer = ctypes.create_string_buffer(program, len(program))
     fprog = struct.pack("=H6xQ", len(program) // 8, ctypes.addressof(buffer))
     _check(_libc.syscall(_numbers["seccomp"], _SECCOMP_SET_MODE_FILTER, 0, fprog), "seccomp")
+
+
+def landlock_abi() -> int:
+    """The version of Landlock's interface, 0 where the kernel has none or it is switched off."""
+    return max(0, int(_libc.syscall(_NR_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), _LANDLOCK_VERSION)))
+
+
+def landlock_ruleset(rights: int, scopes: int, abi: int) -> int:
+    """A ruleset, as a descriptor, that will restrict these rights on files and these scopes."""
+    attributes = struct.pack("=QQQ", rights, 0, scopes)[: 24 if abi >= 6 else 16 if abi >= 4 else 8]
+    fd = _libc.syscall(_NR_LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
+    _check(fd, "landlock_create_ruleset")
+    return int(fd)
+
+
+def landlock_allow(ruleset: int, handle: int, rights: int) -> None:
+    """Except from a ruleset what lies at or below an open file or folder."""
+    beneath = struct.pack("=Qi", rights, handle)
+    _check(
+        _libc.syscall(_NR_LANDLOCK_CREATE_RULESET + 1, ruleset, _LANDLOCK_PATH_BENEATH, beneath, 0), "landlock_add_rule"
+    )
+
+
+def landlock_restrict(ruleset: int, flags: int) -> None:
+    """Put a ruleset on this process."""
+    _check(_libc.syscall(_NR_LANDLOCK_CREATE_RULESET + 2, ruleset, flags), "landlock_restrict_self")

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
+from runners.sandbox.landlock import DEVICE, WRITE, Right
 from runners.settings import Limits, MiB
 
 UID = 1000
@@ -24,6 +25,8 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime", "mime.types", "magic")
 _MAPPED_MB = 1024
 """What a kernel maps before it does anything, threads' stacks mostly; hardly any of it is in memory."""
+_TMP, _SHM = "/tmp", "/dev/shm"  # noqa: S108 - the learner's own
+_WRITABLE = (_TMP, HOME, _SHM)
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -53,8 +56,10 @@ class Policy:
     rlimits: tuple[tuple[str, int], ...]
     """(name of a resource.RLIMIT_*, limit)."""
     environment: tuple[tuple[str, str], ...]
-    seccomp: str = field(repr=False, default="")
-    """The compiled filter, as hexadecimal text."""
+    landlock: tuple[tuple[str, int], ...]
+    """(path, ``landlock.Right``s of files and folders below it)."""
+    seccomp: tuple[str, ...] = field(repr=False, default=())
+    """The compiled filters, as hexadecimal text."""
 
     def to_json(self) -> str:
         """The policy for the wire between supervisor and zygote."""
@@ -64,9 +69,11 @@ class Policy:
     def from_json(cls, text: str) -> Self:
         """Read what ``to_json`` wrote."""
         raw = json.loads(text)
-        for name in ("read_only", "links", "files", "rlimits", "environment"):
+        for name in ("read_only", "links", "files", "rlimits", "environment", "landlock"):
             raw[name] = tuple(map(tuple, raw[name]))
-        raw |= {"devices": tuple(raw["devices"]), "tmpfs": tuple(Tmpfs(**t) for t in raw["tmpfs"])}
+        for name in ("devices", "seccomp"):
+            raw[name] = tuple(raw[name])
+        raw["tmpfs"] = tuple(Tmpfs(**t) for t in raw["tmpfs"])
         return cls(**raw)
 
 
@@ -89,13 +96,13 @@ def system_folders() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str]
     return tuple(binds), tuple(links)
 
 
-def session_policy(limits: Limits, datasets: str | None, seccomp: bytes) -> Policy:
+def session_policy(limits: Limits, datasets: str | None, seccomp: tuple[bytes, ...]) -> Policy:
     """The policy of a learner's session.
 
     Args:
         limits: what it may use.
         datasets: the data set cache as the zygote sees it, or None.
-        seccomp: the compiled filter.
+        seccomp: the compiled filters.
     """
     binds, links = system_folders()
     binds += tuple((p, p) for p in python_folders())
@@ -109,14 +116,24 @@ def session_policy(limits: Limits, datasets: str | None, seccomp: bytes) -> Poli
         files=_etc_files(),
         devices=_DEVICES,
         tmpfs=(
-            Tmpfs("/tmp", disk, inodes, 0o1777),  # noqa: S108 - the learner's own /tmp
+            Tmpfs(_TMP, disk, inodes, 0o1777),
             Tmpfs(HOME, disk, inodes),
-            Tmpfs("/dev/shm", disk, 4096, 0o1777),  # noqa: S108
+            Tmpfs(_SHM, disk, 4096, 0o1777),
         ),
         rlimits=_rlimits(limits),
         environment=_environment(),
-        seccomp=seccomp.hex(),
+        landlock=_landlock(),
+        seccomp=tuple(program.hex() for program in seccomp),
     )
+
+
+def _landlock() -> tuple[tuple[str, int], ...]:
+    """Where a session may write, said a second time: a mount that is writable by mistake stays closed."""
+    read = Right.EXECUTE | Right.READ_FILE | Right.READ_DIR
+    own = tuple((path, int(read | WRITE)) for path in _WRITABLE)
+    devices = tuple((f"/dev/{name}", int(DEVICE)) for name in (*_DEVICES, "pts"))
+    # Not /proc/self: that would be PID 1's for good. What may be written of others there, the kernel asks itself.
+    return (("/", int(read)), *own, *devices, ("/proc", int(Right.WRITE_FILE | Right.TRUNCATE)))
 
 
 def _etc_files() -> tuple[tuple[str, str], ...]:

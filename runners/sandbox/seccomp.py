@@ -1,47 +1,252 @@
-"""The system calls a session may not make, as data, compiled by libseccomp.
+"""The system calls a session may make, as data, compiled by libseccomp.
 
-This is the second net: namespaces and the missing capabilities already refuse most of these. The calls named here
-are either doors to other kernels' worth of attack surface (bpf, io_uring, userfaultfd, keyrings) or ways to reach
-into another process. 32-bit and x32 calls end the process: libseccomp's answer to a foreign architecture.
+Three answers: what a learner's program needs is allowed; what reaches into other processes, other worlds or rarely
+needed parts of the kernel is refused with EPERM; everything else, calls that were not yet invented included, does not
+exist (ENOSYS), so that the C library takes its older way. 32-bit and x32 calls end the process.
+
+The kernel runs two programs and takes the stricter answer: one knows the calls, the other the arguments that no
+call may have. A call allowed whatever its arguments are is looked up in a bitmap and runs neither.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
+from typing import Any
 
-_NEW_NAMESPACES = 0x7E020080  # CLONE_NEWTIME|NEWNS|NEWCGROUP|NEWUTS|NEWIPC|NEWUSER|NEWPID|NEWNET
-_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
+_INT = 0xFFFFFFFF
+"""The kernel reads no more of an int; a program may put anything above it."""
 
-REFUSED = (
-    # other worlds: mounts, namespaces, roots
-    "mount umount2 pivot_root chroot setns unshare fsopen fsconfig fsmount fspick open_tree move_mount "
-    "mount_setattr name_to_handle_at open_by_handle_at "
-    # other processes
-    "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp "
-    # large, young or rarely needed parts of the kernel
-    "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register "
-    "add_key request_key keyctl fanotify_init lookup_dcookie vmsplice "
-    "memfd_secret landlock_create_ruleset seccomp "
-    # the machine itself
-    "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff syslog acct quotactl "
-    "quotactl_fd settimeofday clock_settime clock_adjtime adjtimex iopl ioperm modify_ldt vhangup personality "
-    "nfsservctl uselib ustat sysfs _sysctl create_module get_kernel_syms query_module "
-    "move_pages migrate_pages mbind set_mempolicy set_mempolicy_home_node"
+ALLOWED: Mapping[str, str] = MappingProxyType(
+    {
+        "read and write what is open": (
+            "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close close_range "
+            "dup dup2 dup3 fcntl ioctl flock fsync fdatasync sync_file_range fadvise64 readahead fallocate ftruncate "
+            "sendfile splice tee copy_file_range"
+        ),
+        "find, make and change files": (
+            "open openat openat2 creat access faccessat faccessat2 stat fstat lstat newfstatat statx statfs fstatfs "
+            "getdents getdents64 readlink readlinkat getcwd chdir fchdir umask truncate mkdir mkdirat rmdir mknod "
+            "mknodat link linkat symlink symlinkat unlink unlinkat rename renameat renameat2 chmod fchmod fchmodat "
+            "chown fchown lchown fchownat utime utimes utimensat futimesat"
+        ),
+        "extended attributes, which cp and git copy": (
+            "getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr "
+            "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr"
+        ),
+        "wait for files, timers and signals": (
+            "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 "
+            "eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime "
+            "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"
+        ),
+        "memory": (
+            "brk mmap munmap mprotect mremap madvise msync mincore mlock mlock2 munlock mlockall munlockall "
+            "memfd_create membarrier pkey_alloc pkey_free pkey_mprotect get_mempolicy"
+        ),
+        "threads": (
+            "clone futex futex_waitv set_robust_list get_robust_list set_tid_address gettid rseq arch_prctl "
+            "set_thread_area get_thread_area exit"
+        ),
+        "processes": (
+            "fork vfork execve execveat exit_group wait4 waitid getpid getppid getpgid getpgrp setpgid getsid setsid "
+            "pidfd_open pidfd_send_signal kill tkill tgkill getrlimit setrlimit getrusage times capget"
+        ),
+        "who one is, and to become what one is already": (
+            "getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid "
+            "setresgid setgroups setfsuid setfsgid"
+        ),
+        "signals": (
+            "rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending rt_sigsuspend rt_sigtimedwait rt_sigqueueinfo "
+            "rt_tgsigqueueinfo sigaltstack pause restart_syscall"
+        ),
+        "the scheduler": (
+            "sched_yield sched_getaffinity sched_setaffinity sched_getparam sched_setparam sched_getscheduler "
+            "sched_setscheduler sched_getattr sched_setattr sched_get_priority_max sched_get_priority_min "
+            "sched_rr_get_interval getpriority setpriority ioprio_get ioprio_set getcpu"
+        ),
+        "clocks and timers": (
+            "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep alarm getitimer setitimer "
+            "timer_create timer_settime timer_gettime timer_getoverrun timer_delete"
+        ),
+        "facts of the machine, and randomness": "uname sysinfo getrandom",
+        "pipes and sockets; which sockets there are is said below": (
+            "pipe pipe2 bind listen accept accept4 connect getsockname getpeername setsockopt getsockopt shutdown "
+            "sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg"
+        ),
+        "System V's shared memory, queues and semaphores, the session's own": (
+            "shmget shmat shmctl shmdt msgget msgsnd msgrcv msgctl semget semop semtimedop semctl"
+        ),
+    }
 )
 
-FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
-"""The only sockets there are, beside NETLINK_ROUTE, by which libraries list the session's own interfaces."""
+REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "other worlds: mounts, namespaces, roots": (
+            "mount umount2 pivot_root chroot setns unshare fsopen fsconfig fsmount fspick open_tree move_mount "
+            "mount_setattr name_to_handle_at open_by_handle_at sethostname setdomainname"
+        ),
+        "other processes": (
+            "ptrace process_vm_readv process_vm_writev process_madvise process_mrelease pidfd_getfd kcmp"
+        ),
+        "large, young or rarely needed parts of the kernel": (
+            "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register add_key request_key "
+            "keyctl fanotify_init fanotify_mark lookup_dcookie vmsplice"
+        ),
+        "the machine itself": (
+            "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff syslog acct "
+            "quotactl quotactl_fd settimeofday clock_settime clock_adjtime adjtimex iopl ioperm modify_ldt vhangup "
+            "sync syncfs"
+        ),
+        "where memory lies": "move_pages migrate_pages mbind set_mempolicy set_mempolicy_home_node",
+        "rights": "capset",
+    }
+)
+
+MISSING = "clone3 seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self io_setup memfd_secret"
+"""Calls that are missing on purpose: the arguments of clone3 lie in memory where no filter can look, and the C library
+falls back to clone; programs that would confine themselves go on without; io_setup uses up a number shared by the
+whole machine; secret memory is locked memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Is:
+    """``argument & mask == value``; arguments are counted from 0."""
+
+    argument: int
+    value: int
+    mask: int = _INT
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """``argument > value``, all 64 bits compared."""
+
+    argument: int
+    value: int
+
+
+Condition = Is | Above
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """A call that answers ``error`` where every condition holds."""
+
+    error: int
+    call: str
+    conditions: tuple[Condition, ...]
+
+
+_PRCTL_HARMLESS = {
+    "PR_SET_PDEATHSIG": 1,
+    "PR_GET_PDEATHSIG": 2,
+    "PR_GET_DUMPABLE": 3,
+    "PR_GET_KEEPCAPS": 7,
+    "PR_GET_TIMING": 13,
+    "PR_SET_NAME": 15,
+    "PR_GET_NAME": 16,
+    "PR_GET_SECCOMP": 21,
+    "PR_CAPBSET_READ": 23,
+    "PR_GET_TSC": 25,
+    "PR_GET_SECUREBITS": 27,
+    "PR_SET_TIMERSLACK": 29,
+    "PR_GET_TIMERSLACK": 30,
+    "PR_SET_CHILD_SUBREAPER": 36,
+    "PR_GET_CHILD_SUBREAPER": 37,
+    "PR_SET_NO_NEW_PRIVS": 38,
+    "PR_GET_NO_NEW_PRIVS": 39,
+    "PR_GET_TID_ADDRESS": 40,
+    "PR_SET_THP_DISABLE": 41,
+    "PR_GET_THP_DISABLE": 42,
+    "PR_SVE_SET_VL": 50,
+    "PR_SVE_GET_VL": 51,
+    "PR_GET_SPECULATION_CTRL": 52,
+    "PR_PAC_RESET_KEYS": 54,
+    "PR_GET_TAGGED_ADDR_CTRL": 56,
+    "PR_SET_VMA": 0x53564D41,
+}
+_PR_SET_DUMPABLE = 4
+_PERSONALITIES = (0, 0xFFFFFFFF)
+"""Linux's own, and the question which one it is."""
+
+_TYPE = 0xF
+"""Of a socket's type; the rest are flags."""
+_STREAM, _DATAGRAM, _RAW, _PACKETS = 1, 2, 3, 5
+_TCP, _UDP = 6, 17
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+_INTERNET = tuple(
+    (Is(0, family), Is(1, kind, _TYPE), Is(2, protocol))
+    for family in (socket.AF_INET, socket.AF_INET6)
+    for kind, protocol in ((_STREAM, 0), (_STREAM, _TCP), (_DATAGRAM, 0), (_DATAGRAM, _UDP))
+)
+_UNIX = tuple((Is(0, socket.AF_UNIX), Is(1, kind, _TYPE)) for kind in (_STREAM, _DATAGRAM, _PACKETS))
+_NETLINK_ROUTE = tuple((Is(0, socket.AF_NETLINK), Is(1, kind, _TYPE), Is(2, 0)) for kind in (_DATAGRAM, _RAW))
+
+ONLY: Mapping[str, tuple[tuple[Condition, ...], ...]] = MappingProxyType(
+    {
+        # By netlink's routes libraries list the session's own interfaces. SCTP, DCCP, MPTCP and the like: no.
+        "socket": (*_UNIX, *_INTERNET, *_NETLINK_ROUTE),
+        "socketpair": ((Is(0, socket.AF_UNIX),),),
+        # One may be seen by the supervisor, not hide; nor trace, map or merge memory.
+        "prctl": (*((Is(0, n),) for n in _PRCTL_HARMLESS.values()), (Is(0, _PR_SET_DUMPABLE), Is(1, 1))),
+        "personality": tuple((Is(0, n),) for n in _PERSONALITIES),
+        # PID 1 is of the same user: nobody sets its limits.
+        "prlimit64": ((Is(0, 0),),),
+    }
+)
+"""Calls that exist in these forms only."""
+
+_NEW_NAMESPACES = 0x7E020080  # CLONE_NEWTIME|NEWNS|NEWCGROUP|NEWUTS|NEWIPC|NEWUSER|NEWPID|NEWNET
+_TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS = 0x5412, 0x541C, 0x5423, 0x541D
+_MAP_HUGETLB, _MFD_HUGETLB, _SHM_HUGETLB = 0x40000, 0x4, 0x800
+_TYPE_OF_FILE, _CHARACTERS, _BLOCKS = 0o170000, 0o020000, 0o060000
+_SOL_SOCKET, _SOL_TCP, _TCP_ULP = 1, 6, 31
+_SO_ATTACH = (26, 50, 51, 52)  # FILTER, BPF, REUSEPORT_CBPF, REUSEPORT_EBPF
+
+NEVER: tuple[Never, ...] = (
+    # new namespaces
+    *(Never(errno.EPERM, "clone", (Is(0, 1 << n, 1 << n),)) for n in range(32) if _NEW_NAMESPACES & 1 << n),
+    # typing into a terminal, its line disciplines, the console
+    *(Never(errno.EPERM, "ioctl", (Is(1, n),)) for n in (_TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS)),
+    # the name of the error for a family of sockets that is not there
+    *(Never(errno.EAFNOSUPPORT, "socket", (Is(0, n),)) for n in range(max(_FAMILIES)) if n not in _FAMILIES),
+    Never(errno.EAFNOSUPPORT, "socket", (Above(0, max(_FAMILIES)),)),
+    # programs for the kernel's own machine, and protocols above TCP
+    *(Never(errno.EPERM, "setsockopt", (Is(1, _SOL_SOCKET), Is(2, n))) for n in _SO_ATTACH),
+    Never(errno.EPERM, "setsockopt", (Is(1, _SOL_TCP), Is(2, _TCP_ULP))),
+    # huge pages, which belong to the whole machine and count in nobody's memory
+    Never(errno.ENOMEM, "mmap", (Is(3, _MAP_HUGETLB, _MAP_HUGETLB),)),
+    Never(errno.ENOMEM, "memfd_create", (Is(1, _MFD_HUGETLB, _MFD_HUGETLB),)),
+    Never(errno.ENOMEM, "shmget", (Is(2, _SHM_HUGETLB, _SHM_HUGETLB),)),
+    # devices
+    *(Never(errno.EPERM, "mknod", (Is(1, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
+    *(Never(errno.EPERM, "mknodat", (Is(2, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
+)
+"""What no call may ask for."""
+
+_BINARY_TREE = 2
+
+
+def calls_in(groups: Mapping[str, str]) -> list[str]:
+    """The names in ``ALLOWED`` or ``REFUSED``."""
+    return [name for names in groups.values() for name in names.split()]
 
 
 @cache
-def compile_filter() -> bytes:
-    """Compile the filter.
+def compile_filters(architecture: str = "native") -> tuple[bytes, bytes]:
+    """Compile the two filters, of arguments and of calls; a process installs both, in this order.
+
+    Args:
+        architecture: ``native``, ``x86_64`` or ``aarch64``.
 
     Returns:
-        An array of ``struct sock_filter`` for this machine's architecture.
+        Arrays of ``struct sock_filter``.
 
     Raises:
         RuntimeError: libseccomp is not installed; the message says what to do.
@@ -50,27 +255,46 @@ def compile_filter() -> bytes:
         import pyseccomp as libseccomp
     except (ImportError, OSError, RuntimeError) as e:
         raise RuntimeError("libseccomp is missing: install the package libseccomp2") from e
-    f = libseccomp.SyscallFilter(libseccomp.ALLOW)
+    calls = _empty(libseccomp, libseccomp.ERRNO(errno.ENOSYS), architecture)
+    for name in calls_in(ALLOWED):
+        _add(calls, libseccomp.ALLOW, name)
+    for name in calls_in(REFUSED):
+        _add(calls, libseccomp.ERRNO(errno.EPERM), name)
+    for name, forms in ONLY.items():
+        for form in forms:
+            _add(calls, libseccomp.ALLOW, name, *(_argument(libseccomp, c) for c in form))
+    arguments = _empty(libseccomp, libseccomp.ALLOW, architecture)
+    for never in NEVER:
+        conditions = (_argument(libseccomp, c) for c in never.conditions)
+        f = calls if never.call in ONLY else arguments  # of two refusals the later filter's counts
+        _add(f, libseccomp.ERRNO(never.error), never.call, *conditions)
+    return _exported(arguments), _exported(calls)
+
+
+def _empty(libseccomp: Any, default: int, architecture: str) -> Any:
+    f = libseccomp.SyscallFilter(default)
     f.set_attr(libseccomp.Attr.ACT_BADARCH, libseccomp.KILL_PROCESS)  # its default would end one thread, the rest hang
-    deny = libseccomp.ERRNO(errno.EPERM)
-    for name in REFUSED.split():
-        try:
-            f.add_rule(deny, name)
-        except (OSError, ValueError, RuntimeError):
-            continue  # a call this architecture or this libseccomp does not have: nothing to refuse
-    arg = libseccomp.Arg
-    for bit in (1 << n for n in range(32) if _NEW_NAMESPACES & (1 << n)):
-        f.add_rule(deny, "clone", arg(0, libseccomp.MASKED_EQ, bit, bit))
-    f.add_rule(libseccomp.ERRNO(errno.ENOSYS), "clone3")  # its flags lie in memory; the C library falls back to clone
-    for request in (_TIOCSTI, _TIOCLINUX):
-        f.add_rule(deny, "ioctl", arg(1, libseccomp.MASKED_EQ, 0xFFFFFFFF, request))
-    highest = max(*FAMILIES, socket.AF_NETLINK)
-    for family in range(highest):
-        if family not in FAMILIES and family != socket.AF_NETLINK:
-            f.add_rule(libseccomp.ERRNO(errno.EAFNOSUPPORT), "socket", arg(0, libseccomp.EQ, family))
-    f.add_rule(libseccomp.ERRNO(errno.EAFNOSUPPORT), "socket", arg(0, libseccomp.GT, highest))
-    netlink = (arg(0, libseccomp.EQ, socket.AF_NETLINK), arg(2, libseccomp.NE, socket.NETLINK_ROUTE))
-    f.add_rule(libseccomp.ERRNO(errno.EAFNOSUPPORT), "socket", *netlink)
+    with contextlib.suppress(OSError):  # older than libseccomp 2.5: a list
+        f.set_attr(libseccomp.Attr.CTL_OPTIMIZE, _BINARY_TREE)
+    wanted = {"native": None, "x86_64": libseccomp.Arch.X86_64, "aarch64": libseccomp.Arch.AARCH64}[architecture]
+    if wanted is not None and wanted != libseccomp.system_arch():
+        f.add_arch(wanted)
+        f.remove_arch(libseccomp.Arch.NATIVE)
+    return f
+
+
+def _add(f: Any, action: int, name: str, *arguments: Any) -> None:
+    with contextlib.suppress(OSError):  # a call that this architecture or this libseccomp does not have
+        f.add_rule(action, name, *arguments)
+
+
+def _argument(libseccomp: Any, condition: Condition) -> Any:
+    if isinstance(condition, Above):
+        return libseccomp.Arg(condition.argument, libseccomp.GT, condition.value)
+    return libseccomp.Arg(condition.argument, libseccomp.MASKED_EQ, condition.mask, condition.value)
+
+
+def _exported(f: Any) -> bytes:
     with tempfile.TemporaryFile() as out:
         f.export_bpf(out)
         out.seek(0)

@@ -11,7 +11,7 @@ import pytest
 from runners.sandbox.policy import DATASETS, HOME, Policy, session_policy
 from runners.settings import Limits, MiB
 
-POLICY = session_policy(Limits(memory_mb=512, disk_mb=64, processes=128), None, b"\x01\x02")
+POLICY = session_policy(Limits(memory_mb=512, disk_mb=64, processes=128), None, (b"\x01\x02", b"\x03"))
 
 
 def test_a_policy_survives_the_wire_to_the_zygote() -> None:
@@ -38,7 +38,7 @@ def test_neither_the_project_nor_its_data_is_shown() -> None:
 
 
 def test_the_data_sets_are_shown_read_only_at_their_place_if_there_are_any() -> None:
-    with_data = session_policy(Limits(), "/srv/datasets", b"")
+    with_data = session_policy(Limits(), "/srv/datasets", ())
     assert ("/srv/datasets", DATASETS) in with_data.read_only
     assert DATASETS not in [target for _, target in POLICY.read_only]
 
@@ -64,5 +64,5 @@ def test_the_learners_passwd_knows_nobody_else() -> None:
     assert [line.split(":")[0] for line in dict(POLICY.files)["/etc/passwd"].splitlines()] == ["learner"]
 
 
-def test_the_filter_travels_unchanged() -> None:
-    assert bytes.fromhex(POLICY.seccomp) == b"\x01\x02"
+def test_the_filters_travel_unchanged() -> None:
+    assert tuple(map(bytes.fromhex, Policy.from_json(POLICY.to_json()).seccomp)) == (b"\x01\x02", b"\x03")

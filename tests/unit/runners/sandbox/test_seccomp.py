@@ -1,16 +1,144 @@
-"""The filter of system calls as a program for the kernel."""
+"""What the filters answer to a system call, asked as the kernel asks them."""
 
 from __future__ import annotations
 
-from runners.sandbox.seccomp import REFUSED, compile_filter
+import errno
+import socket
+from collections import Counter
+
+import pyseccomp
+import pytest
+
+from runners.sandbox.seccomp import ALLOWED, MISSING, NEVER, ONLY, REFUSED, calls_in, compile_filters
+from tests.factories.bpf import AARCH64, ALLOW, ERRNO, I386, KILL, X86_64, verdict
+
+ARCHITECTURES = {"x86_64": (X86_64, pyseccomp.Arch.X86_64), "aarch64": (AARCH64, pyseccomp.Arch.AARCH64)}
+EVERY_CALL = [*calls_in(ALLOWED), *calls_in(REFUSED), *MISSING.split(), *ONLY]
+ABOVE = 1 << 32
+"""A bit that the kernel does not read of an int."""
 
 
-def test_the_filter_compiles_to_whole_instructions_the_kernel_takes() -> None:
-    program = compile_filter()
-    assert len(program) % 8 == 0
-    assert 20 < len(program) // 8 <= 4096
+def answer(call: str | int, *arguments: int, on: str = "x86_64") -> int:
+    """0 where both filters let the call pass, else the error; the later filter's counts where both refuse."""
+    audit, arch = ARCHITECTURES[on]
+    number = call if isinstance(call, int) else pyseccomp.resolve_syscall(arch, call)
+    verdicts = [verdict(program, audit, number, *arguments) for program in compile_filters(on)]
+    assert {v & 0xFFFF0000 for v in verdicts} <= {ALLOW, ERRNO}
+    return ([0] + [v & 0xFFFF for v in verdicts if v != ALLOW])[-1]
+
+
+def exists(call: str, on: str) -> bool:
+    return int(pyseccomp.resolve_syscall(ARCHITECTURES[on][1], call)) >= 0
+
+
+def test_the_first_filter_lets_the_second_be_installed() -> None:
+    first, second = compile_filters("x86_64")
+    install = pyseccomp.resolve_syscall(pyseccomp.Arch.X86_64, "seccomp")
+    assert verdict(first, X86_64, install, 1, 0) == ALLOW
+    assert verdict(second, X86_64, install, 1, 0) == ERRNO | errno.ENOSYS
+
+
+@pytest.mark.parametrize("on", ARCHITECTURES)
+def test_each_filter_is_whole_instructions_and_not_too_many_for_the_kernel(on: str) -> None:
+    for program in compile_filters(on):
+        assert len(program) % 8 == 0
+        assert 20 < len(program) // 8 <= 4096
 
 
 def test_no_call_is_named_twice() -> None:
-    names = REFUSED.split()
-    assert len(names) == len(set(names))
+    assert [name for name, times in Counter(EVERY_CALL).items() if times > 1] == []
+
+
+def test_every_name_is_that_of_a_call() -> None:
+    assert [name for name in EVERY_CALL if not exists(name, "x86_64") and not exists(name, "aarch64")] == []
+
+
+@pytest.mark.parametrize("on", ARCHITECTURES)
+def test_calls_are_allowed_refused_or_missing_as_listed(on: str) -> None:
+    here = [name for name in EVERY_CALL if exists(name, on)]
+    assert len(here) > 200
+    answers = {name: answer(name, on=on) for name in here if name not in ONLY}
+    expected = dict.fromkeys(calls_in(ALLOWED), 0) | dict.fromkeys(calls_in(REFUSED), errno.EPERM)
+    expected |= dict.fromkeys(MISSING.split(), errno.ENOSYS)
+    assert answers == {name: expected[name] for name in answers}
+
+
+@pytest.mark.parametrize("number", [334 + 120, 1000, 0x3FFFFFFF])
+def test_a_call_not_yet_known_does_not_exist(number: int) -> None:
+    assert answer(number) == errno.ENOSYS
+
+
+@pytest.mark.parametrize("on", ARCHITECTURES)
+def test_calls_of_another_architecture_kill(on: str) -> None:
+    for program in compile_filters(on):
+        assert verdict(program, I386, 20) == KILL
+
+
+def test_x32_calls_kill() -> None:
+    for program in compile_filters("x86_64"):
+        assert verdict(program, X86_64, 0x40000000 | 39) == KILL
+        assert verdict(program, X86_64, 0x40000000 | 520) == KILL
+
+
+FORK, THREAD = 0x01200011, 0x003D0F00
+TIOCSTI, TCGETS, TIOCSETD = 0x5412, 0x5401, 0x5423
+S_IFIFO, S_IFCHR, S_IFBLK = 0o010644, 0o020644, 0o060644
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "error"),
+    [
+        ("clone", (FORK,), 0),
+        ("clone", (THREAD,), 0),
+        ("clone", (0x10000000 | 17,), errno.EPERM),
+        ("clone", (ABOVE | 0x00020000,), errno.EPERM),
+        ("ioctl", (0, TCGETS), 0),
+        ("ioctl", (0, TIOCSTI), errno.EPERM),
+        ("ioctl", (0, ABOVE | TIOCSTI), errno.EPERM),
+        ("ioctl", (0, TIOCSETD), errno.EPERM),
+        ("socket", (socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, 0), 0),
+        ("socket", (socket.AF_UNIX, socket.SOCK_SEQPACKET, 0), 0),
+        ("socket", (socket.AF_INET, socket.SOCK_STREAM, 0), 0),
+        ("socket", (socket.AF_INET6, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, 6), 0),
+        ("socket", (socket.AF_INET, socket.SOCK_DGRAM, 17), 0),
+        ("socket", (socket.AF_NETLINK, socket.SOCK_RAW, 0), 0),
+        ("socket", (socket.AF_NETLINK, socket.SOCK_RAW, 9), errno.ENOSYS),
+        ("socket", (socket.AF_INET, socket.SOCK_RAW, 1), errno.ENOSYS),
+        ("socket", (socket.AF_INET, socket.SOCK_SEQPACKET, 0), errno.ENOSYS),
+        ("socket", (socket.AF_INET, socket.SOCK_STREAM, 262), errno.ENOSYS),
+        ("socket", (socket.AF_PACKET, socket.SOCK_RAW, 0), errno.EAFNOSUPPORT),
+        ("socket", (socket.AF_VSOCK, socket.SOCK_STREAM, 0), errno.EAFNOSUPPORT),
+        ("socket", (ABOVE | socket.AF_PACKET, socket.SOCK_RAW, 0), errno.EAFNOSUPPORT),
+        ("socketpair", (socket.AF_UNIX, socket.SOCK_STREAM, 0), 0),
+        ("socketpair", (socket.AF_TIPC, socket.SOCK_STREAM, 0), errno.ENOSYS),
+        ("setsockopt", (3, socket.SOL_SOCKET, socket.SO_REUSEADDR), 0),
+        ("setsockopt", (3, socket.SOL_SOCKET, 26), errno.EPERM),
+        ("setsockopt", (3, ABOVE | socket.SOL_SOCKET, ABOVE | 50), errno.EPERM),
+        ("setsockopt", (3, 6, 31), errno.EPERM),
+        ("setsockopt", (3, 6, 1), 0),
+        ("prctl", (15,), 0),
+        ("prctl", (4, 1), 0),
+        ("prctl", (4, 0), errno.ENOSYS),
+        ("prctl", (35, 1), errno.ENOSYS),
+        ("prctl", (22, 2), errno.ENOSYS),
+        ("personality", (0xFFFFFFFF,), 0),
+        ("personality", (0,), 0),
+        ("personality", (0x0040000,), errno.ENOSYS),
+        ("prlimit64", (0, 7), 0),
+        ("prlimit64", (1, 7), errno.ENOSYS),
+        ("mmap", (0, 4096, 3, 0x22), 0),
+        ("mmap", (0, 1 << 21, 3, 0x40022), errno.ENOMEM),
+        ("memfd_create", (0, 1), 0),
+        ("memfd_create", (0, 4), errno.ENOMEM),
+        ("mknodat", (0, 0, S_IFIFO), 0),
+        ("mknodat", (0, 0, S_IFCHR), errno.EPERM),
+        ("mknodat", (0, 0, ABOVE | S_IFBLK), errno.EPERM),
+    ],
+)
+@pytest.mark.parametrize("on", ARCHITECTURES)
+def test_arguments_decide(on: str, call: str, arguments: tuple[int, ...], error: int) -> None:
+    assert answer(call, *arguments, on=on) == error
+
+
+def test_what_is_never_allowed_is_about_calls_that_are() -> None:
+    assert {never.call for never in NEVER} <= {*calls_in(ALLOWED), *ONLY}

@@ -1,0 +1,100 @@
+"""Landlock: which files a process may open for what, whatever the mounts say; kept by all that it starts.
+
+A ruleset handles only the rights that the running kernel knows. Kernels before ABI 2 would refuse every rename
+between folders; there, and where Landlock is missing, nothing is restricted and ``abi`` says so.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from enum import IntFlag
+from functools import cache
+
+from runners.sandbox import linux
+
+
+class Right(IntFlag):
+    """What can be done to a file or below a folder, as in linux/landlock.h."""
+
+    EXECUTE = 1 << 0
+    WRITE_FILE = 1 << 1
+    READ_FILE = 1 << 2
+    READ_DIR = 1 << 3
+    REMOVE_DIR = 1 << 4
+    REMOVE_FILE = 1 << 5
+    MAKE_CHAR = 1 << 6
+    MAKE_DIR = 1 << 7
+    MAKE_REG = 1 << 8
+    MAKE_SOCK = 1 << 9
+    MAKE_FIFO = 1 << 10
+    MAKE_BLOCK = 1 << 11
+    MAKE_SYM = 1 << 12
+    REFER = 1 << 13
+    """Rename or link between folders; ABI 2."""
+    TRUNCATE = 1 << 14
+    """ABI 3."""
+    IOCTL_DEV = 1 << 15
+    """ABI 5."""
+
+
+_MAKE = Right.MAKE_DIR | Right.MAKE_REG | Right.MAKE_SOCK | Right.MAKE_FIFO | Right.MAKE_SYM
+WRITE = Right.WRITE_FILE | Right.TRUNCATE | _MAKE | Right.REMOVE_DIR | Right.REMOVE_FILE | Right.REFER
+"""All of a folder of one's own, but for devices."""
+DEVICE = Right.READ_FILE | Right.WRITE_FILE | Right.TRUNCATE | Right.IOCTL_DEV
+_OF_FILES = DEVICE | Right.EXECUTE
+
+_FIRST_USEFUL = 2
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1 << 0, 1 << 1
+_QUIET = 1 << 0 | 1 << 2
+"""Refusals are not logged: neither ours nor those of a ruleset made inside."""
+
+
+@cache
+def abi() -> int:
+    """The version of Landlock that is of use here, 0 where there is none."""
+    version = linux.landlock_abi()
+    return version if version >= _FIRST_USEFUL else 0
+
+
+def handled(version: int) -> tuple[Right, int]:
+    """(rights on files, scopes) that a kernel with this ABI can restrict."""
+    newer = {3: Right.TRUNCATE, 5: Right.IOCTL_DEV}
+    rights = ~Right(0)
+    for since, right in newer.items():
+        if version < since:
+            rights &= ~right
+    return rights, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if version >= 6 else 0
+
+
+def restrict(rules: Iterable[tuple[str, int]]) -> None:
+    """Restrict this process, and all that come from it, to ``rules``: (path, rights).
+
+    Paths that do not exist are skipped. Beyond that, abstract Unix sockets and signals reach only
+    processes that are restricted by the same ruleset.
+    """
+    version = abi()
+    if not version:
+        return
+    rights, scopes = handled(version)
+    ruleset = linux.landlock_ruleset(rights, scopes, version)
+    try:
+        for path, allowed in rules:
+            _allow(ruleset, path, rights & allowed)
+        linux.landlock_restrict(ruleset, _QUIET if version >= 7 else 0)
+    finally:
+        os.close(ruleset)
+
+
+def _allow(ruleset: int, path: str, rights: int) -> None:
+    try:
+        handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(handle).st_mode):
+            rights &= _OF_FILES
+        linux.landlock_allow(ruleset, handle, rights)
+    finally:
+        os.close(handle)
