@@ -88,7 +88,7 @@ class Execution:
                 output.result()
                 return None
             if cut_off in done:
-                await asyncio.wait({exited}, timeout=_CUT_OFF_S)
+                await self._end_what_broke()
             if exited.done():
                 await asyncio.wait({output}, timeout=_DRAIN_S)
                 return None
@@ -99,6 +99,16 @@ class Execution:
         finally:
             for task in causes:
                 task.cancel()
+
+    async def _end_what_broke(self) -> None:
+        """See how a kernel that broke a channel ended. One that lives on is ended: nothing more will be heard of it.
+
+        Only a message that is too large is left to be judged as output.
+        """
+        await asyncio.wait({self._kernel.exited}, timeout=_CUT_OFF_S)
+        if not self._kernel.sent_too_much:
+            with contextlib.suppress(SandboxGone):
+                self._kernel.sandbox.send_signal(9)
 
     async def _bring_to_an_end(self, output: asyncio.Task[None], kill: bool) -> None:
         """Interrupt politely, then firmly, then kill."""

@@ -20,7 +20,7 @@ from runners.envelope import Envelopes, Malformed
 from runners.protocol import Keras
 from runners.sandbox.host import Sandbox, SandboxGone
 from runners.settings import Limits, MiB
-from runners.zmtp import WireError, WireLimits
+from runners.zmtp import MessageTooLarge, WireError, WireLimits
 from runners.zygotes import NoZygote, Zygote
 
 log = structlog.get_logger()
@@ -48,7 +48,6 @@ class Kernel:
         exited: the exit status of the kernel process, once there is one.
         cut_off: set when a channel broke: the kernel ended, closed it, or sent what no kernel sends. It does not come
             back but by ``restart``.
-        cause: why it was cut off: ``TooLarge`` if it sent a message larger than any output may be.
     """
 
     exited: asyncio.Future[int]
@@ -58,7 +57,7 @@ class Kernel:
         self.topology = topology
         self.keras = keras
         self.cut_off = asyncio.Event()
-        self.cause: WireError | None = None
+        self._cause: WireError | None = None
         self._limits = WireLimits(message_bytes=int(limits.output_mb * MiB) + _ENVELOPE)
         self._iopub, self._shell = self._channels()
 
@@ -77,6 +76,11 @@ class Kernel:
             await kernel.close()
             raise
         return kernel
+
+    @property
+    def sent_too_much(self) -> bool:
+        """Whether it was cut off for a message larger than any output may be."""
+        return isinstance(self._cause, MessageTooLarge)
 
     def execute(self, code: str) -> str:
         """Send the code; returns the message's id."""
@@ -131,7 +135,7 @@ class Kernel:
         """
         self._disconnect()
         self.cut_off.clear()
-        self.cause = None
+        self._cause = None
         self._iopub, self._shell = self._channels()
         greeting = asyncio.create_task(self._greet())
         try:
@@ -172,7 +176,7 @@ class Kernel:
         return self._envelopes.open(frames)
 
     def _cut(self, cause: WireError) -> None:
-        self.cause = self.cause or cause
+        self._cause = self._cause or cause
         self.cut_off.set()
 
     def _channels(self) -> tuple[Channel, Channel]:

@@ -38,20 +38,16 @@ class NotZmtp(WireError):
     """Bytes that are not what the protocol says."""
 
 
-class TooLarge(WireError):
-    """More than a limit allows."""
+class MessageTooLarge(WireError):
+    """More bytes in one message than the limit."""
 
 
-class MessageTooLarge(TooLarge):
-    """More bytes in one message."""
+class TooManyFrames(WireError):
+    """More frames in one message than the limit."""
 
 
-class TooManyFrames(TooLarge):
-    """More frames in one message."""
-
-
-class TooManyCommands(TooLarge):
-    """More commands in a row, or a longer one."""
+class TooManyCommands(WireError):
+    """More commands in a row than the limit, or a longer one."""
 
 
 @dataclass(frozen=True, slots=True)
