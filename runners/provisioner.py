@@ -15,6 +15,7 @@ import signal
 import sys
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from traitlets import Int, Unicode
 from runners.jupyter.lease import Lease, NoLease
 from runners.jupyter.supervisor import Recipe, at_hand, last_words, private_folder
 from runners.protocol import KernelSpec
-from runners.sandbox.host import Sandbox
 
 _CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 _LOOK_EVERY_S = 0.05
@@ -43,23 +43,26 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
     _lease: Lease | None = None
     _status: Future[int] | None = None
     """Of the kernel last launched, until its end was waited for."""
-    _links: Path | None = None
+
+    @cached_property
+    def _folder(self) -> Path:
+        return private_folder() / secrets.token_hex(4)
 
     @property
     def has_process(self) -> bool:
         """True from ``launch_kernel`` until the kernel's end was waited for."""
-        return self._status is not None or (self.exited is not None and not self.exited.done())
+        return self._status is not None
 
     async def poll(self) -> int | None:
         """None while the kernel lives, else its exit status."""
         if self._status is None:
-            return self.exited.result() if self.exited and self.exited.done() else None if self.exited else 0
+            return 0
         return self._status.result() if self._status.done() else None
 
     async def wait(self) -> int | None:
         """Wait for the kernel to end."""
         if self._status is None:
-            return await asyncio.shield(self.exited) if self.exited else 0
+            return 0
         while not self._status.done():  # noqa: ASYNC110 - a thread's future, and the loop may be another each time
             await asyncio.sleep(_LOOK_EVERY_S)
         status, self._status = self._status.result(), None
@@ -67,9 +70,7 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
 
     async def send_signal(self, signum: int) -> None:
         """Signal the kernel's process; PID 1 of its sandbox delivers it."""
-        if self.sandbox and self.has_process:
-            self.sandbox.send_signal(signum)
-        elif self._lease and self.has_process:
+        if self._lease and self.has_process:
             with suppress(NoLease):
                 await asyncio.to_thread(self._lease.signal, signum)
 
@@ -82,9 +83,9 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         await self.send_signal(signal.SIGKILL)
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """There is no command to work out."""
-        if "sandbox" in kwargs:
-            return await self._pre_launch_handed(**kwargs)
+        """There is no command to work out. The connection file, if nobody wants it elsewhere, lies with the links."""
+        if not self.parent.connection_file:
+            self.parent.connection_file = str(self._folder / "connection.json")
         arguments: dict[str, Any] = await super().pre_launch(cmd=[], **kwargs)
         return arguments
 
@@ -95,14 +96,11 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
             NoSupervisor: none runs, and none could be started.
             NoLease: the supervisor refused.
         """
-        if self.sandbox:
-            return self._launch_handed()
         await asyncio.to_thread(self._launch)
-        assert self._links
         ports = {f"{channel}_port": number for number, channel in enumerate(_CHANNELS, 1)}
         self.connection_info = {
             "transport": "ipc",
-            "ip": str(self._links / "c"),
+            "ip": str(self._folder / "c"),
             **ports,
             "key": self.parent.session.key,
             "signature_scheme": "hmac-sha256",
@@ -111,14 +109,13 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
 
     async def cleanup(self, restart: bool = False) -> None:
         """End the lease, unless a fresh kernel is to follow in the same sandbox."""
-        if restart or self.sandbox:
+        if restart:
             return
         if self._lease:
             with suppress(NoLease):
                 await asyncio.to_thread(self._lease.close)
-        if self._links:
-            shutil.rmtree(self._links, ignore_errors=True)
-        self._lease = self._links = None
+        self._lease = None
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _launch(self) -> None:
         """Blocks; in a thread, because the first supervisor takes seconds to start."""
@@ -148,30 +145,8 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
 
     def _link(self, files: list[Path]) -> None:
         """Jupyter removes the names of ``ipc`` sockets before a restart: make them anew each time."""
-        if self._links is None:
-            self._links = private_folder() / secrets.token_hex(4)
-            self._links.mkdir(mode=0o700)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
         for number, file in enumerate(files, 1):
-            link = self._links / f"c-{number}"
+            link = self._folder / f"c-{number}"
             link.unlink(missing_ok=True)
             link.symlink_to(file)
-
-    # --- the supervisor's own kernels: a live sandbox is handed in ----------------------------------------------
-
-    sandbox: Sandbox | None = None
-    exited: asyncio.Future[int] | None = None
-
-    async def _pre_launch_handed(self, **kwargs: Any) -> dict[str, Any]:
-        self.sandbox = kwargs.pop("sandbox")
-        self.topology, self.keras = kwargs.pop("topology"), kwargs.pop("keras")
-        manager = self.parent
-        manager.transport, manager.ip = "ipc", str(self.sandbox.folder / "k")
-        manager.shell_port, manager.iopub_port, manager.stdin_port, manager.control_port, manager.hb_port = range(1, 6)
-        arguments: dict[str, Any] = await super().pre_launch(cmd=[], **kwargs)
-        return arguments
-
-    def _launch_handed(self) -> KernelConnectionInfo:
-        assert self.sandbox
-        self.exited = self.sandbox.start_kernel(self.topology, self.keras, self.parent.session.key)
-        self.connection_info = self.parent.get_connection_info(session=False)
-        return self.connection_info

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import datasets, db, doctor, lesson, run, serve
+from app.cli import datasets, db, doctor, kernelspec, lesson, run, serve
 
 app = typer.Typer(
     help="Learn distributed TensorFlow by running it.",
@@ -19,3 +19,4 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(lesson.app, name="lesson")
 app.add_typer(db.app, name="db")
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(kernelspec.app, name="kernelspec")

@@ -7,18 +7,21 @@ block, and a thread holds the lease.
 from __future__ import annotations
 
 import signal
+import socket as sockets
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Self
 
-import httpx
 from pydantic import ValidationError
 
 from runners.protocol import Exited, Health, KernelLease, KernelSpec, Refusal, Signal
 
-_TIMEOUT = httpx.Timeout(150.0, connect=5.0)
+_PATIENCE_S = 150.0
 """The first kernel of a supervisor waits until TensorFlow is loaded."""
 _SILENCE_S = 30.0
 """The supervisor sends a line every two seconds; who is silent for this long has gone."""
@@ -84,18 +87,15 @@ class Lease:
         while exited is None:
             try:
                 exited = self._read()
-            except (httpx.ConnectError, NoLease):
+            except NoLease:
                 exited = -signal.SIGKILL
-            except (httpx.HTTPError, ValidationError):
+            except (OSError, HTTPException, ValidationError):
                 time.sleep(_PAUSE_S)  # the stream broke: the supervisor has ended, or was only slow
         status.set_result(exited)
 
     def _read(self) -> int | None:
-        timeout = httpx.Timeout(30.0, connect=5.0, read=_SILENCE_S)
-        with _client(self.socket) as http, http.stream("GET", f"/kernels/{self.told.id}/exit", timeout=timeout) as r:
-            if r.status_code != 200:
-                raise _refused(r.status_code, r.read())
-            for line in r.iter_lines():
+        with _asked(self.socket, "GET", f"/kernels/{self.told.id}/exit", timeout_s=_SILENCE_S) as answer:
+            while line := answer.readline():
                 if line.strip():
                     return Exited.model_validate_json(line).status
         time.sleep(_PAUSE_S)
@@ -108,20 +108,47 @@ def health(socket: Path) -> Health:
 
 
 def _send(socket: Path, method: str, path: str, body: str | None = None) -> bytes:
-    headers = {"content-type": "application/json"} if body is not None else {}
-    try:
-        with _client(socket) as http:
-            r = http.request(method, path, content=body, headers=headers)
-    except httpx.HTTPError as e:
-        raise SupervisorGone(f"Lockstep's supervisor at {socket} does not answer: {e!r}") from e
-    if r.status_code >= 400:
-        raise _refused(r.status_code, r.content)
-    return r.content
+    with _asked(socket, method, path, body) as answer:
+        try:
+            return answer.read()
+        except (OSError, HTTPException) as e:
+            raise SupervisorGone(f"Lockstep's supervisor at {socket} broke off: {e!r}") from e
 
 
-def _client(socket: Path) -> httpx.Client:
-    transport = httpx.HTTPTransport(uds=str(socket))
-    return httpx.Client(transport=transport, base_url="http://supervisor", timeout=_TIMEOUT)
+class _Connection(HTTPConnection):
+    """HTTP over a Unix socket. (httpx would leave a socket open where nobody listens.)"""
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        super().__init__("supervisor", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Called by the first request."""
+        self.sock = sockets.socket(sockets.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+@contextmanager
+def _asked(
+    socket: Path, method: str, path: str, body: str | None = None, timeout_s: float = _PATIENCE_S
+) -> Iterator[HTTPResponse]:
+    """Send a request and give its answer, still to be read.
+
+    Raises:
+        SupervisorGone: nobody answers.
+        NoLease: the answer is a refusal.
+    """
+    with closing(_Connection(socket, timeout_s)) as connection:
+        try:
+            connection.request(method, path, body, {"content-type": "application/json"} if body else {})
+            answer = connection.getresponse()
+        except (OSError, HTTPException) as e:
+            raise SupervisorGone(f"Lockstep's supervisor at {socket} does not answer: {e!r}") from e
+        with answer:
+            if answer.status >= 400:
+                raise _refused(answer.status, answer.read())
+            yield answer
 
 
 def _refused(status: int, body: bytes) -> NoLease:

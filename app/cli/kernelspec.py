@@ -1,0 +1,69 @@
+"""``lockstep kernelspec``: Lockstep's kernels in JupyterLab, nbclient and papermill.
+
+Jupyter's own packages are the runner's, so the work is done by ``python -m runners.jupyter.kernelspec`` in a process of
+its own, with this process's terminal.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.cli.speech import USAGE, give_up, read_settings
+from runners.protocol import POSSIBLE
+
+app = typer.Typer(no_args_is_help=True, help="Lockstep's kernels in JupyterLab, nbclient and papermill.")
+
+
+@app.command()
+def install(
+    topology: Annotated[str | None, typer.Option(help=f"One kernel with this machine: {POSSIBLE}.")] = None,
+    keras: Annotated[int | None, typer.Option(min=2, max=3, help="One kernel with this Keras.")] = None,
+    name: Annotated[str | None, typer.Option(help="The kernel's name in notebooks.")] = None,
+    display_name: Annotated[str | None, typer.Option(help="The kernel's name for people.")] = None,
+    user: Annotated[bool, typer.Option("--user", help="For you, in every Jupyter (the default).")] = False,
+    prefix: Annotated[Path | None, typer.Option(help="Below this folder.")] = None,
+    sys_prefix: Annotated[bool, typer.Option("--sys-prefix", help="In Lockstep's own environment.")] = False,
+) -> None:
+    """Add kernels: 4 simulated GPUs with Keras 3 and Keras 2, and a CPU; or the one that is described."""
+    if sum((user, prefix is not None, sys_prefix)) > 1:
+        give_up("Say one of --user, --prefix and --sys-prefix.", USAGE)
+    options = {"topology": topology, "keras": keras, "name": name, "display-name": display_name, "prefix": prefix}
+    settings = read_settings()
+    _hand_over(
+        "install",
+        f"--data-dir={settings.data_dir}",
+        f"--socket={settings.socket}",
+        *(f"--{option}={value}" for option, value in options.items() if value is not None),
+        *(["--sys-prefix"] if sys_prefix else []),
+    )
+
+
+@app.command("list")
+def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Show Lockstep's kernels that Jupyter finds here."""
+    _hand_over("list", *(["--json"] if as_json else []))
+
+
+@app.command()
+def remove(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]…")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every kernel of Lockstep's.")] = False,
+) -> None:
+    """Remove kernels of Lockstep's."""
+    _hand_over("remove", *(["--all"] if everything else []), "--", *(names or []))
+
+
+def _hand_over(*arguments: str) -> None:
+    """Run the tool; its exit status becomes ours."""
+    if importlib.util.find_spec("jupyter_client") is None:
+        give_up("The runner's packages are not installed here; run this where the runner is.")
+    try:
+        raise typer.Exit(subprocess.run([sys.executable, "-m", "runners.jupyter.kernelspec", *arguments]).returncode)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
