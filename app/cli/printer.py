@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from typing import Protocol, TextIO
 
+from app.cli.screen import RESET, Screen
 from app.runs.outcome import outcome_words
 from runners.protocol import Display, Error, Event, Finished, Notice, Outcome, Text
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_CONTROL = re.compile("[\x7f-\x9f]")
+"""What JSON need not escape, and a terminal may obey."""
 
 
 class Printer(Protocol):
@@ -25,34 +28,63 @@ class JsonPrinter:
         self._out = out
 
     def show(self, event: Event) -> None:
-        self._out.write(event.model_dump_json() + "\n")
+        self._out.write(_CONTROL.sub(lambda c: f"\\u{ord(c[0]):04x}", event.model_dump_json()) + "\n")
         self._out.flush()
 
 
 class TextPrinter:
-    """Output where the script sent it; what Lockstep has to say on standard error."""
+    """Output where the script sent it; what Lockstep has to say on standard error.
+
+    A terminal gets text and colours, and nothing else that it would obey.
+    """
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._out = out
-        self._err = err
+        self._out = _Sheet(out)
+        self._err = _Sheet(err)
 
     def show(self, event: Event) -> None:
         match event:
             case Text(stream="stdout", text=text):
-                _write(self._out, text)
+                self._out.write(text)
             case Text(text=text):
-                _write(self._err, text)
+                self._err.write(text)
             case Display(data=data) if isinstance(data.get("text/plain"), str):
-                _write(self._out, data["text/plain"] + "\n")
+                self._out.write(data["text/plain"] + "\n")
             case Error(frames=frames):
                 trace = "\n".join(frame.text.rstrip("\n") for frame in frames) + "\n"
-                _write(self._err, trace if self._err.isatty() else _COLOUR.sub("", trace))
+                self._err.write(trace if self._err.is_terminal else _COLOUR.sub("", trace))
             case Notice(text=text):
-                _write(self._err, f"lockstep: {text}\n")
-            case Finished(outcome=outcome) if outcome not in (Outcome.ok, Outcome.error):
-                _write(self._err, f"lockstep: {outcome_words(outcome)}.\n")
+                self._err.write(f"lockstep: {text}\n")
+            case Finished(outcome=outcome):
+                self._out.end()
+                self._err.end()
+                if outcome not in (Outcome.ok, Outcome.error):
+                    self._err.write(f"lockstep: {outcome_words(outcome)}.\n")
 
 
-def _write(stream: TextIO, text: str) -> None:
-    stream.write(text)
-    stream.flush()
+class _Sheet:
+    """A stream to write on. A file or a pipe gets every byte as it is."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._screen = Screen() if stream.isatty() else None
+        self._coloured = False
+
+    @property
+    def is_terminal(self) -> bool:
+        return self._screen is not None
+
+    def write(self, text: str) -> None:
+        if self._screen is not None:
+            text = self._screen.tame(text)
+            self._coloured = self._coloured or "\x1b" in text
+        self._stream.write(text)
+        self._stream.flush()
+
+    def end(self) -> None:
+        """The program's colours end with it, and so does a sequence that it never finished."""
+        if self._screen is not None:
+            self._screen = Screen()
+            if self._coloured:
+                self._stream.write(RESET)
+                self._stream.flush()

@@ -18,7 +18,8 @@ from runners.protocol import Error, Event, Finished, Outcome, RunRequest, Sessio
 
 _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 _LAST_LINES = 12
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""And whatever else a terminal might obey."""
 _ARROW = re.compile(r"^-+> (\d+)", re.MULTILINE)
 
 

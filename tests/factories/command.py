@@ -21,12 +21,12 @@ class Ended:
     err: str
 
 
-async def start(*arguments: str, stdin: int | IO[bytes] = PIPE, **settings: object) -> Process:
-    """Start ``lockstep``; settings are variables without their prefix."""
+async def start(*arguments: str, stdin: int | IO[bytes] = PIPE, stdout: int = PIPE, **settings: object) -> Process:
+    """Start ``lockstep``, its output in a pipe or on a descriptor; settings are variables without their prefix."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
     environment |= {f"LOCKSTEP_{name.upper()}": str(value) for name, value in settings.items()}
     return await asyncio.create_subprocess_exec(
-        *LOCKSTEP, *arguments, stdin=stdin, stdout=PIPE, stderr=PIPE, env=environment
+        *LOCKSTEP, *arguments, stdin=stdin, stdout=stdout, stderr=PIPE, env=environment
     )
 
 
@@ -38,7 +38,7 @@ async def finish(process: Process, typed: bytes | None = b"", within_s: float = 
         process.kill()
         raise
     assert process.returncode is not None
-    return Ended(process.returncode, out.decode(), err.decode())
+    return Ended(process.returncode, (out or b"").decode(), err.decode())
 
 
 async def lockstep(*arguments: str, typed: bytes = b"", **settings: object) -> Ended:

@@ -140,8 +140,11 @@ class Node:
     def processes(self) -> list[str]:
         """Its zygotes and everything in its sessions, as ``number name`` (zombies have let go of all they had)."""
         found = []
+        own = set() if self.uid != os.geteuid() else {p.pid for p in psutil.Process(self.pid).children(recursive=True)}
         for process in psutil.process_iter(["uids", "status", "name"]):
             ours = process.info["uids"] and process.info["uids"].real == self.uid
+            if own:  # a user who also runs other things; what ends here is the zygote's child until it is gone
+                ours = process.pid in own and process.info["name"] != "bwrap"
             if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
                 found.append(f"{process.pid} {process.info['name']}")
         return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import signal
+import tty
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -49,6 +51,22 @@ async def test_output_goes_where_the_script_sent_it_and_ok_is_0(
     assert run.request.code == "print('hello')\n"
     assert run.request.spec.topology == "gpu:2"
     assert supervisor.sessions == {}, "the session is ended with the command"
+
+
+async def test_a_terminal_gets_colours_and_no_orders(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
+    ours, terminal = pty.openpty()
+    tty.setraw(terminal)
+    process = await start("run", str(script), stdout=terminal, runner_socket=supervisor.socket, data_dir=tmp_path)
+    os.close(terminal)
+    run = await supervisor.run()
+    await supervisor.say(run, "\x1b[31mred\x1b]52;c;cm0gLXJm", "IH4=\x07\x1b]0;title\x07\x1b[6n\x1bP$q\x1b\\")
+    await supervisor.emit(run, kind="display", data={"text/plain": "\x9b5n42"}, result=True)
+    await supervisor.finish(run)
+    ended = await finish(process)
+
+    assert ended.status == 0, ended.err
+    assert os.read(ours, 4096) == b"\x1b[31mred5n42\n\x1b[0m"
+    os.close(ours)
 
 
 @pytest.mark.parametrize("outcome", ["error", "timeout", "memory", "crash", "lost", "interrupted"])

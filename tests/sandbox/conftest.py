@@ -1,4 +1,7 @@
-"""One supervisor with small limits for all hostile programs, and an innocent neighbour on it."""
+"""One supervisor with small limits for all hostile programs, and an innocent neighbour on it.
+
+After each test that touched the node everything is as it was before: see ``_leaves_nothing``.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,16 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from runners.client import RunnerClient
-from runners.protocol import Outcome
+from runners.client import NotKnown, RunnerClient
+from runners.protocol import Outcome, RunAccepted, RunRequest, SessionInfo, SessionSpec
 from tests.factories.node import Learner, Node, Told
+from tests.factories.traces import Traces, look
 
 LIMITS = {"run_s": 8, "memory_mb": 512, "processes": 128, "disk_mb": 64, "output_mb": 1}
-_ENOUGH_S = 30.0
-"""The limit of a run, the patience before the kill, and a busy machine."""
+_GRACE_S = 15.0
+"""Past its time limit a run may still take the patience before the kill, and what a busy machine needs."""
+_SETTLED_S = 20.0
+"""How long it may take until what has ended is gone from the machine."""
 
 
 @pytest.fixture(scope="session")
@@ -26,11 +32,85 @@ def node() -> Iterator[Node]:
     node.remove()
 
 
+@pytest.fixture(scope="session")
+def first_looks() -> dict[int, Traces]:
+    """The least ever seen of the node with so many kernels waiting: all later looks are held to it, however many tests
+    lie between."""
+    return {}
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After every hostile program: the same supervisor and zygote answer, and nothing of the program is left.
+
+    No process, no cgroup, mount, folder or file; as many descriptors and threads of supervisor and zygote as before;
+    the memory of both is back.
+    """
+    if "node" not in request.fixturenames:
+        yield
+        return
+    node: Node = request.getfixturevalue("node")
+    first_looks: dict[int, Traces] = request.getfixturevalue("first_looks")
+    before = settled(node, first_looks)
+    supervisor = node.pid
+    yield
+    assert node.alive
+    assert node.pid == supervisor
+    after = settled(node, first_looks)
+    assert after.zygotes == before.zygotes
+
+
+def settled(node: Node, first_looks: dict[int, Traces]) -> Traces:
+    """Look until nothing is left of what has ended; fails with a list of it if that does not come about."""
+    deadline = time.monotonic() + _SETTLED_S
+    while True:
+        now = look(node)
+        first = first_looks.setdefault(now.warm_kernels, now) if _at_rest(now) else None
+        left = now.left_behind(first) if first else ["it is not at rest"]
+        if first and not left:
+            first_looks[now.warm_kernels] = first.least(now)
+            return now
+        assert time.monotonic() < deadline, f"{left}\n{now}\n{node.processes()}\n{node.log.read_text()[-3000:]}"
+        time.sleep(0.1)
+
+
+def _at_rest(now: Traces) -> bool:
+    return now.warm_kernels >= 1 and len(now.zygotes) >= 1 and not (now.processes or now.sandboxes or now.cgroups)
+
+
+class Witness(RunnerClient):
+    """A client that remembers what it asked for, so that nothing is forgotten when a test ends."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node.socket)
+        self._sessions: set[str] = set()
+        self._runs: set[str] = set()
+
+    async def submit(self, run: RunRequest) -> RunAccepted:
+        self._sessions.add(run.session)
+        self._runs.add(run.id)
+        return await super().submit(run)
+
+    async def ask_session(self, session: str, spec: SessionSpec) -> SessionInfo:
+        self._sessions.add(session)
+        return await super().ask_session(session, spec)
+
+    async def forget(self) -> None:
+        """End every session, and acknowledge all events of every run as the application does once it stored them."""
+        for session in self._sessions:
+            with contextlib.suppress(NotKnown):
+                await self.end(session)
+        for run in self._runs:
+            with contextlib.suppress(NotKnown):
+                await self.acknowledge(run, 10**9)
+
+
 @pytest.fixture
 async def client(node: Node) -> AsyncIterator[RunnerClient]:
-    """A client of the node."""
-    async with node.client() as client:
+    """A client of the node; its sessions end with the test."""
+    async with Witness(node) as client:
         yield client
+        await client.forget()
 
 
 class Attack:
@@ -40,10 +120,11 @@ class Attack:
         self.node = node
         self.client = client
         self.hostile = Learner(client)
-        self.neighbour = Learner(client, topology="gpu:2")
+        self.neighbour = Learner(client)
 
     async def run(self, code: str, timeout_s: float | None = None) -> Told:
-        """Run ``code`` to its end while the neighbour works; what must hold after every attack is checked here."""
+        """Run ``code`` to its end while the neighbour works; what must hold after every attack is checked here, and in
+        ``_leaves_nothing`` once the test is over."""
         await self.neighbour.run("count = 0")
         attack = asyncio.create_task(self._timed(code, timeout_s))
         beside = 0
@@ -53,30 +134,14 @@ class Attack:
             beside += 1
             await asyncio.wait({attack}, timeout=0.2)
         told, took = await attack
-        assert took < _ENOUGH_S
+        assert took < (timeout_s or LIMITS["run_s"]) + _GRACE_S
         assert (await self.client.health()).status == "ready"
         again = await self.hostile.run("1 + 1")
         if again.outcome != Outcome.ok:  # the program may have broken its own kernel, but not for good
             await self.client.restart(self.hostile.session)
             again = await self.hostile.run("1 + 1")
         assert again.result == "2"
-        await self.leave_nothing()
         return told
-
-    async def leave_nothing(self) -> None:
-        """End the hostile session: no process of it, no cgroup and no folder is left."""
-        await self.hostile.leave()
-        await self.neighbour.leave()
-        self.node.wait(lambda: self.node.health()["warm_kernels"] >= 1)
-        self.node.wait(self.is_clean, 20)
-
-    def is_clean(self) -> bool:
-        """As many sandboxes, cgroups and folders as kernels wait in the pool, and nothing else."""
-        waiting = self.node.health()["warm_kernels"]
-        sandboxes = [f for top in self.node.folders() for f in top.iterdir()]
-        groups = [g for g in self.node.cgroups() if not g.name.startswith("lockstep-")]
-        inside = len(self.node.processes()) - len(self.node.zygotes())
-        return len(sandboxes) == waiting and not groups and inside == 2 * waiting
 
     async def _timed(self, code: str, timeout_s: float | None) -> tuple[Told, float]:
         began = time.monotonic()
@@ -84,10 +149,6 @@ class Attack:
 
 
 @pytest.fixture
-async def attack(node: Node, client: RunnerClient) -> AsyncIterator[Attack]:
+async def attack(node: Node, client: RunnerClient) -> Attack:
     """A hostile session and its neighbour."""
-    attack = Attack(node, client)
-    yield attack
-    for learner in (attack.hostile, attack.neighbour):
-        with contextlib.suppress(Exception):
-            await learner.leave()
+    return Attack(node, client)

@@ -1,0 +1,144 @@
+"""What a supervisor has on the machine, seen from outside: two looks tell what something has left behind.
+
+Only what belongs to this one supervisor counts, so that others may work on the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import psutil
+
+from tests.factories.node import Node
+
+_VARIES = re.compile(r"[0-9a-f]{12}|\d+")
+"""Names of sandboxes and numbers of sockets: as many of each kind must be left, not the same ones."""
+_PER_KERNEL = 2
+"""A kernel at rest is two processes: PID 1 of its sandbox and the kernel itself."""
+_SHARED_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock")
+
+MOST_GROWTH = {"supervisor_bytes": 48 * 2**20, "zygote_bytes": 4 * 2**20}
+"""How much larger a process may be than at the first look, in bytes: an allocator does not give everything back."""
+
+
+@dataclass(frozen=True)
+class Traces:
+    """One look. Nothing may be more than it was once all sessions have ended; of the two sizes, not much."""
+
+    warm_kernels: int
+    zygotes: tuple[tuple[int, float], ...]
+    """Number and time of birth of each."""
+    processes: int
+    """Of sessions, besides those of the kernels that wait."""
+    sandboxes: int
+    """Folders of sandboxes, besides those of the kernels that wait."""
+    cgroups: int
+    """Groups of sandboxes, one for each controller, besides those of the kernels that wait."""
+    supervisor_descriptors: Counter[str]
+    zygote_descriptors: Counter[str]
+    supervisor_threads: int
+    zygote_threads: int
+    mounts: Counter[str]
+    """Mount points that the zygote sees, and those of the host below the supervisor's own folders."""
+    files: tuple[str, ...]
+    """Of the sessions' user, in folders that all users of the machine share, and beside the sandboxes' own."""
+    supervisor_bytes: int
+    zygote_bytes: int
+
+    def left_behind(self, before: Traces) -> list[str]:
+        """What there is now and was not ``before``, in words; nothing if all is well."""
+        found = []
+        for name in (field.name for field in fields(self)):
+            was, now = getattr(before, name), getattr(self, name)
+            match was:
+                case Counter():
+                    found += [f"{name}: {kind} {was[kind]} -> {now[kind]}" for kind in now - was]
+                case tuple():
+                    found += [f"{name}: {one}" for one in sorted(set(now) - set(was))]
+                case int() if now - was > MOST_GROWTH.get(name, 0):
+                    found.append(f"{name}: {was:,} -> {now:,}")
+        return found
+
+    def least(self, other: Traces) -> Traces:
+        """The smaller of each: what was only there for a moment is no measure."""
+        smaller = {
+            name: was & now if isinstance(was, Counter) else min(was, now)
+            for name in (field.name for field in fields(self))
+            if isinstance(was := getattr(self, name), Counter | int)
+            for now in (getattr(other, name),)
+        }
+        return replace(self, **smaller)
+
+
+def look(node: Node) -> Traces:
+    """Count everything. The supervisor must be up."""
+    warm = node.health()["warm_kernels"]
+    zygotes = node.zygotes()
+    supervisor = psutil.Process(node.pid)
+    return Traces(
+        warm_kernels=warm,
+        zygotes=tuple(sorted((z.pid, z.create_time()) for z in zygotes)),
+        processes=len(node.processes()) - len(zygotes) - _PER_KERNEL * warm,
+        sandboxes=sum(1 for top in node.folders() if top.is_dir() for _ in top.iterdir()) - warm,
+        cgroups=sum(1 for base in node.cgroups() for path in base.iterdir() if path.is_dir())
+        - len(node.cgroups()) * warm,
+        supervisor_descriptors=_descriptors(node.pid, str(node.socket)),
+        zygote_descriptors=sum((_descriptors(z.pid) for z in zygotes), Counter()),
+        supervisor_threads=supervisor.num_threads(),
+        zygote_threads=sum(z.num_threads() for z in zygotes),
+        mounts=sum((_mounts(z.pid) for z in zygotes), _mounts(node.pid, below=node.folder)),
+        files=_files(node),
+        supervisor_bytes=supervisor.memory_info().rss,
+        zygote_bytes=sum(z.memory_info().rss for z in zygotes),
+    )
+
+
+def _descriptors(pid: int, left_out: str = "") -> Counter[str]:
+    """Open descriptors by kind; the connections of those who ask at ``left_out`` come and go."""
+    paths = _paths_of_sockets(pid)
+    kinds: Counter[str] = Counter()
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            target = str(fd.readlink())
+            path = paths.get(target.removeprefix("socket:[").removesuffix("]"), "")
+            if not (left_out and path == left_out):
+                kinds[_VARIES.sub("N", path or target)] += 1
+    return kinds
+
+
+def _paths_of_sockets(pid: int) -> dict[str, str]:
+    lines = [line.split() for line in Path(f"/proc/{pid}/net/unix").read_text().splitlines()[1:]]
+    return {line[6]: line[7] for line in lines if len(line) > 7}
+
+
+def _mounts(pid: int, below: Path | None = None) -> Counter[str]:
+    points = [line.split()[4] for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines()]
+    return Counter(point for point in points if below is None or point.startswith(str(below)))
+
+
+def _files(node: Node) -> tuple[str, ...]:
+    if node.uid == os.geteuid():
+        return ()  # nobody can tell whose they are
+    found = [path for folder in _SHARED_FOLDERS for path in _entries(Path(folder)) if _owner(path) == node.uid]
+    found += [path for path in node.folders() if not path.name.startswith("lockstep-node-")]
+    found += [path for path in node.data.rglob("*") if _owner(path) == node.uid]
+    return tuple(sorted(map(str, found)))
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _owner(path: Path) -> int:
+    try:
+        return path.lstat().st_uid
+    except FileNotFoundError:
+        return -1
