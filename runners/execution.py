@@ -137,6 +137,7 @@ class Execution:
                 try:
                     message = await self._kernel.output()
                     if probe and messages.is_idle(message, probe):
+                        await asyncio.wait({answer}, timeout=_ANSWER_S)  # it was sent first, on another channel
                         break
                     if messages.is_idle(message, request):
                         await asyncio.wait({answer}, timeout=0 if probe else _ANSWER_S)
