@@ -91,7 +91,7 @@ PROGRAMS = {
     "messages cut short": (
         FORGE + "for n in range(8): thread.send_multipart([b'<IDS|MSG>'] * n or [b''])\n"
         "for n in range(50): thread.send_multipart([b'x'] * 2000)",
-        {OK},
+        {OK, OUTPUT},
     ),
     "a forged flood": (
         FORGE + 'header = b\'{"msg_id": "%d", "msg_type": "status"}\'\n'

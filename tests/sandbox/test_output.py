@@ -16,9 +16,9 @@ ERROR, OK, TIME, OUTPUT, MEMORY, DISK = (
     Outcome.disk,
 )
 
-GIGABYTE = """
+BOMB = """
 import gzip, io, os, tarfile, zipfile, zlib
-MOST = 10**9
+MOST = 6 * 10**8
 class Zeros(io.RawIOBase):
     left = MOST
     def readable(self): return True
@@ -56,26 +56,26 @@ PROGRAMS = {
         "for _ in range(50): print('\\x1b]0;mine\\x07\\x1b]52;c;cm0gLXJm\\x07\\x1b[6n\\x1bPq\\x1b\\\\', end='')",
         {OK},
     ),
-    "a zip of a gigabyte": (
-        GIGABYTE + "with zipfile.ZipFile('bomb.zip', 'w', zipfile.ZIP_DEFLATED, compresslevel=1) as z:\n"
+    "a zip that swells": (
+        BOMB + "with zipfile.ZipFile('bomb.zip', 'w', zipfile.ZIP_DEFLATED, compresslevel=1) as z:\n"
         "    with z.open('x', 'w', force_zip64=True) as f:\n"
         "        for _ in range(MOST // 10**7): f.write(bytes(10**7))\n"
         "assert os.path.getsize('bomb.zip') < 10**7\nzipfile.ZipFile('bomb.zip').extractall('/tmp')",
         {DISK},
     ),
-    "a tar of a gigabyte": (
-        GIGABYTE + "with tarfile.open('bomb.tgz', 'w:gz', compresslevel=1) as t:\n    i = tarfile.TarInfo('x')\n"
+    "a tar that swells": (
+        BOMB + "with tarfile.open('bomb.tgz', 'w:gz', compresslevel=1) as t:\n    i = tarfile.TarInfo('x')\n"
         "    i.size = MOST\n    t.addfile(i, io.BufferedReader(Zeros()))\ntarfile.open('bomb.tgz').extractall('/tmp')",
         {DISK},
     ),
-    "a gzip of a gigabyte": (GIGABYTE + "gzip.decompress(deflated())", {MEMORY}),
-    "a gigabyte in TensorFlow": (
-        GIGABYTE + "import tensorflow as tf\ntf.io.decode_compressed(deflated(15), 'ZLIB')",
+    "a gzip that swells": (BOMB + "gzip.decompress(deflated())", {MEMORY}),
+    "compressed data that swells in TensorFlow": (
+        BOMB + "import tensorflow as tf\ntf.io.decode_compressed(deflated(15), 'ZLIB')",
         {MEMORY},
     ),
-    "an array of a gigabyte": (
-        GIGABYTE + "import numpy as np, struct\n"
-        "head = b\"{'descr': '|u1', 'fortran_order': False, 'shape': (1000000000,), }\\n\"\n"
+    "an array that swells": (
+        BOMB + "import numpy as np, struct\n"
+        "head = b\"{'descr': '|u1', 'fortran_order': False, 'shape': (600000000,), }\\n\"\n"
         "with zipfile.ZipFile('bomb.npz', 'w', zipfile.ZIP_DEFLATED, compresslevel=1) as z:\n"
         "    with z.open('x.npy', 'w', force_zip64=True) as f:\n"
         "        f.write(b'\\x93NUMPY\\x01\\x00' + struct.pack('<H', len(head)) + head)\n"
