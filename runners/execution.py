@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
+from typing import Any, Literal
 
 from runners import messages
 from runners.kernels import MALFORMED, Kernel
-from runners.outcome import Facts, judge, met_limit
-from runners.protocol import Frame, Outcome
+from runners.outcome import Facts, Said, Space, Verdict, judge, limit_of
+from runners.protocol import Frame, LimitName, Outcome
 from runners.runlog import RunLog
 from runners.sandbox.host import SandboxGone
-from runners.sandbox.usage import MemoryWatch
+from runners.sandbox.usage import Usage
 from runners.settings import Limits
 
 _PATIENCE_S = (2.0, 3.0)
@@ -23,6 +23,9 @@ _ANSWER_S = 1.0
 _CUT_OFF_S = 0.5
 """A kernel whose channel broke has mostly ended; its end is known this much later at the latest."""
 
+_TO_BE_KILLED: tuple[LimitName, ...] = ("output", "output_rate", "events", "memory")
+"""A program that met one of these would go on doing harm while it is asked to stop."""
+
 
 class Execution:
     """One run, from the code to the outcome. ``stop`` may be called at any time, also before ``carry_out``."""
@@ -32,54 +35,64 @@ class Execution:
         """Messages that were none."""
         self._run = run
         self._limits = limits
-        self._stop_for: Outcome | None = None
         self._stop_now = asyncio.Event()
-        self._error: tuple[str, str] | None = None
+        self._error: Said | None = None
         asked = run.request.timeout_s
         self._run_s = min(asked, limits.run_s) if asked else limits.run_s
 
-    def stop(self, outcome: Outcome) -> None:
-        """End it, soon. The first reason counts."""
-        self._stop_for = self._stop_for or outcome
+    def stop(self) -> None:
+        """End it, soon, because somebody asked for it."""
         self._stop_now.set()
 
-    async def carry_out(self, kernel: Kernel) -> Outcome:
-        """Run the code in ``kernel`` and record all that comes of it, to the end."""
+    async def carry_out(self, kernel: Kernel, usage: Usage) -> Outcome:
+        """Run the code in ``kernel`` and record all that comes of it, to the end; ``usage`` watches its sandbox."""
         self._kernel, group = kernel, kernel.sandbox.group
-        group.reset_peak()
         before = group.facts()
+        usage.begin_run()
         self._run.add("started")
         request = self._kernel.execute(self._run.request.code)
-        async with MemoryWatch(self._kernel.sandbox, self._limits) as memory:
-            output = asyncio.create_task(self._read_output(request))
-            try:
-                stopped_for = await self._wait(output, memory)
-            finally:
-                output.cancel()
-                await asyncio.gather(output, return_exceptions=True)
-        after = group.facts()
+        output = asyncio.create_task(self._read_output(request))
+        try:
+            stopped_for = await self._wait(output, usage)
+        finally:
+            output.cancel()
+            await asyncio.gather(output, return_exceptions=True)
+            after = group.facts()
+            usage.end_run()
         exited = self._kernel.exited
         facts = Facts(
-            stopped_for=stopped_for,
+            interrupted=stopped_for == "interrupted",
+            met=stopped_for if stopped_for != "interrupted" else None,
             exit_status=exited.result() if exited.done() else None,
             error=self._error,
             oom_kills=after.oom_kills - before.oom_kills,
-            forks_refused=after.forks_refused - before.forks_refused,
+            forks_refused=None if after.forks_refused is None else after.forks_refused - (before.forks_refused or 0),
+            peak_bytes=usage.peak_bytes if after.peak_bytes is None else after.peak_bytes,
+            folders=await self._what_is_left(),
         )
-        outcome = judge(facts)
-        peak = after.peak_bytes if after.peak_bytes is not None else memory.peak_bytes
-        limit = met_limit(outcome, self._limits, self._run_s)
-        self._run.finish(outcome, peak_bytes=peak, limit=limit)
-        return outcome
+        return self._finish(judge(facts, self._limits), facts.peak_bytes)
 
-    async def _wait(self, output: asyncio.Task[None], memory: MemoryWatch) -> Outcome | None:
+    def _finish(self, verdict: Verdict, peak_bytes: int | None) -> Outcome:
+        limit = limit_of(verdict.met, self._limits, self._run_s) if verdict.met else None
+        self._run.finish(verdict.outcome, peak_bytes=peak_bytes, limit=limit)
+        return verdict.outcome
+
+    async def _what_is_left(self) -> tuple[Space, ...]:
+        """What is left in the session's folders, where an error may be about that."""
+        sandbox = self._kernel.sandbox
+        if self._error is None:
+            return ()
+        with contextlib.suppress(SandboxGone):
+            await sandbox.ask_usage()
+            return tuple(Space(*left) for left in sandbox.left)
+        return ()
+
+    async def _wait(self, output: asyncio.Task[None], usage: Usage) -> LimitName | Literal["interrupted"] | None:
         """Wait for the end; returns why the run was stopped, or None if it ended by itself."""
-        causes = {
-            asyncio.create_task(self._stop_now.wait()): None,
-            asyncio.create_task(self._run.overflow.wait()): Outcome.output,
-            asyncio.create_task(memory.exceeded.wait()): Outcome.memory,
-            (cut_off := asyncio.create_task(self._kernel.cut_off.wait())): Outcome.output,
-        }
+        stop, overflow, exceeded, cut_off = causes = [
+            asyncio.create_task(event.wait())
+            for event in (self._stop_now, self._run.overflow, usage.exceeded, self._kernel.cut_off)
+        ]
         exited = self._kernel.exited
         try:
             awaited: set[asyncio.Future[Any]] = {output, exited, *causes}
@@ -92,9 +105,14 @@ class Execution:
             if exited.done():
                 await asyncio.wait({output}, timeout=_DRAIN_S)
                 return None
-            why = next((cause for task, cause in causes.items() if task in done), Outcome.timeout)
-            why = why or self._stop_for or Outcome.interrupted
-            await self._bring_to_an_end(output, kill=why in (Outcome.output, Outcome.memory))
+            why: LimitName | Literal["interrupted"] = "time"
+            if overflow in done or cut_off in done:
+                why = self._run.met or "output"
+            elif exceeded in done:
+                why = usage.met or "memory"
+            elif stop in done:
+                why = "interrupted"
+            await self._bring_to_an_end(output, kill=why in _TO_BE_KILLED)
             return why
         finally:
             for task in causes:
@@ -144,7 +162,7 @@ class Execution:
                         if answer.done():
                             break
                         probe = probe or self._kernel.probe()
-                    self._take(messages.as_event(message))
+                    self._take(messages.as_event(message, self._run.mime_types))
                 except MALFORMED:
                     self.dropped += 1
             if self._error is None:
@@ -159,14 +177,19 @@ class Execution:
         if kind == "text":
             self._run.text(values["stream"], values["text"])
             return
+        if kind == "unshown":
+            self._run.not_shown(values["types"])
+            return
         if kind == "error":
-            self._error = values["name"], values["value"]
+            raised = messages.raised_itself(values["frames"])
+            self._error = Said(values["name"], values["value"], raised)
         self._run.add(kind, **values)
 
     def _fail(self, error: tuple[str, str] | None) -> None:
         """Record an error that no message showed."""
         if error:
-            self._error = name, value = error
+            name, value = error
+            self._error = Said(name, value)
             self._run.add("error", name=name, value=value, frames=[Frame(text=f"{name}: {value}", own=True)])
 
     async def _read_answer(self, request: str) -> tuple[str, str] | None:

@@ -21,7 +21,7 @@ import structlog
 from runners.jupyter.folder import sweep
 from runners.protocol import Exited, Keras, KernelLease, KernelSpec
 from runners.sandbox.host import CHANNELS, Sandbox, SandboxGone
-from runners.sandbox.usage import MemoryWatch
+from runners.sandbox.usage import Usage
 from runners.settings import Limits
 from runners.zygotes import NoZygote, Zygote
 
@@ -214,11 +214,13 @@ class Leases:
 
 
 async def _watch_memory(lease: _Lease, limits: Limits) -> None:
-    """Kill a kernel that takes too much, where no cgroup does."""
+    """Kill a kernel that takes too much, where no cgroup does. CPU time has no limit here: a lease knows no runs."""
     while True:
-        async with MemoryWatch(lease.sandbox, limits) as memory:
-            await memory.exceeded.wait()
-            log.warning("kernel ended: its sandbox holds more memory than it may", megabytes=limits.memory_mb)
-            with contextlib.suppress(SandboxGone):
-                lease.sandbox.send_signal(signal.SIGKILL)
+        async with Usage(lease.sandbox, limits) as usage:
+            usage.begin_run()
+            await usage.exceeded.wait()
+            if usage.met == "memory":
+                log.warning("kernel ended: its sandbox holds more memory than it may", megabytes=limits.memory_mb)
+                with contextlib.suppress(SandboxGone):
+                    lease.sandbox.send_signal(signal.SIGKILL)
         await asyncio.sleep(_LOOK_EVERY_S)

@@ -6,7 +6,7 @@ A message that is not what the Jupyter protocol says yields None: it is dropped 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from runners.protocol import Frame
@@ -25,13 +25,16 @@ MIME_TYPES = frozenset(
         "application/json",
     }
 )
-"""What is passed on; scripts and widgets are not."""
+"""What is passed on unless an operator says otherwise; scripts and widgets never are."""
 
+_MOST_TYPES, _LONGEST_TYPE = 5, 60
 _MOST_FRAMES = 60
 _LONGEST_NAME = 200
 _LONGEST_VALUE = 20_000
 _LONGEST_FRAME = 20_000
+_NO_TYPE_CHARACTER = re.compile(r"[^a-zA-Z0-9.+/_-]")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_RAISE = re.compile(r"^-+> \d+ (.*;)?\s*raise\b", re.MULTILINE)
 _OWN = re.compile(
     r"\s*(Cell In\s?\[|File /(home/learner|tmp)/(?!.*/site-packages/)|\S*Error|\S*Exception|KeyboardInterrupt)"
 )
@@ -45,11 +48,16 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "␀")
 
 
-def as_event(message: Mapping[str, Any]) -> Fields | None:
+def as_event(message: Mapping[str, Any], mime_types: Collection[str] = MIME_TYPES) -> Fields | None:
     """Read one message of the output channel.
 
+    Args:
+        message: as it came.
+        mime_types: what a display may be made of.
+
     Returns:
-        The kind of event and its fields, or None for a message that makes none.
+        The kind of event and its fields, or None for a message that makes none. A display of which nothing may be
+        shown is an event of the kind ``unshown`` with its ``types``.
     """
     content = message.get("content")
     if not isinstance(content, Mapping):
@@ -58,7 +66,7 @@ def as_event(message: Mapping[str, Any]) -> Fields | None:
         case "stream":
             return _text(content)
         case "display_data" | "update_display_data" | "execute_result" as kind:
-            return _display(content, kind)
+            return _display(content, kind, mime_types)
         case "error":
             return _error(content)
         case "clear_output":
@@ -99,14 +107,16 @@ def _text(content: Mapping[str, Any]) -> Fields | None:
     return "text", {"stream": stream, "text": clean(text)}
 
 
-def _display(content: Mapping[str, Any], kind: str) -> Fields | None:
+def _display(content: Mapping[str, Any], kind: str, mime_types: Collection[str]) -> Fields | None:
     data, transient = content.get("data"), content.get("transient")
     if not isinstance(data, Mapping):
         return None
-    kept = {mime: _clean_data(mime, value) for mime, value in data.items() if mime in MIME_TYPES}
+    kept = {mime: _clean_data(mime, value) for mime, value in data.items() if mime in mime_types}
     kept = {mime: value for mime, value in kept.items() if value is not None}
     if not kept:
-        return None
+        others = [mime for mime in data if isinstance(mime, str) and mime not in mime_types]
+        types = [_NO_TYPE_CHARACTER.sub("?", mime[:_LONGEST_TYPE]) for mime in others[:_MOST_TYPES]]
+        return ("unshown", {"types": types}) if types else None
     display_id = transient.get("display_id") if isinstance(transient, Mapping) else None
     return "display", {
         "data": kept,
@@ -117,7 +127,7 @@ def _display(content: Mapping[str, Any], kind: str) -> Fields | None:
 
 
 def _clean_data(mime: str, value: Any) -> Any:
-    if mime == "application/json":
+    if mime == "application/json" or mime.endswith("+json"):
         return _clean_json(value, depth=20)
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         value = "".join(value)
@@ -164,6 +174,13 @@ def fold(traceback: list[str]) -> list[Frame]:
         Frame(text=shorten(part, _LONGEST_FRAME), own=n == last or bool(_OWN.match(_ANSI.sub("", part).lstrip("-\n "))))
         for n, part in enumerate(traceback)
     ]
+
+
+def raised_itself(frames: list[Frame]) -> bool:
+    """Whether a traceback ends in a ``raise`` of the learner's own, not in a call that failed."""
+    if len(frames) < 2 or not frames[-2].own:
+        return False
+    return bool(_RAISE.search(_ANSI.sub("", frames[-2].text)))
 
 
 def shorten(text: str, most: int) -> str:

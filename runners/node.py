@@ -15,7 +15,7 @@ import structlog
 from runners.datasets.beside import make_folder, prepare_beside
 from runners.kernels import Pool
 from runners.leases import Leases
-from runners.protocol import Health, Keras, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState
+from runners.protocol import Health, Keras, Limit, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState
 from runners.runlog import RunLog
 from runners.sandbox import cgroups
 from runners.session import Session
@@ -42,11 +42,11 @@ class Unknown(Exception):
 
 
 class Declined(Exception):
-    """A request that cannot be carried out; ``code`` is stable, ``status`` the HTTP status."""
+    """A request that cannot be carried out; ``code`` is stable, ``status`` the HTTP status, ``limit`` what was met."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, limit: Limit | None = None) -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status, self.code, self.limit = status, code, limit
 
 
 class Node:
@@ -158,7 +158,8 @@ class Node:
                 raise Declined(409, "other-machine", f"session {name} is a {session.spec.topology}; restart to change")
             return session
         if len(self._queue) >= _QUEUED_PER_PLACE * self._settings.max_sessions:
-            raise Declined(429, "node-full", "too many sessions wait on this node already; try again later")
+            places = Limit(name="sessions", value=self._settings.max_sessions, unit="count")
+            raise Declined(429, "node-full", "too many sessions wait on this node already; try again later", places)
         self._make_room_for(spec.owner)
         session = Session(name, spec, self._settings.limits, self._settings.idle_s, self._pool)
         self._sessions[name] = session
@@ -178,7 +179,8 @@ class Node:
             idle = [s for s in theirs if s.state == SessionState.queued and not s.waiting]
         if not idle:
             most = self._settings.sessions_per_learner
-            raise Declined(429, "too-many-sessions", f"all of your {most} sessions are busy; stop one or wait")
+            limit = Limit(name="sessions_per_learner", value=most, unit="count")
+            raise Declined(429, "too-many-sessions", f"all of your {most} sessions are busy; stop one or wait", limit)
         max(idle, key=lambda s: s.info().idle_s).end("replaced")
 
     def _admit(self) -> None:
@@ -219,8 +221,9 @@ class Node:
             raise Declined(429, "node-full", "this node keeps too many unfinished or unstored runs")
         session = self._ask(request.session, request.spec)
         if len(session.waiting) >= self._settings.runs_per_session:
-            raise Declined(429, "too-many-runs", f"{len(session.waiting)} runs wait in this session already")
-        run = RunLog(request, self._settings.limits)
+            limit = Limit(name="runs_per_session", value=self._settings.runs_per_session, unit="count")
+            raise Declined(429, "too-many-runs", f"{len(session.waiting)} runs wait in this session already", limit)
+        run = RunLog(request, self._settings.limits, self._settings.mime_types)
         self._runs[request.id] = run
         ahead = session.submit(run)
         return RunAccepted(id=request.id, session=self._info(session), ahead=ahead)

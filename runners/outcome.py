@@ -1,68 +1,171 @@
-"""How a run ended, judged from facts that were seen outside the sandbox. Pure."""
+"""How a run ended, judged from facts that were seen outside the sandbox. Pure.
+
+An exception is the program's own word. It is believed where no fact can tell: what the machine refuses a program (a
+file, a descriptor, memory at one stroke) leaves no trace outside. Three things speak against it: a counter that would
+have moved, a folder that would be full, and a traceback that ends in the learner's own ``raise``.
+"""
 
 from __future__ import annotations
 
+import re
+import signal
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from runners.protocol import Limit, Outcome
+from runners.protocol import Limit, LimitName, Outcome
 from runners.settings import Limits, MiB
+
+OUTCOMES: dict[LimitName, Outcome] = {
+    "time": Outcome.timeout,
+    "cpu": Outcome.cpu,
+    "memory": Outcome.memory,
+    "processes": Outcome.processes,
+    "disk": Outcome.disk,
+    "inodes": Outcome.disk,
+    "file_size": Outcome.disk,
+    "open_files": Outcome.files,
+    "output": Outcome.output,
+    "output_rate": Outcome.output,
+    "events": Outcome.output,
+}
+"""What a run that met a limit ended as."""
+
+_NEARLY = 0.8
+"""The part of the memory limit from which on a lack of memory is believed without a number."""
+_ENDED_BY: dict[int, LimitName] = {-signal.SIGXCPU: "cpu", -signal.SIGXFSZ: "file_size"}
+_MEMORY_ERRORS = ("MemoryError", "_ArrayMemoryError", "ResourceExhaustedError")  # Python's, NumPy's, TensorFlow's
+_SYSTEM_ERRORS = ("OSError", "ResourceExhaustedError", "OutOfRangeError", "UnknownError", "ZMQError")
+_WORDS: tuple[tuple[str, LimitName], ...] = (
+    (r"\[Errno 28\]|errno = 28\b|No space left on device|\d+ requested and \d+ written", "disk"),  # the last: NumPy
+    (r"\[Errno 27\]|errno = 27\b|File too large", "file_size"),
+    (r"\[Errno 24\]|errno = 24\b|Too many open files", "open_files"),
+)
+_AMOUNT = re.compile(r"Unable to allocate (\d+(?:\.\d*)?) ([KMGTPE]i|bytes)?B?\b")
+_POWERS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+class Said(NamedTuple):
+    """The exception that left the cell."""
+
+    name: str
+    value: str
+    raised: bool = False
+    """Whether its traceback ends in a ``raise`` of the learner's own."""
+
+
+class Space(NamedTuple):
+    """What is left in one of the session's folders."""
+
+    bytes: int
+    inodes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known at the end of a run."""
+    """What is known at the end of a run. None where nobody counts."""
 
-    stopped_for: Outcome | None = None
-    """Why the supervisor stopped it (timeout, output, memory, interrupted), if it did."""
+    interrupted: bool = False
+    """Whether the supervisor stopped it because it was asked to."""
+    met: LimitName | None = None
+    """The limit for which the supervisor stopped it."""
     exit_status: int | None = None
     """Of the kernel's process, if it ended; negative for a signal."""
-    error: tuple[str, str] | None = None
-    """Name and value of the exception that left the cell."""
+    error: Said | None = None
     oom_kills: int = 0
     """Processes the kernel killed for memory during the run."""
-    forks_refused: int = 0
+    forks_refused: int | None = None
     """Processes or threads the process limit refused during the run."""
+    peak_bytes: int | None = None
+    """The most memory the session held during the run."""
+    folders: tuple[Space, ...] = ()
+    """What was left in the session's folders at the end of the run."""
 
 
-def judge(facts: Facts) -> Outcome:
+class Verdict(NamedTuple):
+    """An outcome, and the limit behind it if there is one."""
+
+    outcome: Outcome
+    met: LimitName | None = None
+
+
+def judge(facts: Facts, limits: Limits) -> Verdict:
     """Name the outcome. What the machine did outweighs what the program said."""
     if facts.oom_kills and (facts.exit_status is not None or facts.error):
-        return Outcome.memory
-    if facts.stopped_for:
-        return facts.stopped_for
+        return _met("memory")
+    if facts.met:
+        return _met(facts.met)
+    if facts.interrupted:
+        return Verdict(Outcome.interrupted)
     if facts.exit_status is not None:
-        return Outcome.processes if facts.forks_refused else Outcome.crash
+        met = _ENDED_BY.get(facts.exit_status, "processes" if facts.forks_refused else None)
+        return _met(met) if met else Verdict(Outcome.crash)
     if facts.error:
-        return _of_error(*facts.error, facts.forks_refused)
-    return Outcome.ok
+        return _of_error(facts.error, facts, limits)
+    return Verdict(Outcome.ok)
 
 
-def _of_error(name: str, value: str, forks_refused: int) -> Outcome:
-    if name == "SystemExit" and value in ("", "0", "None"):
-        return Outcome.ok  # a script that ends itself, well
-    if name in ("MemoryError", "_ArrayMemoryError", "ResourceExhaustedError"):  # Python's, NumPy's, TensorFlow's
-        return Outcome.memory
-    if name == "OSError" and ("[Errno 28]" in value or "[Errno 27]" in value):  # no space left, file too large
-        return Outcome.disk
-    if name == "BlockingIOError" and "[Errno 11]" in value and (forks_refused or "temporarily" in value):
-        return Outcome.processes
-    if name == "RuntimeError" and "can't start new thread" in value:
-        return Outcome.processes
-    return Outcome.error
+def _met(name: LimitName) -> Verdict:
+    return Verdict(OUTCOMES[name], name)
 
 
-def met_limit(outcome: Outcome, limits: Limits, run_s: float) -> Limit | None:
-    """The limit behind an outcome, with its value and unit; ``run_s`` is the run's own wall-clock limit."""
-    match outcome:
-        case Outcome.timeout:
-            return Limit(name="time", value=run_s, unit="s")
-        case Outcome.memory:
-            return Limit(name="memory", value=limits.memory_mb * MiB, unit="bytes")
-        case Outcome.output:
-            return Limit(name="output", value=limits.output_mb * MiB, unit="bytes")
-        case Outcome.processes:
-            return Limit(name="processes", value=limits.processes, unit="count")
-        case Outcome.disk:
-            return Limit(name="disk", value=limits.disk_mb * MiB, unit="bytes")
+def _of_error(said: Said, facts: Facts, limits: Limits) -> Verdict:
+    if said.name == "SystemExit" and said.value in ("", "0", "None"):
+        return Verdict(Outcome.ok)  # a script that ends itself, well
+    met = _of_system(said, facts) or _of_processes(said, facts)
+    if met is None and said.name in _MEMORY_ERRORS and _lacked_memory(said, facts, limits):
+        met = "memory"
+    return _met(met) if met else Verdict(Outcome.error)
+
+
+def _of_system(said: Said, facts: Facts) -> LimitName | None:
+    """Files: which limit the message names; of the two that sound alike, the one that the folders show."""
+    if said.name not in _SYSTEM_ERRORS or said.raised:
+        return None
+    met = next((limit for words, limit in _WORDS if re.search(words, said.value)), None)
+    if met == "disk" or (
+        met is None and said.name == "OSError" and re.search(r"requested and \d+ written", said.value)
+    ):
+        return "inodes" if any(not left.inodes and left.bytes for left in facts.folders) else "disk"
+    return met
+
+
+def _of_processes(said: Said, facts: Facts) -> LimitName | None:
+    refused = said.name == "BlockingIOError" and "[Errno 11]" in said.value
+    refused |= said.name == "RuntimeError" and "can't start new thread" in said.value
+    if not refused:
+        return None
+    counted = facts.forks_refused is not None
+    return "processes" if (facts.forks_refused if counted else not said.raised) else None
+
+
+def _lacked_memory(said: Said, facts: Facts, limits: Limits) -> bool:
+    """Whether memory was lacking: it was nearly full, or the program asked for more than was left at one stroke."""
+    most = limits.memory_mb * MiB
+    if facts.peak_bytes is not None and facts.peak_bytes >= _NEARLY * most:
+        return True
+    if said.raised:
+        return False
+    amount = _AMOUNT.search(said.value)
+    if not amount or facts.peak_bytes is None:
+        return True
+    wanted = float(amount[1]) * 1024.0 ** _POWERS.index(amount[2] or "")
+    return wanted + facts.peak_bytes > most
+
+
+def limit_of(name: LimitName, limits: Limits, run_s: float) -> Limit:
+    """A limit of a run with its value and unit; ``run_s`` is the run's own wall-clock limit."""
+    match name:
+        case "time":
+            return Limit(name=name, value=run_s, unit="s")
+        case "cpu":
+            return Limit(name=name, value=limits.cpu_s, unit="s")
+        case "output_rate":
+            return Limit(name=name, value=limits.output_mb_per_s * MiB, unit="bytes/s")
+        case "processes" | "inodes" | "open_files" | "events":
+            return Limit(name=name, value=getattr(limits, name), unit="count")
+        case "memory" | "disk" | "output" | "display":
+            return Limit(name=name, value=getattr(limits, f"{name}_mb") * MiB, unit="bytes")
+        case "file_size":
+            return Limit(name=name, value=limits.file_mb * MiB, unit="bytes")
         case _:
-            return None
+            raise ValueError(f"{name} is no limit of a run")

@@ -2,6 +2,9 @@
 
 Text is gathered for a moment before it becomes an event, longer as a run grows, so that an hour of progress bars is
 thousands of events and not a hundred thousand. The first text is never held back.
+
+What comes out is counted here, as bytes of events: all of it, and that of the last second. The second is the
+supervisor's own: a kernel's clock can say anything.
 """
 
 from __future__ import annotations
@@ -9,16 +12,19 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 
-from runners.protocol import EVENT, Event, Outcome, RunRequest
+from runners.messages import MIME_TYPES
+from runners.protocol import EVENT, Event, Limit, LimitName, Outcome, RunRequest
 from runners.settings import Limits, MiB
 
 _LONGEST_TEXT = 65_536
 _GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
 """(events so far, seconds that text waits for more)."""
 _OUTPUT = ("text", "display", "error", "clear")
+_MOST_UNSHOWN = 20
+"""MIME types that a run is told of."""
 
 
 class RunLog:
@@ -26,15 +32,19 @@ class RunLog:
 
     Attributes:
         overflow: set once the run has put out more than it may; nothing is recorded from then on but its end.
+        met: the limit behind the overflow.
+        mime_types: what its displays may be made of.
         finished: whether the last event is there.
     """
 
-    def __init__(self, request: RunRequest, limits: Limits) -> None:
+    def __init__(self, request: RunRequest, limits: Limits, mime_types: Collection[str] = MIME_TYPES) -> None:
         self.request = request
         self.accepted = time.monotonic()
         self.started: float | None = None
         self.first_output_ms: int | None = None
         self.overflow = asyncio.Event()
+        self.met: LimitName | None = None
+        self.mime_types = frozenset(mime_types)
         self.finished = False
         self.finished_at = 0.0
         self.outcome: Outcome | None = None
@@ -45,7 +55,12 @@ class RunLog:
         self._changed: set[asyncio.Event] = set()
         self._bytes = 0
         self._most_bytes = int(limits.output_mb * MiB)
+        self._most_bytes_per_s = int(limits.output_mb_per_s * MiB)
+        self._most_bytes_per_display = int(limits.display_mb * MiB)
         self._most_events = limits.events
+        self._last_second: deque[tuple[float, int]] = deque()
+        self._last_second_bytes = 0
+        self._unshown: set[str] = set()
         self._gathered: tuple[str, list[str]] | None = None
         self._gathered_size = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -73,6 +88,16 @@ class RunLog:
             self.flush()
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(wait, self.flush)
+
+    def not_shown(self, types: Collection[str]) -> None:
+        """Say that a display had nothing that may be shown; once for each type."""
+        new = [mime for mime in dict.fromkeys(types) if mime not in self._unshown]
+        if not new or len(self._unshown) >= _MOST_UNSHOWN:
+            return
+        self._unshown.update(new)
+        named = ", ".join(new)
+        text = f"A display was left out, because nothing of its kind can be shown here: {named}."
+        self.add("notice", code="display-not-shown", values={"types": named}, text=text)
 
     def flush(self) -> None:
         """Turn the gathered text into events."""
@@ -134,15 +159,43 @@ class RunLog:
         at_ms = int((now - self.accepted) * 1000)
         if kind == "started":
             self.started = now
-        if kind in _OUTPUT and kind != "clear" and self.first_output_ms is None:
-            self.first_output_ms = at_ms
         event = EVENT.validate_python({"kind": kind, "seq": self.last + 1, "at_ms": at_ms, **fields})
         if kind in _OUTPUT:
-            self._bytes += len(event.model_dump_json())
-            if self._bytes > self._most_bytes or self.last + 1 > self._most_events:
-                self.overflow.set()
+            size = len(EVENT.dump_json(event))
+            too_large = kind == "display" and size > self._most_bytes_per_display
+            if not self._may_have(size, now, at_once=not too_large):
                 return
+            if too_large:
+                self._leave_out(size)
+                return
+            if kind != "clear" and self.first_output_ms is None:
+                self.first_output_ms = at_ms
         self.last += 1
         self._events.append(event)
         for changed in self._changed:
             changed.set()
+
+    def _may_have(self, size: int, now: float, *, at_once: bool) -> bool:
+        """Count output of ``size`` bytes; False if it is too much. Without ``at_once`` it counts for the whole only."""
+        self._bytes += size
+        if at_once:
+            self._last_second.append((now, size))
+            self._last_second_bytes += size
+        while self._last_second and self._last_second[0][0] < now - 1:
+            self._last_second_bytes -= self._last_second.popleft()[1]
+        if self._bytes > self._most_bytes:
+            self.met = "output"
+        elif self.last + 1 > self._most_events:
+            self.met = "events"
+        elif self._last_second_bytes > self._most_bytes_per_s:
+            self.met = "output_rate"
+        else:
+            return True
+        self.overflow.set()
+        return False
+
+    def _leave_out(self, size: int) -> None:
+        most = self._most_bytes_per_display
+        text = f"A display of {size / MiB:.1f} MiB was left out; one may have {most / MiB:.3g} MiB."
+        values, limit = {"size": size, "most": most}, Limit(name="display", value=most, unit="bytes")
+        self._record("notice", {"code": "display-too-large", "values": values, "text": text, "limit": limit})

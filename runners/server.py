@@ -32,7 +32,7 @@ from runners.lease_routes import lease_routes
 from runners.node import Declined, Node, Unknown
 from runners.protocol import Ack, Refusal, RunRequest, SessionSpec, Wire
 from runners.sandbox import linux
-from runners.settings import RunnerSettings
+from runners.settings import RunnerSettings, refusals
 
 log = structlog.get_logger()
 
@@ -121,7 +121,7 @@ def _refusing(handler: Handler) -> Handler:
         except Unknown as e:
             return _json(Refusal(code="unknown", message=str(e)), 404)
         except Declined as e:
-            return _json(Refusal(code=e.code, message=str(e)), e.status)
+            return _json(Refusal(code=e.code, message=str(e), limit=e.limit), e.status)
         except ValidationError as e:
             first = e.errors(include_url=False, include_input=False)[0]
             return _json(Refusal(code="invalid", message=f"{first['loc']}: {first['msg']}"), 422)
@@ -195,7 +195,7 @@ def main() -> None:
         settings = RunnerSettings()
         listening, _lock = bind(arguments.socket)
     except ValidationError as e:
-        _refuse("\n".join(f"LOCKSTEP_{'__'.join(map(str, x['loc'])).upper()}: {x['msg']}" for x in e.errors()))
+        _refuse("\n".join(refusals(e)))
     except (SocketTaken, OSError) as e:
         _refuse(str(e))
     # Streams end when their run does; on shutdown they are cut, the app comes back with its last number.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from runners.kernels import Kernel, KernelNotReady
 from runners.protocol import Keras, Outcome, SessionInfo, SessionSpec, SessionState
 from runners.runlog import RunLog
 from runners.sandbox.host import SandboxGone
+from runners.sandbox.usage import Usage
 from runners.settings import Limits
 from runners.zygotes import NoZygote
 
@@ -49,6 +51,8 @@ class Session:
         self._idle_s = idle_s
         self._source = source
         self._kernel: Kernel | None = None
+        self._usage: Usage | None = None
+        self._watching = contextlib.AsyncExitStack()
         self._news = asyncio.Event()
         self._execution: Execution | None = None
         self._restart = False
@@ -101,7 +105,7 @@ class Session:
     def stop(self, run: RunLog) -> None:
         """Interrupt this run, or take it out of the queue."""
         if run is self.current:
-            self._stop_current(Outcome.interrupted)
+            self._stop_current()
         elif run in self.waiting:
             self.waiting.remove(run)
             run.finish(Outcome.interrupted)
@@ -110,14 +114,14 @@ class Session:
         """Drop what waits and interrupt what runs."""
         self._drop_waiting()
         if self.current:
-            self._stop_current(Outcome.interrupted)
+            self._stop_current()
 
     def restart(self) -> None:
         """Drop what waits, end what runs, and fork a fresh kernel."""
         self._drop_waiting()
         self._restart = True
         if self.current:
-            self._stop_current(Outcome.interrupted)
+            self._stop_current()
         self._news.set()
 
     def end(self, because: str) -> None:
@@ -125,7 +129,7 @@ class Session:
         self._end = self._end or because
         self._drop_waiting()
         if self.current:
-            self._stop_current(Outcome.interrupted)
+            self._stop_current()
         self._news.set()
         if self._life is None:
             self.state, self.gone_because = SessionState.gone, because
@@ -133,9 +137,9 @@ class Session:
         elif self.state == SessionState.starting:
             self._life.cancel()
 
-    def _stop_current(self, outcome: Outcome) -> None:
+    def _stop_current(self) -> None:
         if self._execution:
-            self._execution.stop(outcome)
+            self._execution.stop()
 
     def _drop_waiting(self, notice: str | None = None) -> None:
         while self.waiting:
@@ -149,7 +153,7 @@ class Session:
     async def _live(self) -> None:
         because = "crash"
         try:
-            self._kernel = await self._source.take(self.spec.topology, self.spec.keras)
+            await self._take_kernel()
             because = await self._work()
         except asyncio.CancelledError:
             because = self._end or "ended"
@@ -163,10 +167,17 @@ class Session:
             self.state, self.gone_because = SessionState.gone, because
             self._finish_the_rest(Outcome.interrupted)
             try:
+                await self._watching.aclose()
                 if self._kernel:
                     await asyncio.shield(self._kernel.close())
             finally:
                 self.gone.set()
+
+    async def _take_kernel(self) -> None:
+        """Get a kernel; what its sandbox uses is watched from now on."""
+        self._kernel = await self._source.take(self.spec.topology, self.spec.keras)
+        await self._watching.aclose()
+        self._usage = await self._watching.enter_async_context(Usage(self._kernel.sandbox, self._limits))
 
     def _fail(self, why: str) -> None:
         for run in (*([self.current] if self.current else []), *self.waiting):
@@ -196,16 +207,23 @@ class Session:
         self.state, self._idle_since = SessionState.idle, time.monotonic()
 
     async def _news_within(self, seconds: float) -> bool:
-        """Wait for a run or a wish; a kernel that dies or breaks its channels while idle is replaced at once."""
+        """Wait for a run or a wish; a kernel that dies or breaks its channels while idle is replaced at once.
+
+        What a run has left behind and goes on beyond a limit ends the session.
+        """
         assert self._kernel
-        news, cut_off = asyncio.create_task(self._news.wait()), asyncio.create_task(self._kernel.cut_off.wait())
+        assert self._usage
+        events = (self._news, self._kernel.cut_off, self._usage.exceeded)
+        _, cut_off, exceeded = waiting = [asyncio.create_task(event.wait()) for event in events]
         try:
-            awaited: set[asyncio.Future[Any]] = {news, cut_off, self._kernel.exited}
+            awaited: set[asyncio.Future[Any]] = {*waiting, self._kernel.exited}
             done, _ = await asyncio.wait(awaited, timeout=max(0.0, seconds), return_when="FIRST_COMPLETED")
         finally:
-            news.cancel()
-            cut_off.cancel()
+            for task in waiting:
+                task.cancel()
         self._news.clear()
+        if exceeded in done and self._usage.met:
+            self.end(self._usage.met)
         if self._kernel.exited in done or cut_off in done:
             self._restart = True
         return bool(done)
@@ -218,7 +236,7 @@ class Session:
             await self._kernel.restart()
         except (SandboxGone, KernelNotReady, RuntimeError):
             await self._kernel.close()
-            self._kernel = await self._source.take(self.spec.topology, self.spec.keras)
+            await self._take_kernel()
         self.generation += 1
         self._become_idle()
 
@@ -228,7 +246,8 @@ class Session:
         if self._kernel.exited.done():
             await self._fresh_kernel()
         self.state = SessionState.busy
-        outcome = await execution.carry_out(self._kernel)
+        assert self._usage
+        outcome = await execution.carry_out(self._kernel, self._usage)
         self.current = self._execution = None
         if execution.dropped:
             log.warning("malformed messages dropped", session=self.name, count=execution.dropped)

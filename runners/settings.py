@@ -1,21 +1,64 @@
 """What an operator can set about the runner: ``LOCKSTEP_*`` in the environment of ``python -m runners.server``.
 
 The web application has a class of its own (``app.settings``); under Compose the two live in different containers.
-A limit that is text, negative or absurdly large is refused here, before anything starts.
+A number that is text, negative or absurdly large is refused here, before anything starts, in a sentence that says
+what is possible.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, field_validator
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runners.devices.topology import Topology
+from runners.messages import MIME_TYPES
 
 MiB = 1024 * 1024
 _DAY_S = 86_400.0
+_MIME_TYPE = re.compile(r"(application|image|text)/[a-z0-9][a-z0-9.+-]{0,99}")
+_NO_TYPE = "must be MIME types of text, images or data such as text/html or image/png, with commas between"
+_NO_PROGRAM = "must not hold {mime}: a browser may run it as a program"
+_EXECUTABLE = re.compile(r".*(script|wasm|xhtml|xml-dtd|x-shockwave|widget).*|(application|text)/xml(-.*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest value of a number, and what it counts."""
+
+    least: float
+    most: float
+    unit: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A number within bounds; anything else is refused in one sentence, the same for every mistake."""
+        whole = "a whole number" if source is int else "a number"
+
+        def check(value: Any, read: core_schema.ValidatorFunctionWrapHandler) -> Any:
+            try:
+                number = read(value)
+            except ValidationError:
+                number = None
+            if number is None or not self.least <= number <= self.most:
+                raise PydanticCustomError("bounds", self._sentence(whole))
+            return number
+
+        return core_schema.no_info_wrap_validator_function(check, handler(source))
+
+    def _sentence(self, whole: str) -> str:
+        return f"must be {whole} from {self.least:,.12g} to {self.most:,.12g} ({self.unit})"
+
+
+def refusals(error: ValidationError) -> Iterator[str]:
+    """Each mistake in the settings as ``VARIABLE: what it must be``, without what was written (it may be secret)."""
+    for mistake in error.errors(include_url=False, include_input=False):
+        yield f"LOCKSTEP_{'__'.join(map(str, mistake['loc'])).upper()}: {mistake['msg']}"
 
 
 class Limits(BaseModel):
@@ -23,23 +66,32 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    run_s: Annotated[float, Field(gt=0, le=_DAY_S)] = 600.0
+    run_s: Annotated[float, Bounds(0.1, _DAY_S, "seconds")] = 600.0
     """Wall clock of one run, in seconds."""
-    memory_mb: Annotated[int, Field(ge=256, le=1_048_576)] = 2048
-    """Memory of a whole session, tmpfs files included, in MiB."""
-    processes: Annotated[int, Field(ge=16, le=32_768)] = 512
-    """Processes and threads of a session."""
-    output_mb: Annotated[float, Field(gt=0, le=1024)] = 8.0
-    """Output of one run, in MiB of text and display data."""
-    events: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
-    """Events of one run."""
-    disk_mb: Annotated[int, Field(ge=16, le=1_048_576)] = 512
-    """The session's temporary folder and its home, each, in MiB; they live in memory and count there too."""
-    open_files: Annotated[int, Field(ge=64, le=65_536)] = 1024
-    cpu_cores: Annotated[float, Field(gt=0, le=1024)] = 2.0
+    cpu_s: Annotated[int, Bounds(1, int(_DAY_S), "seconds")] = 1200
+    """CPU time of one run, in seconds, all processes of the session together."""
+    cpu_cores: Annotated[float, Bounds(0.01, 1024, "cores")] = 2.0
     """CPU bandwidth of a session, in cores."""
-    cpu_s: Annotated[int, Field(gt=0, le=int(_DAY_S))] = 7200
-    """CPU time of one process, in seconds."""
+    memory_mb: Annotated[int, Bounds(256, 1_048_576, "MiB")] = 2048
+    """Memory of a whole session, swap and tmpfs files included, in MiB."""
+    processes: Annotated[int, Bounds(16, 32_768, "processes and threads")] = 512
+    """Processes and threads of a session."""
+    disk_mb: Annotated[int, Bounds(16, 1_048_576, "MiB")] = 512
+    """The session's temporary folder, its home and its shared memory, each, in MiB; they count as memory too."""
+    inodes: Annotated[int, Bounds(1024, 16_777_216, "files")] = 32_768
+    """Files and folders in each of the three."""
+    file_mb: Annotated[int, Bounds(1, 1_048_576, "MiB")] = 512
+    """The largest file, in MiB."""
+    open_files: Annotated[int, Bounds(256, 65_536, "files")] = 1024
+    """Open files of one process."""
+    output_mb: Annotated[float, Bounds(0.01, 1024, "MiB")] = 8.0
+    """Output of one run, in MiB of text and display data."""
+    output_mb_per_s: Annotated[float, Bounds(0.01, 1024, "MiB")] = 4.0
+    """Output within any one second, in MiB."""
+    display_mb: Annotated[float, Bounds(0.001, 1024, "MiB")] = 4.0
+    """One display, in MiB; a larger one is left out."""
+    events: Annotated[int, Bounds(100, 1_000_000, "events")] = 20_000
+    """Events of one run."""
 
 
 class RunnerSettings(BaseSettings):
@@ -51,26 +103,39 @@ class RunnerSettings(BaseSettings):
     """Data sets are read from ``datasets/`` below it."""
     limits: Limits = Limits()
     """``LOCKSTEP_LIMITS__MEMORY_MB=4096`` and so on."""
-    max_sessions: Annotated[int, Field(ge=1, le=10_000)] = 40
+    mime_types: Annotated[tuple[str, ...], NoDecode] = tuple(sorted(MIME_TYPES))
+    """What a display may be made of, as MIME types with a comma or a space between; the rest of it is not shown."""
+    max_sessions: Annotated[int, Bounds(1, 10_000, "sessions")] = 40
     """Sessions at once on this node; one more waits in the queue."""
-    sessions_per_learner: Annotated[int, Field(ge=1, le=1000)] = 3
+    sessions_per_learner: Annotated[int, Bounds(1, 1000, "sessions")] = 3
     """A learner's longest idle session ends when one more is asked for."""
-    runs_per_session: Annotated[int, Field(ge=1, le=1000)] = 64
+    runs_per_session: Annotated[int, Bounds(1, 1000, "runs")] = 64
     """Runs that may wait in one session."""
-    idle_s: Annotated[float, Field(gt=0, le=7 * _DAY_S)] = 1200.0
+    idle_s: Annotated[float, Bounds(0.1, 7 * _DAY_S, "seconds")] = 1200.0
     """A session without a run for this long ends."""
-    give_way_s: Annotated[float, Field(gt=0, le=7 * _DAY_S)] = 120.0
+    give_way_s: Annotated[float, Bounds(0.1, 7 * _DAY_S, "seconds")] = 120.0
     """On a full node where others wait, a session without a run for this long ends."""
-    warm_kernels: Annotated[int, Field(ge=0, le=100)] = 2
+    warm_kernels: Annotated[int, Bounds(0, 100, "kernels")] = 2
     """Kernels kept ready per topology in use."""
     warm_topology: str = "gpu:4"
     """The topology that is kept ready before anybody asked."""
     outer_wall: Literal["auto", "bubblewrap", "none"] = "auto"
     """The wall around the zygote; ``none`` where a container is that wall already."""
-    service_uid: Annotated[int, Field(ge=1, le=2**31 - 2)] = 61_000
+    service_uid: Annotated[int, Bounds(1, 2**31 - 2, "a user id")] = 61_000
     """The plain user the zygote becomes when the supervisor is started as root."""
 
     @field_validator("warm_topology")
     @classmethod
     def _known(cls, text: str) -> str:
         return str(Topology.parse(text))
+
+    @field_validator("mime_types", mode="before")
+    @classmethod
+    def _shown(cls, value: Any) -> Any:
+        types = re.split(r"[\s,]+", value.strip().lower()) if isinstance(value, str) else value
+        for mime in types:
+            if not _MIME_TYPE.fullmatch(mime):
+                raise PydanticCustomError("mime_type", _NO_TYPE)
+            if _EXECUTABLE.fullmatch(mime):
+                raise PydanticCustomError("mime_type", _NO_PROGRAM, {"mime": mime})
+        return tuple(dict.fromkeys(types))

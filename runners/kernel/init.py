@@ -8,7 +8,8 @@ into it. It speaks with the supervisor over its control socket, one JSON object 
                           {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
     PID 1 -> supervisor   {"exited": N, "kernel": N}    the kernel's exit status, negative for a signal
                           {"failed": …}   a kernel did not come up, and why
-                          {"files": N}    bytes in the sandbox's own folders, which live in memory
+                          {"files": N, "left": [[B, I], …]}   bytes in the sandbox's own folders, which live in
+                                          memory; and for each what is left there, in bytes and in inodes
 
 When the control socket closes, PID 1 ends, and with it everything in its PID namespace.
 """
@@ -86,7 +87,7 @@ class Init:
             case "kill":
                 self._end_all()
             case "usage":
-                self._tell({"files": sum(map(_used, _WRITABLE))})
+                self._tell(_usage())
 
     def _start(self, command: dict[str, Any]) -> None:
         self._complaint, complain = os.pipe2(os.O_NONBLOCK)
@@ -161,10 +162,12 @@ def _forget_the_hosts_output() -> None:
     os.close(null)
 
 
-def _used(folder: str) -> int:
-    """Bytes of a tmpfs that are taken."""
-    try:
-        space = os.statvfs(folder)
-    except OSError:
-        return 0
-    return (space.f_blocks - space.f_bfree) * space.f_frsize
+def _usage() -> dict[str, Any]:
+    spaces = []
+    for folder in _WRITABLE:
+        with contextlib.suppress(OSError):
+            spaces.append(os.statvfs(folder))
+    return {
+        "files": sum((space.f_blocks - space.f_bfree) * space.f_frsize for space in spaces),
+        "left": [[space.f_bfree * space.f_frsize, space.f_ffree] for space in spaces],
+    }

@@ -23,12 +23,14 @@ _CONTROLLERS = "+memory +pids +cpu"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a group has met since it was made."""
+    """What a group has met since it was made; None where nobody counts."""
 
     oom_kills: int = 0
-    forks_refused: int = 0
+    forks_refused: int | None = None
     peak_bytes: int | None = None
-    bytes: int | None = None
+    """The most memory since ``reset_peak``, swap included."""
+    cpu_s: float | None = None
+    """CPU time of all processes that are or were in it, in seconds."""
 
 
 class Group(Protocol):
@@ -203,31 +205,51 @@ def _step_aside(group: Path) -> None:
 class _V2Group:
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._peak: int | None = None
+        """A descriptor of ``memory.peak``: since Linux 6.12 each has a peak of its own, which a write resets."""
+        self._peak_before = 0
+        """Before 6.12 there is one peak, and it never sinks."""
 
     def add(self, pid: int) -> None:
         (self._path / "cgroup.procs").write_text(str(pid))
 
     def facts(self) -> Facts:
-        now = int((self._path / "memory.current").read_text())
-        peak = self._path / "memory.peak"
         return Facts(
             oom_kills=_read_key(self._path / "memory.events", "oom_kill"),
             forks_refused=_read_key(self._path / "pids.events", "max"),
-            peak_bytes=int(peak.read_text()) if peak.exists() else now,
-            bytes=now,
+            peak_bytes=self._peak_now(),
+            cpu_s=_read_key(self._path / "cpu.stat", "usage_usec") / 1e6,
         )
 
     def reset_peak(self) -> None:
-        with contextlib.suppress(OSError):
-            (self._path / "memory.peak").write_text("1")
+        try:
+            if self._peak is None:
+                self._peak = os.open(self._path / "memory.peak", os.O_RDWR | os.O_CLOEXEC)
+            os.pwrite(self._peak, b"reset", 0)
+        except OSError:
+            with contextlib.suppress(OSError):  # Linux before 5.19 has none
+                self._peak_before = int((self._path / "memory.peak").read_text())
+
+    def _peak_now(self) -> int:
+        current = int((self._path / "memory.current").read_text())
+        try:
+            if self._peak is not None and not self._peak_before:
+                return max(current, int(os.pread(self._peak, 32, 0)))
+            peak = int((self._path / "memory.peak").read_text())
+        except OSError:
+            return current
+        return peak if peak > self._peak_before else current
 
     def remove(self) -> bool:
+        if self._peak is not None:
+            os.close(self._peak)
+            self._peak = None
         return _rmdir([self._path])
 
 
 class _V1Groups:
     version = 1
-    controllers = ("memory", "pids", "cpu")
+    controllers = ("memory", "pids", "cpu", "cpuacct")
 
     def __init__(self, bases: dict[str, Path]) -> None:
         self._bases = bases
@@ -240,17 +262,19 @@ class _V1Groups:
             parent = _ROOT / controller / own[controller].lstrip("/")
             _sweep(parent)
             bases[controller] = parent / f"{_PREFIX}{os.getpid()}"
-            bases[controller].mkdir()
+            bases[controller].mkdir(exist_ok=True)  # cpu and cpuacct are often one folder under two names
         return cls(bases)
 
     def create(self, name: str, limits: Limits) -> Group:
         paths = {controller: base / name for controller, base in self._bases.items()}
         for path in paths.values():
-            path.mkdir()
+            path.mkdir(exist_ok=True)
         size = str(limits.memory_mb * MiB)
         (paths["memory"] / "memory.limit_in_bytes").write_text(size)
-        with contextlib.suppress(OSError):
+        try:
             (paths["memory"] / "memory.memsw.limit_in_bytes").write_text(size)
+        except OSError:  # swap is not accounted here: nothing of the group may go there
+            (paths["memory"] / "memory.swappiness").write_text("0")
         (paths["pids"] / "pids.max").write_text(str(limits.processes))
         (paths["cpu"] / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
         (paths["cpu"] / "cpu.cfs_quota_us").write_text(str(int(limits.cpu_cores * _PERIOD_US)))
@@ -266,23 +290,24 @@ class _V1Groups:
 class _V1Group:
     def __init__(self, paths: dict[str, Path]) -> None:
         self._paths = paths
+        with_swap = paths["memory"] / "memory.memsw.max_usage_in_bytes"
+        self._peak = with_swap if with_swap.exists() else paths["memory"] / "memory.max_usage_in_bytes"
 
     def add(self, pid: int) -> None:
         for path in self._paths.values():
             (path / "cgroup.procs").write_text(str(pid))
 
     def facts(self) -> Facts:
-        memory = self._paths["memory"]
         return Facts(
-            oom_kills=_read_key(memory / "memory.oom_control", "oom_kill"),
+            oom_kills=_read_key(self._paths["memory"] / "memory.oom_control", "oom_kill"),
             forks_refused=_read_key(self._paths["pids"] / "pids.events", "max"),
-            peak_bytes=int((memory / "memory.max_usage_in_bytes").read_text()),
-            bytes=int((memory / "memory.usage_in_bytes").read_text()),
+            peak_bytes=int(self._peak.read_text()),
+            cpu_s=int((self._paths["cpuacct"] / "cpuacct.usage").read_text()) / 1e9,
         )
 
     def reset_peak(self) -> None:
         with contextlib.suppress(OSError):
-            (self._paths["memory"] / "memory.max_usage_in_bytes").write_text("0")
+            self._peak.write_text("0")
 
     def remove(self) -> bool:
         return _rmdir(self._paths.values())

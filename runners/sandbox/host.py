@@ -22,6 +22,7 @@ log = structlog.get_logger()
 CHANNELS = 5
 """Shell, iopub, stdin, control and heartbeat."""
 _LARGEST_WORD = 1 << 16
+_ANSWER_S = 2.0
 _REMOVE_TRIES = 40
 
 
@@ -44,10 +45,13 @@ class Sandbox:
     group: Group
     file_bytes: int = 0
     """Bytes in the sandbox's own folders when ``ask_usage`` was last answered."""
+    left: tuple[tuple[int, int], ...] = ()
+    """What was left in each of them then, in bytes and in inodes."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     _exit: asyncio.Future[int] | None = None
     _kernels: int = 0
     """Started so far: the end of one is no word about the next."""
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)
 
     def watch(self) -> None:
         """Begin to listen: for words of PID 1, and for its end."""
@@ -89,9 +93,14 @@ class Sandbox:
         else:
             self._say({"op": "signal", "signum": int(signum)})
 
-    def ask_usage(self) -> None:
-        """Have ``file_bytes`` brought up to date, soon."""
+    async def ask_usage(self) -> None:
+        """Bring ``file_bytes`` and ``left`` up to date. Raises SandboxGone, also if PID 1 does not answer in time."""
+        self._answered.clear()
         self._say({"op": "usage"})
+        try:
+            await asyncio.wait_for(self._answered.wait(), _ANSWER_S)
+        except TimeoutError:
+            raise SandboxGone("PID 1 does not answer") from None
 
     async def destroy(self) -> None:
         """Kill everything inside and leave nothing behind. Safe to call twice."""
@@ -131,8 +140,9 @@ class Sandbox:
         match json.loads(data):
             case {"exited": int(status), "kernel": self._kernels}:
                 self._resolve(status)
-            case {"files": int(size)}:
-                self.file_bytes = size
+            case {"files": int(size), "left": list(left)}:
+                self.file_bytes, self.left = size, tuple((int(free), int(inodes)) for free, inodes in left)
+                self._answered.set()
             case {"failed": str(complaint)}:
                 log.error("kernel did not start", sandbox=self.name, error=complaint)
 

@@ -19,6 +19,8 @@ from runners.sandbox import landlock, linux
 from runners.sandbox.policy import HOSTNAME, UID, Policy
 
 _NEW_ROOT = "/tmp"  # noqa: S108 - the zygote's own /tmp, covered by the new root in this mount namespace only
+_CPU_GRACE_S = 5
+"""From SIGXCPU to SIGKILL, in seconds of CPU time."""
 _HARMLESS_PROC = ("cpuinfo", "meminfo", "stat", "version", "filesystems")
 _NAMESPACES = (
     linux.CLONE_NEWUSER
@@ -190,9 +192,10 @@ def set_environment(policy: Policy) -> None:
 
 
 def set_limits(policy: Policy) -> None:
-    """Apply the rlimits, never above what the host allows."""
+    """Apply the rlimits, never above what the host allows. CPU time ends in SIGXCPU first, which tells its cause."""
     for name, value in policy.rlimits:
         number = getattr(resource, name)
-        hard = resource.getrlimit(number)[1]
-        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(number, (value, value))
+        allowed = resource.getrlimit(number)[1]
+        most = sys.maxsize if allowed == resource.RLIM_INFINITY else allowed
+        grace = _CPU_GRACE_S if name == "RLIMIT_CPU" else 0
+        resource.setrlimit(number, (min(value, most), min(value + grace, most)))

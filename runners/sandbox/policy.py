@@ -27,6 +27,8 @@ _MAPPED_MB = 1024
 """What a kernel maps before it does anything, threads' stacks mostly; hardly any of it is in memory."""
 _TMP, _SHM = "/tmp", "/dev/shm"  # noqa: S108 - the learner's own
 _WRITABLE = (_TMP, HOME, _SHM)
+_RUNS_OF_A_PROCESS = 10
+"""One process may use the CPU time of that many runs: a kernel lives through many."""
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -109,16 +111,15 @@ def session_policy(limits: Limits, datasets: str | None, seccomp: tuple[bytes, .
     if datasets:
         binds += ((datasets, DATASETS),)
     disk = limits.disk_mb * MiB
-    inodes = max(4096, limits.disk_mb * 64)
     return Policy(
         read_only=binds,
         links=links,
         files=_etc_files(),
         devices=_DEVICES,
         tmpfs=(
-            Tmpfs(_TMP, disk, inodes, 0o1777),
-            Tmpfs(HOME, disk, inodes),
-            Tmpfs(_SHM, disk, 4096, 0o1777),
+            Tmpfs(_TMP, disk, limits.inodes, 0o1777),
+            Tmpfs(HOME, disk, limits.inodes),
+            Tmpfs(_SHM, disk, limits.inodes, 0o1777),
         ),
         rlimits=_rlimits(limits),
         environment=_environment(),
@@ -152,9 +153,9 @@ def _rlimits(limits: Limits) -> tuple[tuple[str, int], ...]:
         ("RLIMIT_CORE", 0),
         ("RLIMIT_NOFILE", limits.open_files),
         ("RLIMIT_NPROC", limits.processes),
-        ("RLIMIT_FSIZE", limits.disk_mb * MiB),
+        ("RLIMIT_FSIZE", limits.file_mb * MiB),
         ("RLIMIT_DATA", (2 * limits.memory_mb + _MAPPED_MB) * MiB),  # a belt: the cgroup is the real memory limit
-        ("RLIMIT_CPU", limits.cpu_s),
+        ("RLIMIT_CPU", _RUNS_OF_A_PROCESS * limits.cpu_s),  # a belt: the supervisor counts each run
         ("RLIMIT_MEMLOCK", 65_536),
         ("RLIMIT_MSGQUEUE", 0),
     )

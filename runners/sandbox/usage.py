@@ -1,76 +1,198 @@
-"""Memory of a session where no cgroup counts it: looked up in /proc a few times a second while a run goes on.
+"""What a session uses, watched for its whole life: in a run, and more slowly between runs.
 
-Slower and blunter than a cgroup, and only what a supervisor can always do: add up the private memory of every process
-in the sandbox and the files in its folders, and say when it is too much. Between runs nobody looks.
+Where a cgroup counts, the kernel keeps memory within its limit by itself, and CPU time need not be looked at before it
+can be used up: the watch sleeps until then. Without a cgroup it looks into /proc, which is slower and blunter, and only
+what a supervisor can always do: the CPU time of every process in the sandbox, its private and its shared memory, and
+the files in its folders. Each run has the whole of the CPU time; so has the time after it, until the next.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import threading
+import time
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
-import psutil
-
+from runners.protocol import LimitName
 from runners.sandbox.host import Sandbox, SandboxGone
 from runners.settings import Limits, MiB
 
-_EVERY_S = 0.25
-_PRIVATE = ("Private_Clean:", "Private_Dirty:", "Swap:")
+_IN_A_RUN_S, _BETWEEN_RUNS_S = 0.25, 5.0
+"""How often it looks where no cgroup counts; between runs all sessions of a node at once, which costs one look."""
+_SOONEST_S, _LATEST_S = 0.25, 300.0
+"""How soon and how late it looks again where a cgroup counts."""
+_TABLE_HOLDS_S = 0.1
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-def private_bytes(pid: int) -> int:
-    """Private memory of a process and all that came from it, in bytes; processes that are gone count nothing."""
-    try:
-        root = psutil.Process(pid)
-        pids = [pid, *(child.pid for child in root.children(recursive=True))]
-    except psutil.Error:
-        return 0
-    return sum(map(_private_of, pids))
+class Process(NamedTuple):
+    """One line of the table of processes."""
+
+    pid: int
+    parent: int
+    cpu_s: float
+    """Its own CPU time and that of its children that have ended and been waited for."""
 
 
-def _private_of(pid: int) -> int:
-    total = 0
+class ProcessTable:
+    """All processes of the machine, read at most ten times a second whoever asks. Used from threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._read_at = float("-inf")
+        self._children: dict[int, list[Process]] = {}
+        self._processes: dict[int, Process] = {}
+
+    def tree(self, root: int) -> list[Process]:
+        """A process and all that came from it; empty if it is gone."""
+        with self._lock:
+            if time.monotonic() - self._read_at > _TABLE_HOLDS_S:
+                self._read()
+            found = [self._processes[root]] if root in self._processes else []
+            for process in found:
+                found.extend(self._children.get(process.pid, ()))
+            return found
+
+    def _read(self) -> None:
+        self._processes, self._children = {}, {}
+        for folder in Path("/proc").iterdir():
+            if not folder.name.isdigit():
+                continue
+            try:
+                fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            except OSError:
+                continue
+            process = Process(int(folder.name), int(fields[1]), sum(map(int, fields[11:15])) / _TICKS_PER_S)
+            self._processes[process.pid] = process
+            self._children.setdefault(process.parent, []).append(process)
+        self._read_at = time.monotonic()
+
+
+_TABLE = ProcessTable()
+
+
+def resident_bytes(pid: int) -> int:
+    """Anonymous and shared memory of a process, in bytes, what it shares with others included. Cheap to ask."""
+    return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:", "VmSwap:"))
+
+
+def own_bytes(pid: int) -> int:
+    """Memory of a process that nobody else has, and its part of what is shared, in bytes. Dear to ask."""
+    rollup = f"/proc/{pid}/smaps_rollup"
+    # Shared memory that only this process has mapped is private too: the greater of the two, not their sum.
+    return max(_sum_of(rollup, ("Private_Dirty:",)), _sum_of(rollup, ("Pss_Shmem:",))) + _sum_of(rollup, ("SwapPss:",))
+
+
+def _sum_of(file: str, names: tuple[str, ...]) -> int:
     with contextlib.suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith(_PRIVATE):
-                total += int(line.split()[1]) * 1024
-    return total
+        return (
+            sum(int(line.split()[1]) for line in Path(file).read_text().splitlines() if line.startswith(names)) * 1024
+        )
+    return 0
 
 
-class MemoryWatch:
-    """An async context that watches a sandbox's memory, unless its cgroup does.
+class Usage:
+    """An async context that watches a sandbox.
 
     Attributes:
-        exceeded: set when the limit was passed.
-        peak_bytes: the most that was seen; None where a cgroup counts better.
+        exceeded: set while a limit is met, until the next run begins or the present one ends.
+        met: which.
+        peak_bytes: the most memory seen since the run began; None where a cgroup counts better.
     """
 
     def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
         self.exceeded = asyncio.Event()
+        self.met: LimitName | None = None
         self.peak_bytes: int | None = None
         self._sandbox = sandbox
-        self._most = limits.memory_mb * MiB
-        self._task: asyncio.Task[None] | None = None
+        self._limits = limits
+        counted = sandbox.group.facts()
+        self._counts_cpu, self._counts_memory = counted.cpu_s is not None, counted.peak_bytes is not None
+        self._cores = limits.cpu_cores if self._counts_cpu else float(os.cpu_count() or 1)
+        self._in_a_run = False
+        self._cpu_s = 0.0
+        self._cpu_s_before: float | None = None
+        self._new_turn = asyncio.Event()
+        self._turns = 0
+        self._watcher: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        if self._sandbox.group.facts().bytes is None:
-            self._task = asyncio.create_task(self._watch())
+        self._watcher = asyncio.create_task(self._watch(), name=f"usage-{self._sandbox.name}")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._task:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        if self._watcher:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+
+    def begin_run(self) -> None:
+        """A run begins: it has the whole of the CPU time, and memory a new peak."""
+        self._sandbox.group.reset_peak()
+        self.peak_bytes = None
+        self._turn(in_a_run=True)
+
+    def end_run(self) -> None:
+        """The run is over, whatever it has left behind."""
+        self._turn(in_a_run=False)
+
+    def _turn(self, *, in_a_run: bool) -> None:
+        self._in_a_run = in_a_run
+        self._turns += 1
+        self._cpu_s_before = self._sandbox.group.facts().cpu_s  # without a cgroup: at the next look
+        self.met = None
+        self.exceeded.clear()
+        self._new_turn.set()
 
     async def _watch(self) -> None:
-        while True:
-            with contextlib.suppress(SandboxGone):
-                self._sandbox.ask_usage()
-            now = await asyncio.to_thread(private_bytes, self._sandbox.pid) + self._sandbox.file_bytes
-            self.peak_bytes = max(self.peak_bytes or 0, now)
-            if now > self._most:
-                self.exceeded.set()
-                return
-            await asyncio.sleep(_EVERY_S)
+        with contextlib.suppress(SandboxGone):
+            while True:
+                self._new_turn.clear()
+                turn = self._turns
+                memory = await self._look()
+                if turn == self._turns:
+                    self._compare(memory)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._new_turn.wait(), self._pause_s())
+
+    async def _look(self) -> int | None:
+        """Take the CPU time; returns memory in bytes, or None where a cgroup sees to it."""
+        counted = self._sandbox.group.facts().cpu_s
+        if counted is not None:
+            self._cpu_s = counted
+        if self._counts_cpu and self._counts_memory:
+            return None
+        await self._sandbox.ask_usage()
+        cpu_s, memory = await asyncio.to_thread(self._add_up)
+        if counted is None:  # a process that nobody waited for takes its time along: what was seen stays seen
+            self._cpu_s = max(self._cpu_s, cpu_s)
+        return None if self._counts_memory else memory + self._sandbox.file_bytes
+
+    def _add_up(self) -> tuple[float, int]:
+        tree = _TABLE.tree(self._sandbox.pid)
+        memory = sum(resident_bytes(p.pid) for p in tree)
+        if self._in_a_run or memory + self._sandbox.file_bytes > self._limits.memory_mb * MiB:
+            memory = sum(own_bytes(p.pid) for p in tree)
+        return sum(p.cpu_s for p in tree), memory
+
+    def _compare(self, memory: int | None) -> None:
+        if self._cpu_s_before is None:
+            self._cpu_s_before = self._cpu_s
+        if memory is not None and self._in_a_run:
+            self.peak_bytes = max(self.peak_bytes or 0, memory)
+        if self._cpu_s - self._cpu_s_before >= self._limits.cpu_s:
+            self.met = "cpu"
+        elif memory is not None and memory > self._limits.memory_mb * MiB:
+            self.met = "memory"
+        if self.met:
+            self.exceeded.set()
+
+    def _pause_s(self) -> float:
+        if self._counts_cpu and self._counts_memory:
+            left_s = self._limits.cpu_s - (self._cpu_s - (self._cpu_s_before or 0.0))
+            return min(max(left_s / self._cores, _SOONEST_S), _LATEST_S)
+        if self._in_a_run:
+            return _IN_A_RUN_S
+        return _BETWEEN_RUNS_S - time.monotonic() % _BETWEEN_RUNS_S

@@ -13,11 +13,24 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from runners.client import NotKnown, RunnerClient
-from runners.protocol import Outcome, RunAccepted, RunRequest, SessionInfo, SessionSpec
+from runners.protocol import Outcome, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState
 from tests.factories.node import Learner, Node, Told
 from tests.factories.traces import Traces, look
 
-LIMITS = {"run_s": 8, "memory_mb": 512, "processes": 128, "disk_mb": 64, "output_mb": 1}
+LIMITS = {
+    "run_s": 30,
+    "cpu_s": 8,
+    "memory_mb": 512,
+    "processes": 128,
+    "disk_mb": 64,
+    "inodes": 2000,
+    "file_mb": 32,
+    "open_files": 400,
+    "output_mb": 1,
+    "output_mb_per_s": 0.625,
+    "display_mb": 0.25,
+    "events": 2000,
+}
 _GRACE_S = 15.0
 """Past its time limit a run may still take the patience before the kill, and what a busy machine needs."""
 _SETTLED_S = 20.0
@@ -142,6 +155,15 @@ class Attack:
             again = await self.hostile.run("1 + 1")
         assert again.result == "2"
         return told
+
+    async def wait_until_gone(self, session: str) -> SessionInfo:
+        """The session once it has ended."""
+        for _ in range(300):
+            info = await self.client.session(session)
+            if info.state == SessionState.gone:
+                return info
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"still {info.state}")
 
     async def _timed(self, code: str, timeout_s: float | None) -> tuple[Told, float]:
         began = time.monotonic()

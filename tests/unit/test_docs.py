@@ -23,8 +23,11 @@ _MAKE_TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
 
 _ROW = r"^\| `{}` \| (.+) \| .+ \|$"
-_IN_WORDS = {"LOCKSTEP_DATABASE_URL": "SQLite in the data directory"}
-"""Defaults that are worked out where they are used."""
+_IN_WORDS = {
+    "LOCKSTEP_DATABASE_URL": "SQLite in the data directory",
+    "LOCKSTEP_MIME_TYPES": "text, HTML, Markdown, LaTeX, JSON and pictures",
+}
+"""Defaults that are worked out where they are used, or too long for a table."""
 
 
 def defaults(settings: type[BaseModel], prefix: str = "LOCKSTEP_") -> Iterator[tuple[str, str]]:

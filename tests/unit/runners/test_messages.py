@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -50,7 +51,9 @@ def test_whatever_a_message_holds_it_makes_a_valid_event_or_none(message: dict[s
     messages.failure(message, "r")
     fields = messages.as_event(message)
 
-    if fields is not None:
+    if fields is not None and fields[0] == "unshown":
+        assert all(re.fullmatch(r"[a-zA-Z0-9.+/_?-]{0,60}", mime) for mime in fields[1]["types"])
+    elif fields is not None:
         kind, values = fields
         event = EVENT.validate_python({"kind": kind, "seq": 1, "at_ms": 0, **values})
         written = event.model_dump_json()
@@ -103,7 +106,7 @@ def test_the_learners_frames_and_the_error_are_told_from_the_libraries() -> None
 @pytest.mark.parametrize("mime", ["application/javascript", "application/vnd.jupyter.widget-view+json", "text/x-evil"])
 def test_scripts_and_widgets_are_not_passed_on(mime: str) -> None:
     content = {"data": {mime: "alert(1)"}}
-    assert messages.as_event({"msg_type": "display_data", "content": content}) is None
+    assert messages.as_event({"msg_type": "display_data", "content": content}) == ("unshown", {"types": [mime]})
     content["data"]["text/plain"] = "x"
     fields = messages.as_event({"msg_type": "display_data", "content": content})
     assert fields is not None
@@ -133,3 +136,46 @@ def test_a_library_of_a_checkout_below_tmp_is_not_the_learners() -> None:
     library = "File /tmp/clone/.venv/lib/python3.11/site-packages/keras/src/losses.py:7, in call(self)\n      7 raise"
     frames = _error([library, "File /tmp/mine.py:1, in f()", "ValueError: no"])["frames"]
     assert [frame.own for frame in frames] == [False, True, True]
+
+
+def test_what_nobody_may_see_is_named_in_few_and_harmless_words() -> None:
+    data = {f"<script>{n}</script>": "x" for n in range(100)} | {"x/" + "y" * 1000: "x", 3: "x"}
+    kind, fields = messages.as_event({"msg_type": "display_data", "content": {"data": data}}) or ("", {})
+    assert kind == "unshown"
+    assert fields["types"] == [f"?script?{n}?/script?" for n in range(5)]
+
+
+def test_a_display_without_anything_is_dropped() -> None:
+    for data in ({}, {"text/plain": 5}, {3: "x"}):
+        assert messages.as_event({"msg_type": "display_data", "content": {"data": data}}) is None
+
+
+def test_an_operator_may_show_less_and_more() -> None:
+    data = {"text/html": "<b>", "text/plain": "b", "application/geo+json": {"a": ["\0"]}}
+    message = {"msg_type": "display_data", "content": {"data": data}}
+    fields = messages.as_event(message, {"text/plain", "application/geo+json"})
+    assert fields is not None
+    assert fields[1]["data"] == {"text/plain": "b", "application/geo+json": {"a": ["␀"]}}
+
+
+@pytest.mark.parametrize(
+    ("line", "own", "raised"),
+    [
+        ("\x1b[92m----> \x1b[39m\x1b[92m1\x1b[39m \x1b[38;5;81mraise\x1b[39m MemoryError\n", True, True),
+        ("      1 def f():\n----> 2     raise MemoryError('x') from e\n      3 f()", True, True),
+        ("---> 12 x = 1; raise MemoryError", True, True),
+        ("----> 1 x = bytearray(10**12)", True, False),
+        ("      1 raise_it = 1\n----> 2 raise_it(3)", True, False),
+        ("----> 1 raised()", True, False),
+        ("--> 232 raise core._status_to_exception(e) from None", False, False),
+    ],
+)
+def test_a_raise_of_the_learners_own_is_told_from_a_call_that_failed(line: str, own: bool, raised: bool) -> None:
+    place = "Cell In[1], line 1" if own else "File /usr/lib/python3/dist-packages/tensorflow/ops.py:122, in f()"
+    frames = _error([f"{place}\n{line}", "MemoryError: "])["frames"]
+    assert messages.raised_itself(frames) is raised
+
+
+def test_a_traceback_without_frames_raises_nothing() -> None:
+    assert not messages.raised_itself([])
+    assert not messages.raised_itself(_error(["MemoryError: "])["frames"])

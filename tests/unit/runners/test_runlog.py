@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.protocol import Event, Outcome, RunRequest, SessionSpec
+from runners.protocol import Event, Limit, Outcome, RunRequest, SessionSpec
 from runners.runlog import RunLog
 from runners.settings import Limits, MiB
 
@@ -105,6 +106,78 @@ async def test_gathered_text_comes_out_by_itself() -> None:
         return said
 
     assert await asyncio.wait_for(until_text(), 5) == "ab"
+
+
+async def test_each_limit_on_output_is_told_by_its_name() -> None:
+    for limits, texts, met in (
+        ({"output_mb": 0.1}, ["x" * 60_000] * 2, "output"),
+        ({"output_mb_per_s": 0.1}, ["x" * 60_000] * 2, "output_rate"),
+        ({"events": 100}, ["x"] * 101, "events"),
+    ):
+        log = _log(**limits)
+        for text in texts:
+            assert log.met is None
+            log.text("stdout", text)
+            log.flush()
+        assert log.overflow.is_set()
+        assert log.met == met
+
+
+async def test_output_of_a_second_ago_counts_no_more_for_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("runners.runlog.time.monotonic", lambda: clock[0])
+    log = _log(output_mb_per_s=0.1)
+    for _ in range(20):
+        log.text("stdout", "x" * 60_000)
+        log.flush()
+        clock[0] += 1.01
+    assert not log.overflow.is_set()
+
+    clock[0] -= 0.9
+    log.text("stdout", "x" * 60_000)
+    log.flush()
+    assert log.met == "output_rate"
+
+
+async def test_a_display_too_large_is_left_out_with_its_limit_and_the_run_goes_on() -> None:
+    log = _log(display_mb=0.1, output_mb=1, output_mb_per_s=0.15)
+    log.add("display", data={"text/plain": "x" * 100_000})
+    log.add("display", data={"text/plain": "x" * 500_000})
+    log.text("stdout", "after")
+    log.finish(Outcome.ok)
+
+    shown, notice, text, end = await _read(log)
+    assert (shown.kind, text.kind, end.kind) == ("display", "text", "finished")
+    assert notice.kind == "notice"
+    assert notice.code == "display-too-large"
+    assert notice.limit == Limit(name="display", value=int(0.1 * MiB), unit="bytes")
+    assert notice.values["most"] == int(0.1 * MiB)
+    assert 500_000 < float(notice.values["size"]) < 501_000
+    assert notice.text == "A display of 0.5 MiB was left out; one may have 0.1 MiB."
+
+
+async def test_displays_left_out_count_as_output_of_the_run() -> None:
+    log = _log(display_mb=0.1, output_mb=1)
+    for _ in range(100):
+        log.add("display", data={"text/plain": "x" * 400_000})
+    assert log.met == "output"
+    log.finish(Outcome.output)
+    assert [e.kind for e in await _read(log)] == ["notice", "notice", "finished"]
+
+
+async def test_what_cannot_be_shown_is_told_once_for_each_type_and_not_without_end() -> None:
+    log = _log()
+    log.not_shown(["a/b", "c/d"])
+    log.not_shown(["c/d"])
+    log.not_shown(["c/d", "e/f"])
+    for n in range(100):
+        log.not_shown([f"x/{n}"])
+    log.finish(Outcome.ok)
+
+    notices = [e for e in await _read(log) if e.kind == "notice"]
+    assert [n.values["types"] for n in notices[:2]] == ["a/b, c/d", "e/f"]
+    assert {n.code for n in notices} == {"display-not-shown"}
+    assert len(notices) <= 20
 
 
 async def test_more_output_than_allowed_ends_output_but_not_the_end() -> None:

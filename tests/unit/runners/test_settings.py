@@ -5,30 +5,97 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from runners.settings import Limits, RunnerSettings
+from runners.settings import Bounds, Limits, RunnerSettings, refusals
+
+NUMBERS = {
+    variable: field
+    for model, prefix in ((Limits, "LOCKSTEP_LIMITS__"), (RunnerSettings, "LOCKSTEP_"))
+    for name, field in model.model_fields.items()
+    if field.annotation in (int, float)
+    for variable in [f"{prefix}{name.upper()}"]
+}
+NO_NUMBERS = ["much", "-1", "-0.5", "999999999999", "nan", "inf", "-inf", "1e400", "0x10", "1,000", "", " ", "true"]
 
 
-@pytest.mark.parametrize("value", ["much", "-1", "0", "999999999999", "nan", "inf", "1e400", ""])
-@pytest.mark.parametrize("name", list(Limits.model_fields))
-def test_a_limit_that_is_text_negative_zero_or_huge_is_refused_by_name(
-    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+@pytest.mark.parametrize("value", [*NO_NUMBERS, "0"])
+@pytest.mark.parametrize("variable", sorted(NUMBERS))
+def test_a_number_that_is_text_negative_zero_or_huge_is_refused_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
-    monkeypatch.setenv(f"LOCKSTEP_LIMITS__{name.upper()}", value)
+    (bounds,) = (m for m in NUMBERS[variable].metadata if isinstance(m, Bounds))
+    if value == "0" and bounds.least == 0:
+        return  # no kernel at all may be kept warm
+    monkeypatch.setenv(variable, value)
 
     with pytest.raises(ValidationError) as refused:
         RunnerSettings()
-    assert refused.value.errors()[0]["loc"] == ("limits", name)
+    kind = "whole number" if NUMBERS[variable].annotation is int else "number"
+    possible = f"must be a {kind} from {bounds.least:,.12g} to {bounds.most:,.12g} ({bounds.unit})"
+    assert list(refusals(refused.value)) == [f"{variable}: {possible}"]
 
 
-@pytest.mark.parametrize("value", ["many", "-1", "99999999999"])
-@pytest.mark.parametrize(
-    "name", ["max_sessions", "sessions_per_learner", "runs_per_session", "idle_s", "warm_kernels", "service_uid"]
-)
-def test_a_setting_of_the_node_is_refused_the_same_way(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(f"LOCKSTEP_{name.upper()}", value)
-
-    with pytest.raises(ValidationError):
+@pytest.mark.parametrize("variable", sorted(NUMBERS))
+def test_the_least_and_the_greatest_value_and_the_default_are_possible(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    (bounds,) = (m for m in NUMBERS[variable].metadata if isinstance(m, Bounds))
+    assert bounds.least <= NUMBERS[variable].default <= bounds.most
+    for value in (bounds.least, bounds.most):
+        monkeypatch.setenv(variable, f"{value:.12g}")
         RunnerSettings()
+
+
+def test_every_limit_is_a_number_with_bounds() -> None:
+    assert {f"LOCKSTEP_LIMITS__{name.upper()}" for name in Limits.model_fields} <= set(NUMBERS)
+    assert all([m for m in field.metadata if isinstance(m, Bounds)] for field in NUMBERS.values())
+
+
+def test_every_mistake_is_told_and_none_tells_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_LIMITS__CPU_S", "hunter2")
+    monkeypatch.setenv("LOCKSTEP_MAX_SESSIONS", "many")
+    with pytest.raises(ValidationError) as refused:
+        RunnerSettings()
+    assert sorted(refusals(refused.value)) == [
+        "LOCKSTEP_LIMITS__CPU_S: must be a whole number from 1 to 86,400 (seconds)",
+        "LOCKSTEP_MAX_SESSIONS: must be a whole number from 1 to 10,000 (sessions)",
+    ]
+
+
+def test_mime_types_are_read_with_commas_or_spaces_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_MIME_TYPES", "Text/Plain, image/png image/png,image/svg+xml")
+    assert RunnerSettings().mime_types == ("text/plain", "image/png", "image/svg+xml")
+
+
+@pytest.mark.parametrize("value", ["", "png", "text/", "*/*", "text/*", "text/plain;charset=utf-8", '["text/plain"]'])
+def test_what_is_no_mime_type_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("LOCKSTEP_MIME_TYPES", value)
+    with pytest.raises(ValidationError) as refused:
+        RunnerSettings()
+    (sentence,) = refusals(refused.value)
+    assert sentence.startswith("LOCKSTEP_MIME_TYPES: must be MIME types of text, images or data such as text/html")
+
+
+@pytest.mark.parametrize(
+    "mime",
+    [
+        "application/javascript",
+        "text/javascript",
+        "application/ecmascript",
+        "application/wasm",
+        "application/xhtml+xml",
+        "text/xml",
+        "application/xml",
+        "application/vnd.jupyter.widget-view+json",
+        "application/x-shockwave-flash",
+    ],
+)
+def test_a_mime_type_that_a_browser_may_execute_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, mime: str) -> None:
+    monkeypatch.setenv("LOCKSTEP_MIME_TYPES", f"text/plain,{mime}")
+    with pytest.raises(ValidationError) as refused:
+        RunnerSettings()
+    assert list(refusals(refused.value)) == [
+        f"LOCKSTEP_MIME_TYPES: must not hold {mime}: a browser may run it as a program"
+    ]
 
 
 def test_sessions_may_not_belong_to_root(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ import pytest
 from runners.sandbox.policy import DATASETS, HOME, Policy, session_policy
 from runners.settings import Limits, MiB
 
-POLICY = session_policy(Limits(memory_mb=512, disk_mb=64, processes=128), None, (b"\x01\x02", b"\x03"))
+LIMITS = Limits(memory_mb=512, disk_mb=64, processes=128, inodes=5000, file_mb=32, open_files=600, cpu_s=100)
+POLICY = session_policy(LIMITS, None, (b"\x01\x02", b"\x03"))
 
 
 def test_a_policy_survives_the_wire_to_the_zygote() -> None:
@@ -45,7 +46,7 @@ def test_the_data_sets_are_shown_read_only_at_their_place_if_there_are_any() -> 
 
 def test_what_can_be_written_is_private_and_small() -> None:
     assert {t.path: t.size for t in POLICY.tmpfs} == {"/tmp": 64 * MiB, HOME: 64 * MiB, "/dev/shm": 64 * MiB}
-    assert all(t.inodes <= 10_000 for t in POLICY.tmpfs)
+    assert {t.inodes for t in POLICY.tmpfs} == {5000}
 
 
 def test_devices_are_harmless_ones() -> None:
@@ -57,7 +58,9 @@ def test_every_limit_exists_and_leaves_no_core_file() -> None:
     assert all(hasattr(resource, name) for name in limits)
     assert limits["RLIMIT_CORE"] == 0
     assert limits["RLIMIT_NPROC"] == 128
-    assert limits["RLIMIT_FSIZE"] == 64 * MiB
+    assert limits["RLIMIT_FSIZE"] == 32 * MiB
+    assert limits["RLIMIT_NOFILE"] == 600
+    assert limits["RLIMIT_CPU"] == 1000
 
 
 def test_the_learners_passwd_knows_nobody_else() -> None:
