@@ -35,6 +35,11 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 _uids = itertools.count(61_000 + os.getpid() % 3000 * 8)
 
 
+def next_uid() -> int:
+    """A plain user that nothing else runs as; without root, only ourselves."""
+    return next(_uids) if os.geteuid() == 0 else os.geteuid()
+
+
 class _Connection(HTTPConnection):
     """HTTP over a Unix socket; unlike httpx it leaves nothing open where nobody listens."""
 
@@ -60,7 +65,7 @@ class Node:
         self.temporary = self.folder / "t"
         for folder in (self.data, self.temporary):
             folder.mkdir()
-        self.uid = next(_uids) if os.geteuid() == 0 else os.geteuid()
+        self.uid = next_uid()
         self._before = before
         self._settings = {"warm_kernels": 1, "service_uid": self.uid} | settings
         self._process: subprocess.Popen[bytes] | None = None

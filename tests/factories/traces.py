@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 from collections import Counter
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -16,6 +17,8 @@ import psutil
 
 from tests.factories.node import Node
 
+_SETTLED_S = 20.0
+"""How long it may take until what has ended is gone from the machine."""
 _VARIES = re.compile(r"[0-9a-f]{12}|\d+")
 """Names of sandboxes and numbers of sockets: as many of each kind must be left, not the same ones."""
 _PER_KERNEL = 2
@@ -96,6 +99,29 @@ def look(node: Node) -> Traces:
         supervisor_bytes=supervisor.memory_info().rss,
         zygote_bytes=sum(z.memory_info().rss for z in zygotes),
     )
+
+
+FirstLooks = dict[tuple[int, int], Traces]
+"""By process number of the supervisor and number of kernels that wait: the least that was ever seen."""
+
+
+def settled(node: Node, first_looks: FirstLooks) -> Traces:
+    """Look until nothing is left of what has ended; fails with a list of it if that does not come about."""
+    deadline = time.monotonic() + _SETTLED_S
+    while True:
+        now = look(node)
+        key = node.pid, now.warm_kernels
+        first = first_looks.setdefault(key, now) if _at_rest(now) else None
+        left = now.left_behind(first) if first else ["it is not at rest"]
+        if first and not left:
+            first_looks[key] = first.least(now)
+            return now
+        assert time.monotonic() < deadline, f"{left}\n{now}\n{node.processes()}\n{node.log.read_text()[-3000:]}"
+        time.sleep(0.1)
+
+
+def _at_rest(now: Traces) -> bool:
+    return now.warm_kernels >= 1 and len(now.zygotes) >= 1 and not (now.processes or now.sandboxes or now.cgroups)
 
 
 def _descriptors(pid: int, left_out: str = "") -> Counter[str]:

@@ -15,7 +15,7 @@ import pytest
 from runners.client import NotKnown, RunnerClient
 from runners.protocol import Outcome, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState
 from tests.factories.node import Learner, Node, Told
-from tests.factories.traces import Traces, look
+from tests.factories.traces import FirstLooks, settled
 
 LIMITS = {
     "run_s": 30,
@@ -33,8 +33,6 @@ LIMITS = {
 }
 _GRACE_S = 15.0
 """Past its time limit a run may still take the patience before the kill, and what a busy machine needs."""
-_SETTLED_S = 20.0
-"""How long it may take until what has ended is gone from the machine."""
 
 
 @pytest.fixture(scope="session")
@@ -46,8 +44,8 @@ def node() -> Iterator[Node]:
 
 
 @pytest.fixture(scope="session")
-def first_looks() -> dict[int, Traces]:
-    """The least ever seen of the node with so many kernels waiting: all later looks are held to it, however many tests
+def first_looks() -> FirstLooks:
+    """The least ever seen of each node with so many kernels waiting: all later looks are held to it, however many tests
     lie between."""
     return {}
 
@@ -63,7 +61,7 @@ def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     node: Node = request.getfixturevalue("node")
-    first_looks: dict[int, Traces] = request.getfixturevalue("first_looks")
+    first_looks: FirstLooks = request.getfixturevalue("first_looks")
     before = settled(node, first_looks)
     supervisor = node.pid
     yield
@@ -71,24 +69,6 @@ def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
     assert node.pid == supervisor
     after = settled(node, first_looks)
     assert after.zygotes == before.zygotes
-
-
-def settled(node: Node, first_looks: dict[int, Traces]) -> Traces:
-    """Look until nothing is left of what has ended; fails with a list of it if that does not come about."""
-    deadline = time.monotonic() + _SETTLED_S
-    while True:
-        now = look(node)
-        first = first_looks.setdefault(now.warm_kernels, now) if _at_rest(now) else None
-        left = now.left_behind(first) if first else ["it is not at rest"]
-        if first and not left:
-            first_looks[now.warm_kernels] = first.least(now)
-            return now
-        assert time.monotonic() < deadline, f"{left}\n{now}\n{node.processes()}\n{node.log.read_text()[-3000:]}"
-        time.sleep(0.1)
-
-
-def _at_rest(now: Traces) -> bool:
-    return now.warm_kernels >= 1 and len(now.zygotes) >= 1 and not (now.processes or now.sandboxes or now.cgroups)
 
 
 class Witness(RunnerClient):
