@@ -21,6 +21,7 @@ from typing import Any
 
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning import KernelProvisionerBase
+from pydantic import ValidationError
 from traitlets import Int, Unicode
 
 from runners.jupyter.lease import Lease, NoLease
@@ -119,7 +120,11 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
 
     def _launch(self) -> None:
         """Blocks; in a thread, because the first supervisor takes seconds to start."""
-        spec = KernelSpec(topology=self.topology, keras=self.keras, key=self.parent.session.key.decode())
+        try:
+            spec = KernelSpec(topology=self.topology, keras=self.keras, key=self.parent.session.key.decode())
+        except ValidationError as e:
+            wrong = e.errors(include_url=False, include_input=False)[0]
+            raise NoLease(f"Lockstep has no such kernel: {wrong['loc'][0]}: {wrong['msg']}") from e
         if self._lease:
             try:
                 self._lease.restart(spec)
@@ -136,11 +141,13 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         try:
             lease = Lease.take(socket, spec)
         except NoLease as e:
-            raise NoLease(f"Lockstep gives no kernel: {e}. {last_words(socket)}".strip()) from e
+            words = last_words(socket)
+            raise NoLease(f"Lockstep gives no kernel: {e}." + (f"\nIts log ends:\n{words}" if words else "")) from e
         if not all(file.is_socket() for file in lease.files):
             lease.close()
             raise NoLease(f"The runner at {socket} keeps its sockets where this process cannot see them.")
-        self.log.info("Lockstep: %s, Keras %s, from the supervisor at %s", spec.topology, spec.keras, socket)
+        told = "Lockstep: %s, Keras %s, from the supervisor at %s; the notebook's folder is not visible to the kernel"
+        self.log.info(told, spec.topology, spec.keras, socket)
         return lease
 
     def _link(self, files: list[Path]) -> None:

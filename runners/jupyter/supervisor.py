@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -116,8 +118,9 @@ class OwnSupervisor:
         self._process.wait()
 
     def _start(self) -> None:
-        self._place = private_folder() / f"s{len(list(private_folder().iterdir()))}"
-        self._place.mkdir(mode=0o700)
+        if self._process:
+            shutil.rmtree(self._place, ignore_errors=True)
+        self._place = Path(tempfile.mkdtemp(prefix="s", dir=private_folder()))
         self._launched.clear()
         self._process = self._trouble = None
         threading.Thread(target=self._run, name="lockstep-supervisor", daemon=True).start()

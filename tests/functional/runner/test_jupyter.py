@@ -281,6 +281,12 @@ async def test_where_no_supervisor_runs_jupyter_starts_one_for_as_long_as_it_liv
     await alone.has_nothing_left()
 
 
+async def test_two_jupyters_at_once_have_kernels_of_their_own(node: Node) -> None:
+    install(node.socket)
+    both = [Alone(node, f"x = {n}", "import time\ntime.sleep(1)\nprint(x)") for n in (1, 2)]
+    assert [await asyncio.to_thread(one.end) for one in both] == [("1\n", ""), ("2\n", "")]
+
+
 async def test_a_jupyter_that_is_killed_leaves_nothing(place: Node) -> None:
     alone = Alone(place, "import subprocess, time\nsubprocess.Popen(['setsid', 'sleep', '1000'])\ntime.sleep(1000)")
     await comes(lambda: any("sleep" in process for process in place.processes()), 60)
@@ -321,6 +327,14 @@ async def test_a_supervisor_that_cannot_be_started_says_what_to_do(
     install("")
     with pytest.raises(NoSupervisor, match=sentence):
         await AsyncKernelManager(kernel_name="lockstep-cpu").start_kernel()
+
+
+async def test_a_kernel_that_cannot_be_is_refused_with_a_sentence(node: Node, jupyter: Path) -> None:
+    install(node.socket, "--topology=gpu:2")
+    manager = AsyncKernelManager(kernel_name="lockstep-gpu-2")
+    manager.kernel_spec.metadata["kernel_provisioner"]["config"]["topology"] = "gpu:9"
+    with pytest.raises(NoLease, match=r"topology: .*possible: cpu, gpu:1 … gpu:8"):
+        await manager.start_kernel()
 
 
 async def test_a_socket_that_the_operator_named_must_answer(jupyter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
