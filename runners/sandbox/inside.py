@@ -7,6 +7,7 @@ and only then serves kernels (``runners.kernel.init``). A failure on the way end
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import socket
@@ -130,7 +131,7 @@ def build_root(policy: Policy) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content)
     _make_dev(policy)
-    _make_proc()
+    _make_proc(policy)
     os.chdir(_NEW_ROOT)
     linux.pivot_root(".", ".")
     linux.umount(".", linux.MNT_DETACH)
@@ -162,14 +163,17 @@ def _make_dev(policy: Policy) -> None:
         (dev / name).symlink_to(f"/proc/self/{target}")
 
 
-def _make_proc() -> None:
+def _make_proc(policy: Policy) -> None:
     """A fresh /proc. A container whose own /proc is partly covered may not have one: then only what libraries read."""
     proc = _NEW_ROOT + "/proc"
     Path(proc).mkdir()
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
     try:
         linux.mount("proc", proc, "proc", flags)
+        set_sysctls(policy, proc)
+        _cover_proc(policy, proc)
     except PermissionError:
+        set_sysctls(policy, "/proc")
         linux.mount("tmpfs", proc, "tmpfs", flags, "size=64k,mode=555")
         for name in _HARMLESS_PROC:
             if Path(f"/proc/{name}").exists():
@@ -179,6 +183,23 @@ def _make_proc() -> None:
         Path(proc, "self", "exe").symlink_to(Path(sys.executable).resolve())
         Path(proc, "self", "cmdline").write_text("python\0")
         linux.make_read_only(proc)
+
+
+def set_sysctls(policy: Policy, proc: str) -> None:
+    """Limits of this user namespace. A container may have /proc/sys read only, an old kernel may not have them all."""
+    for name, value in policy.sysctls:
+        with contextlib.suppress(OSError):
+            Path(proc, "sys", name).write_text(value)
+
+
+def _cover_proc(policy: Policy, proc: str) -> None:
+    for name in policy.proc_read_only:
+        with contextlib.suppress(FileNotFoundError):
+            linux.mount(f"{proc}/{name}", f"{proc}/{name}", None, linux.MS_BIND)
+            linux.make_read_only(f"{proc}/{name}")
+    for name in policy.proc_hidden:
+        with contextlib.suppress(FileNotFoundError):
+            linux.mount(f"{_NEW_ROOT}/dev/null", f"{proc}/{name}", None, linux.MS_BIND)
 
 
 def set_environment(policy: Policy) -> None:

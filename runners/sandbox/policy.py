@@ -29,6 +29,17 @@ _TMP, _SHM = "/tmp", "/dev/shm"  # noqa: S108 - the learner's own
 _WRITABLE = (_TMP, HOME, _SHM)
 _RUNS_OF_A_PROCESS = 10
 """One process may use the CPU time of that many runs: a kernel lives through many."""
+_NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
+_SYSCTLS = (
+    *((f"user/max_{kind}_namespaces", "0") for kind in _NAMESPACES),
+    ("user/max_fanotify_groups", "0"),
+    ("user/max_fanotify_marks", "0"),
+    # The kernel counts these for the user outside too, whom sessions share where the supervisor is not root.
+    ("user/max_inotify_instances", "16"),
+    ("user/max_inotify_watches", "8192"),
+)
+_PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+_PROC_HIDDEN = ("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -58,6 +69,12 @@ class Policy:
     rlimits: tuple[tuple[str, int], ...]
     """(name of a resource.RLIMIT_*, limit)."""
     environment: tuple[tuple[str, str], ...]
+    sysctls: tuple[tuple[str, str], ...]
+    """(path below /proc/sys, value), set where this kernel lets a user namespace have its own."""
+    proc_read_only: tuple[str, ...]
+    """Below /proc, as far as it is a real one and they exist."""
+    proc_hidden: tuple[str, ...]
+    """Files below /proc that are empty inside."""
     landlock: tuple[tuple[str, int], ...]
     """(path, ``landlock.Right``s of files and folders below it)."""
     seccomp: tuple[str, ...] = field(repr=False, default=())
@@ -71,9 +88,9 @@ class Policy:
     def from_json(cls, text: str) -> Self:
         """Read what ``to_json`` wrote."""
         raw = json.loads(text)
-        for name in ("read_only", "links", "files", "rlimits", "environment", "landlock"):
+        for name in ("read_only", "links", "files", "rlimits", "environment", "sysctls", "landlock"):
             raw[name] = tuple(map(tuple, raw[name]))
-        for name in ("devices", "seccomp"):
+        for name in ("devices", "proc_read_only", "proc_hidden", "seccomp"):
             raw[name] = tuple(raw[name])
         raw["tmpfs"] = tuple(Tmpfs(**t) for t in raw["tmpfs"])
         return cls(**raw)
@@ -123,6 +140,9 @@ def session_policy(limits: Limits, datasets: str | None, seccomp: tuple[bytes, .
         ),
         rlimits=_rlimits(limits),
         environment=_environment(),
+        sysctls=_SYSCTLS,
+        proc_read_only=_PROC_READ_ONLY,
+        proc_hidden=_PROC_HIDDEN,
         landlock=_landlock(),
         seccomp=tuple(program.hex() for program in seccomp),
     )
@@ -158,6 +178,9 @@ def _rlimits(limits: Limits) -> tuple[tuple[str, int], ...]:
         ("RLIMIT_CPU", _RUNS_OF_A_PROCESS * limits.cpu_s),  # a belt: the supervisor counts each run
         ("RLIMIT_MEMLOCK", 65_536),
         ("RLIMIT_MSGQUEUE", 0),
+        ("RLIMIT_SIGPENDING", 4096),
+        ("RLIMIT_NICE", 0),
+        ("RLIMIT_RTPRIO", 0),
     )
 
 

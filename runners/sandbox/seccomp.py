@@ -79,9 +79,6 @@ ALLOWED: Mapping[str, str] = MappingProxyType(
             "pipe pipe2 bind listen accept accept4 connect getsockname getpeername setsockopt getsockopt shutdown "
             "sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg"
         ),
-        "System V's shared memory, queues and semaphores, the session's own": (
-            "shmget shmat shmctl shmdt msgget msgsnd msgrcv msgctl semget semop semtimedop semctl"
-        ),
     }
 )
 
@@ -108,10 +105,13 @@ REFUSED: Mapping[str, str] = MappingProxyType(
     }
 )
 
-MISSING = "clone3 seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self io_setup memfd_secret"
+MISSING = (
+    "clone3 seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self io_setup memfd_secret "
+    "shmget shmat msgget semget mq_open"
+)
 """Calls that are missing on purpose: the arguments of clone3 lie in memory where no filter can look, and the C library
 falls back to clone; programs that would confine themselves go on without; io_setup uses up a number shared by the
-whole machine; secret memory is locked memory."""
+whole machine; secret memory is locked memory; what System V's calls make belongs to no process and no folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ ONLY: Mapping[str, tuple[tuple[Condition, ...], ...]] = MappingProxyType(
 
 _NEW_NAMESPACES = 0x7E020080  # CLONE_NEWTIME|NEWNS|NEWCGROUP|NEWUTS|NEWIPC|NEWUSER|NEWPID|NEWNET
 _TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS = 0x5412, 0x541C, 0x5423, 0x541D
-_MAP_HUGETLB, _MFD_HUGETLB, _SHM_HUGETLB = 0x40000, 0x4, 0x800
+_MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 _TYPE_OF_FILE, _CHARACTERS, _BLOCKS = 0o170000, 0o020000, 0o060000
 _SOL_SOCKET, _SOL_TCP, _TCP_ULP = 1, 6, 31
 _SO_ATTACH = (26, 50, 51, 52)  # FILTER, BPF, REUSEPORT_CBPF, REUSEPORT_EBPF
@@ -223,7 +223,6 @@ NEVER: tuple[Never, ...] = (
     # huge pages, which belong to the whole machine and count in nobody's memory
     Never(errno.ENOMEM, "mmap", (Is(3, _MAP_HUGETLB, _MAP_HUGETLB),)),
     Never(errno.ENOMEM, "memfd_create", (Is(1, _MFD_HUGETLB, _MFD_HUGETLB),)),
-    Never(errno.ENOMEM, "shmget", (Is(2, _SHM_HUGETLB, _SHM_HUGETLB),)),
     # devices
     *(Never(errno.EPERM, "mknod", (Is(1, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
     *(Never(errno.EPERM, "mknodat", (Is(2, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
