@@ -18,6 +18,7 @@ from runners.leases import Leases
 from runners.protocol import Health, Keras, Limit, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState
 from runners.runlog import RunLog
 from runners.sandbox import cgroups
+from runners.sandbox.users import Users, users_of
 from runners.session import Session
 from runners.settings import RunnerSettings
 from runners.walls import walls_of
@@ -59,6 +60,7 @@ class Node:
         self._runs: dict[str, RunLog] = {}
         self._zygotes: dict[Keras, Zygote] = {}
         self._groups = cgroups.detect()
+        self._users = Users(users_of(settings))
         _sweep_folders()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
         self._pool = Pool(settings.warm_kernels, self._zygote, (settings.warm_topology, 3))
@@ -246,7 +248,7 @@ class Node:
     def _zygote(self, keras: Keras) -> Zygote:
         """The zygote of a Keras version, started when first asked for."""
         if keras not in self._zygotes:
-            self._zygotes[keras] = Zygote(self._settings, keras, self._folder, self._groups)
+            self._zygotes[keras] = Zygote(self._settings, keras, self._folder, self._groups, self._users)
             self._zygotes[keras].keep()
         return self._zygotes[keras]
 

@@ -122,7 +122,7 @@ class RunnerSettings(BaseSettings):
     outer_wall: Literal["auto", "bubblewrap", "none"] = "auto"
     """The wall around the zygote; ``none`` where a container is that wall already."""
     service_uid: Annotated[int, Bounds(1, 2**31 - 2, "a user id")] = 61_000
-    """The plain user the zygote becomes when the supervisor is started as root."""
+    """The plain user the zygote becomes when the supervisor is started as root; each session is a user after it."""
 
     @field_validator("warm_topology")
     @classmethod

@@ -3,7 +3,8 @@
 It never runs an op, lists logical devices, or starts a thread: a child of such a process would hang. It speaks with
 the supervisor over one SEQPACKET socket (file descriptor given on the command line):
 
-    supervisor -> zygote   {"policy": …}  with the descriptors a sandbox's PID 1 serves: control, then kernel sockets
+    supervisor -> zygote   {"policy": …, "user": N or null}  with the descriptors a sandbox's PID 1 serves: control,
+                           then kernel sockets
     zygote -> supervisor   {"ready": true} once, after the imports
                            {"pid": N} as the zygote sees it, with a pidfd, or {"error": "why"}
 """
@@ -27,21 +28,26 @@ from pathlib import Path
 from runners.sandbox import linux
 from runners.sandbox.inside import enter
 from runners.sandbox.policy import DATASETS, Policy
+from runners.sandbox.seccomp import become_only, compile_never
 
 _LARGEST_REQUEST = 1 << 18
+_MAY_CHANGE_USER = 1 << 6 | 1 << 7
+"""CAP_SETGID and CAP_SETUID."""
 _DESCRIPTORS = 6
 """Control, and the kernel's shell, iopub, stdin, control and heartbeat listeners."""
 
 
 def main() -> None:
-    """Run as ``python -m runners.zygote --socket FD --keras 2|3 [--become UID]``."""
+    """Run as ``python -m runners.zygote --socket FD --keras 2|3 [--become UID --users FIRST-LAST]``."""
     parser = argparse.ArgumentParser(description="Lockstep's zygote (started by the supervisor)")
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--keras", type=int, choices=(2, 3), default=3)
     parser.add_argument("--become", type=int, default=0)
+    parser.add_argument("--users", default="")
     arguments = parser.parse_args()
     if arguments.become:
-        become(arguments.become)
+        first, last = map(int, arguments.users.split("-"))
+        become(arguments.become, range(first, last + 1))
     linux.die_with_parent(signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     linux.become_subreaper()
@@ -75,12 +81,12 @@ def quiet() -> Iterator[None]:
             os.close(kept)
 
 
-def become(uid: int) -> None:
-    """Stop being root for good."""
+def become(user: int, users: range) -> None:
+    """Stop being root for good: be ``user``, and able to become one of ``users`` in a child, and nobody else."""
     os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-    linux.set_dumpable()
+    linux.become(user, _MAY_CHANGE_USER)
+    linux.no_new_privileges()
+    linux.install_seccomp(compile_never(become_only(users)))
 
 
 def set_up_environment(keras: int) -> None:
@@ -161,7 +167,9 @@ def reap() -> None:
 def _answer(supervisor: socket.socket, data: bytes, descriptors: list[int]) -> None:
     pidfd = None
     try:
-        pid, pidfd = fork_sandbox(Policy.from_json(json.loads(data)["policy"]), descriptors, supervisor)
+        request = json.loads(data)
+        policy = Policy.from_json(request["policy"])
+        pid, pidfd = fork_sandbox(policy, request["user"], descriptors, supervisor)
         socket.send_fds(supervisor, [json.dumps({"pid": pid}).encode()], [pidfd])
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as e:
         supervisor.send(json.dumps({"error": str(e) or repr(e)}).encode())
@@ -170,8 +178,10 @@ def _answer(supervisor: socket.socket, data: bytes, descriptors: list[int]) -> N
             os.close(fd)
 
 
-def fork_sandbox(policy: Policy, descriptors: list[int], supervisor: socket.socket) -> tuple[int, int]:
-    """Fork a sandbox whose PID 1 serves ``descriptors``.
+def fork_sandbox(
+    policy: Policy, user: int | None, descriptors: list[int], supervisor: socket.socket
+) -> tuple[int, int]:
+    """Fork a sandbox whose PID 1 serves ``descriptors``, as ``user`` or as the zygote's own.
 
     Returns:
         Its process number in the zygote's PID namespace, and a pidfd.
@@ -188,7 +198,7 @@ def fork_sandbox(policy: Policy, descriptors: list[int], supervisor: socket.sock
         if not middle:
             ours.close()
             supervisor.close()
-            _child(policy, theirs, descriptors)
+            _child(policy, user, theirs, descriptors)
         theirs.close()
         pid = int(_heard(ours))
         pidfd = os.pidfd_open(pid)
@@ -201,9 +211,15 @@ def fork_sandbox(policy: Policy, descriptors: list[int], supervisor: socket.sock
     return pid, pidfd
 
 
-def _child(policy: Policy, report: socket.socket, descriptors: list[int]) -> None:
+def _child(policy: Policy, user: int | None, report: socket.socket, descriptors: list[int]) -> None:
     from runners.kernel.init import Init
 
+    if user is not None:
+        try:
+            linux.become(user)
+        except OSError as e:
+            report.send(f"!user {user}: {e}".encode())
+            os._exit(1)
     control, *listeners = descriptors
     enter(policy, report, lambda: Init(socket.socket(fileno=control), listeners).serve())
 

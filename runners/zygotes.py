@@ -19,6 +19,7 @@ from runners.sandbox.cgroups import Groups, NoGroup
 from runners.sandbox.host import Sandbox, listeners
 from runners.sandbox.policy import DATASETS, session_policy
 from runners.sandbox.seccomp import compile_filters
+from runners.sandbox.users import NoUser, Users
 from runners.settings import RunnerSettings
 
 log = structlog.get_logger()
@@ -38,12 +39,14 @@ class NoZygote(Exception):
 class Zygote:
     """One zygote for one Keras version; restarted for as long as it is kept."""
 
-    def __init__(self, settings: RunnerSettings, keras: int, folder: Path, groups: Groups) -> None:
+    def __init__(self, settings: RunnerSettings, keras: int, folder: Path, groups: Groups, users: Users) -> None:
         self.limits = settings.limits
         self._settings = settings
         self._keras = keras
         self._folder = folder
         self._groups = groups
+        self._users = users
+        self._leases: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self._ready = asyncio.Event()
         self._link: socket.socket | None = None
@@ -96,6 +99,10 @@ class Zygote:
             raise
 
     async def _make(self) -> Sandbox:
+        try:
+            user = self._users.take()
+        except NoUser as e:
+            raise NoZygote(str(e)) from e
         name = secrets.token_hex(6)
         folder = self._folder / name
         folder.mkdir(mode=0o700)
@@ -103,8 +110,9 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
-                pid, pidfd = await self._ask([theirs.fileno(), *(c.fileno() for c in channels)])
+                pid, pidfd = await self._ask(user, [theirs.fileno(), *(c.fileno() for c in channels)])
         except BaseException:
+            self._users.give_back(user)
             ours.close()
             for path in (*folder.iterdir(),):
                 path.unlink()
@@ -115,6 +123,9 @@ class Zygote:
                 channel.close()
         sandbox = Sandbox(name, folder, pid, pidfd, ours, NoGroup())
         sandbox.watch()
+        lease = asyncio.create_task(self._lease(user, sandbox), name="user")
+        self._leases.add(lease)
+        lease.add_done_callback(self._leases.discard)
         try:
             sandbox.group = self._groups.create(name, self.limits)
             sandbox.group.add(pid)
@@ -123,11 +134,16 @@ class Zygote:
             raise NoZygote(f"the sandbox could not be put in its cgroup: {e}") from e
         return sandbox
 
-    async def _ask(self, descriptors: list[int]) -> tuple[int, int]:
+    async def _lease(self, user: int | None, sandbox: Sandbox) -> None:
+        """Lend the user to nobody else before the last process of the sandbox is gone."""
+        await sandbox.gone.wait()
+        self._users.give_back(user)
+
+    async def _ask(self, user: int | None, descriptors: list[int]) -> tuple[int, int]:
         async with self._lock:
             if self._link is None:
                 raise NoZygote("the zygote is being replaced")
-            request = json.dumps({"policy": self._policy}).encode()
+            request = json.dumps({"policy": self._policy, "user": user}).encode()
             try:
                 socket.send_fds(self._link, [request], descriptors)
                 data, fds = await asyncio.wait_for(self._receive(self._link), _SPAWN_S)

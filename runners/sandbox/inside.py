@@ -170,8 +170,6 @@ def _make_proc(policy: Policy) -> None:
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
     try:
         linux.mount("proc", proc, "proc", flags)
-        set_sysctls(policy, proc)
-        _cover_proc(policy, proc)
     except PermissionError:
         set_sysctls(policy, "/proc")
         linux.mount("tmpfs", proc, "tmpfs", flags, "size=64k,mode=555")
@@ -183,6 +181,9 @@ def _make_proc(policy: Policy) -> None:
         Path(proc, "self", "exe").symlink_to(Path(sys.executable).resolve())
         Path(proc, "self", "cmdline").write_text("python\0")
         linux.make_read_only(proc)
+    else:
+        set_sysctls(policy, proc)
+        _cover_proc(policy, proc)
 
 
 def set_sysctls(policy: Policy, proc: str) -> None:

@@ -23,7 +23,7 @@ MS_REMOUNT, MS_RDONLY = 32, 1
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 MNT_DETACH = 2
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP = 1, 4, 8, 24
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
 _PR_SET_CHILD_SUBREAPER = 36
 _NR = {
@@ -109,8 +109,23 @@ def drop_capabilities() -> None:
         if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
             break  # the first number this kernel does not know
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    set_capabilities(0)
+
+
+def become(user: int, capabilities: int = 0) -> None:
+    """Be this user and group for good, with no capabilities but these (a bit each, as in linux/capability.h)."""
+    _check(_libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "PR_SET_KEEPCAPS")
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    set_capabilities(capabilities)
+    set_dumpable()
+
+
+def set_capabilities(capabilities: int) -> None:
+    """Keep no capabilities but these, in this process; none is passed on to programs."""
     header = struct.pack("=Ii", 0x20080522, 0)
-    _check(_libc.syscall(_numbers["capset"], header, bytes(24)), "capset")
+    low, high = capabilities & 0xFFFFFFFF, capabilities >> 32
+    _check(_libc.syscall(_numbers["capset"], header, struct.pack("=6I", low, low, 0, high, high, 0)), "capset")
 
 
 def no_new_privileges() -> None:

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from runners.sandbox.policy import DATASETS, python_folders, system_folders
+from runners.sandbox.users import users_of
 from runners.settings import RunnerSettings
 
 
@@ -52,7 +53,8 @@ def zygote_command(settings: RunnerSettings, arguments: list[str]) -> tuple[list
     python = [sys.executable, "-m", "runners.zygote", *arguments]
     if wall == "none" or bubblewrap is None:
         return python, wall
-    become = ["--become", str(settings.service_uid)] if root else []
+    users = users_of(settings)
+    become = ["--become", str(settings.service_uid), "--users", f"{users[0]}-{users[-1]}"] if users else []
     return [bubblewrap, *_view(settings, root=root), "--", *python, *become], wall
 
 
@@ -77,7 +79,7 @@ def _view(settings: RunnerSettings, *, root: bool) -> list[str]:
     options += ["--dev", "/dev", "--bind", "/proc", "/proc"]
     options += ["--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
     options += ["--setenv", "PYTHONPATH", str(Path(package).parent)]
-    if root:
+    if root:  # to become a plain user, and in each child that of a session
         options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     return options
 

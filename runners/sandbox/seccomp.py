@@ -131,7 +131,15 @@ class Above:
     value: int
 
 
-Condition = Is | Above
+@dataclass(frozen=True, slots=True)
+class Below:
+    """``argument < value``, all 64 bits compared."""
+
+    argument: int
+    value: int
+
+
+Condition = Is | Above | Below
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +237,21 @@ NEVER: tuple[Never, ...] = (
 )
 """What no call may ask for."""
 
+
+def become_only(users: range) -> tuple[Never, ...]:
+    """What keeps a process that may change its user from becoming anybody but one of ``users``: root, above all."""
+    others = "setuid setgid setreuid setregid setfsuid setfsgid setgroups"
+    return (
+        *(Never(errno.EPERM, call, ()) for call in others.split()),
+        *(
+            Never(errno.EPERM, call, (condition,))
+            for call in ("setresuid", "setresgid")
+            for argument in range(3)
+            for condition in (Below(argument, users[0]), Above(argument, users[-1]))
+        ),
+    )
+
+
 _BINARY_TREE = 2
 
 
@@ -250,10 +273,7 @@ def compile_filters(architecture: str = "native") -> tuple[bytes, bytes]:
     Raises:
         RuntimeError: libseccomp is not installed; the message says what to do.
     """
-    try:
-        import pyseccomp as libseccomp
-    except (ImportError, OSError, RuntimeError) as e:
-        raise RuntimeError("libseccomp is missing: install the package libseccomp2") from e
+    libseccomp = _library()
     calls = _empty(libseccomp, libseccomp.ERRNO(errno.ENOSYS), architecture)
     for name in calls_in(ALLOWED):
         _add(calls, libseccomp.ALLOW, name)
@@ -264,10 +284,30 @@ def compile_filters(architecture: str = "native") -> tuple[bytes, bytes]:
             _add(calls, libseccomp.ALLOW, name, *(_argument(libseccomp, c) for c in form))
     arguments = _empty(libseccomp, libseccomp.ALLOW, architecture)
     for never in NEVER:
-        conditions = (_argument(libseccomp, c) for c in never.conditions)
         f = calls if never.call in ONLY else arguments  # of two refusals the later filter's counts
-        _add(f, libseccomp.ERRNO(never.error), never.call, *conditions)
+        _forbid(libseccomp, f, never)
     return _exported(arguments), _exported(calls)
+
+
+def compile_never(rules: tuple[Never, ...], architecture: str = "native") -> bytes:
+    """A filter that allows everything else. Raises as ``compile_filters`` does."""
+    libseccomp = _library()
+    f = _empty(libseccomp, libseccomp.ALLOW, architecture)
+    for never in rules:
+        _forbid(libseccomp, f, never)
+    return _exported(f)
+
+
+def _library() -> Any:
+    try:
+        import pyseccomp
+    except (ImportError, OSError, RuntimeError) as e:
+        raise RuntimeError("libseccomp is missing: install the package libseccomp2") from e
+    return pyseccomp
+
+
+def _forbid(libseccomp: Any, f: Any, never: Never) -> None:
+    _add(f, libseccomp.ERRNO(never.error), never.call, *(_argument(libseccomp, c) for c in never.conditions))
 
 
 def _empty(libseccomp: Any, default: int, architecture: str) -> Any:
@@ -288,8 +328,11 @@ def _add(f: Any, action: int, name: str, *arguments: Any) -> None:
 
 
 def _argument(libseccomp: Any, condition: Condition) -> Any:
-    if isinstance(condition, Above):
-        return libseccomp.Arg(condition.argument, libseccomp.GT, condition.value)
+    match condition:
+        case Above(argument, value):
+            return libseccomp.Arg(argument, libseccomp.GT, value)
+        case Below(argument, value):
+            return libseccomp.Arg(argument, libseccomp.LT, value)
     return libseccomp.Arg(condition.argument, libseccomp.MASKED_EQ, condition.mask, condition.value)
 
 

@@ -1,6 +1,6 @@
 """A real supervisor for tests: ``python -m runners.server`` with folders, settings and a plain user of its own.
 
-Everything it starts runs as that user, so what it has left behind can be counted.
+Everything it starts runs as that user or one after it, so what it has left behind can be counted.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ SECRET = "do-not-tell-8d1f0c"
 
 _PATIENCE_S = 90.0
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_uids = itertools.count(61_000 + os.getpid() % 3000 * 8)
+_USERS = 256
+"""As many as a node of the tests may have: its zygotes' own and one for each session."""
+_uids = itertools.count(100_000 + os.getpid() % 30_000 * 8 * _USERS, _USERS)
 
 
 def next_uid() -> int:
-    """A plain user that nothing else runs as; without root, only ourselves."""
+    """The first of the plain users of a node, that nothing else runs as; without root, only ourselves."""
     return next(_uids) if os.geteuid() == 0 else os.geteuid()
 
 
@@ -65,9 +67,10 @@ class Node:
         self.temporary = self.folder / "t"
         for folder in (self.data, self.temporary):
             folder.mkdir()
-        self.uid = next_uid()
+        first = next_uid()
+        self.uids = range(first, first + (_USERS if os.geteuid() == 0 else 1))
         self._before = before
-        self._settings = {"warm_kernels": 1, "service_uid": self.uid} | settings
+        self._settings = {"warm_kernels": 1, "service_uid": first} | settings
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -145,9 +148,9 @@ class Node:
     def processes(self) -> list[str]:
         """Its zygotes and everything in its sessions, as ``number name`` (zombies have let go of all they had)."""
         found = []
-        own = set() if self.uid != os.geteuid() else {p.pid for p in psutil.Process(self.pid).children(recursive=True)}
+        own = set() if os.geteuid() == 0 else {p.pid for p in psutil.Process(self.pid).children(recursive=True)}
         for process in psutil.process_iter(["uids", "status", "name"]):
-            ours = process.info["uids"] and process.info["uids"].real == self.uid
+            ours = process.info["uids"] and process.info["uids"].real in self.uids
             if own:  # a user who also runs other things; what ends here is the zygote's child until it is gone
                 ours = process.pid in own and process.info["name"] != "bwrap"
             if ours and process.info["status"] != psutil.STATUS_ZOMBIE:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runners.sandbox.landlock import Right
 from runners.sandbox.policy import DATASETS, HOME, Policy, session_policy
 from runners.settings import Limits, MiB
 
@@ -69,3 +70,23 @@ def test_the_learners_passwd_knows_nobody_else() -> None:
 
 def test_the_filters_travel_unchanged() -> None:
     assert tuple(map(bytes.fromhex, Policy.from_json(POLICY.to_json()).seccomp)) == (b"\x01\x02", b"\x03")
+
+
+def test_inside_there_are_no_further_namespaces() -> None:
+    kinds = {name for name, value in POLICY.sysctls if name.endswith("_namespaces") and value == "0"}
+    assert kinds == {
+        f"user/max_{kind}_namespaces" for kind in ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"]
+    }
+
+
+def test_only_folders_of_ones_own_are_written_and_no_devices_made() -> None:
+    rights = {path: Right(value) for path, value in POLICY.landlock}
+    assert rights["/"] == Right.EXECUTE | Right.READ_FILE | Right.READ_DIR
+    assert {path for path, right in rights.items() if right & Right.MAKE_REG} == {t.path for t in POLICY.tmpfs}
+    assert not [path for path, right in rights.items() if right & (Right.MAKE_CHAR | Right.MAKE_BLOCK)]
+    assert {path for path, right in rights.items() if right & Right.WRITE_FILE} == {
+        *(t.path for t in POLICY.tmpfs),
+        *(f"/dev/{name}" for name in POLICY.devices),
+        "/dev/pts",
+        "/proc",
+    }

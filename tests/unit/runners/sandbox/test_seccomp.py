@@ -9,7 +9,17 @@ from collections import Counter
 import pyseccomp
 import pytest
 
-from runners.sandbox.seccomp import ALLOWED, MISSING, NEVER, ONLY, REFUSED, calls_in, compile_filters
+from runners.sandbox.seccomp import (
+    ALLOWED,
+    MISSING,
+    NEVER,
+    ONLY,
+    REFUSED,
+    become_only,
+    calls_in,
+    compile_filters,
+    compile_never,
+)
 from tests.factories.bpf import AARCH64, ALLOW, ERRNO, I386, KILL, X86_64, verdict
 
 ARCHITECTURES = {"x86_64": (X86_64, pyseccomp.Arch.X86_64), "aarch64": (AARCH64, pyseccomp.Arch.AARCH64)}
@@ -142,3 +152,30 @@ def test_arguments_decide(on: str, call: str, arguments: tuple[int, ...], error:
 
 def test_what_is_never_allowed_is_about_calls_that_are() -> None:
     assert {never.call for never in NEVER} <= {*calls_in(ALLOWED), *ONLY}
+
+
+@pytest.mark.parametrize("on", ARCHITECTURES)
+@pytest.mark.parametrize(
+    ("call", "arguments", "allowed"),
+    [
+        ("setresuid", (61_001, 61_001, 61_001), True),
+        ("setresgid", (61_064, 61_064, 61_064), True),
+        ("setresuid", (0, 0, 0), False),
+        ("setresuid", (61_001, 0, 61_001), False),
+        ("setresuid", (61_001, 61_001, 61_065), False),
+        ("setresuid", (0xFFFFFFFF, 61_001, 0xFFFFFFFF), False),
+        ("setresuid", (ABOVE, ABOVE, ABOVE), False),
+        ("setresgid", (61_000, 61_000, 61_000), False),
+        ("setuid", (61_001,), False),
+        ("setgroups", (0, 0), False),
+        ("getuid", (), True),
+        ("execve", (), True),
+    ],
+)
+def test_a_zygote_may_become_its_sessions_users_only(
+    on: str, call: str, arguments: tuple[int, ...], allowed: bool
+) -> None:
+    audit, arch = ARCHITECTURES[on]
+    program = compile_never(become_only(range(61_001, 61_065)), on)
+    answered = verdict(program, audit, pyseccomp.resolve_syscall(arch, call), *arguments)
+    assert answered == (ALLOW if allowed else ERRNO | errno.EPERM)

@@ -1,0 +1,40 @@
+"""Who runs as whom."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from runners.sandbox.users import NoUser, Users, users_of
+from runners.settings import RunnerSettings
+
+
+def test_no_two_sandboxes_are_of_one_user() -> None:
+    users = Users(range(10, 13))
+    assert [users.take(), users.take(), users.take()] == [10, 11, 12]
+    with pytest.raises(NoUser, match="10 to 12"):
+        users.take()
+
+
+def test_a_user_is_lent_again_only_when_given_back_and_the_one_that_rested_longest_first() -> None:
+    users = Users(range(10, 13))
+    first, second = users.take(), users.take()
+    users.give_back(second)
+    users.give_back(first)
+    assert [users.take(), users.take(), users.take()] == [12, second, first]
+
+
+def test_where_there_are_no_users_to_lend_sessions_run_as_the_supervisor() -> None:
+    users = Users(range(0))
+    assert users.take() is None
+    users.give_back(None)
+    assert users.take() is None
+
+
+def test_root_lends_the_users_after_the_zygotes_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = RunnerSettings(service_uid=70_000, max_sessions=40, warm_kernels=2)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert users_of(settings) == range(70_001, 70_001 + 40 + 6 + 64)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert not users_of(settings)
