@@ -33,13 +33,16 @@ SECRET = "do-not-tell-8d1f0c"
 _PATIENCE_S = 90.0
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _USERS = 256
-"""As many as a node of the tests may have: its zygotes' own and one for each session."""
+"""As many as a node of the tests may have."""
 _uids = itertools.count(100_000 + os.getpid() % 30_000 * 8 * _USERS, _USERS)
 
 
-def next_uid() -> int:
-    """The first of the plain users of a node, that nothing else runs as; without root, only ourselves."""
-    return next(_uids) if os.geteuid() == 0 else os.geteuid()
+def next_uids() -> range:
+    """Plain users that nothing else runs as: of zygotes the first, of sessions the others. Without root, ourselves."""
+    if os.geteuid() != 0:
+        return range(os.geteuid(), os.geteuid() + 1)
+    first = next(_uids)
+    return range(first, first + _USERS)
 
 
 class _Connection(HTTPConnection):
@@ -67,10 +70,9 @@ class Node:
         self.temporary = self.folder / "t"
         for folder in (self.data, self.temporary):
             folder.mkdir()
-        first = next_uid()
-        self.uids = range(first, first + (_USERS if os.geteuid() == 0 else 1))
+        self.uids = next_uids()
         self._before = before
-        self._settings = {"warm_kernels": 1, "service_uid": first} | settings
+        self._settings = {"warm_kernels": 1, "service_uid": self.uids[0]} | settings
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -19,7 +19,7 @@ import psutil
 
 from tests.factories.command import LOCKSTEP
 from tests.factories.course import write_course
-from tests.factories.node import next_uid
+from tests.factories.node import next_uids
 
 _PATIENCE_S = 60.0
 _URL = re.compile(r"http://\S+?(?=/ )")
@@ -34,7 +34,7 @@ class Service:
         self.folder.chmod(0o755)
         self.temporary = self.folder / "t"
         self.temporary.mkdir(mode=0o755)
-        self.uid = next_uid()
+        self.uids = next_uids()
         self.log = self.folder / "log"
         self._settings = settings
         self._web: subprocess.Popen[bytes] | None = None
@@ -48,7 +48,7 @@ class Service:
         environment |= {
             "LOCKSTEP_DATA_DIR": str(self.folder / "data"),
             "LOCKSTEP_LESSONS_DIR": str(write_course(self.folder / "lessons")),
-            "LOCKSTEP_SERVICE_UID": str(self.uid),
+            "LOCKSTEP_SERVICE_UID": str(self.uids[0]),
             "TMPDIR": str(self.temporary),
         }
         with self.log.open("ab") as log:
@@ -112,7 +112,7 @@ class Service:
         found = []
         for process in psutil.process_iter(["uids", "status", "name"]):
             uids, status = process.info["uids"], process.info["status"]
-            if uids and uids.real == self.uid and status != psutil.STATUS_ZOMBIE and process.info["name"] != "bwrap":
+            if uids and uids.real in self.uids and status != psutil.STATUS_ZOMBIE and process.info["name"] != "bwrap":
                 found.append(process)
         return found
 

@@ -250,7 +250,7 @@ class Alone:
         self.node = node
         environment = os.environ | {
             "TMPDIR": str(node.temporary),
-            "LOCKSTEP_SERVICE_UID": str(node.uid),
+            "LOCKSTEP_SERVICE_UID": str(node.uids[0]),
             "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         }
         command = [sys.executable, "-c", PROGRAM, "lockstep-gpu-4", *cells]
