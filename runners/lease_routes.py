@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from runners.leases import Leases, NoKernel, NoLease, NoPlace, OtherKeras
 from runners.node import Declined, Unknown
-from runners.protocol import KernelLease, KernelSpec, Signal
+from runners.protocol import KernelLease, KernelSpec, Limit, Signal
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -63,7 +63,7 @@ def _telling(handler: Handler) -> Handler:
         except NoLease as e:
             raise Unknown(str(e)) from e
         except NoPlace as e:
-            raise Declined(429, "node-full", str(e)) from e
+            raise Declined(429, "node-full", str(e), Limit(name="sessions", value=e.most, unit="count")) from e
         except OtherKeras as e:
             raise Declined(409, "other-machine", str(e)) from e
         except NoKernel as e:

@@ -38,7 +38,11 @@ class NoLease(Exception):
 
 
 class NoPlace(Exception):
-    """Every place on the node is taken."""
+    """Every place on the node is taken; ``most`` is how many there are."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"no place is free on this node, which has {most}; shut a kernel or session down, or wait")
+        self.most = most
 
 
 class NoKernel(Exception):
@@ -76,6 +80,7 @@ class Leases:
     Args:
         zygote: gives the zygote of a Keras version.
         has_room: whether one more place may be taken.
+        most: how many places there are.
         left: called after a place became free.
         limits: of each sandbox.
     """
@@ -84,11 +89,13 @@ class Leases:
         self,
         zygote: Callable[[Keras], Zygote],
         has_room: Callable[[], bool],
+        most: int,
         left: Callable[[], None],
         limits: Limits,
     ) -> None:
         self._zygote = zygote
         self._has_room = has_room
+        self._most = most
         self._left = left
         self._limits = limits
         self._leases: dict[str, _Lease] = {}
@@ -107,7 +114,7 @@ class Leases:
             NoKernel: the machine refused.
         """
         if not self._has_room():
-            raise NoPlace("every place on this node is taken; shut a kernel or a session down, or try again later")
+            raise NoPlace(self._most)
         name = secrets.token_hex(8)
         self._being_made += 1
         try:

@@ -64,7 +64,7 @@ class Node:
         _sweep_folders()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
         self._pool = Pool(settings.warm_kernels, self._zygote, (settings.warm_topology, 3))
-        self.leases = Leases(self._zygote, self._has_room, self._admit, settings.limits)
+        self.leases = Leases(self._zygote, self._has_room, settings.max_sessions, self._admit, settings.limits)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- life -------------------------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         except NoLease as e:
             words = last_words(socket)
             raise NoLease(f"Lockstep gives no kernel: {e}." + (f"\nIts log ends:\n{words}" if words else "")) from e
-        if not all(file.is_socket() for file in lease.files):
+        if not all(map(_is_ours_to_see, lease.files)):
             lease.close()
             raise NoLease(f"The runner at {socket} keeps its sockets where this process cannot see them.")
         told = "Lockstep: %s, Keras %s, from the supervisor at %s; the notebook's folder is not visible to the kernel"
@@ -157,3 +157,10 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
             link = self._folder / f"c-{number}"
             link.unlink(missing_ok=True)
             link.symlink_to(file)
+
+
+def _is_ours_to_see(file: Path) -> bool:
+    try:
+        return file.is_socket()
+    except PermissionError:
+        return False

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ import nbformat
 import pytest
 from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.ioloop import AsyncIOLoopKernelManager
-from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.manager import AsyncKernelManager, start_new_kernel
 from nbclient import NotebookClient
 
 from runners.jupyter import kernelspec
@@ -170,6 +171,23 @@ async def test_the_exit_status_is_the_kernels_own(node: Node) -> None:
         assert not await manager.is_alive()
 
 
+def test_a_manager_without_a_loop_of_its_own_works_too(node: Node) -> None:
+    install(node.socket)
+    manager, client = start_new_kernel(kernel_name="lockstep-cpu")
+    try:
+        heard: list[str] = []
+        time.sleep(3)  # nobody turns a loop meanwhile; the lease is held all the same
+        client.execute_interactive(
+            "print(6 * 7)", timeout=60, output_hook=lambda m: heard.append(m["content"].get("text", ""))
+        )
+        assert "".join(heard) == "42\n"
+        assert manager.is_alive()
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert not manager.is_alive()
+
+
 async def test_memory_is_limited_as_in_a_session_and_the_next_kernel_is_well() -> None:
     node = Node(limits__memory_mb=512, warm_kernels=0)
     try:
@@ -190,7 +208,7 @@ async def test_kernels_take_places_and_a_full_node_says_so(narrow: Node) -> None
     async with started("lockstep-cpu"):
         assert narrow.health()["sessions"] == 1
         second = AsyncKernelManager(kernel_name="lockstep-cpu")
-        with pytest.raises(NoLease, match="every place on this node is taken"):
+        with pytest.raises(NoLease, match="no place is free on this node, which has 1"):
             await second.start_kernel()
     async with started("lockstep-cpu") as (_, client):
         assert await told(client, "print(1)") == "1\n"
