@@ -77,6 +77,10 @@ class RunnerClient:
         """Give the session a fresh kernel."""
         return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/restart"))
 
+    async def keep(self, session: str) -> SessionInfo:
+        """Say that somebody still wants the session: its idle time begins anew."""
+        return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/keep"))
+
     async def end(self, session: str) -> None:
         """End the session and everything in it."""
         await self._send("DELETE", f"/sessions/{session}")

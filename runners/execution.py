@@ -36,12 +36,15 @@ class Execution:
         self._run = run
         self._limits = limits
         self._stop_now = asyncio.Event()
+        self._kill_now = asyncio.Event()
         self._error: Said | None = None
         asked = run.request.timeout_s
         self._run_s = min(asked, limits.run_s) if asked else limits.run_s
 
-    def stop(self) -> None:
-        """End it, soon, because somebody asked for it."""
+    def stop(self, *, kill: bool = False) -> None:
+        """End it, soon, because somebody asked for it; with ``kill`` without asking the code first."""
+        if kill:
+            self._kill_now.set()
         self._stop_now.set()
 
     async def carry_out(self, kernel: Kernel, usage: Usage) -> Outcome:
@@ -112,7 +115,9 @@ class Execution:
                 why = usage.met or "memory"
             elif stop in done:
                 why = "interrupted"
-            await self._bring_to_an_end(output, kill=why in _TO_BE_KILLED)
+            if why in _TO_BE_KILLED:
+                self._kill_now.set()
+            await self._bring_to_an_end(output)
             return why
         finally:
             for task in causes:
@@ -125,21 +130,24 @@ class Execution:
         """
         await asyncio.wait({self._kernel.exited}, timeout=_CUT_OFF_S)
         if not self._kernel.sent_too_much:
-            with contextlib.suppress(SandboxGone):
-                self._kernel.sandbox.send_signal(9)
+            await self._kernel.sandbox.kill()
 
-    async def _bring_to_an_end(self, output: asyncio.Task[None], kill: bool) -> None:
+    async def _bring_to_an_end(self, output: asyncio.Task[None]) -> None:
         """Interrupt politely, then firmly, then kill."""
-        for patience in () if kill else _PATIENCE_S:
-            with contextlib.suppress(SandboxGone):
-                self._kernel.interrupt()
-            awaited: set[asyncio.Future[Any]] = {output, self._kernel.exited}
-            done, _ = await asyncio.wait(awaited, timeout=patience, return_when="FIRST_COMPLETED")
-            if done:
-                return
-        with contextlib.suppress(SandboxGone):
-            self._kernel.sandbox.send_signal(9)
-        await asyncio.wait({self._kernel.exited}, timeout=_DRAIN_S)
+        killing = asyncio.create_task(self._kill_now.wait())
+        try:
+            for patience in _PATIENCE_S:
+                if self._kill_now.is_set():
+                    break
+                with contextlib.suppress(SandboxGone):
+                    self._kernel.interrupt()
+                awaited: set[asyncio.Future[Any]] = {output, self._kernel.exited, killing}
+                done, _ = await asyncio.wait(awaited, timeout=patience, return_when="FIRST_COMPLETED")
+                if done - {killing}:
+                    return
+        finally:
+            killing.cancel()
+        await self._kernel.sandbox.kill()
 
     async def _read_output(self, request: str) -> None:
         """Turn messages into events until the kernel is done with the request: it says so, and has answered it.

@@ -32,6 +32,7 @@ MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, Arithm
 _READY_S = 60.0
 _AGAIN_S = 0.01
 _PAUSE_S = 0.5
+_TRY_AGAIN_S = 2.0
 _KEYS = 3
 _KEY_BYTES = 32
 _EXECUTE = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
@@ -188,7 +189,12 @@ class Kernel:
 
 
 class Pool:
-    """Kernels that wait, ready, for the topologies that were asked for last."""
+    """Kernels that wait, ready, for the topologies that were asked for last.
+
+    Attributes:
+        trouble: why the last kernel could not be made; None again as soon as one can. While there is trouble, a kernel
+            is tried every few seconds, wanted or not.
+    """
 
     def __init__(self, size: int, zygote: Any, first: tuple[str, Keras]) -> None:
         self._size = size
@@ -197,10 +203,11 @@ class Pool:
         self._wanted = asyncio.Event()
         self._wanted.set()
         self._filler: asyncio.Task[None] | None = None
+        self.trouble: str | None = None
 
     def keep(self) -> None:
         """Begin to fill."""
-        if self._size and self._filler is None:
+        if self._filler is None:
             self._filler = asyncio.create_task(self._fill(), name="pool")
 
     def __len__(self) -> int:
@@ -216,7 +223,7 @@ class Pool:
             if not kernel.exited.done():
                 return kernel
             await kernel.close()
-        return await Kernel.create(self._zygote(keras), topology, keras)
+        return await self._make(topology, keras)
 
     async def close(self) -> None:
         """End the filler and every waiting kernel."""
@@ -233,17 +240,24 @@ class Pool:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            while key := self._short():
-                topology, keras = key
-                await asyncio.sleep(_PAUSE_S)
+            while key := self._short() or (self.trouble and next(reversed(self._ready))):
+                await asyncio.sleep(_TRY_AGAIN_S if self.trouble else _PAUSE_S)
                 try:
-                    kernel = await Kernel.create(self._zygote(keras), topology, keras)
-                except (NoZygote, KernelNotReady, SandboxGone, OSError) as e:
-                    log.warning("pool cannot be filled", topology=topology, error=str(e))
-                    await asyncio.sleep(5)
-                    continue
-                self._ready.setdefault(key, deque()).append(kernel)
+                    self._ready.setdefault(key, deque()).append(await self._make(*key))
+                except (NoZygote, KernelNotReady, SandboxGone):
+                    self._ready.move_to_end(key, last=False)  # another machine may do better
             await self._forget_old_keys()
+
+    async def _make(self, topology: str, keras: Keras) -> Kernel:
+        try:
+            kernel = await Kernel.create(self._zygote(keras), topology, keras)
+        except (NoZygote, KernelNotReady, SandboxGone) as e:
+            log.warning("kernel cannot be made", topology=topology, error=str(e))
+            self.trouble = str(e)
+            self._wanted.set()
+            raise
+        self.trouble = None
+        return kernel
 
     def _short(self) -> tuple[str, Keras] | None:
         for key in reversed(list(self._ready)[-_KEYS:]):

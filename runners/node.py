@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
 import structlog
@@ -15,7 +16,18 @@ import structlog
 from runners.datasets.beside import make_folder, prepare_beside
 from runners.kernels import Pool
 from runners.leases import Leases
-from runners.protocol import Health, Keras, Limit, RunAccepted, RunRequest, SessionInfo, SessionSpec, SessionState
+from runners.places import Leave, Rules, Waiter, in_turn, leaving
+from runners.protocol import (
+    Health,
+    Keras,
+    Limit,
+    LimitName,
+    RunAccepted,
+    RunRequest,
+    SessionInfo,
+    SessionSpec,
+    SessionState,
+)
 from runners.runlog import RunLog
 from runners.sandbox import cgroups
 from runners.sandbox.users import Users, users_of
@@ -34,8 +46,6 @@ _KEEP_UNSTORED_S = 24 * 3600.0
 _MOST_RUNS = 20_000
 _QUEUED_PER_PLACE = 10
 _MAKE_WAY_EVERY_S = 1.0
-_UNUSED_S = 5.0
-"""A session that never ran anything keeps its place no longer than this while others wait."""
 
 
 class Unknown(Exception):
@@ -57,6 +67,9 @@ class Node:
         self._settings = settings
         self._sessions: dict[str, Session] = {}
         self._queue: list[Session] = []
+        """In order of arrival; ``_in_turn`` has the order in which it is served."""
+        self._rules = Rules(idle_s=settings.idle_s, give_way_s=settings.give_way_s)
+        self._dropped = 0
         self._runs: dict[str, RunLog] = {}
         self._zygotes: dict[Keras, Zygote] = {}
         self._groups = cgroups.detect()
@@ -97,14 +110,15 @@ class Node:
     def health(self) -> Health:
         """The node's own account of itself."""
         zygote = self._zygote(3)
-        status = "ready" if zygote.ready else "broken" if zygote.trouble else "starting"
+        trouble = zygote.trouble or self._pool.trouble
         return Health(
-            status=status,
-            detail=zygote.trouble or "",
+            status="broken" if trouble else "ready" if zygote.ready else "starting",
+            detail=trouble or "",
             sessions=self._active(),
             most_sessions=self._settings.max_sessions,
             queued=len(self._queue),
             warm_kernels=len(self._pool),
+            dropped_messages=self._dropped + sum(s.dropped for s in self._sessions.values() if not s.gone.is_set()),
             walls=walls_of(zygote, self._groups, self._settings.limits),
         )
 
@@ -128,6 +142,11 @@ class Node:
         self._session(name).restart()
         return self.session(name)
 
+    def keep(self, name: str) -> SessionInfo:
+        """Somebody still wants the session: its idle time begins anew. Raises Unknown."""
+        self._session(name).keep()
+        return self.session(name)
+
     async def end(self, name: str) -> None:
         """End a session and wait for it. Raises Unknown."""
         session = self._session(name)
@@ -141,8 +160,8 @@ class Node:
             raise Unknown(f"no session {name}") from None
 
     def _info(self, session: Session) -> SessionInfo:
-        position = self._queue.index(session) + 1 if session in self._queue else None
-        return session.info(position)
+        position = self._in_turn().index(session) + 1 if session in self._queue else None
+        return session.info(position, self._leaving().get(session.name))
 
     def _active(self) -> int:
         living = (SessionState.starting, SessionState.idle, SessionState.busy)
@@ -160,8 +179,12 @@ class Node:
                 raise Declined(409, "other-machine", f"session {name} is a {session.spec.topology}; restart to change")
             return session
         if len(self._queue) >= _QUEUED_PER_PLACE * self._settings.max_sessions:
-            places = Limit(name="sessions", value=self._settings.max_sessions, unit="count")
-            raise Declined(429, "node-full", "too many sessions wait on this node already; try again later", places)
+            raise Declined(
+                429,
+                "node-full",
+                "too many sessions wait on this node already; try again later",
+                _count("sessions", self._settings.max_sessions),
+            )
         self._make_room_for(spec.owner)
         session = Session(name, spec, self._settings.limits, self._settings.idle_s, self._pool)
         self._sessions[name] = session
@@ -181,28 +204,43 @@ class Node:
             idle = [s for s in theirs if s.state == SessionState.queued and not s.waiting]
         if not idle:
             most = self._settings.sessions_per_learner
-            limit = Limit(name="sessions_per_learner", value=most, unit="count")
-            raise Declined(429, "too-many-sessions", f"all of your {most} sessions are busy; stop one or wait", limit)
-        max(idle, key=lambda s: s.info().idle_s).end("replaced")
+            message = f"all of your {most} sessions are busy; stop one or wait"
+            raise Declined(429, "too-many-sessions", message, _count("sessions_per_learner", most))
+        max(idle, key=lambda s: s.idle_s).end("replaced")
 
     def _admit(self) -> None:
         while self._queue and self._has_room():
-            self._queue.pop(0).admit()
+            session = self._in_turn()[0]
+            self._queue.remove(session)
+            session.admit()
+
+    def _in_turn(self) -> list[Session]:
+        """The queue in the order in which it is served."""
+        living = (s for s in self._sessions.values() if s not in self._queue and not s.over)
+        held = Counter(session.spec.owner for session in living)
+        by_name = {session.name: session for session in self._queue}
+        waiters = [Waiter(s.name, s.spec.owner, bool(s.waiting)) for s in self._queue]
+        return [by_name[name] for name in in_turn(waiters, held)]
+
+    def _leaving(self) -> dict[str, Leave]:
+        """When each idle session ends."""
+        idle = [s.sitter() for s in self._sessions.values() if s.state == SessionState.idle and not s.over]
+        return leaving(idle, len(self._queue), self._rules)
 
     async def _make_way(self) -> None:
-        """While learners wait for a place, sessions that nobody uses give theirs up, the longest idle first."""
+        """While learners wait for a place, sessions that nobody uses give theirs up; who has to, is told before."""
         while True:
             await asyncio.sleep(_MAKE_WAY_EVERY_S)
-            for session in [s for s in self._queue if not s.waiting and s.age_s > self._settings.give_way_s]:
+            for session in [s for s in self._queue if not s.waiting and s.idle_s > self._settings.give_way_s]:
                 session.end("idle")
-            idle = [s for s in self._sessions.values() if s.state == SessionState.idle and not s.over]
-            idle.sort(key=lambda s: s.info().idle_s, reverse=True)
-            for session in idle[: len(self._queue)]:
-                if session.info().idle_s > (self._settings.give_way_s if session.used else _UNUSED_S):
-                    session.end("idle")
+            for name, leave in self._leaving().items():
+                self._sessions[name].tell_to_give_way(leave.gives_way)
+                if leave.gives_way and leave.in_s <= 0:
+                    self._sessions[name].end("gave-way")
 
     async def _bury(self, session: Session) -> None:
         await session.gone.wait()
+        self._dropped += session.dropped
         if session in self._queue:
             self._queue.remove(session)
         self._admit()
@@ -223,8 +261,8 @@ class Node:
             raise Declined(429, "node-full", "this node keeps too many unfinished or unstored runs")
         session = self._ask(request.session, request.spec)
         if len(session.waiting) >= self._settings.runs_per_session:
-            limit = Limit(name="runs_per_session", value=self._settings.runs_per_session, unit="count")
-            raise Declined(429, "too-many-runs", f"{len(session.waiting)} runs wait in this session already", limit)
+            message = f"{len(session.waiting)} runs wait in this session already"
+            raise Declined(429, "too-many-runs", message, _count("runs_per_session", self._settings.runs_per_session))
         run = RunLog(request, self._settings.limits, self._settings.mime_types)
         self._runs[request.id] = run
         ahead = session.submit(run)
@@ -272,9 +310,14 @@ class Node:
                     del self._sessions[name]
 
 
+def _count(name: LimitName, value: int) -> Limit:
+    return Limit(name=name, value=value, unit="count")
+
+
 def _sweep_folders() -> None:
-    """Remove the folders of supervisors that were killed."""
+    """Remove the folders of supervisors that were killed; who has this process's number was another."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
         pid = folder.name.removeprefix(_FOLDER).split("-")[0]
-        if pid.isdigit() and not Path(f"/proc/{pid}").exists() and folder.stat().st_uid == os.geteuid():
+        gone = pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists()
+        if pid.isdigit() and gone and folder.stat().st_uid == os.geteuid():
             shutil.rmtree(folder, ignore_errors=True)

@@ -154,11 +154,15 @@ class SessionInfo(Wire):
     idle_s: float = 0.0
     """Seconds since the last run ended or the session was made; 0 while busy."""
     ends_in_s: float | None = None
-    """Seconds until idle shutdown; None while busy or queued."""
+    """Seconds until it ends if nothing happens; None while busy or queued."""
+    gives_way: bool = False
+    """It ends that soon because others wait for a place."""
+    can_be_kept: bool = False
+    """Keeping it would put the end off; a run always does."""
     generation: int = 0
     """How often the kernel was restarted."""
     gone_because: str | None = None
-    """``idle``, ``ended``, ``crash``, ``memory``, … once state is gone."""
+    """``idle``, ``gave-way``, ``ended``, ``replaced``, ``failed`` or ``supervisor-stopped`` once state is gone."""
 
 
 class RunAccepted(Wire):

@@ -12,6 +12,7 @@ import structlog
 
 from runners.execution import Execution
 from runners.kernels import Kernel, KernelNotReady
+from runners.places import Leave, Sitter
 from runners.protocol import Keras, Outcome, SessionInfo, SessionSpec, SessionState
 from runners.runlog import RunLog
 from runners.sandbox.host import SandboxGone
@@ -23,6 +24,13 @@ log = structlog.get_logger()
 
 _NOT_USABLE_AFTER = (Outcome.processes,)
 """Processes without end are still there: only a fresh kernel gets rid of them."""
+
+_REASONS: dict[type[Exception], str] = {
+    NoZygote: "no-sandbox",
+    KernelNotReady: "no-kernel",
+    SandboxGone: "sandbox-gone",
+}
+"""Why a session could not go on, in words that a page can translate; anything else is ``internal``."""
 
 
 class KernelSource(Protocol):
@@ -50,6 +58,8 @@ class Session:
         self._limits = limits
         self._idle_s = idle_s
         self._source = source
+        self.dropped = 0
+        """Messages from its kernels that were none."""
         self._kernel: Kernel | None = None
         self._usage: Usage | None = None
         self._watching = contextlib.AsyncExitStack()
@@ -59,7 +69,8 @@ class Session:
         self._end: str | None = None
         self.used = False
         """Whether a run was ever handed in."""
-        self._born = self._idle_since = time.monotonic()
+        self._idle_since = self._workless_since = time.monotonic()
+        self._told_at: float | None = None
         self._life: asyncio.Task[None] | None = None
 
     @property
@@ -68,23 +79,42 @@ class Session:
         return self.state == SessionState.gone or self._end is not None
 
     @property
-    def age_s(self) -> float:
-        """Seconds since it was asked for."""
-        return time.monotonic() - self._born
+    def idle_s(self) -> float:
+        """Seconds since its last run ended, it was kept, or it was asked for."""
+        return time.monotonic() - self._idle_since
 
     # --- asked by the node ------------------------------------------------------------------------------------
 
-    def info(self, position: int | None = None) -> SessionInfo:
-        """The session as it is now."""
-        idle = time.monotonic() - self._idle_since if self.state == SessionState.idle else 0.0
+    def sitter(self) -> Sitter:
+        """What decides how long it may keep its place while nothing runs in it."""
+        now = time.monotonic()
+        told_s = None if self._told_at is None else now - self._told_at
+        return Sitter(self.name, now - self._idle_since, now - self._workless_since, self.used, told_s)
+
+    def tell_to_give_way(self, told: bool) -> None:
+        """Note since when its learner can know that it has to give way, or that it need not any more."""
+        if not told:
+            self._told_at = None
+        elif self._told_at is None:
+            self._told_at = time.monotonic()
+
+    def keep(self) -> None:
+        """The learner is still there: idle time begins anew."""
+        self._idle_since = time.monotonic()
+        self._news.set()
+
+    def info(self, position: int | None = None, leave: Leave | None = None) -> SessionInfo:
+        """The session as it is now; the node knows its place in the queue and when it ends."""
         return SessionInfo(
             id=self.name,
             state=self.state,
             topology=self.spec.topology,
             keras=self.spec.keras,
             position=position,
-            idle_s=idle,
-            ends_in_s=max(0.0, self._idle_s - idle) if self.state == SessionState.idle else None,
+            idle_s=self.idle_s if self.state == SessionState.idle else 0.0,
+            ends_in_s=leave.in_s if leave else None,
+            gives_way=leave.gives_way if leave else False,
+            can_be_kept=leave.can_be_kept if leave else False,
             generation=self.generation,
             gone_because=self.gone_because,
         )
@@ -121,7 +151,7 @@ class Session:
         self._drop_waiting()
         self._restart = True
         if self.current:
-            self._stop_current()
+            self._stop_current(kill=True)
         self._news.set()
 
     def end(self, because: str) -> None:
@@ -129,7 +159,7 @@ class Session:
         self._end = self._end or because
         self._drop_waiting()
         if self.current:
-            self._stop_current()
+            self._stop_current(kill=True)
         self._news.set()
         if self._life is None:
             self.state, self.gone_because = SessionState.gone, because
@@ -137,9 +167,9 @@ class Session:
         elif self.state == SessionState.starting:
             self._life.cancel()
 
-    def _stop_current(self) -> None:
+    def _stop_current(self, *, kill: bool = False) -> None:
         if self._execution:
-            self._execution.stop()
+            self._execution.stop(kill=kill)
 
     def _drop_waiting(self, notice: str | None = None) -> None:
         while self.waiting:
@@ -151,7 +181,7 @@ class Session:
     # --- the session's own task -------------------------------------------------------------------------------
 
     async def _live(self) -> None:
-        because = "crash"
+        because = "failed"
         try:
             await self._take_kernel()
             because = await self._work()
@@ -159,10 +189,10 @@ class Session:
             because = self._end or "ended"
         except (NoZygote, KernelNotReady, SandboxGone) as e:
             log.error("session broke", session=self.name, error=str(e))
-            self._fail(str(e))
+            self._fail(_REASONS[type(e)], str(e))
         except Exception:
             log.exception("session broke", session=self.name)
-            self._fail("an error in Lockstep itself; the operator's log has it")
+            self._fail("internal", "an error in Lockstep itself; the operator's log has it")
         finally:
             self.state, self.gone_because = SessionState.gone, because
             self._finish_the_rest(Outcome.interrupted)
@@ -179,9 +209,10 @@ class Session:
         await self._watching.aclose()
         self._usage = await self._watching.enter_async_context(Usage(self._kernel.sandbox, self._limits))
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, reason: str, why: str) -> None:
+        values, text = {"reason": reason, "why": why}, f"The session could not go on: {why}"
         for run in (*([self.current] if self.current else []), *self.waiting):
-            run.add("notice", code="session-failed", values={"why": why}, text=f"The session could not go on: {why}")
+            run.add("notice", code="session-failed", values=values, text=text)
         self._finish_the_rest(Outcome.crash)
 
     def _finish_the_rest(self, outcome: Outcome) -> None:
@@ -200,11 +231,15 @@ class Session:
                 await self._fresh_kernel()
             elif self.waiting:
                 await self._run(self.waiting.popleft())
-            elif not await self._news_within(self._idle_s - (time.monotonic() - self._idle_since)) and not self.waiting:
-                return "idle"
+            else:
+                news = await self._news_within(self._idle_s - self.idle_s)
+                if not news and not self.waiting and self.idle_s >= self._idle_s:
+                    return "idle"
 
     def _become_idle(self) -> None:
-        self.state, self._idle_since = SessionState.idle, time.monotonic()
+        self.state = SessionState.idle
+        self._idle_since = self._workless_since = time.monotonic()
+        self._told_at = None
 
     async def _news_within(self, seconds: float) -> bool:
         """Wait for a run or a wish; a kernel that dies or breaks its channels while idle is replaced at once.
@@ -233,6 +268,7 @@ class Session:
         self._restart = False
         self.state = SessionState.starting
         try:
+            await self._kernel.sandbox.kill()
             await self._kernel.restart()
         except (SandboxGone, KernelNotReady, RuntimeError):
             await self._kernel.close()
@@ -250,6 +286,7 @@ class Session:
         outcome = await execution.carry_out(self._kernel, self._usage)
         self.current = self._execution = None
         if execution.dropped:
+            self.dropped += execution.dropped
             log.warning("malformed messages dropped", session=self.name, count=execution.dropped)
         self._become_idle()
         if outcome != Outcome.ok:

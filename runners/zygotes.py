@@ -27,13 +27,21 @@ log = structlog.get_logger()
 _LARGEST_ANSWER = 1 << 16
 _BACKOFF_S = (0.2, 1.0, 5.0, 15.0)
 _SPAWN_S = 30.0
+_NEXT_ZYGOTE_S = 45.0
+"""How long a sandbox may wait for a zygote that is being replaced."""
 _MOST_REFUSALS = 3
 """Sandboxes in a row that failed before the zygote is replaced."""
+_MOST_FAILURES = 2
+"""Zygotes in a row that did not start before nobody waits for the next one any more."""
 _PACKAGE_PARENT = str(Path(__file__).resolve().parents[1])
 
 
 class NoZygote(Exception):
     """A sandbox cannot be made now. ``str()`` says why."""
+
+
+class ZygoteEnded(NoZygote):
+    """The zygote ended before it answered. The next one is on its way."""
 
 
 class Zygote:
@@ -57,6 +65,7 @@ class Zygote:
         self.wall = "none"
         self.trouble: str | None = None
         self._refusals = 0
+        self._failures = 0
 
     @property
     def ready(self) -> bool:
@@ -83,15 +92,28 @@ class Zygote:
         Who is cancelled here leaves nothing behind: the zygote answers in turn, so what was asked for is awaited all
         the same, and destroyed.
 
+        A zygote that dies meanwhile is replaced: the sandbox then comes from the next one.
+
         Raises:
-            NoZygote: the zygote is not there, or the machine refused a step.
+            NoZygote: no zygote came up in time, or the machine refused a step.
         """
-        if self.trouble and not self.ready:
-            raise NoZygote(self.trouble)
-        await self._ready.wait()
+        try:
+            async with asyncio.timeout(_NEXT_ZYGOTE_S):
+                while True:
+                    if self.trouble and self._failures >= _MOST_FAILURES:
+                        raise NoZygote(self.trouble)
+                    await self._ready.wait()
+                    with contextlib.suppress(ZygoteEnded):
+                        return await self._make_even_if_unwanted()
+        except TimeoutError:
+            raise NoZygote(self.trouble or f"no zygote was ready within {_NEXT_ZYGOTE_S:g} s") from None
+
+    async def _make_even_if_unwanted(self) -> Sandbox:
         making = asyncio.create_task(self._make(), name="sandbox")
         try:
             return await asyncio.shield(making)
+        except OSError as e:
+            raise NoZygote(f"the machine refused a step: {e}") from e
         except asyncio.CancelledError:
             unwanted = asyncio.create_task(_destroy(making), name="unwanted-sandbox")
             self._unwanted.add(unwanted)
@@ -99,10 +121,6 @@ class Zygote:
             raise
 
     async def _make(self) -> Sandbox:
-        try:
-            user = self._users.take()
-        except NoUser as e:
-            raise NoZygote(str(e)) from e
         name = secrets.token_hex(6)
         folder = self._folder / name
         folder.mkdir(mode=0o700)
@@ -110,9 +128,8 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
-                pid, pidfd = await self._ask(user, [theirs.fileno(), *(c.fileno() for c in channels)])
+                user, pid, pidfd = await self._ask([theirs.fileno(), *(c.fileno() for c in channels)])
         except BaseException:
-            self._users.give_back(user)
             ours.close()
             for path in (*folder.iterdir(),):
                 path.unlink()
@@ -139,18 +156,22 @@ class Zygote:
         await sandbox.gone.wait()
         self._users.give_back(user)
 
-    async def _ask(self, user: int | None, descriptors: list[int]) -> tuple[int, int]:
+    async def _ask(self, descriptors: list[int]) -> tuple[int | None, int, int]:
+        """Ask for a sandbox. Returns its user, its PID 1 and a pidfd of that."""
+        try:
+            user = self._users.take()
+        except NoUser as e:
+            raise NoZygote(str(e)) from e
+        try:
+            return user, *await self._ask_for(user, descriptors)
+        except BaseException:
+            self._users.give_back(user)
+            raise
+
+    async def _ask_for(self, user: int | None, descriptors: list[int]) -> tuple[int, int]:
         async with self._lock:
-            if self._link is None:
-                raise NoZygote("the zygote is being replaced")
-            request = json.dumps({"policy": self._policy, "user": user}).encode()
-            try:
-                socket.send_fds(self._link, [request], descriptors)
-                data, fds = await asyncio.wait_for(self._receive(self._link), _SPAWN_S)
-            except (OSError, TimeoutError) as e:
-                self._stop()
-                raise NoZygote(f"the zygote does not answer: {e!r}") from e
-        answer = json.loads(data) if data else {"error": "the zygote ended"}
+            data, fds = await self._exchange(user, descriptors)
+        answer = json.loads(data)
         if "error" in answer or not fds:
             for fd in fds:
                 os.close(fd)
@@ -158,6 +179,28 @@ class Zygote:
             raise NoZygote(f"no sandbox on this machine: {answer.get('error')}")
         self._refusals = 0
         return int(answer["pid"]), fds[0]
+
+    async def _exchange(self, user: int | None, descriptors: list[int]) -> tuple[bytes, list[int]]:
+        """One request and its answer; the caller holds the lock."""
+        link = self._link
+        if link is None:
+            raise ZygoteEnded("the zygote is being replaced")
+        request = json.dumps({"policy": self._policy, "user": user}).encode()
+        try:
+            socket.send_fds(link, [request], descriptors)
+            data, fds = await asyncio.wait_for(self._receive(link), _SPAWN_S)
+            if not data:
+                raise ConnectionResetError("its end of the socket is closed")
+        except TimeoutError as e:
+            self._stop()
+            raise NoZygote("the zygote does not answer") from e
+        except OSError as e:
+            self._stop()
+            raise ZygoteEnded(f"the zygote ended: {e}") from e
+        finally:
+            if link is not self._link:
+                link.close()  # who stopped the zygote left that to us
+        return data, fds
 
     def _count_refusal(self) -> None:
         """A zygote that cannot make sandboxes any more may have outlived what it was shown: another one may."""
@@ -179,11 +222,10 @@ class Zygote:
         return data, fds
 
     async def _keep(self) -> None:
-        failures = 0
         while True:
             try:
                 await self._start()
-                failures = 0
+                self._failures = 0
                 self.trouble = None
                 self._ready.set()
                 assert self._process
@@ -192,10 +234,9 @@ class Zygote:
             except (OSError, RuntimeError, TimeoutError) as e:
                 self.trouble = str(e)
                 log.error("zygote did not start", keras=self._keras, error=str(e))
-                failures += 1
-            self._ready.clear()
+                self._failures += 1
             self._stop()
-            await asyncio.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S) - 1)])
+            await asyncio.sleep(_BACKOFF_S[min(self._failures, len(_BACKOFF_S) - 1)])
 
     async def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -218,8 +259,13 @@ class Zygote:
             raise RuntimeError(f"the zygote ended with status {status} before it was ready; see the log above")
 
     def _stop(self) -> None:
+        self._ready.clear()
         if self._link:
-            self._link.close()
+            if self._lock.locked():  # somebody waits for an answer, learns that there will be none, and closes it
+                with contextlib.suppress(OSError):
+                    self._link.shutdown(socket.SHUT_RDWR)
+            else:
+                self._link.close()
             self._link = None
         if self._process and self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):

@@ -11,6 +11,8 @@ into it. It speaks with the supervisor over its control socket, one JSON object 
                           {"files": N, "left": [[B, I], …]}   bytes in the sandbox's own folders, which live in
                                           memory; and for each what is left there, in bytes and in inodes
 
+A kernel has ended only once PID 1 has said so, also after "kill": then nothing that was in the sandbox is left.
+
 When the control socket closes, PID 1 ends, and with it everything in its PID namespace.
 """
 
@@ -117,14 +119,16 @@ class Init:
             os._exit(1)
 
     def _end_all(self) -> None:
-        """Kill everything in the sandbox but PID 1 and wait for it; the exit is not reported."""
-        self._kernel = None
+        """Kill everything in the sandbox but PID 1, wait until it is gone, and say so if a kernel was in it."""
+        had_kernel, self._kernel = self._kernel is not None, None
         self._read_complaint()
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             while True:
                 os.waitpid(-1, 0)
+        if had_kernel:
+            self._tell_exit(-signal.SIGKILL)
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
@@ -136,7 +140,7 @@ class Init:
                     self._kernel = None
                     if complaint := self._read_complaint():
                         self._tell({"failed": complaint})
-                    self._tell({"exited": os.waitstatus_to_exitcode(status), "kernel": self._number})
+                    self._tell_exit(os.waitstatus_to_exitcode(status))
 
     def _read_complaint(self) -> str:
         """What a kernel wrote that did not come up; it may be the learner's words."""
@@ -149,6 +153,9 @@ class Init:
         finally:
             os.close(self._complaint)
             self._complaint = None
+
+    def _tell_exit(self, status: int) -> None:
+        self._tell({"exited": int(status), "kernel": self._number})
 
     def _tell(self, word: dict[str, Any]) -> None:
         self._control.send(json.dumps(word).encode())

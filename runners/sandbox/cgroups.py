@@ -45,6 +45,9 @@ class Group(Protocol):
     def reset_peak(self) -> None:
         """Start a new peak, at the beginning of a run."""
 
+    def kill(self) -> None:
+        """Kill every process in it, where version 2 offers that (Linux 5.14)."""
+
     def remove(self) -> bool:
         """Delete the empty group. False while a process is left in it."""
 
@@ -72,6 +75,9 @@ class NoGroup:
         return Facts()
 
     def reset_peak(self) -> None:
+        """Nothing to do."""
+
+    def kill(self) -> None:
         """Nothing to do."""
 
     def remove(self) -> bool:
@@ -115,7 +121,8 @@ def own_paths() -> dict[str, str]:
 def _sweep(parent: Path) -> None:
     """Remove what a supervisor that was killed has left."""
     for old in parent.glob(f"{_PREFIX}*"):
-        if not Path(f"/proc/{old.name.removeprefix(_PREFIX)}").exists():
+        pid = old.name.removeprefix(_PREFIX)
+        if pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists():  # who had our own number was another
             for child in (*old.glob("*/"), old):
                 with contextlib.suppress(OSError):
                     child.rmdir()
@@ -240,6 +247,10 @@ class _V2Group:
             return current
         return peak if peak > self._peak_before else current
 
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            (self._path / "cgroup.kill").write_text("1")
+
     def remove(self) -> bool:
         if self._peak is not None:
             os.close(self._peak)
@@ -308,6 +319,9 @@ class _V1Group:
     def reset_peak(self) -> None:
         with contextlib.suppress(OSError):
             self._peak.write_text("0")
+
+    def kill(self) -> None:
+        """Version 1 cannot; the PID namespace does it."""
 
     def remove(self) -> bool:
         return _rmdir(self._paths.values())

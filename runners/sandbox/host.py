@@ -24,6 +24,10 @@ CHANNELS = 5
 _LARGEST_WORD = 1 << 16
 _ANSWER_S = 2.0
 _REMOVE_TRIES = 40
+_CONFIRM_S = 2.0
+"""How long PID 1 may take to kill all that is in its sandbox, and to say so."""
+_DIE_S = 10.0
+"""How long the kernel may take to end every process of a sandbox."""
 
 
 class SandboxGone(Exception):
@@ -72,7 +76,7 @@ class Sandbox:
         Returns:
             A future of its exit status, negative for a signal.
         """
-        self._resolve(0)
+        self._resolve(-signal.SIGKILL)
         self._exit = asyncio.get_running_loop().create_future()
         self._kernels += 1
         start = {
@@ -86,12 +90,22 @@ class Sandbox:
         return self._exit
 
     def send_signal(self, signum: int) -> None:
-        """Signal the kernel's process."""
-        if signum == signal.SIGKILL:
-            self._say({"op": "kill"})
-            self._resolve(-signal.SIGKILL)
-        else:
-            self._say({"op": "signal", "signum": int(signum)})
+        """Signal the kernel's process; SIGKILL is for all that runs in the sandbox. ``kill`` waits for the end."""
+        self._say({"op": "kill"} if signum == signal.SIGKILL else {"op": "signal", "signum": int(signum)})
+
+    async def kill(self) -> None:
+        """End all that runs in the sandbox, at once; the sandbox itself too, if its PID 1 does not get it done.
+
+        Returns when nothing of it is left.
+        """
+        if self._exit is None or self._exit.done():
+            return
+        with contextlib.suppress(SandboxGone):
+            self.send_signal(signal.SIGKILL)
+            await asyncio.wait({self._exit}, timeout=_CONFIRM_S)
+        if not self._exit.done():
+            log.warning("sandbox does not end its kernel; ending the sandbox", sandbox=self.name)
+            await self._end()
 
     async def ask_usage(self) -> None:
         """Bring ``file_bytes`` and ``left`` up to date. Raises SandboxGone, also if PID 1 does not answer in time."""
@@ -105,21 +119,33 @@ class Sandbox:
     async def destroy(self) -> None:
         """Kill everything inside and leave nothing behind. Safe to call twice."""
         if self.control.fileno() >= 0:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.gone.wait(), 10)
-            loop = asyncio.get_running_loop()
-            loop.remove_reader(self.control.fileno())
-            loop.remove_reader(self.pidfd)
-            self.control.close()
-            os.close(self.pidfd)
-        self._resolve(-signal.SIGKILL)
+            await self._end()
+            self._let_go()
         for _ in range(_REMOVE_TRIES):  # the last process of a killed group takes a moment to leave it
             if self.group.remove():
                 break
             await asyncio.sleep(0.05)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def _end(self) -> None:
+        """With PID 1 the kernel ends every process of its PID namespace; the cgroup is killed in case one got out."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        self.group.kill()
+        try:
+            await asyncio.wait_for(self.gone.wait(), _DIE_S)
+        except TimeoutError:
+            log.error("sandbox does not die", sandbox=self.name, pid=self.pid)
+        self._resolve(-signal.SIGKILL)
+
+    def _let_go(self) -> None:
+        if self.control.fileno() < 0:
+            return
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self.control.fileno())
+        loop.remove_reader(self.pidfd)
+        self.control.close()
+        os.close(self.pidfd)
 
     def _say(self, command: dict[str, Any]) -> None:
         try:

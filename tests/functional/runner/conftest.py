@@ -29,6 +29,14 @@ def narrow() -> Iterator[Node]:
 
 
 @pytest.fixture(scope="session")
+def crowded() -> Iterator[Node]:
+    """A node with one place, whose sessions give way after a while."""
+    node = Node(limits__run_s=30, max_sessions=1, give_way_s=60)
+    yield node.start()
+    node.remove()
+
+
+@pytest.fixture(scope="session")
 def _mortal() -> Iterator[Node]:
     node = Node(limits__run_s=60, limits__processes=256)
     yield node

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import signal
 
+import psutil
 import pytest
 
 from runners.protocol import Outcome
@@ -27,6 +30,91 @@ async def test_a_killed_zygote_is_replaced_and_sessions_do_not_notice(mortal: No
         mortal.wait(lambda: mortal.health()["status"] == "ready" and [z.pid for z in mortal.zygotes()] != [zygote.pid])
         newcomers = [Learner(client) for _ in range(2)]
         assert [t.result for t in await asyncio.gather(*(n.run("2 * 21") for n in newcomers))] == ["42", "42"]
+
+
+async def test_a_session_asked_for_while_the_zygote_dies_comes_from_the_next_one(mortal: Node) -> None:
+    async with mortal.client() as client:
+        learners = [Learner(client, topology="gpu:3") for _ in range(6)]
+        asked = [await learner.submit("2 * 21") for learner in learners[:3]]
+        (zygote,) = mortal.zygotes()
+        zygote.kill()
+        asked += [await learner.submit("2 * 21") for learner in learners[3:]]
+        told = await asyncio.gather(*(learner.read(a) for learner, a in zip(learners, asked, strict=True)))
+        assert [(t.outcome, t.result) for t in told] == [(Outcome.ok, "42")] * 6
+        await asyncio.gather(*(learner.leave() for learner in learners))
+
+
+@pytest.mark.slow
+async def test_a_session_waits_for_a_zygote_that_is_killed_again_while_it_starts(mortal: Node) -> None:
+    async with mortal.client() as client:
+        (zygote,) = mortal.zygotes()
+        zygote.kill()
+        mortal.wait(lambda: [z.pid for z in mortal.zygotes()] not in ([], [zygote.pid]))
+        learner = Learner(client, topology="gpu:3")
+        accepted = await learner.submit("2 * 21")
+        for again in mortal.zygotes():
+            again.kill()
+        told = await learner.read(accepted)
+        assert (told.outcome, told.result) == (Outcome.ok, "42"), told.events
+        await learner.leave()
+
+
+async def test_a_killed_wall_takes_its_zygote_along_and_is_replaced(mortal: Node) -> None:
+    walls = [p for p in psutil.Process(mortal.pid).children() if p.name() == "bwrap"]
+    if not walls:
+        pytest.skip("there is no bubblewrap on this machine")
+    before = [z.pid for z in mortal.zygotes()]
+    async with mortal.client() as client:
+        learner = Learner(client)
+        await learner.run("x = 1")
+        for wall in walls:
+            wall.kill()
+        newcomer = Learner(client, topology="gpu:3")
+        assert (await newcomer.run("2 * 21")).result == "42"
+        assert not set(before) & {z.pid for z in mortal.zygotes()}
+        assert (await learner.run("x = 1\nx")).result == "1"
+        await asyncio.gather(learner.leave(), newcomer.leave())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [*itertools.permutations(("supervisor", "wall", "zygote"))], ids="-".join)
+async def test_whatever_is_killed_first_nothing_is_left(mortal: Node, order: tuple[str, ...]) -> None:
+    async with mortal.client() as client:
+        await Learner(client).run("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '1000'])")
+        await Learner(client).submit("while True: pass")
+    parts = {
+        "supervisor": [psutil.Process(mortal.pid)],
+        "wall": [p for p in psutil.Process(mortal.pid).children() if p.name() == "bwrap"],
+        "zygote": mortal.zygotes(),
+    }
+    folders, cgroups, mounts = mortal.folders(), mortal.cgroups(), len(psutil.disk_partitions(all=True))
+    for part in order:
+        for process in parts[part]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+    mortal.stop(signal.SIGKILL)
+    mortal.wait(lambda: not mortal.processes(), 10)
+    mortal.start()
+    mortal.wait(lambda: not [f for f in (*folders, *cgroups) if f.exists()], 10)
+    assert len(psutil.disk_partitions(all=True)) == mounts
+    async with mortal.client() as client:
+        assert (await Learner(client).run("1 + 1")).result == "2"
+
+
+@pytest.mark.slow
+async def test_a_pool_that_cannot_be_filled_is_broken_and_ready_again_when_it_heals(mortal: Node) -> None:
+    (folder,) = mortal.folders()
+    away = folder.with_name("away")
+    folder.rename(away)
+    try:
+        async with mortal.client() as client:
+            await Learner(client).run("1 + 1")  # takes the kernel that waited
+            mortal.wait(lambda: mortal.health()["status"] == "broken", 20)
+            assert "No such file" in mortal.health()["detail"]
+    finally:
+        away.rename(folder)
+    mortal.wait(lambda: mortal.health()["status"] == "ready", 20)
+    assert mortal.health()["detail"] == ""
 
 
 async def test_a_killed_supervisor_takes_its_sessions_along_and_the_next_one_cleans_up(mortal: Node) -> None:

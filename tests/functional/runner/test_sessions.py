@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from runners.client import NotKnown, Refused, RunnerClient
-from runners.protocol import Outcome, SessionInfo, SessionState
+from runners.protocol import Limit, Outcome, SessionInfo, SessionState
 from tests.factories.node import Learner, Node
 
 BUSY = "import time\nprint('going', flush=True)\ntime.sleep(20)"
@@ -159,6 +159,7 @@ async def test_a_learner_whose_sessions_are_all_busy_is_told_so(guest: RunnerCli
     with pytest.raises(Refused, match="busy") as refused:
         await second.submit("2")
     assert refused.value.status == 429
+    assert refused.value.refusal.limit == Limit(name="sessions_per_learner", value=1, unit="count")
     with pytest.raises(NotKnown):
         await guest.session(second.session)
     await first.leave()
@@ -175,13 +176,63 @@ async def test_sessions_that_end_while_they_start_do_not_confuse_those_that_foll
         await staying.leave()
 
 
-async def test_a_session_that_nobody_uses_gives_way_to_one_who_waits(guest: RunnerClient) -> None:
-    unused, learner = Learner(guest), Learner(guest)
-    await guest.ask_session(unused.session, unused.spec)
-    told = await learner.run("print('my turn')")
-    assert (told.outcome, told.stdout) == (Outcome.ok, "my turn\n")
-    assert (await guest.session(unused.session)).gone_because == "idle"
+async def test_a_session_that_nobody_uses_gives_way_to_one_who_waits(crowded: Node) -> None:
+    async with crowded.client() as client:
+        unused, learner = Learner(client), Learner(client)
+        await client.ask_session(unused.session, unused.spec)
+        told = await learner.run("print('my turn')")
+        assert (told.outcome, told.stdout) == (Outcome.ok, "my turn\n")
+        assert (await client.session(unused.session)).gone_because == "gave-way"
+        await learner.leave()
+
+
+async def test_a_kept_session_begins_its_idle_time_anew(guest: RunnerClient) -> None:
+    learner = Learner(guest)
+    await learner.run("x = 1")
+    before = await until(guest, learner.session, SessionState.idle)
+    assert before.can_be_kept
+    for _ in range(6):  # 3 s, twice as long as the node lets a session be idle
+        await asyncio.sleep(0.5)
+        kept = await guest.keep(learner.session)
+        assert kept.state == SessionState.idle
+        assert kept.ends_in_s is not None
+        assert kept.ends_in_s > 1
+    assert (await learner.run("x")).result == "1"
     await learner.leave()
+
+
+async def test_a_session_that_has_to_give_way_is_told_and_a_run_puts_it_off(crowded: Node) -> None:
+    async with crowded.client() as client:
+        sitting, waiting = Learner(client), Learner(client)
+        await sitting.run("x = 1")
+        assert not (await until(client, sitting.session, SessionState.idle)).gives_way
+        accepted = await waiting.submit("print('my turn')")
+        told = await until(client, sitting.session, SessionState.idle)
+        assert told.gives_way
+        assert told.ends_in_s is not None
+        assert 20 < told.ends_in_s <= 60
+
+        await sitting.run("x")
+        again = await until(client, sitting.session, SessionState.idle)
+        assert again.ends_in_s is not None
+        assert again.ends_in_s > told.ends_in_s - 5
+        await sitting.leave()
+        last = await waiting.read(accepted)
+        assert (last.outcome, last.stdout) == (Outcome.ok, "my turn\n"), last.events
+        await waiting.leave()
+
+
+async def test_who_pressed_run_comes_before_who_only_looked(guest: RunnerClient) -> None:
+    busy, looking, running = Learner(guest), Learner(guest), Learner(guest)
+    await busy.submit(BUSY)
+    assert (await guest.ask_session(looking.session, looking.spec)).position == 1
+    accepted = await running.submit("print('first')")
+    assert accepted.session.position == 1
+    assert (await guest.session(looking.session)).position == 2
+    await busy.leave()
+    assert (await running.read(accepted)).stdout == "first\n"
+    for learner in (running, looking):
+        await learner.leave()
 
 
 async def test_the_queue_has_an_end(guest: RunnerClient) -> None:
@@ -191,7 +242,8 @@ async def test_the_queue_has_an_end(guest: RunnerClient) -> None:
     for learner in crowd:
         await guest.ask_session(learner.session, learner.spec)
     late = Learner(guest)
-    with pytest.raises(Refused, match="try again later"):
+    with pytest.raises(Refused, match="try again later") as refused:
         await late.submit("1")
+    assert refused.value.refusal.limit == Limit(name="sessions", value=1, unit="count")
     for learner in (*crowd, busy):
         await learner.leave()

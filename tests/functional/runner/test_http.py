@@ -1,0 +1,85 @@
+"""The supervisor's HTTP: odd ids, odd numbers and bodies that are too much."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import httpx
+import pytest
+
+from runners.client import NotKnown, RunnerClient
+from runners.protocol import Refusal
+from tests.factories.node import Learner, Node
+
+ODD = ["a b", "ü", "x" * 65, "a.b", "%00", "%2e%2e", "a%0a", "..%2f..", "{id}", "%ff"]
+
+
+@pytest.fixture
+def http(node: Node) -> httpx.AsyncClient:
+    transport = httpx.AsyncHTTPTransport(uds=str(node.socket))
+    return httpx.AsyncClient(transport=transport, base_url="http://node", timeout=30)
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_an_odd_id_is_refused(http: httpx.AsyncClient, odd: str) -> None:
+    spec = json.dumps({"owner": "me"})
+    async with http:
+        for method, path in [
+            ("GET", "/sessions/{}"),
+            ("PUT", "/sessions/{}"),
+            ("DELETE", "/sessions/{}"),
+            ("POST", "/sessions/{}/interrupt"),
+            ("POST", "/sessions/{}/restart"),
+            ("POST", "/sessions/{}/keep"),
+            ("GET", "/runs/{}/events"),
+            ("POST", "/runs/{}/ack"),
+            ("POST", "/runs/{}/stop"),
+        ]:
+            answer = await http.request(method, path.format(odd), content=spec)
+            assert answer.status_code in (404, 422), (method, path, answer.text)
+
+
+async def test_what_is_not_known_is_not_found(client: RunnerClient) -> None:
+    for ask in (client.session, client.keep, client.restart, client.interrupt, client.end, client.stop):
+        with pytest.raises(NotKnown):
+            await ask("nobody")
+
+
+@pytest.mark.parametrize("after", ["x", "1.5", "", "9" * 5000])
+async def test_a_number_that_is_none_is_refused(http: httpx.AsyncClient, learner: Learner, after: str) -> None:
+    told = await learner.run("1")
+    async with http:
+        answer = await http.get(f"/runs/{told.id}/events", params={"after": after})
+    assert answer.status_code == 422
+    assert Refusal.model_validate_json(answer.content).code == "invalid"
+
+
+async def test_a_body_that_is_too_large_is_refused(http: httpx.AsyncClient) -> None:
+    async with http:
+        answer = await http.post("/runs", content=b"x" * 3_000_000)
+    assert answer.status_code == 413
+
+
+@pytest.mark.slow
+async def test_a_body_that_does_not_come_is_given_up(node: Node) -> None:
+    reader, writer = await asyncio.open_unix_connection(str(node.socket))
+    writer.write(b"POST /runs HTTP/1.1\r\nhost: node\r\ncontent-length: 100\r\n\r\n{")
+    await writer.drain()
+
+    assert b" 408 " in await reader.readline()
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_half_a_request_changes_nothing(node: Node, client: RunnerClient) -> None:
+    before = await client.health()
+    _, writer = await asyncio.open_unix_connection(str(node.socket))
+    writer.write(b"PUT /sessions/half HTTP/1.1\r\nhost: node\r\ncontent-length: 100\r\n\r\n{")
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()
+
+    with pytest.raises(NotKnown):
+        await client.session("half")
+    assert (await client.health()).sessions == before.sessions

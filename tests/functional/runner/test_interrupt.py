@@ -1,0 +1,107 @@
+"""Stopping a run always works, whatever the program does against it; the session goes on afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psutil
+import pytest
+
+from runners.client import RunnerClient
+from runners.protocol import Outcome, RunAccepted
+from tests.factories.node import Learner, Node, Told
+
+STUBBORN = {
+    "all signals blocked": (
+        "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65))\nprint('going', flush=True)\n"
+        "while True: pass"
+    ),
+    "interrupts swallowed": (
+        "print('going', flush=True)\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass"
+    ),
+    "a storm of SIGSTOP": (
+        "import os, signal, time\nkernel = os.getpid()\nprint('going', flush=True)\ntime.sleep(0.3)\n"
+        "for _ in range(8):\n    if not os.fork():\n        os.setsid()\n        while True:\n"
+        "            os.kill(kernel, signal.SIGSTOP)\n            time.sleep(0.001)\n"
+        "while True: time.sleep(0.01)"
+    ),
+    "the GIL held in a C call": (
+        "import ctypes, time\nprint('going', flush=True)\ntime.sleep(0.3)\nctypes.PyDLL(None).sleep(10_000)"
+    ),
+    "threads that compute without end": (
+        "import threading, numpy as np\nmatrix = np.ones((500, 500))\ndef spin():\n    while True: matrix @ matrix\n"
+        "for _ in range(8): threading.Thread(target=spin).start()\nprint('going', flush=True)\nspin()"
+    ),
+    "memory turned over at its limit": (
+        "import mmap\nprint('going', flush=True)\nwhile True:\n    held = mmap.mmap(-1, 1_900_000_000)\n"
+        "    for at in range(0, len(held), 4096): held[at] = 1"
+    ),
+    "vforked children that hold on": (
+        "import subprocess\nprint('going', flush=True)\n"
+        "while True: subprocess.run(['sh', '-c', 'trap \"\" INT TERM; sleep 1000'])"
+    ),
+}
+
+
+async def stop(learner: Learner, accepted: RunAccepted) -> Told:
+    """Stop the run once it has printed something."""
+    async for event in learner.client.events(accepted.id):
+        if event.kind == "text":
+            break
+    await learner.client.stop(accepted.id)
+    return await learner.read(accepted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", STUBBORN)
+async def test_a_run_that_does_not_want_to_end_ends(learner: Learner, program: str) -> None:
+    told = await stop(learner, await learner.submit(STUBBORN[program]))
+
+    assert told.outcome == Outcome.interrupted, told.events
+    assert (await learner.run("1 + 1")).result == "2"
+
+
+async def test_a_restart_does_not_wait_for_a_program_that_swallows_interrupts(learner: Learner) -> None:
+    accepted = await learner.submit(STUBBORN["interrupts swallowed"])
+    async for event in learner.client.events(accepted.id):
+        if event.kind == "text":
+            break
+    await learner.client.restart(learner.session)
+
+    told = await learner.read(accepted)
+    assert told.outcome == Outcome.interrupted
+    assert told.finished.duration_ms < 60_000
+    assert (await learner.run("1 + 1")).result == "2"
+    assert (await learner.client.session(learner.session)).generation == 1
+
+
+@pytest.mark.slow
+async def test_where_pid_1_does_not_do_its_work_the_whole_sandbox_is_replaced(
+    node: Node, client: RunnerClient, learner: Learner
+) -> None:
+    accepted = await learner.submit("import subprocess\nprint('going', flush=True)\nsubprocess.run(['sleep', '98765'])")
+    async for event in client.events(accepted.id):
+        if event.kind == "text":
+            break
+    kernel = await started_by(node, "98765")
+    pid_1 = kernel.parent()
+    assert pid_1 is not None
+    pid_1.suspend()
+
+    await client.stop(accepted.id)
+    interrupted = await learner.read(accepted)
+
+    assert interrupted.outcome == Outcome.interrupted
+    assert (await learner.run("1 + 1")).result == "2"
+    assert not pid_1.is_running() or pid_1.status() == psutil.STATUS_ZOMBIE
+    assert not [p for p in node.processes() if "sleep" in p]
+
+
+async def started_by(node: Node, argument: str) -> psutil.Process:
+    """The kernel that started a process with this argument."""
+    while True:
+        for process in psutil.process_iter(["uids", "cmdline"]):
+            ours = process.info["uids"] and process.info["uids"].real == node.uid
+            if ours and argument in (process.info["cmdline"] or ()) and (kernel := process.parent()):
+                return kernel
+        await asyncio.sleep(0.05)
