@@ -112,7 +112,8 @@ class Sandbox:
         self._answered.clear()
         self._say({"op": "usage"})
         try:
-            await asyncio.wait_for(self._answered.wait(), _ANSWER_S)
+            async with asyncio.timeout(_ANSWER_S):
+                await self._answered.wait()
         except TimeoutError:
             raise SandboxGone("PID 1 does not answer") from None
 
@@ -133,7 +134,8 @@ class Sandbox:
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
         self.group.kill()
         try:
-            await asyncio.wait_for(self.gone.wait(), _DIE_S)
+            async with asyncio.timeout(_DIE_S):
+                await self.gone.wait()
         except TimeoutError:
             log.error("sandbox does not die", sandbox=self.name, pid=self.pid)
         self._resolve(-signal.SIGKILL)

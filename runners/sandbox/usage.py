@@ -155,7 +155,8 @@ class Usage:
                 if turn == self._turns:
                     self._compare(memory)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._new_turn.wait(), self._pause_s())
+                    async with asyncio.timeout(self._pause_s()):  # wait_for may lose the cancellation that ends us
+                        await self._new_turn.wait()
 
     async def _look(self) -> int | None:
         """Take the CPU time; returns memory in bytes, or None where a cgroup sees to it."""
