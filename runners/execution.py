@@ -69,7 +69,7 @@ class Execution:
             exit_status=exited.result() if exited.done() else None,
             error=self._error,
             oom_kills=after.oom_kills - before.oom_kills,
-            forks_refused=None if after.forks_refused is None else after.forks_refused - (before.forks_refused or 0),
+            forks_refused=after.forks_refused - before.forks_refused,
             peak_bytes=usage.peak_bytes if after.peak_bytes is None else after.peak_bytes,
             folders=await self._what_is_left(),
         )

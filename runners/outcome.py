@@ -36,10 +36,12 @@ _ENDED_BY: dict[int, LimitName] = {-signal.SIGXCPU: "cpu", -signal.SIGXFSZ: "fil
 _MEMORY_ERRORS = ("MemoryError", "_ArrayMemoryError", "ResourceExhaustedError")  # Python's, NumPy's, TensorFlow's
 _SYSTEM_ERRORS = ("OSError", "ResourceExhaustedError", "OutOfRangeError", "UnknownError", "ZMQError")
 _WORDS: tuple[tuple[str, LimitName], ...] = (
-    (r"\[Errno 28\]|errno = 28\b|No space left on device|\d+ requested and \d+ written", "disk"),  # the last: NumPy
+    (r"\[Errno 28\]|errno = 28\b|No space left on device|Not enough free space to write", "disk"),
     (r"\[Errno 27\]|errno = 27\b|File too large", "file_size"),
     (r"\[Errno 24\]|errno = 24\b|Too many open files", "open_files"),
+    (r"\d+ requested and \d+ written", "disk"),
 )
+"""Python's words, HDF5's, TensorFlow's and NumPy's; the last may also be about the size of a file."""
 _AMOUNT = re.compile(r"Unable to allocate (\d+(?:\.\d*)?) ([KMGTPE]i|bytes)?B?\b")
 _POWERS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
@@ -73,7 +75,7 @@ class Facts:
     error: Said | None = None
     oom_kills: int = 0
     """Processes the kernel killed for memory during the run."""
-    forks_refused: int | None = None
+    forks_refused: int = 0
     """Processes or threads the process limit refused during the run."""
     peak_bytes: int | None = None
     """The most memory the session held during the run."""
@@ -118,24 +120,22 @@ def _of_error(said: Said, facts: Facts, limits: Limits) -> Verdict:
 
 
 def _of_system(said: Said, facts: Facts) -> LimitName | None:
-    """Files: which limit the message names; of the two that sound alike, the one that the folders show."""
+    """Files: which limit the message names; of those that sound alike, the one that the folders show."""
     if said.name not in _SYSTEM_ERRORS or said.raised:
         return None
     met = next((limit for words, limit in _WORDS if re.search(words, said.value)), None)
-    if met == "disk" or (
-        met is None and said.name == "OSError" and re.search(r"requested and \d+ written", said.value)
-    ):
-        return "inodes" if any(not left.inodes and left.bytes for left in facts.folders) else "disk"
+    if met == "disk" and any(not left.inodes and left.bytes for left in facts.folders):
+        return "inodes"
+    if met == "disk" and "requested" in said.value and facts.folders and all(left.bytes for left in facts.folders):
+        return "file_size"
     return met
 
 
 def _of_processes(said: Said, facts: Facts) -> LimitName | None:
+    """Processes: a refusal that was counted is certain; rlimits refuse too, and nobody counts that."""
     refused = said.name == "BlockingIOError" and "[Errno 11]" in said.value
     refused |= said.name == "RuntimeError" and "can't start new thread" in said.value
-    if not refused:
-        return None
-    counted = facts.forks_refused is not None
-    return "processes" if (facts.forks_refused if counted else not said.raised) else None
+    return "processes" if refused and (facts.forks_refused or not said.raised) else None
 
 
 def _lacked_memory(said: Said, facts: Facts, limits: Limits) -> bool:

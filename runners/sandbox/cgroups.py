@@ -26,7 +26,7 @@ class Facts:
     """What a group has met since it was made; None where nobody counts."""
 
     oom_kills: int = 0
-    forks_refused: int | None = None
+    forks_refused: int = 0
     peak_bytes: int | None = None
     """The most memory since ``reset_peak``, swap included."""
     cpu_s: float | None = None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from runners.outcome import OUTCOMES, limit_of
-from runners.protocol import LimitName, Notice
+from runners.protocol import Limit, LimitName, Notice, SessionState
 from runners.settings import Limits
+from tests.factories.node import Learner, Node
 from tests.sandbox.conftest import LIMITS, Attack
 
 ALL = Limits(**LIMITS)  # type: ignore[arg-type]
@@ -120,14 +123,6 @@ PROGRAMS = {
     ),
     "endless clearing": Program("from IPython.display import clear_output\nwhile True: clear_output()", ("events",)),
     "an exception of 50 MB": Program("raise ValueError('x' * 50_000_000)", OUTPUT),
-    "CPU time of one process": Program("while True: pass", ("cpu",)),
-    "CPU time of many processes": Program(
-        "import os\nfor _ in range(7):\n    if os.fork() == 0: break\nwhile True: pass", ("cpu",)
-    ),
-    "CPU time of a program that swallows": Program(
-        "while True:\n    try:\n        for _ in iter(int, 1): pass\n    except BaseException: pass", ("cpu",)
-    ),
-    "CPU time of a child": Program("import subprocess\nsubprocess.run(['sh', '-c', 'while :; do :; done'])", ("cpu",)),
     "sleep without end": Program("import time\ntime.sleep(10**8)", ("time",)),
     "hang in C": Program("import ctypes\nctypes.CDLL(None).pause()", ("time",)),
     "blocked signals": Program(
@@ -181,7 +176,6 @@ BELOW = {
     "memory": "x = bytearray(200 * 2**20)",
     "files": "for n in range(1500): open(f'/tmp/{n}', 'w').close()",
     "disk": "for n in range(2):\n    with open(f'/tmp/{n}', 'wb') as f: f.write(bytes(30 * 2**20))",
-    "CPU time": "import time\nwhile time.process_time() < 2: pass",
 }
 
 
@@ -208,17 +202,57 @@ async def test_a_display_of_which_nothing_can_be_shown_is_told_once(attack: Atta
     assert notice.values == {"types": "application/x-none"}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import threading\ndef turn():\n    while True: pass\nthreading.Thread(target=turn).start()",
-        "import os\nif os.fork() == 0:\n    while True: pass",
-    ],
-    ids=["thread", "process"],
-)
-async def test_what_a_run_leaves_behind_meets_the_limit_of_cpu_time_after_its_end(attack: Attack, code: str) -> None:
-    await attack.hostile.run("1")
-    told = await attack.hostile.run(code)
-    assert told.outcome == "ok"
-    session = await attack.wait_until_gone(attack.hostile.session)
+CPU_S = 2
+CPU = {
+    "one process": "while True: pass",
+    "many processes": "import os\nfor _ in range(7):\n    if os.fork() == 0: break\nwhile True: pass",
+    "what swallows the interrupt": (
+        "while True:\n    try:\n        for _ in iter(int, 1): pass\n    except BaseException: pass"
+    ),
+    "a child": "import subprocess\nsubprocess.run(['sh', '-c', 'while :; do :; done'])",
+    "a thread of TensorFlow": "import tensorflow as tf\nx = tf.ones((2000, 2000))\nwhile True: x = x @ x / 2000",
+}
+LEFT_BEHIND = {
+    "thread": "import threading\ndef turn():\n    while True: pass\nthreading.Thread(target=turn).start()",
+    "process": "import os\nif os.fork() == 0:\n    while True: pass",
+}
+
+
+@pytest.fixture(scope="module")
+def patient() -> Iterator[Node]:
+    """A node where a run may take its time, but not much of the CPU's."""
+    node = Node(limits__cpu_s=CPU_S, limits__run_s=3600)
+    yield node.start()
+    node.remove()
+
+
+@pytest.fixture
+async def learner(patient: Node) -> AsyncIterator[Learner]:
+    """A learner there."""
+    async with patient.client() as client:
+        learner = Learner(client)
+        yield learner
+        await learner.leave()
+
+
+@pytest.mark.parametrize("code", CPU.values(), ids=CPU)
+async def test_cpu_time_is_that_of_all_processes(learner: Learner, code: str) -> None:
+    told = await learner.run(code)
+    assert (told.outcome, told.finished.limit) == ("cpu", Limit(name="cpu", value=CPU_S, unit="s"))
+
+
+async def test_each_run_has_the_whole_of_the_cpu_time(learner: Learner) -> None:
+    for _ in range(4):
+        told = await learner.run("import time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass")
+        assert (told.outcome, told.finished.limit) == ("ok", None)
+
+
+@pytest.mark.parametrize("code", LEFT_BEHIND.values(), ids=LEFT_BEHIND)
+async def test_what_a_run_leaves_behind_meets_the_limit_of_cpu_time_after_its_end(learner: Learner, code: str) -> None:
+    assert (await learner.run(code)).outcome == "ok"
+    for _ in range(3000):
+        session = await learner.client.session(learner.session)
+        if session.state == SessionState.gone:
+            break
+        await asyncio.sleep(0.1)
     assert session.gone_because == "cpu"

@@ -1,0 +1,170 @@
+"""Groups as the kernel of this machine gives them, version 1 or 2: each limit is in force and each counter counts.
+
+Nothing but forks and the cgroups module is needed here, so it also runs in a small virtual machine.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from runners.sandbox import cgroups
+from runners.sandbox.cgroups import Group, Groups
+from runners.settings import Limits, MiB
+
+LIMITS = Limits(memory_mb=256, processes=16, cpu_cores=0.5)
+
+
+@pytest.fixture
+def groups() -> Iterator[Groups]:
+    groups = cgroups.detect()
+    if not groups.version:
+        pytest.skip("no cgroup may be made here")
+    yield groups
+    groups.close()
+    assert not left_of(os.getpid())
+
+
+@pytest.fixture
+def group(groups: Groups) -> Iterator[Group]:
+    group = groups.create("one", LIMITS)
+    yield group
+    deadline = time.monotonic() + 5
+    while not group.remove():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def left_of(supervisor: int) -> list[str]:
+    """The groups of a supervisor; others' may come and go meanwhile."""
+    return [top for top, *_ in os.walk("/sys/fs/cgroup") if top.endswith(f"/lockstep-{supervisor}")]
+
+
+def inside(group: Group, work: Callable[[], None]) -> int:
+    """Do the work in a process of the group; returns its exit status, negative for a signal."""
+    ready, go = os.pipe()
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            os.read(ready, 1)
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    group.add(pid)
+    os.write(go, b"x")
+    os.close(ready)
+    os.close(go)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def hold(megabytes: int) -> None:
+    kept = mmap.mmap(-1, megabytes * MiB)
+    for page in range(0, megabytes * MiB, mmap.PAGESIZE):
+        kept[page] = 1
+
+
+def spin(cpu_s: float) -> None:
+    while time.process_time() < cpu_s:
+        pass
+
+
+def fork_without_end() -> None:
+    os.setsid()
+    try:
+        while True:
+            if not os.fork():
+                signal.pause()
+    except OSError:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.killpg(0, signal.SIGTERM)
+
+
+def test_a_new_group_has_met_nothing(group: Group) -> None:
+    facts = group.facts()
+    assert (facts.oom_kills, facts.forks_refused) == (0, 0)
+    assert facts.cpu_s is not None
+    assert facts.cpu_s < 0.1
+    assert facts.peak_bytes is not None
+    assert facts.peak_bytes < 8 * MiB
+
+
+def test_memory_below_the_limit_is_counted_and_its_peak_begins_anew(group: Group) -> None:
+    assert inside(group, lambda: hold(100)) == 0
+    facts = group.facts()
+    assert facts.oom_kills == 0
+    assert 100 * MiB <= (facts.peak_bytes or 0) < 200 * MiB
+
+    group.reset_peak()
+    assert (group.facts().peak_bytes or 0) < 50 * MiB
+    assert inside(group, lambda: hold(60)) == 0
+    assert (group.facts().peak_bytes or 0) < 160 * MiB
+
+
+def test_the_second_peak_is_its_own(group: Group) -> None:
+    for megabytes in (40, 90, 140):
+        group.reset_peak()
+        assert inside(group, lambda: hold(megabytes)) == 0  # noqa: B023 - called at once
+        assert megabytes * MiB <= (group.facts().peak_bytes or 0) < (megabytes + 45) * MiB
+
+
+def test_memory_beyond_the_limit_ends_the_process_and_is_counted(group: Group) -> None:
+    assert inside(group, lambda: hold(300)) == -signal.SIGKILL
+    facts = group.facts()
+    assert facts.oom_kills == 1
+    assert 240 * MiB <= (facts.peak_bytes or 0) <= 257 * MiB
+
+
+def test_processes_beyond_the_limit_are_refused_and_counted(group: Group) -> None:
+    assert inside(group, fork_without_end) == 0
+    assert group.facts().forks_refused >= 1
+
+
+def test_cpu_time_of_all_processes_is_counted_and_rationed(group: Group) -> None:
+    began = time.monotonic()
+
+    def two() -> None:
+        child = os.fork()
+        spin(0.4)
+        if child:
+            os.waitpid(child, 0)
+        else:
+            os._exit(0)
+
+    assert inside(group, two) == 0
+    assert 0.7 <= (group.facts().cpu_s or 0) < 1.5
+    assert time.monotonic() - began > 1.2  # half a core gives 0.8 s of CPU time in 1.6 s
+
+
+def test_a_group_in_use_cannot_be_removed(group: Group) -> None:
+    inside(group, lambda: None)
+    pid = os.fork()
+    if not pid:
+        signal.pause()
+        os._exit(0)
+    group.add(pid)
+    assert not group.remove()
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+def test_what_a_dead_supervisor_left_is_swept(groups: Groups) -> None:
+    child = os.fork()
+    if not child:
+        theirs = cgroups.detect()
+        theirs.create("left", LIMITS)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert left_of(child)
+    again = os.fork()
+    if not again:
+        cgroups.detect().close()
+        os._exit(0)
+    os.waitpid(again, 0)
+    assert not left_of(child)
