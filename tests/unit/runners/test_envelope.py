@@ -131,6 +131,6 @@ def test_any_frames_are_an_event_that_validates_or_none_or_malformed(
     messages.failure(message, "r")
     messages.is_idle(message, "r")
     fields = messages.as_event(message)
-    if fields is not None:
+    if fields is not None and fields[0] != "unshown":
         kind, values = fields
         EVENT.validate_json(EVENT.validate_python({"kind": kind, "seq": 1, "at_ms": 0, **values}).model_dump_json())
