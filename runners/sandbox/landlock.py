@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
 from enum import IntFlag
 from functools import cache
 
@@ -68,14 +67,14 @@ def handled(version: int) -> tuple[Right, int]:
     return rights, _SCOPE_ABSTRACT_SOCKETS | _SCOPE_SIGNALS if version >= 6 else 0
 
 
-def restrict(rules: Iterable[tuple[str, int]]) -> None:
+def restrict(rules: tuple[tuple[str, int], ...]) -> None:
     """Restrict this process, and all that come from it, to ``rules``: (path, rights).
 
-    Paths that do not exist are skipped. Beyond that, abstract Unix sockets and signals reach only
-    processes that are restricted by the same ruleset.
+    Without rules nothing is restricted; paths that do not exist are skipped. Beyond that,
+    abstract Unix sockets and signals reach only processes that are restricted by the same ruleset.
     """
     version = abi()
-    if not version:
+    if not version or not rules:
         return
     rights, scopes = handled(version)
     ruleset = linux.landlock_ruleset(rights, scopes, version)

@@ -170,7 +170,7 @@ def _etc_files() -> tuple[tuple[str, str], ...]:
 
 def _rlimits(limits: Limits) -> tuple[tuple[str, int], ...]:
     return (
-        ("RLIMIT_CORE", 0),
+        ("RLIMIT_CORE", 1),  # too little for a file; and unlike 0 it keeps a core from the host's helper behind a pipe
         ("RLIMIT_NOFILE", limits.open_files),
         ("RLIMIT_NPROC", limits.processes),
         ("RLIMIT_FSIZE", limits.file_mb * MiB),

@@ -20,8 +20,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-_INT = 0xFFFFFFFF
-"""The kernel reads no more of an int; a program may put anything above it."""
+_INT, _LONG = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
+"""The kernel reads no more than that of an int; a program may put anything above it."""
 
 ALLOWED: Mapping[str, str] = MappingProxyType(
     {
@@ -180,6 +180,7 @@ _PRCTL_HARMLESS = {
     "PR_SET_VMA": 0x53564D41,
 }
 _PR_SET_DUMPABLE = 4
+_RLIMIT_CORE = 4
 _PERSONALITIES = (0, 0xFFFFFFFF)
 """Linux's own, and the question which one it is."""
 
@@ -204,8 +205,11 @@ ONLY: Mapping[str, tuple[tuple[Condition, ...], ...]] = MappingProxyType(
         # One may be seen by the supervisor, not hide; nor trace, map or merge memory.
         "prctl": (*((Is(0, n),) for n in _PRCTL_HARMLESS.values()), (Is(0, _PR_SET_DUMPABLE), Is(1, 1))),
         "personality": tuple((Is(0, n),) for n in _PERSONALITIES),
-        # PID 1 is of the same user: nobody sets its limits.
-        "prlimit64": ((Is(0, 0),),),
+        # PID 1 is of the same user: nobody sets its limits, and nobody their own of core files: see the policy.
+        "prlimit64": (
+            *((Is(0, 0), Is(1, resource)) for resource in range(16) if resource != _RLIMIT_CORE),
+            (Is(0, 0), Is(1, _RLIMIT_CORE), Is(2, 0, _LONG)),
+        ),
     }
 )
 """Calls that exist in these forms only."""
@@ -231,6 +235,8 @@ NEVER: tuple[Never, ...] = (
     # huge pages, which belong to the whole machine and count in nobody's memory
     Never(errno.ENOMEM, "mmap", (Is(3, _MAP_HUGETLB, _MAP_HUGETLB),)),
     Never(errno.ENOMEM, "memfd_create", (Is(1, _MFD_HUGETLB, _MFD_HUGETLB),)),
+    # core files: see the policy
+    Never(errno.EPERM, "setrlimit", (Is(0, _RLIMIT_CORE),)),
     # devices
     *(Never(errno.EPERM, "mknod", (Is(1, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
     *(Never(errno.EPERM, "mknodat", (Is(2, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),

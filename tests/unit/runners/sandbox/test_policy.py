@@ -54,10 +54,10 @@ def test_devices_are_harmless_ones() -> None:
     assert set(POLICY.devices) == {"null", "zero", "full", "random", "urandom"}
 
 
-def test_every_limit_exists_and_leaves_no_core_file() -> None:
+def test_every_limit_exists_and_leaves_no_core() -> None:
     limits = dict(POLICY.rlimits)
     assert all(hasattr(resource, name) for name in limits)
-    assert limits["RLIMIT_CORE"] == 0
+    assert limits["RLIMIT_CORE"] == 1
     assert limits["RLIMIT_NPROC"] == 128
     assert limits["RLIMIT_FSIZE"] == 32 * MiB
     assert limits["RLIMIT_NOFILE"] == 600
