@@ -9,7 +9,18 @@ from typing import Self
 import httpx
 from pydantic import ValidationError
 
-from runners.protocol import EVENT, Ack, Event, Health, Refusal, RunAccepted, RunRequest, SessionInfo, SessionSpec
+from runners.protocol import (
+    EVENT,
+    Ack,
+    Event,
+    Health,
+    Machine,
+    Refusal,
+    RunAccepted,
+    RunRequest,
+    SessionInfo,
+    SessionSpec,
+)
 
 _SILENCE_S = 45.0
 """The supervisor sends an empty line every 15 s; a stream silent for longer than this is broken."""
@@ -60,6 +71,10 @@ class RunnerClient:
     async def health(self) -> Health:
         """Ask how the supervisor is. Raises RunnerUnavailable while it is down."""
         return Health.model_validate_json(await self._send("GET", "/health"))
+
+    async def machine(self) -> Machine:
+        """Ask what its machine offers. Raises RunnerUnavailable while it is down."""
+        return Machine.model_validate_json(await self._send("GET", "/machine"))
 
     async def ask_session(self, session: str, spec: SessionSpec) -> SessionInfo:
         """Make the session or find it; returns at once, its state may be queued or starting."""

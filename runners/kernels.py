@@ -21,7 +21,7 @@ from runners.protocol import Keras
 from runners.sandbox.host import Sandbox, SandboxGone
 from runners.settings import Limits, MiB
 from runners.zmtp import MessageTooLarge, WireError, WireLimits
-from runners.zygotes import NoZygote, Zygote
+from runners.zygotes import NoZygote, Unsafe, Zygote
 
 log = structlog.get_logger()
 
@@ -244,6 +244,8 @@ class Pool:
                 await asyncio.sleep(_TRY_AGAIN_S if self.trouble else _PAUSE_S)
                 try:
                     self._ready.setdefault(key, deque()).append(await self._make(*key))
+                except Unsafe:
+                    await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its walls
                 except (NoZygote, KernelNotReady, SandboxGone):
                     self._ready.move_to_end(key, last=False)  # another machine may do better
             await self._forget_old_keys()
@@ -251,6 +253,8 @@ class Pool:
     async def _make(self, topology: str, keras: Keras) -> Kernel:
         try:
             kernel = await Kernel.create(self._zygote(keras), topology, keras)
+        except Unsafe:  # no trouble of the machine's, and said where the walls are looked at
+            raise
         except (NoZygote, KernelNotReady, SandboxGone) as e:
             log.warning("kernel cannot be made", topology=topology, error=str(e))
             self.trouble = str(e)

@@ -33,7 +33,7 @@ from runners.sandbox import cgroups
 from runners.sandbox.users import Users, users_of
 from runners.session import Session
 from runners.settings import RunnerSettings
-from runners.walls import walls_of
+from runners.walls import UNSAFE
 from runners.zygotes import Zygote
 
 log = structlog.get_logger()
@@ -119,7 +119,9 @@ class Node:
             queued=len(self._queue),
             warm_kernels=len(self._pool),
             dropped_messages=self._dropped + sum(s.dropped for s in self._sessions.values() if not s.gone.is_set()),
-            walls=walls_of(zygote, self._groups, self._settings.limits),
+            walls=zygote.walls,
+            strangers=self._settings.strangers,
+            refuses=self._refuses(3),
         )
 
     # --- sessions ---------------------------------------------------------------------------------------------
@@ -170,7 +172,14 @@ class Node:
     def _has_room(self) -> bool:
         return self._active() < self._settings.max_sessions
 
+    def _refuses(self, keras: Keras) -> str:
+        """Why no code is run, for the operator. One kind of zygote without its walls is enough."""
+        self._zygote(keras)
+        return next((zygote.refuses for zygote in self._zygotes.values() if zygote.refuses), "")
+
     def _ask(self, name: str, spec: SessionSpec) -> Session:
+        if self._refuses(spec.keras):
+            raise Declined(403, "unsafe", UNSAFE)
         session = self._sessions.get(name)
         if session and not session.over:
             if session.spec != spec:

@@ -7,6 +7,7 @@ object a line (empty lines keep the connection alive).
 method    path                             meaning
 ========  ===============================  =========================================================
 GET       /health                          Health
+GET       /machine                         Machine
 PUT       /sessions/{id}                   SessionSpec -> SessionInfo; asks for a session, idempotent
 GET       /sessions/{id}                   SessionInfo
 POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
@@ -191,6 +192,7 @@ class Exited(Wire):
 class Wall(Wire):
     """One layer of isolation or one limit: what it is, whether it is in force, and what that means."""
 
+    kind: Literal["wall", "limit"] = "wall"
     name: str
     in_force: bool
     detail: str
@@ -199,6 +201,22 @@ class Wall(Wire):
     """Without it, running the code of strangers is unsafe."""
     means: str = ""
     """What follows where it is not in force, and what to do about it."""
+
+
+class Offer(Wire):
+    """Something the machine has or lacks that walls and limits are made of."""
+
+    name: str
+    good: bool
+    detail: str
+    means: str = ""
+    """What follows where it is not good, and what to do about it."""
+
+
+class Machine(Wire):
+    """What the supervisor's machine offers, whether or not it is used."""
+
+    offers: list[Offer]
 
 
 class Health(Wire):
@@ -213,6 +231,11 @@ class Health(Wire):
     dropped_messages: int = 0
     """Messages from kernels that were none, since the supervisor started."""
     walls: list[Wall] = []
+    """As they were last seen around a sandbox; empty until one was made."""
+    strangers: bool = False
+    """Whether it was told that people it does not know can reach it."""
+    refuses: str = ""
+    """Why no code is run here, in a sentence for the operator; empty if it is run."""
 
     @property
     def safe(self) -> bool:

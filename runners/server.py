@@ -75,12 +75,17 @@ def main() -> None:
     parser.add_argument(
         "--die-with-parent", action="store_true", help="end when the process that started this one ends"
     )
+    parser.add_argument(
+        "--strangers", action="store_true", help="people it does not know can reach it: no code without all walls"
+    )
     arguments = parser.parse_args()
     if arguments.die_with_parent:
         linux.die_with_parent(signal.SIGTERM)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
         settings = RunnerSettings()
+        if arguments.strangers:
+            settings = settings.model_copy(update={"strangers": True})
         listening, _lock = bind(arguments.socket)
     except ValidationError as e:
         _refuse("\n".join(refusals(e)))

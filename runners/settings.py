@@ -61,6 +61,11 @@ def refusals(error: ValidationError) -> Iterator[str]:
         yield f"LOCKSTEP_{'__'.join(map(str, mistake['loc'])).upper()}: {mistake['msg']}"
 
 
+ACCEPTANCE = "I accept that strangers can harm this machine"
+"""The one value of ``LOCKSTEP_UNSAFE_RUNNER`` that makes an unsafe runner run strangers' code."""
+_NOT_IN_EARNEST = f'must be empty, or exactly "{ACCEPTANCE}"'
+
+
 class Limits(BaseModel):
     """What one session or one run may use. Frozen: a session keeps the limits it was born with."""
 
@@ -123,6 +128,17 @@ class RunnerSettings(BaseSettings):
     """The wall around the zygote; ``none`` where a container is that wall already."""
     service_uid: Annotated[int, Bounds(1, 2**31 - 2, "a user id")] = 61_000
     """The plain user the zygote becomes when the supervisor is started as root; each session is a user after it."""
+    strangers: bool = False
+    """People it does not know can reach it: it runs code only where every essential wall is in force."""
+    unsafe_runner: str = ""
+    """Exactly ``ACCEPTANCE``: it runs their code in any case."""
+
+    @field_validator("unsafe_runner")
+    @classmethod
+    def _in_earnest(cls, text: str) -> str:
+        if text not in ("", ACCEPTANCE):
+            raise PydanticCustomError("acceptance", _NOT_IN_EARNEST)
+        return text
 
     @field_validator("warm_topology")
     @classmethod

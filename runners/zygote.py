@@ -6,7 +6,7 @@ the supervisor over one SEQPACKET socket (file descriptor given on the command l
     supervisor -> zygote   {"policy": …, "user": N or null}  with the descriptors a sandbox's PID 1 serves: control,
                            then kernel sockets
     zygote -> supervisor   {"ready": true} once, after the imports
-                           {"pid": N} as the zygote sees it, with a pidfd, or {"error": "why"}
+                           {"pid": N, "landlock": N}, the first as the zygote sees it, with a pidfd, or {"error": "why"}
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def _answer(supervisor: socket.socket, data: bytes, descriptors: list[int]) -> N
     try:
         request = json.loads(data)
         policy = Policy.from_json(request["policy"])
-        pid, pidfd = fork_sandbox(policy, request["user"], descriptors, supervisor)
-        socket.send_fds(supervisor, [json.dumps({"pid": pid}).encode()], [pidfd])
+        pid, pidfd, landlock = fork_sandbox(policy, request["user"], descriptors, supervisor)
+        socket.send_fds(supervisor, [json.dumps({"pid": pid, "landlock": landlock}).encode()], [pidfd])
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as e:
         supervisor.send(json.dumps({"error": str(e) or repr(e)}).encode())
     finally:
@@ -180,11 +180,11 @@ def _answer(supervisor: socket.socket, data: bytes, descriptors: list[int]) -> N
 
 def fork_sandbox(
     policy: Policy, user: int | None, descriptors: list[int], supervisor: socket.socket
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Fork a sandbox whose PID 1 serves ``descriptors``, as ``user`` or as the zygote's own.
 
     Returns:
-        Its process number in the zygote's PID namespace, and a pidfd.
+        Its process number in the zygote's PID namespace, a pidfd, and the version of Landlock that it is under.
 
     Raises:
         RuntimeError: a step failed in the child (the message names it), or this process has grown a thread.
@@ -204,11 +204,11 @@ def fork_sandbox(
         pidfd = os.pidfd_open(pid)
         os.waitpid(middle, 0)
         try:
-            _heard(ours)
-        except RuntimeError:
+            landlock = int(_heard(ours).removeprefix("ready "))
+        except (RuntimeError, ValueError):
             os.close(pidfd)
             raise
-    return pid, pidfd
+    return pid, pidfd, landlock
 
 
 def _child(policy: Policy, user: int | None, report: socket.socket, descriptors: list[int]) -> None:

@@ -14,13 +14,16 @@ from pathlib import Path
 
 import structlog
 
+from runners.protocol import Wall
 from runners.sandbox import outer
 from runners.sandbox.cgroups import Groups, NoGroup
 from runners.sandbox.host import Sandbox, listeners
 from runners.sandbox.policy import DATASETS, session_policy
 from runners.sandbox.seccomp import compile_filters
 from runners.sandbox.users import NoUser, Users
-from runners.settings import RunnerSettings
+from runners.settings import ACCEPTANCE, RunnerSettings
+from runners.sight import look
+from runners.walls import UNSAFE, missing, refusal, walls_of
 
 log = structlog.get_logger()
 
@@ -46,6 +49,10 @@ class ZygoteEnded(NoZygote):
     """The zygote ended before it answered. The next one is on its way."""
 
 
+class Unsafe(NoZygote):
+    """A sandbox could be made, and must not be: strangers can reach this runner and a wall is missing."""
+
+
 class Zygote:
     """One zygote for one Keras version; restarted for as long as it is kept."""
 
@@ -66,6 +73,10 @@ class Zygote:
         self._policy = ""
         self.wall = "none"
         self.trouble: str | None = None
+        self.walls: list[Wall] = []
+        """Around the first sandbox of the latest zygote; empty until there was one."""
+        self.refuses = ""
+        """Why sandboxes are refused that could be made, for the operator; empty if they are not."""
         self._refusals = 0
         self._failures = 0
 
@@ -98,6 +109,7 @@ class Zygote:
 
         Raises:
             NoZygote: no zygote came up in time, or the machine refused a step.
+            Unsafe: a wall is missing that must not be.
         """
         try:
             async with asyncio.timeout(_NEXT_ZYGOTE_S):
@@ -105,6 +117,8 @@ class Zygote:
                     if self.trouble and self._failures >= _MOST_FAILURES:
                         raise NoZygote(self.trouble)
                     await self._ready.wait()
+                    if self.refuses:
+                        raise Unsafe(UNSAFE)
                     with contextlib.suppress(ZygoteEnded):
                         return await self._make_even_if_unwanted()
         except TimeoutError:
@@ -130,7 +144,7 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
-                user, pid, pidfd = await self._ask([theirs.fileno(), *(c.fileno() for c in channels)])
+                user, pid, landlock, pidfd = await self._ask([theirs.fileno(), *(c.fileno() for c in channels)])
         except BaseException:
             ours.close()
             for path in (*folder.iterdir(),):
@@ -140,7 +154,7 @@ class Zygote:
         finally:
             for channel in channels:
                 channel.close()
-        sandbox = Sandbox(name, folder, pid, pidfd, ours, NoGroup())
+        sandbox = Sandbox(name, folder, pid, pidfd, ours, NoGroup(), landlock=landlock)
         sandbox.watch()
         lease = asyncio.create_task(self._lease(user, sandbox), name="user")
         self._leases.add(lease)
@@ -159,8 +173,8 @@ class Zygote:
         await sandbox.gone.wait()
         self._users.give_back(user)
 
-    async def _ask(self, descriptors: list[int]) -> tuple[int | None, int, int]:
-        """Ask for a sandbox. Returns its user, its PID 1 and a pidfd of that."""
+    async def _ask(self, descriptors: list[int]) -> tuple[int | None, int, int, int]:
+        """Ask for a sandbox. Returns its user, its PID 1, the version of Landlock that is under, and a pidfd of it."""
         try:
             user = self._users.take()
         except NoUser as e:
@@ -171,7 +185,7 @@ class Zygote:
             self._users.give_back(user)
             raise
 
-    async def _ask_for(self, user: int | None, descriptors: list[int]) -> tuple[int, int]:
+    async def _ask_for(self, user: int | None, descriptors: list[int]) -> tuple[int, int, int]:
         async with self._lock:
             data, fds = await self._exchange(user, descriptors)
         answer = json.loads(data)
@@ -181,7 +195,7 @@ class Zygote:
             self._count_refusal()
             raise NoZygote(f"no sandbox on this machine: {answer.get('error')}")
         self._refusals = 0
-        return int(answer["pid"]), fds[0]
+        return int(answer["pid"]), int(answer["landlock"]), fds[0]
 
     async def _exchange(self, user: int | None, descriptors: list[int]) -> tuple[bytes, list[int]]:
         """One request and its answer; the caller holds the lock."""
@@ -228,13 +242,14 @@ class Zygote:
         while True:
             try:
                 await self._start()
+                await self._inspect()
                 self._failures = 0
                 self.trouble = None
                 self._ready.set()
                 assert self._process
                 status = await _ended(self._process)
                 log.warning("zygote ended", keras=self._keras, status=status)
-            except (OSError, RuntimeError, TimeoutError) as e:
+            except (OSError, RuntimeError, TimeoutError, NoZygote) as e:
                 self.trouble = str(e)
                 log.error("zygote did not start", keras=self._keras, error=str(e))
                 self._failures += 1
@@ -260,6 +275,25 @@ class Zygote:
         if not data:
             status = await asyncio.wait_for(_ended(self._process), 5)
             raise RuntimeError(f"the zygote ended with status {status} before it was ready; see the log above")
+
+    async def _inspect(self) -> None:
+        """Make one sandbox with a kernel, look at it from outside, and judge which walls are in force.
+
+        Raises:
+            NoZygote: no sandbox can be made.
+        """
+        sandbox = await self._make()
+        try:
+            sandbox.start_kernel("cpu", self._keras, secrets.token_hex(16).encode())
+            sight = await look(sandbox.pid, sandbox.landlock)
+        finally:
+            await sandbox.destroy()
+        self.walls = walls_of(sight, self._settings, self.wall)
+        self.refuses = refusal(self.walls, self._settings)
+        for wall in missing(self.walls):
+            log.warning("wall missing", wall=wall.name, found=wall.detail, means=wall.means)
+        if self.refuses:
+            log.error("learners' code is refused", why=self.refuses, otherwise=f'LOCKSTEP_UNSAFE_RUNNER="{ACCEPTANCE}"')
 
     def _stop(self) -> None:
         self._ready.clear()

@@ -1,11 +1,23 @@
-"""``lockstep doctor``: what is there, what is missing, and which walls around learner code are in force."""
+"""``lockstep doctor``: what the machine offers, which walls and limits are in force, and what is missing.
+
+The exit status is 0 if all is well, 1 if something is missing without which Lockstep does not work, 2 for settings it
+cannot use, and 3 if it works but strangers' code would not be safe to run.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import platform
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from app.cli.runner_at_hand import NoRunner, runner_at_hand, settled
 from app.cli.speech import read_settings
@@ -14,54 +26,162 @@ from app.health.checks import Check, check_database, check_lessons, check_runner
 from app.lessons.catalog import Catalog
 from app.settings import Settings
 from runners.client import RunnerError
-from runners.protocol import Wall
+from runners.protocol import Health, Machine, Offer, Wall
+
+NOT_WORKING, NOT_SAFE = 1, 3
+_WIDTH = 80
+_INDENT = 30
+_SURVEY_S = 30
 
 
-def doctor() -> None:
-    """Look at settings, database, lessons and runner. The exit status is 1 if something essential is missing."""
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All that was found out."""
+
+    settings: dict[str, str]
+    checks: list[Check]
+    offers: list[Offer]
+    health: Health | None
+
+    @property
+    def walls(self) -> list[Wall]:
+        """Walls and limits; none where no sandbox was made."""
+        return self.health.walls if self.health else []
+
+    @property
+    def missing(self) -> list[str]:
+        """Parts without which Lockstep does not work."""
+        return [check.name for check in self.checks if not check.ok]
+
+    @property
+    def gaps(self) -> list[str]:
+        """Walls without which strangers' code is not safe to run."""
+        return [wall.name for wall in self.walls if wall.essential and not wall.in_force]
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        if self.missing:
+            return NOT_WORKING
+        return NOT_SAFE if self.gaps else 0
+
+
+def doctor(
+    wants_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
+) -> None:
+    """Look at machine, walls, limits, database and lessons. Exit status: 0 well, 1 not working, 3 not safe."""
     settings = read_settings()
-    _tell_settings(settings)
-    checks, walls = asyncio.run(_look(settings))
-    for check in checks:
-        _line("ok" if check.ok else "missing", check.name, check.detail)
-    for wall in walls:
-        _line("on" if wall.in_force else "off", wall.name, wall.detail)
-    if not all(check.ok for check in checks):
-        raise typer.Exit(1)
+    findings = asyncio.run(_look(settings))
+    typer.echo(as_json(findings) if wants_json else "\n".join(as_text(findings)))
+    raise typer.Exit(findings.status)
 
 
-async def _look(settings: Settings) -> tuple[list[Check], list[Wall]]:
+# --- looking ----------------------------------------------------------------------------------------------------
+
+
+async def _look(settings: Settings) -> Findings:
     catalog = Catalog(settings.lessons_dir)
     catalog.reload()
-    runner, walls = await _ask_runner(settings)
-    return [await _ask_database(settings), check_lessons(catalog), runner], walls
+    runner, health, machine = await _ask_runner(settings)
+    shown = {
+        "data": str(settings.data_dir),
+        "database": settings.shown_database,
+        "lessons": str(settings.lessons_dir),
+        "socket": str(settings.socket),
+    }
+    checks = [await _ask_database(settings), check_lessons(catalog), runner]
+    return Findings(shown, checks, (machine or _survey()).offers, health)
 
 
 async def _ask_database(settings: Settings) -> Check:
     db = Database(settings.database)
+    if (file := db.file()) is not None and not file.exists():
+        return Check("database", True, "none yet: 'lockstep serve' makes it")
     try:
         return await in_time("database", check_database(db))
     finally:
         await db.close()
 
 
-async def _ask_runner(settings: Settings) -> tuple[Check, list[Wall]]:
+async def _ask_runner(settings: Settings) -> tuple[Check, Health | None, Machine | None]:
     try:
         async with runner_at_hand(settings) as client:
             health = await settled(client)
-            return await check_runner(client), health.walls
+            check = await check_runner(client)
+            with suppress(RunnerError):
+                return check, health, await client.machine()
+            return check, health, None
     except (NoRunner, RunnerError) as e:
-        return Check("runner", False, str(e)), []
+        return Check("runner", False, str(e)), None, None
 
 
-def _tell_settings(settings: Settings) -> None:
-    typer.echo(f"Lockstep on Python {platform.python_version()}, {platform.system()} {platform.release()}")
-    _line("", "data", str(settings.data_dir))
-    _line("", "database", settings.shown_database)
-    _line("", "lessons", str(settings.lessons_dir))
-    _line("", "socket", str(settings.socket))
-    typer.echo()
+def _survey() -> Machine:
+    """What the machine offers where no runner says so; nothing if that part of Lockstep is not installed here."""
+    command = [sys.executable, "-m", "runners.machine"]
+    try:
+        said = subprocess.run(command, capture_output=True, check=True, timeout=_SURVEY_S).stdout
+        return Machine.model_validate_json(said)
+    except (OSError, subprocess.SubprocessError, ValidationError):
+        return Machine(offers=[])
 
 
-def _line(mark: str, name: str, detail: str) -> None:
-    typer.echo(f"{mark:8} {name:14} {detail}".rstrip())
+# --- telling ----------------------------------------------------------------------------------------------------
+
+
+def as_json(findings: Findings) -> str:
+    """Everything as one JSON object."""
+    health = findings.health
+    told = {
+        "status": findings.status,
+        "safe": bool(health and health.safe),
+        "strangers": bool(health and health.strangers),
+        "refuses": health.refuses if health else "",
+        "settings": findings.settings,
+        "checks": [asdict(check) for check in findings.checks],
+        "machine": [offer.model_dump() for offer in findings.offers],
+        "walls": [wall.model_dump() for wall in findings.walls],
+    }
+    return json.dumps(told, indent=2)
+
+
+def as_text(findings: Findings) -> Iterator[str]:
+    """Everything as lines of at most 80 characters, but for long paths."""
+    yield "This installation"
+    for name, value in findings.settings.items():
+        yield from _row("", name, value)
+    yield from ("", "The machine")
+    for offer in findings.offers:
+        yield from _row("ok" if offer.good else "no", offer.name, offer.detail, "" if offer.good else offer.means)
+    if not findings.offers:
+        yield "  It could not be looked at: this part of Lockstep is not installed here."
+    for kind, title in (("wall", "Walls around learners' code"), ("limit", "Limits on learners' code")):
+        yield from ("", title)
+        for wall in (wall for wall in findings.walls if wall.kind == kind):
+            mark = "on" if wall.in_force else "missing" if wall.essential else "off"
+            yield from _row(mark, wall.name, wall.detail, "" if wall.in_force else wall.means)
+        if not findings.walls:
+            yield "  Not known: no sandbox was made."
+    yield from ("", "The parts")
+    for check in findings.checks:
+        yield from _row("ok" if check.ok else "missing", check.name, check.detail)
+    yield ""
+    yield from textwrap.wrap(_verdict(findings), _WIDTH)
+
+
+def _verdict(findings: Findings) -> str:
+    if findings.missing:
+        return f"Lockstep does not work like this. Missing: {', '.join(findings.missing)}."
+    if findings.gaps:
+        refused = "refuses to run it" if findings.health and findings.health.refuses else "is for people you trust"
+        return (
+            f"Strangers' code would not be safe here, and this runner {refused}. Missing: {', '.join(findings.gaps)}."
+        )
+    return "All is well. Every wall that strangers' code needs is in force."
+
+
+def _row(mark: str, name: str, detail: str, means: str = "") -> Iterator[str]:
+    """A line of three columns; what is too long goes on below the third."""
+    room = {"width": _WIDTH - _INDENT, "break_long_words": False, "break_on_hyphens": False}
+    lines = [*textwrap.wrap(detail, **room), *textwrap.wrap(means, **room)] or [""]  # type: ignore[arg-type]
+    yield f"  {mark:<8}{name:<{_INDENT - 10}}{lines[0]}".rstrip()
+    yield from (" " * _INDENT + line for line in lines[1:])

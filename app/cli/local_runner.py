@@ -52,6 +52,7 @@ class LocalRunner:
         data_dir: Path,
         *,
         extra: Mapping[str, str] | None = None,
+        strangers: bool = False,
         tell: Tell,
         on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
@@ -61,6 +62,8 @@ class LocalRunner:
         self.failures = 0
         """How often it has ended by itself."""
         self._command = [sys.executable, "-m", "runners.server", "--socket", str(socket), "--die-with-parent"]
+        if strangers:
+            self._command.append("--strangers")
         self._environment = {**os.environ, "LOCKSTEP_DATA_DIR": str(data_dir), **(extra or {})}
         self._tell = tell
         self._on_refusal = on_refusal

@@ -10,6 +10,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 import uvicorn
@@ -39,18 +40,25 @@ def serve(
     listener = _listen(host, port)
     upgrade_now(settings)
     banner = f"Lockstep is at {settings.public_url or _url(host, listener.getsockname()[1])} (Ctrl-C ends it)."
+    strangers = not _is_local(listener) or names_strangers(settings.public_url)
     if settings.runner_socket is not None:
+        if strangers:
+            asyncio.run(_must_know_of_strangers(settings.runner_socket))
         say(banner)
         status = _serve(listener, workers)
     else:
-        status = _serve_with_runner(settings, listener, workers, banner)
+        status = _serve_with_runner(settings, listener, workers, banner, strangers=strangers)
     if status:
         raise typer.Exit(status)
 
 
-def _serve_with_runner(settings: Settings, listener: socket.socket, workers: int, banner: str) -> int:
+def _serve_with_runner(
+    settings: Settings, listener: socket.socket, workers: int, banner: str, *, strangers: bool
+) -> int:
     """Serve with a runner of our own; return the exit status. Should the runner refuse to start, we end too."""
-    runner = LocalRunner(settings.socket, settings.data_dir, tell=say, on_refusal=_interrupt_ourselves)
+    runner = LocalRunner(
+        settings.socket, settings.data_dir, strangers=strangers, tell=say, on_refusal=_interrupt_ourselves
+    )
     status = 0
     with suppress(KeyboardInterrupt), runner:
         say(banner)
@@ -65,6 +73,22 @@ def _serve_with_runner(settings: Settings, listener: socket.socket, workers: int
 def _interrupt_ourselves() -> None:
     """As Ctrl-C would. Called in a thread; the main one gets the signal."""
     os.kill(os.getpid(), signal.SIGINT)
+
+
+async def _must_know_of_strangers(runner: Path) -> None:
+    """A runner that somebody else starts decides by itself what it runs, so it has to know who may come."""
+    async with RunnerClient(runner) as client:
+        try:
+            health = await client.health()
+        except RunnerError:
+            say(f"The runner at {runner} does not answer yet. It must be started with --strangers.")
+            return
+    if not health.strangers:
+        give_up(
+            f"Strangers can reach this server, and the runner at {runner} does not know it: "
+            "start it with --strangers or LOCKSTEP_STRANGERS=1, so that it looks at its walls before it runs code.",
+            USAGE,
+        )
 
 
 async def _answers(runner: Path) -> bool:
@@ -115,6 +139,15 @@ def _serve(listener: socket.socket, workers: int) -> int:
 def _is_local(listener: socket.socket) -> bool:
     """True if only this machine can reach it."""
     return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
+
+
+def names_strangers(public_url: str) -> bool:
+    """True if a proxy lets others than this machine in: it is reached by a name that is not this machine's own."""
+    host = urlsplit(public_url).hostname or "localhost"
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost" and not host.endswith(".localhost")
 
 
 def _url(host: str, port: int) -> str:

@@ -23,6 +23,8 @@ class Check:
     name: str
     ok: bool
     detail: str
+    refuses: bool = False
+    """It is there and declines its work, for a reason that ``detail`` gives."""
 
 
 async def in_time(name: str, looking: Awaitable[Check]) -> Check:
@@ -55,9 +57,9 @@ async def check_runner(runner: RunnerClient) -> Check:
         return Check("runner", False, str(e)[:200])
     sessions = f"{health.sessions} of {health.most_sessions} sessions, {health.queued} queued"
     detail = f"{health.detail} ({sessions})" if health.detail else sessions
-    return Check(
-        "runner", health.status == "ready", detail if health.status == "ready" else f"{health.status}: {detail}"
-    )
+    detail = f"{health.refuses} ({sessions})" if health.refuses else detail
+    ready = health.status == "ready"
+    return Check("runner", ready, detail if ready else f"{health.status}: {detail}", refuses=bool(health.refuses))
 
 
 def check_lessons(catalog: Catalog) -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import structlog
 from fastapi import APIRouter
@@ -29,5 +30,8 @@ async def readyz(request: Request) -> JSONResponse:
     missing = [check for check in (*asked, check_lessons(state.catalog)) if not check.ok]
     for check in missing:
         _log.warning("not ready", missing=check.name, detail=check.detail)
-    body = {"status": "not ready" if missing else "ready", "missing": [check.name for check in missing]}
+    body: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": [check.name for check in missing]}
+    if any(check.refuses for check in asked):
+        _log.warning("no code is run", detail=next(check.detail for check in asked if check.refuses))
+        body["refuses"] = ["runs"]
     return JSONResponse(body, 503 if missing else 200, headers={"cache-control": "no-store"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.errors import NotFound, Problem, TooLarge, TooMany, Unavailable, Unreadable
+from app.errors import NotAllowed, NotFound, Problem, TooLarge, TooMany, Unavailable, Unreadable
 from app.i18n import N_
 from runners.protocol import Refusal
 
@@ -70,6 +70,15 @@ class RunnerDown(Unavailable):
     message = N_("The runner is starting or not reachable. Nothing was run; try again in a moment.")
 
 
+class Unsafe(NotAllowed):
+    """Strangers can reach the runner, and a wall around their code is missing. Only its operator can change that."""
+
+    code = "unsafe"
+    message = N_(
+        "This server runs no code for now: it cannot do so safely. Lessons can be read; please tell whoever runs it."
+    )
+
+
 class RunRefused(Problem):
     """The supervisor declined the run for a reason we have no words for; its own are in English."""
 
@@ -85,7 +94,11 @@ class RunRefused(Problem):
         return self._status
 
 
-_OWN_WORDS: dict[str, type[Problem]] = {"too-many-sessions": AllSessionsBusy, "too-many-runs": SessionFull}
+_OWN_WORDS: dict[str, type[Problem]] = {
+    "too-many-sessions": AllSessionsBusy,
+    "too-many-runs": SessionFull,
+    "unsafe": Unsafe,
+}
 
 
 def declined(status: int, refusal: Refusal) -> Problem:

@@ -47,6 +47,8 @@ class Sandbox:
     pidfd: int
     control: socket.socket
     group: Group
+    landlock: int = 0
+    """The version of Landlock that PID 1 was under before it served; 0 for none."""
     file_bytes: int = 0
     """Bytes in the sandbox's own folders when ``ask_usage`` was last answered."""
     left: tuple[tuple[int, int], ...] = ()

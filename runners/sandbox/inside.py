@@ -43,7 +43,8 @@ def enter(policy: Policy, report: socket.socket, serve: Callable[[], None]) -> N
     Args:
         policy: what the sandbox looks like.
         report: written once by the process that forks PID 1: its number in decimal, or ``!`` and what went wrong;
-            then once by PID 1: ``ready``, or ``!`` and what went wrong.
+            then once by PID 1: ``ready`` and the version of Landlock it is under (0 for none, nothing else shows it),
+            or ``!`` and what went wrong.
         serve: the work of PID 1, called without any rights left.
     """
     try:
@@ -58,7 +59,7 @@ def enter(policy: Policy, report: socket.socket, serve: Callable[[], None]) -> N
     status = 1
     try:
         _set_up(policy)
-        report.send(b"ready")
+        report.send(f"ready {landlock.abi()}".encode())
         report.close()
         serve()
         status = 0

@@ -24,6 +24,8 @@ from runners.protocol import (
     Ack,
     Event,
     Health,
+    Machine,
+    Offer,
     Refusal,
     RunAccepted,
     RunRequest,
@@ -59,6 +61,7 @@ class Supervisor:
         self.restarted: list[str] = []
         self.interrupted: list[str] = []
         self.health = Health(status="ready", most_sessions=4, walls=[Wall(name="seccomp", in_force=True, detail="on")])
+        self.machine = Machine(offers=[Offer(name="kernel", good=True, detail="Linux 6")])
         self.refuse: tuple[int, Refusal] | None = None
         self.session_state = SessionState.idle
         self.answer: list[str] | None = None
@@ -135,6 +138,7 @@ class Supervisor:
         return Starlette(
             routes=[
                 Route("/health", self._health),
+                Route("/machine", self._machine),
                 Route("/sessions/{id}", self._ask, methods=["PUT"]),
                 Route("/sessions/{id}", self._session, methods=["GET"]),
                 Route("/sessions/{id}", self._end, methods=["DELETE"]),
@@ -149,6 +153,9 @@ class Supervisor:
 
     async def _health(self, _: Request) -> Response:
         return _json(self.health)
+
+    async def _machine(self, _: Request) -> Response:
+        return _json(self.machine)
 
     async def _ask(self, request: Request) -> Response:
         return _json(

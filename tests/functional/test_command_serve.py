@@ -200,15 +200,3 @@ async def test_a_database_that_is_away_is_a_sentence(tmp_path: Path) -> None:
     assert ended.status == 1
     assert ended.err.startswith("The database cannot be used: ")
     assert "Traceback" not in ended.err
-
-
-async def test_the_doctor_finds_what_is_missing(supervisor: Supervisor, settings: Settings, tmp_path: Path) -> None:
-    options = {"lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
-
-    well = await lockstep("doctor", data_dir=settings.data_dir, **options)
-    ill = await lockstep("doctor", data_dir=tmp_path / "new", **options)
-
-    assert well.status == 0, well.out
-    assert re.search(r"^on +seccomp +on$", well.out, re.MULTILINE)
-    assert ill.status == 1
-    assert "lockstep db upgrade" in ill.out or "does not answer" in ill.out

@@ -6,16 +6,19 @@ import pytest
 
 from app import i18n
 from app.errors import Problem
-from app.runs.errors import AllSessionsBusy, RunRefused, SessionFull, declined
+from app.runs.errors import AllSessionsBusy, RunRefused, SessionFull, Unsafe, declined
 from runners.protocol import Refusal
 
 
-@pytest.mark.parametrize(("code", "kind"), [("too-many-sessions", AllSessionsBusy), ("too-many-runs", SessionFull)])
-def test_a_refusal_we_know_is_said_in_our_own_words(code: str, kind: type[Problem]) -> None:
-    problem = declined(429, Refusal(code=code, message="all of your 3 sessions are busy"))
+@pytest.mark.parametrize(
+    ("code", "kind", "status"),
+    [("too-many-sessions", AllSessionsBusy, 429), ("too-many-runs", SessionFull, 429), ("unsafe", Unsafe, 403)],
+)
+def test_a_refusal_we_know_is_said_in_our_own_words(code: str, kind: type[Problem], status: int) -> None:
+    problem = declined(status, Refusal(code=code, message="all of your 3 sessions are busy"))
 
     assert isinstance(problem, kind)
-    assert problem.http_status == 429
+    assert problem.http_status == status
     with i18n.speaking("ko"):
         assert "sessions" not in problem.sentence()
 

@@ -1,0 +1,139 @@
+"""Which limits hold learners' code, with the values that the operating system has written down. Pure, as ``walls``.
+
+A limit is enforced by a cgroup, by rlimits, by the size of a tmpfs, or by the supervisor itself; each row says which.
+"""
+
+from __future__ import annotations
+
+from runners.protocol import Wall
+from runners.settings import Limits, MiB, RunnerSettings
+from runners.sight import Mount, Sight
+
+_FOLDERS = ("/tmp", "/home/learner", "/dev/shm")  # noqa: S108 - as a session sees them
+_MEASURED = frozenset({"memory_mb", "processes", "cpu_cores", "disk_mb", "inodes", "open_files", "file_mb"})
+"""Fields of Limits that the operating system enforces; the supervisor keeps the others."""
+_NAMES = {
+    "run_s": "time of a run",
+    "cpu_s": "CPU time of a run",
+    "output_mb": "output of a run",
+    "output_mb_per_s": "output per second",
+    "display_mb": "one display",
+    "events": "events of a run",
+}
+_ENDLESS = 1 << 60
+"""Bytes; version 1 writes a number larger than this where there is no limit."""
+_UNITS = (("_mb_per_s", "MiB/s"), ("_mb", "MiB"), ("_s", "s"))
+_DELEGATE = (
+    "Delegate a cgroup to it: start it as root, or under systemd with Delegate=yes (systemd-run --user --scope "
+    "-p Delegate=yes lockstep serve)"
+)
+
+
+def limits_of(sight: Sight, settings: RunnerSettings) -> list[Wall]:
+    """Every limit, its value, and what enforces it."""
+    return [
+        _memory(sight, settings.limits),
+        *_all_together(sight),
+        _processes(sight, settings.limits),
+        _cpu_share(sight, settings.limits),
+        _rlimit(sight, "CPU time, process", "Max cpu time", "s"),
+        _rlimit(sight, "open files", "Max open files", "in one process"),
+        _rlimit(sight, "file size", "Max file size", "MiB"),
+        *_disk(sight, settings.limits),
+        *_kept_by_the_supervisor(settings),
+    ]
+
+
+def _memory(sight: Sight, limits: Limits) -> Wall:
+    """A cgroup, or the supervisor, which looks a few times a second."""
+    written = sight.group.get("memory.max") or sight.group.get("memory.limit_in_bytes", "")
+    swap = sight.group.get("memory.swap.max") == "0" or "memory.memsw.limit_in_bytes" in sight.group
+    if written.isdigit():
+        counted = "with swap" if swap else "swap is not counted"
+        detail = f"{int(written) // MiB:,} MiB for a session, {counted}; {_version(sight)}"
+        return _limit("memory", int(written) <= limits.memory_mb * MiB, detail)
+    detail = f"{limits.memory_mb:,} MiB for a session; no cgroup: the supervisor looks several times a second"
+    return _limit("memory", True, detail)
+
+
+def _all_together(sight: Sight) -> list[Wall]:
+    """What a container or a systemd unit holds the whole runner to, where one does."""
+    memory = sight.around.get("memory.max") or sight.around.get("memory.limit_in_bytes", "")
+    pids = sight.around.get("pids.max", "")
+    parts = [f"{int(memory) // MiB:,} MiB"] if memory.isdigit() and int(memory) < _ENDLESS else []
+    parts += [f"{int(pids):,} processes"] if pids.isdigit() else []
+    detail = f"{' and '.join(parts)} for the runner and all sessions; the runner's own cgroup"
+    return [_limit("all together", True, detail)] if parts else []
+
+
+def _processes(sight: Sight, limits: Limits) -> Wall:
+    written, source = sight.group.get("pids.max", ""), _version(sight)
+    if not written.isdigit():
+        written, source = sight.kernel.rlimits.get("Max processes", ""), "RLIMIT_NPROC"
+    good = written.isdigit() and int(written) <= limits.processes
+    means = f"One session can take every process number of the machine. {_DELEGATE}."
+    return _limit("processes", good, f"{written or 'unknown'} in a session; {source}", essential=True, means=means)
+
+
+def _cpu_share(sight: Sight, limits: Limits) -> Wall:
+    quota, _, period = sight.group.get("cpu.max", "").partition(" ")
+    if not quota:
+        quota, period = (sight.group.get(f"cpu.cfs_{name}_us", "") for name in ("quota", "period"))
+    means = f"One busy session slows the others down, and nothing worse. {_DELEGATE}."
+    if not (quota.isdigit() and period.isdigit()):
+        return _limit("CPU share", False, f"{limits.cpu_cores:g} cores asked for; no cgroup", means=means)
+    cores = int(quota) / int(period)
+    return _limit("CPU share", cores <= limits.cpu_cores, f"{cores:g} cores; {_version(sight)}", means=means)
+
+
+def _rlimit(sight: Sight, name: str, words: str, unit: str) -> Wall:
+    value = sight.kernel.rlimits.get(words, "unknown")
+    shown = f"{int(value) // MiB if unit == 'MiB' else int(value):,} {unit}" if value.isdigit() else value
+    means = "The system did not take over this limit. Report this as a bug."
+    return _limit(name, value.isdigit(), f"{shown}; rlimit", means=means)
+
+
+def _disk(sight: Sight, limits: Limits) -> list[Wall]:
+    mounts = {mount.point: mount for mount in sight.kernel.mounts}
+    sizes = [_option(mounts.get(folder), "size=") for folder in _FOLDERS]
+    inodes = [_option(mounts.get(folder), "nr_inodes=") for folder in _FOLDERS]
+    means = "Files of a session can fill the memory. Report this as a bug."
+    good = all(sizes) and max(sizes) <= limits.disk_mb * MiB
+    shown = " and ".join(f"{size // MiB:,}" for size in sorted(set(sizes)))
+    detail = f"{shown} MiB in each of {', '.join(_FOLDERS)}; tmpfs, counted as memory"
+    counted = f"{' and '.join(f'{n:,}' for n in sorted(set(inodes)))} in each of them; tmpfs"
+    return [
+        _limit("disk", good, detail, essential=True, means=means),
+        _limit("files and folders", all(inodes), counted, essential=True, means=means),
+    ]
+
+
+def _option(mount: Mount | None, name: str) -> int:
+    """The number behind a tmpfs option, in bytes or pieces; 0 if there is none."""
+    options = mount.size.split(",") if mount else []
+    text = next((option.removeprefix(name) for option in options if option.startswith(name)), "0")
+    factor = {"k": 1024, "m": MiB, "g": 1024 * MiB}.get(text[-1:], 1)
+    digits = text.rstrip("kmg")
+    return int(digits) * factor if digits.isdigit() else 0
+
+
+def _kept_by_the_supervisor(settings: RunnerSettings) -> list[Wall]:
+    rows = []
+    for field, value in settings.limits:
+        if field not in _MEASURED and isinstance(value, int | float):
+            unit = next((unit for suffix, unit in _UNITS if field.endswith(suffix)), "")
+            rows.append(_limit(_NAMES.get(field, field.replace("_", " ")), True, f"{value:,.12g} {unit}".rstrip()))
+    rows += [
+        _limit("sessions", True, f"{settings.max_sessions:,} at once, {settings.sessions_per_learner} for a learner"),
+        _limit("waiting runs", True, f"{settings.runs_per_session:,} in a session"),
+        _limit("idle session", True, f"{settings.idle_s:,.12g} s; on a full node {settings.give_way_s:,.12g} s"),
+    ]
+    return [row.model_copy(update={"detail": f"{row.detail}; the supervisor"}) for row in rows]
+
+
+def _version(sight: Sight) -> str:
+    return f"cgroup version {2 if {'memory.max', 'cpu.max'} & sight.group.keys() else 1}"
+
+
+def _limit(name: str, in_force: bool, detail: str, *, essential: bool = False, means: str = "") -> Wall:
+    return Wall(kind="limit", name=name, in_force=in_force, detail=detail, essential=essential, means=means)

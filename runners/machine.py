@@ -1,0 +1,244 @@
+"""What this machine offers, found out by trying: ``python -m runners.machine`` prints it as JSON.
+
+A process of its own, for it leaves its namespaces on the way. It needs no settings and no TensorFlow, so it also works
+where a runner cannot start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from runners.protocol import Machine, Offer
+from runners.sandbox import linux
+from runners.sandbox.seccomp import compile_filters
+from runners.settings import MiB
+from runners.sight import CGROUPS, container_sign, look_at
+
+_NOBODY = 65_534
+_OLDEST_LINUX = (5, 12)
+"""The first with mount_setattr, which makes what a session sees read only."""
+_CAP_SYS_ADMIN = 1 << 21
+_LSM = "Name it among the security modules at boot: lsm=landlock,…"
+
+
+def survey() -> Machine:
+    """Look at the machine. Changes nothing but, in children, their own namespaces."""
+    looks = (
+        _kernel,
+        _user,
+        _container,
+        _user_namespaces,
+        _fresh_proc,
+        _seccomp,
+        _landlock,
+        _cgroups,
+        _bubblewrap,
+        _cpus,
+        _memory,
+        _gpus,
+        _python,
+    )
+    return Machine(offers=[look() for look in looks])
+
+
+def _kernel() -> Offer:
+    release = platform.release()
+    numbers = tuple(map(int, re.findall(r"\d+", release)[:2]))
+    return Offer(
+        name="kernel",
+        good=sys.platform == "linux" and numbers >= _OLDEST_LINUX,
+        detail=f"{platform.system()} {release} on {platform.machine()}",
+        means="Sandboxes need Linux 5.12 or later.",
+    )
+
+
+def _user() -> Offer:
+    if os.geteuid():
+        return Offer(name="user", good=True, detail=f"uid {os.geteuid()}, a plain user")
+    able = int(look_at(os.getpid()).status["CapEff"], 16) & _CAP_SYS_ADMIN
+    detail = "root; sandboxes come from a plain user all the same" + ("" if able else "; without CAP_SYS_ADMIN")
+    return Offer(name="user", good=True, detail=detail)
+
+
+def _container() -> Offer:
+    sign = container_sign()
+    return Offer(name="container", good=True, detail=f"in one, says {sign}" if sign else "no sign of one")
+
+
+def _user_namespaces() -> Offer:
+    trouble = _tried(lambda: linux.unshare(linux.CLONE_NEWUSER))
+    switches = [f"{name}={value}" for name in _SWITCHES if (value := _read(Path("/proc/sys", *name.split("."))))]
+    return Offer(
+        name="user namespaces",
+        good=not trouble,
+        detail=f"refused: {trouble} ({', '.join(switches)})" if trouble else "a plain user may make them",
+        means=(
+            "No sandbox can be made. sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile that "
+            "allows them (Ubuntu); sysctl user.max_user_namespaces=15000; in a container docker/runner.seccomp.json."
+        ),
+    )
+
+
+_SWITCHES = (
+    "kernel.apparmor_restrict_unprivileged_userns",
+    "kernel.unprivileged_userns_clone",
+    "user.max_user_namespaces",
+)
+
+
+def _fresh_proc() -> Offer:
+    def mount() -> None:
+        uid, gid = os.getuid(), os.getgid()
+        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | linux.CLONE_NEWPID)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+        trouble = _in_a_child(lambda: linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV))
+        if trouble:
+            raise OSError(trouble, os.strerror(trouble))
+
+    trouble = _tried(mount)
+    return Offer(
+        name="fresh /proc",
+        good=not trouble,
+        detail=f"refused: {trouble}" if trouble else "may be mounted in a sandbox",
+        means=(
+            "Sessions get an empty one; ps and /proc/self do not work there. In a container: security_opt "
+            "systempaths=unconfined."
+        ),
+    )
+
+
+def _seccomp() -> Offer:
+    filters = "Seccomp:" in _read(Path("/proc/self/status"))
+    try:
+        compile_filters()
+        detail = "the kernel filters system calls, libseccomp is there" if filters else "the kernel has no filters"
+    except RuntimeError as e:
+        filters, detail = False, str(e)
+    means = "No sandbox can be made. As root: apt-get install libseccomp2; the kernel needs CONFIG_SECCOMP_FILTER."
+    return Offer(name="seccomp", good=filters, detail=detail, means=means)
+
+
+def _landlock() -> Offer:
+    found = linux.landlock_abi()
+    means = f"The walls hold with one fewer. {_LSM}"
+    return Offer(name="Landlock", good=found > 0, detail=f"version {found}" if found else "not to be had", means=means)
+
+
+def _cgroups() -> Offer:
+    own = look_at(os.getpid()).cgroups
+    if (CGROUPS / "cgroup.controllers").exists():
+        number, folders = 2, [CGROUPS / own.get("", "").lstrip("/")]
+    else:
+        number, folders = 1, [CGROUPS / name / own.get(name, "").lstrip("/") for name in ("memory", "pids", "cpu")]
+    mounted = number == 2 or (CGROUPS / "memory").is_dir()
+    good = mounted and all(os.access(folder, os.W_OK) for folder in folders)
+    detail = f"version {number}, {'writable' if good else 'not writable here'}" if mounted else "not mounted"
+    return Offer(name="cgroups", good=good, detail=detail, means=_NO_CGROUP)
+
+
+_NO_CGROUP = (
+    "Memory is watched instead, processes are held by rlimits, CPU is not divided. Start the runner as root, or under "
+    "systemd with Delegate=yes (systemd-run --user --scope -p Delegate=yes lockstep serve); in a container its own "
+    "limits hold for all sessions together."
+)
+
+
+def _bubblewrap() -> Offer:
+    path = shutil.which("bwrap")
+    if not path:
+        means = "No outer wall, but in a container that is one. As root: apt-get install bubblewrap."
+        return Offer(name="bubblewrap", good=False, detail="not found", means=means)
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split()
+    return Offer(name="bubblewrap", good=True, detail=f"{path}, version {said[-1] if said else 'unknown'}")
+
+
+def _cpus() -> Offer:
+    return Offer(name="CPUs", good=True, detail=f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} may be used")
+
+
+def _memory() -> Offer:
+    memory = psutil.virtual_memory()
+    swap = psutil.swap_memory().total
+    detail = f"{memory.total // MiB:,} MiB, {memory.available // MiB:,} MiB free; {swap // MiB:,} MiB of swap"
+    return Offer(name="memory", good=True, detail=detail)
+
+
+def _gpus() -> Offer:
+    cards = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    models = [line.partition(":")[2].strip() for card in cards for line in _read(card).splitlines() if "Model:" in line]
+    devices = sorted(str(path) for path in Path("/dev").glob("nvidia[0-9]*"))
+    found = models or devices
+    detail = f"{len(found)}: {', '.join(sorted(set(found)))}; sessions simulate theirs" if found else _NO_GPU
+    return Offer(name="GPUs", good=True, detail=detail)
+
+
+_NO_GPU = "none found; sessions simulate theirs"
+
+
+def _python() -> Offer:
+    found = {}
+    for package in ("tensorflow", "keras", "tf_keras"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    parts = [f"Python {platform.python_version()}", *(f"{name} {number}" for name, number in found.items())]
+    means = "Nothing can be run. Install what the project names: make setup."
+    return Offer(name="Python", good="tensorflow" in found, detail=", ".join(parts), means=means)
+
+
+# --- trying -----------------------------------------------------------------------------------------------------
+
+
+def _tried(work: Callable[[], object]) -> str:
+    """What went wrong when a plain user did it in a child, or nothing."""
+
+    def as_plain_user() -> None:
+        if os.geteuid() == 0:
+            with contextlib.suppress(PermissionError):  # root without the right to change: then as it is
+                os.setgroups([])
+                os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+                os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+                linux.set_dumpable()
+        work()
+
+    number = _in_a_child(as_plain_user)
+    return os.strerror(number) if number else ""
+
+
+def _in_a_child(work: Callable[[], object]) -> int:
+    """Do it in a forked process; returns the number of the error, 0 for none."""
+    child = os.fork()
+    if not child:
+        number = errno.EIO
+        try:
+            work()
+            number = 0
+        except OSError as e:
+            number = e.errno or errno.EIO
+        finally:
+            os._exit(number)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    print(survey().model_dump_json())

@@ -1,0 +1,93 @@
+"""What the doctor says, and with which status it ends."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.cli.doctor import Findings, as_json, as_text
+from app.cli.serve import names_strangers
+from app.health.checks import Check
+from runners.protocol import Health, Offer, Wall
+
+OUTER = Wall(name="outer wall", in_force=True, detail="bubblewrap", essential=True, means="Install it. " * 20)
+CPU = Wall(kind="limit", name="CPU share", in_force=False, detail="no cgroup", means="Delegate one.")
+WELL = Check("runner", True, "0 of 40 sessions")
+
+
+def findings(*walls: Wall, check: Check = WELL, refuses: str = "") -> Findings:
+    health = Health(status="ready", walls=list(walls), strangers=bool(refuses), refuses=refuses)
+    offer = Offer(name="cgroups", good=False, detail="version 1, not writable here", means="Memory is watched.")
+    return Findings({"data": "/data"}, [check], [offer], health)
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "verdict"),
+    [
+        (findings(OUTER, CPU), 0, "All is well. Every wall that strangers' code needs is in force."),
+        (findings(OUTER.model_copy(update={"in_force": False})), 3, "Missing: outer wall."),
+        (
+            findings(OUTER, check=Check("runner", False, "away")),
+            1,
+            "Lockstep does not work like this. Missing: runner.",
+        ),
+        (findings(OUTER.model_copy(update={"in_force": False}), check=Check("database", False, "")), 1, "database."),
+    ],
+)
+def test_the_status_and_the_last_line_say_how_it_is(found: Findings, status: int, verdict: str) -> None:
+    assert found.status == status
+    assert " ".join(as_text(found)).endswith(verdict)
+    assert json.loads(as_json(found))["status"] == status
+
+
+def test_a_runner_that_refuses_says_so() -> None:
+    text = " ".join(as_text(findings(OUTER.model_copy(update={"in_force": False}), refuses="Missing: outer wall.")))
+
+    assert "this runner refuses to run it" in text
+
+
+def test_what_is_off_is_explained_and_what_is_on_is_not() -> None:
+    on = "\n".join(as_text(findings(OUTER, CPU)))
+    off = "\n".join(as_text(findings(OUTER.model_copy(update={"in_force": False}), CPU)))
+
+    assert "Install it." not in on
+    assert "\n  on      outer wall" in on
+    assert "\n  missing outer wall" in off
+    assert "Install it." in off
+    assert "\n  off     CPU share" in on
+    assert "Delegate one." in on
+    assert "Memory is watched." in on
+
+
+def test_it_fits_80_columns_and_has_no_colour() -> None:
+    lines = list(as_text(findings(OUTER.model_copy(update={"in_force": False}), CPU)))
+
+    assert max(map(len, lines)) <= 80
+    assert "\x1b" not in "".join(lines)
+
+
+def test_without_a_runner_the_machine_is_told_all_the_same() -> None:
+    found = Findings({}, [Check("runner", False, "no socket")], findings().offers, None)
+    text = "\n".join(as_text(found))
+
+    assert "version 1, not writable here" in text
+    assert "Not known: no sandbox was made." in text
+    assert "missing runner              no socket" in text
+    assert json.loads(as_json(found))["safe"] is False
+
+
+@pytest.mark.parametrize(
+    ("url", "strangers"),
+    [
+        ("", False),
+        ("http://localhost:8000", False),
+        ("http://127.0.0.1", False),
+        ("http://[::1]:8000", False),
+        ("https://learn.example.org", True),
+        ("http://192.168.1.5:8000", True),
+        ("http://0.0.0.0", True),
+    ],
+)
+def test_a_public_address_tells_of_strangers(url: str, strangers: bool) -> None:
+    assert names_strangers(url) == strangers
