@@ -41,6 +41,8 @@ class Mount(_Seen):
     """One line of mountinfo."""
 
     point: str
+    root: str = "/"
+    """The part of its file system that is mounted: ``/null`` for a device alone."""
     kind: str
     options: frozenset[str]
     """Of this mount: ``ro``, ``nosuid``, …"""
@@ -141,10 +143,10 @@ def container_sign() -> str:
 def read_mount(line: str) -> Mount:
     """One line of ``/proc/PID/mountinfo``, as proc(5) describes it."""
     before, _, after = line.partition(" - ")
-    point, options = before.split()[4:6]
+    root, point, options = before.split()[3:6]
     kind, _source, *rest = after.split()
     sized = [o for o in ",".join(rest).split(",") if o.startswith(("size=", "nr_inodes="))]
-    return Mount(point=point, kind=kind, options=frozenset(options.split(",")), size=",".join(sized))
+    return Mount(point=point, root=root, kind=kind, options=frozenset(options.split(",")), size=",".join(sized))
 
 
 def _lines(pid: int, name: str) -> list[str]:

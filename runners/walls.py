@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from runners.bounds import limits_of
 from runners.protocol import Wall
 from runners.settings import ACCEPTANCE, RunnerSettings
-from runners.sight import NAMESPACES, ProcessSight, Sight
+from runners.sight import NAMESPACES, Mount, ProcessSight, Sight
 
 UNSAFE = (
     "No code is run here: strangers can reach this server, and a wall around their code is missing. "
@@ -21,7 +21,7 @@ UNSAFE = (
 
 _CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 _OWN_KINDS = frozenset({"tmpfs", "devpts", "proc", "mqueue"})
-_HARMLESS_DEVICES = frozenset(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+_HARMLESS_DEVICES = frozenset(f"/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 _NAMESPACES_REFUSED = (
     "Code could reach beyond its session. Allow plain users namespaces: sysctl "
     "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile that allows them (Ubuntu), sysctl "
@@ -126,7 +126,7 @@ def _user_namespace(sight: Sight) -> Wall:
 def _own_root(sight: Sight) -> Wall:
     kernel = sight.kernel
     root = next((mount for mount in reversed(kernel.mounts) if mount.point == "/"), None)
-    foreign = [m.point for m in kernel.mounts if "ro" not in m.options and not _is_own(m.kind, m.point)]
+    foreign = [m.point for m in kernel.mounts if "ro" not in m.options and not _is_own(m)]
     own = root is not None and root.kind == "tmpfs" and "ro" in root.options
     if not kernel.mounts:
         detail = "its mounts cannot be read"
@@ -138,8 +138,9 @@ def _own_root(sight: Sight) -> Wall:
     return _namespace("mount namespace", own and not foreign and _apart(kernel, sight.supervisor, "mnt"), detail)
 
 
-def _is_own(kind: str, point: str) -> bool:
-    return kind in _OWN_KINDS or point in _HARMLESS_DEVICES
+def _is_own(mount: Mount) -> bool:
+    """A folder that goes with the session, or one of the devices that hold nothing, wherever that is put."""
+    return mount.kind in _OWN_KINDS or (mount.kind == "devtmpfs" and mount.root in _HARMLESS_DEVICES)
 
 
 def _pid_namespace(sight: Sight) -> Wall:

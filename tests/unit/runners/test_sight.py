@@ -26,7 +26,11 @@ def test_of_a_process_that_is_gone_nothing_is_known() -> None:
 def test_a_mount_with_and_without_optional_fields() -> None:
     line = "36 35 98:0 /mnt1 /home rw,noatime {}- tmpfs none rw,size=524288k,nr_inodes=4096"
     expected = Mount(
-        point="/home", kind="tmpfs", options=frozenset({"rw", "noatime"}), size="size=524288k,nr_inodes=4096"
+        point="/home",
+        root="/mnt1",
+        kind="tmpfs",
+        options=frozenset({"rw", "noatime"}),
+        size="size=524288k,nr_inodes=4096",
     )
 
     assert read_mount(line.format("")) == read_mount(line.format("shared:1 master:2 ")) == expected

@@ -148,7 +148,7 @@ def test_a_namespace_that_is_shared_or_cannot_be_read_is_a_gap(namespace: str, w
     "mount",
     [
         Mount(point="/srv", kind="ext4", options=frozenset({"rw"})),
-        Mount(point="/dev/sda", kind="devtmpfs", options=frozenset({"rw"})),
+        Mount(point="/dev/null", root="/sda", kind="devtmpfs", options=frozenset({"rw"})),
         Mount(point="/", kind="ext4", options=frozenset({"ro"})),
         Mount(point="/", kind="tmpfs", options=frozenset({"rw"})),
     ],
