@@ -147,16 +147,16 @@ class Usage:
         self._new_turn.set()
 
     async def _watch(self) -> None:
-        with contextlib.suppress(SandboxGone):
-            while True:
-                self._new_turn.clear()
-                turn = self._turns
+        while not self._sandbox.gone.is_set():
+            self._new_turn.clear()
+            turn = self._turns
+            with contextlib.suppress(SandboxGone):  # if it is only slow to answer, the next look will tell
                 memory = await self._look()
                 if turn == self._turns:
                     self._compare(memory)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._pause_s()):  # wait_for may lose the cancellation that ends us
-                        await self._new_turn.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pause_s()):
+                    await self._new_turn.wait()
 
     async def _look(self) -> int | None:
         """Take the CPU time; returns memory in bytes, or None where a cgroup sees to it."""

@@ -60,7 +60,8 @@ def bare() -> Iterator[Node]:
     mounts = f"mount --make-rprivate / && mount -t tmpfs none {covered} && mount -t tmpfs none /sys/fs/cgroup"
     node = Node(
         ("unshare", "--mount", "sh", "-c", f'{mounts} && exec "$@"', "sh"),
-        limits__run_s=30,
+        limits__run_s=300,
+        limits__cpu_s=8,
         limits__memory_mb=512,
         limits__processes=128,
     )
