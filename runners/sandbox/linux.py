@@ -6,10 +6,13 @@ The library handle is made at import, before the zygote forks, so that nothing i
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
+import re
 import socket
 import struct
+from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -22,6 +25,8 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC = 2, 4, 8
 MS_REMOUNT, MS_RDONLY = 32, 1
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 MNT_DETACH = 2
+_MOUNT_FLAGS = {"noexec": MS_NOEXEC, "nosymfollow": 256, "noatime": 1024, "nodiratime": 2048, "relatime": 1 << 21}
+"""What a remount would drop, or may not drop, of what a mount has already."""
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_KEEPCAPS, _PR_CAPBSET_DROP = 1, 4, 8, 24
 _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 38, 47, 4
@@ -64,10 +69,34 @@ def umount(target: str, flags: int = 0) -> None:
 
 
 def make_read_only(target: str) -> None:
-    """Turn ``target`` and every mount below it read-only, without set-uid programs or devices (Linux 5.12)."""
+    """Turn ``target`` and every mount below it read-only, without set-uid programs or devices."""
+    try:
+        _set_read_only(target)
+    except OSError as e:
+        if e.errno != errno.ENOSYS:
+            raise
+        _remount_read_only(target)
+
+
+def _set_read_only(target: str) -> None:
     attributes = struct.pack("=QQQQ", _MOUNT_ATTR_RDONLY | _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV, 0, 0, 0)
     arguments = (_NR_MOUNT_SETATTR, _AT_FDCWD, target.encode(), _AT_RECURSIVE, attributes, len(attributes))
     _check(_libc.syscall(*arguments), f"mount_setattr {target}")
+
+
+def _remount_read_only(target: str) -> None:
+    """One by one, where the kernel has no mount_setattr: before Linux 5.12, and in gVisor."""
+    real = os.path.realpath(target)
+    mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    options = {_unescaped(fields[4]): fields[5].split(",") for fields in mounts}
+    for point, present in options.items():
+        if point == real or point.startswith(real + "/"):
+            kept = sum(flag for name, flag in _MOUNT_FLAGS.items() if name in present)
+            mount("none", point, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
+
+
+def _unescaped(point: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), point)
 
 
 def pivot_root(new: str, old: str) -> None:
@@ -85,6 +114,8 @@ def loopback_up() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         request = fcntl.ioctl(s, _SIOCGIFFLAGS, struct.pack("16sH22x", b"lo", 0))
         flags = struct.unpack_from("16sH", request)[1]
+        if flags & _IFF_UP:
+            return
         fcntl.ioctl(s, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", flags | _IFF_UP))
 
 

@@ -58,6 +58,16 @@ def test_namespaces_hold_alone(name: str) -> None:
     _refused(said(TRY + PROGRAMS[name], "namespaces"))
 
 
+def test_a_kernel_without_mount_setattr_makes_the_same_root() -> None:
+    look = "print(*sorted(' '.join(line.split()[1:4]) for line in open('/proc/self/mounts')), sep='\\n')\n"
+    new, old = said(look, "namespaces"), said(look, "namespaces", "no mount_setattr")
+    assert new == old
+    assert len(new.splitlines()) > 15
+    own = ("/tmp ", "/home/learner ", "/dev/", "/proc ", "/proc/k", "/proc/timer_list")
+    assert not [line for line in new.splitlines() if " ro,nosuid" not in line and not line.startswith(own)]
+    _refused(said(TRY + PROGRAMS["writing where others read"], "namespaces", "no mount_setattr"))
+
+
 @pytest.mark.parametrize("name", ["new namespaces and mounts", "namespaces again", "other processes"])
 def test_namespaces_and_the_filter_hold_without_landlock(name: str) -> None:
     _refused(said(TRY + PROGRAMS[name], "namespaces", "seccomp"))

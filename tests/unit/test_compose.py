@@ -11,9 +11,11 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-NAMESPACES_AND_MOUNTS = {"clone", "unshare", "mount", "umount2", "pivot_root", "sethostname"}
+NAMESPACES_AND_MOUNTS = {"clone", "unshare", "mount", "umount2", "pivot_root", "sethostname", "mount_setattr"}
+CONFINEMENT = {"seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "capset", "prctl"}
 WAYS_OUT = """
-    acct add_key bpf clock_adjtime clock_settime create_module delete_module finit_module fsconfig fsmount
+    acct add_key bpf chroot setns open_tree move_mount setdomainname
+    clock_adjtime clock_settime create_module delete_module finit_module fsconfig fsmount
     fsopen fspick init_module io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load
     kexec_load keyctl lookup_dcookie move_pages name_to_handle_at nfsservctl open_by_handle_at perf_event_open
     pidfd_getfd process_vm_readv process_vm_writev ptrace quotactl reboot request_key settimeofday swapoff
@@ -72,7 +74,7 @@ def test_a_service_says_when_it_is_well_and_comes_back_after_a_crash(name: str) 
     assert service["restart"] == "unless-stopped"
 
 
-@pytest.mark.parametrize("syscall", sorted(NAMESPACES_AND_MOUNTS))
+@pytest.mark.parametrize("syscall", sorted(NAMESPACES_AND_MOUNTS | CONFINEMENT))
 def test_the_runner_may_build_the_inner_walls(syscall: str) -> None:
     assert allowed(syscall)
 
