@@ -186,7 +186,7 @@ class Execution:
             self._run.text(values["stream"], values["text"])
             return
         if kind == "unshown":
-            self._run.not_shown(values["types"])
+            self._run.not_shown(**values)
             return
         if kind == "error":
             raised = messages.raised_itself(values["frames"])

@@ -57,7 +57,7 @@ def as_event(message: Mapping[str, Any], mime_types: Collection[str] = MIME_TYPE
 
     Returns:
         The kind of event and its fields, or None for a message that makes none. A display of which nothing may be
-        shown is an event of the kind ``unshown`` with its ``types``.
+        shown is an event of the kind ``unshown`` with its ``types`` and its ``size`` in characters.
     """
     content = message.get("content")
     if not isinstance(content, Mapping):
@@ -116,7 +116,8 @@ def _display(content: Mapping[str, Any], kind: str, mime_types: Collection[str])
     if not kept:
         others = [mime for mime in data if isinstance(mime, str) and mime not in mime_types]
         types = [_NO_TYPE_CHARACTER.sub("?", mime[:_LONGEST_TYPE]) for mime in others[:_MOST_TYPES]]
-        return ("unshown", {"types": types}) if types else None
+        size = sum(len(value) for value in data.values() if isinstance(value, str))
+        return ("unshown", {"types": types, "size": size}) if types else None
     display_id = transient.get("display_id") if isinstance(transient, Mapping) else None
     return "display", {
         "data": kept,

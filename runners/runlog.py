@@ -23,6 +23,8 @@ _LONGEST_TEXT = 65_536
 _GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
 """(events so far, seconds that text waits for more)."""
 _OUTPUT = ("text", "display", "error", "clear")
+_ENVELOPE = 100
+"""Bytes of an event beside what is in it."""
 _MOST_UNSHOWN = 20
 """MIME types that a run is told of."""
 
@@ -89,8 +91,10 @@ class RunLog:
         elif self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(wait, self.flush)
 
-    def not_shown(self, types: Collection[str]) -> None:
-        """Say that a display had nothing that may be shown; once for each type."""
+    def not_shown(self, types: Collection[str], size: int) -> None:
+        """Say that a display had nothing that may be shown; once for each type. It counts as output all the same."""
+        if self.overflow.is_set() or not self._may_have(size + _ENVELOPE, time.monotonic(), at_once=True):
+            return
         new = [mime for mime in dict.fromkeys(types) if mime not in self._unshown]
         if not new or len(self._unshown) >= _MOST_UNSHOWN:
             return

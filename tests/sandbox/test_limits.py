@@ -115,6 +115,9 @@ PROGRAMS = {
     "a display nobody shows": Program(
         "from IPython.display import display\ndisplay({'application/x-none': 'x' * 50_000_000}, raw=True)", ("output",)
     ),
+    "displays nobody shows": Program(
+        "from IPython.display import display\nwhile True: display({'application/x-none': 'x' * 9000}, raw=True)", OUTPUT
+    ),
     "many large displays": Program(
         "from IPython.display import HTML, display\nwhile True: display(HTML('x' * 300_000))", ("output",)
     ),

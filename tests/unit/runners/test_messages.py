@@ -106,7 +106,10 @@ def test_the_learners_frames_and_the_error_are_told_from_the_libraries() -> None
 @pytest.mark.parametrize("mime", ["application/javascript", "application/vnd.jupyter.widget-view+json", "text/x-evil"])
 def test_scripts_and_widgets_are_not_passed_on(mime: str) -> None:
     content = {"data": {mime: "alert(1)"}}
-    assert messages.as_event({"msg_type": "display_data", "content": content}) == ("unshown", {"types": [mime]})
+    assert messages.as_event({"msg_type": "display_data", "content": content}) == (
+        "unshown",
+        {"types": [mime], "size": 8},
+    )
     content["data"]["text/plain"] = "x"
     fields = messages.as_event({"msg_type": "display_data", "content": content})
     assert fields is not None

@@ -165,13 +165,20 @@ async def test_displays_left_out_count_as_output_of_the_run() -> None:
     assert [e.kind for e in await _read(log)] == ["notice", "notice", "finished"]
 
 
+async def test_what_cannot_be_shown_counts_as_output() -> None:
+    log = _log(output_mb=0.1)
+    for _ in range(1000):
+        log.not_shown(["a/b"], 10_000)
+    assert log.met == "output"
+
+
 async def test_what_cannot_be_shown_is_told_once_for_each_type_and_not_without_end() -> None:
     log = _log()
-    log.not_shown(["a/b", "c/d"])
-    log.not_shown(["c/d"])
-    log.not_shown(["c/d", "e/f"])
+    log.not_shown(["a/b", "c/d"], 10)
+    log.not_shown(["c/d"], 10)
+    log.not_shown(["c/d", "e/f"], 10)
     for n in range(100):
-        log.not_shown([f"x/{n}"])
+        log.not_shown([f"x/{n}"], 10)
     log.finish(Outcome.ok)
 
     notices = [e for e in await _read(log) if e.kind == "notice"]
