@@ -21,12 +21,21 @@ class Ended:
     err: str
 
 
-async def start(*arguments: str, stdin: int | IO[bytes] = PIPE, stdout: int = PIPE, **settings: object) -> Process:
-    """Start ``lockstep``, its output in a pipe or on a descriptor; settings are variables without their prefix."""
+async def start(
+    *arguments: str,
+    stdin: int | IO[bytes] = PIPE,
+    stdout: int = PIPE,
+    before: tuple[str, ...] = (),
+    **settings: object,
+) -> Process:
+    """Start ``lockstep``, its output in a pipe or on a descriptor; settings are variables without their prefix.
+
+    ``before`` is what the command line begins with: another program that starts it.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
     environment |= {f"LOCKSTEP_{name.upper()}": str(value) for name, value in settings.items()}
     return await asyncio.create_subprocess_exec(
-        *LOCKSTEP, *arguments, stdin=stdin, stdout=stdout, stderr=PIPE, env=environment
+        *before, *LOCKSTEP, *arguments, stdin=stdin, stdout=stdout, stderr=PIPE, env=environment
     )
 
 

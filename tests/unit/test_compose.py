@@ -42,7 +42,16 @@ def test_the_runner_has_no_network_no_capability_and_cannot_gain_any() -> None:
     assert "no-new-privileges" in runner["security_opt"]
     assert runner["user"].split(":")[0] not in ("0", "root")
     assert runner["read_only"] is True
-    assert not {"privileged", "cap_add", "devices", "pid", "ipc", "ports", "environment"} & runner.keys()
+    assert not {"privileged", "cap_add", "devices", "pid", "ipc", "ports"} & runner.keys()
+
+
+def test_the_runner_knows_that_strangers_reach_it_and_that_its_container_is_the_outer_wall() -> None:
+    recipe = (ROOT / "docker" / "runner.Dockerfile").read_text()
+
+    assert re.search(r"^CMD .*\"runners.server\".*\"--strangers\"", recipe, re.MULTILINE)
+    assert "LOCKSTEP_OUTER_WALL=none" in recipe
+    assert services()["runner"]["environment"] == {"LOCKSTEP_UNSAFE_RUNNER": "${LOCKSTEP_UNSAFE_RUNNER:-}"}
+    assert "command" not in services()["runner"]
 
 
 def test_the_runner_shares_only_the_sockets_volume_with_the_web_container() -> None:

@@ -1,0 +1,174 @@
+"""``lockstep doctor``, and ``lockstep serve`` where strangers can reach it: with a real runner and a scripted one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import tempfile
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.settings import Settings
+from runners.protocol import Health
+from tests.factories.command import finish, lockstep, start
+from tests.factories.course import LESSON
+from tests.factories.plain import as_plain_user
+from tests.factories.supervisor import Supervisor
+
+UID = 62_900 + os.getpid() % 90
+SENTENCE = "I accept that strangers can harm this machine"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder of the plain user's."""
+    with tempfile.TemporaryDirectory(prefix="ls-") as folder:
+        if os.geteuid() == 0:
+            os.chown(folder, UID, UID)
+        yield Path(folder)
+
+
+def without_bubblewrap(place: Path) -> tuple[str, ...]:
+    """A plain user who finds no program but by its full name."""
+    return (*as_plain_user(UID), "env", f"PATH={place}", f"TMPDIR={place}")
+
+
+# --- the doctor -------------------------------------------------------------------------------------------------
+
+
+async def test_the_doctor_asks_the_runner_that_is_there(
+    supervisor: Supervisor, settings: Settings, tmp_path: Path
+) -> None:
+    options = {"lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
+
+    well = await lockstep("doctor", data_dir=settings.data_dir, **options)
+    as_json = json.loads((await lockstep("doctor", "--json", data_dir=settings.data_dir, **options)).out)
+    ill = await lockstep("doctor", data_dir=tmp_path, lessons_dir=tmp_path, runner_socket=supervisor.socket)
+
+    assert well.status == 0, well.out
+    assert re.search(r"^ +on +seccomp +on$", well.out, re.MULTILINE)
+    assert re.search(r"^ +ok +kernel +Linux 6$", well.out, re.MULTILINE)
+    assert (as_json["status"], as_json["safe"]) == (0, True)
+    assert ill.status == 1
+    assert ill.out.endswith("Missing: lessons.\n")
+
+
+async def test_the_doctor_tells_of_the_machine_where_no_runner_answers(settings: Settings, tmp_path: Path) -> None:
+    ended = await lockstep("doctor", data_dir=tmp_path, lessons_dir=settings.lessons_dir, runner_socket="/nothing")
+
+    assert ended.status == 1
+    assert "The runner at /nothing does not answer." in ended.out
+    assert re.search(r"^ +(ok|no) +user namespaces ", ended.out, re.MULTILINE)
+    assert "Not known: no sandbox was made." in ended.out
+
+
+async def test_the_doctor_starts_a_runner_of_its_own_and_ends_with_3_where_a_wall_is_missing(
+    place: Path, lessons: Path
+) -> None:
+    before = without_bubblewrap(place)
+    command = await start("doctor", before=before, data_dir=place / "data", lessons_dir=lessons)
+    ended = await finish(command, within_s=120)
+
+    assert ended.status == 3, ended.out
+    assert re.search(r"^ +missing outer wall +none: bubblewrap was not found", ended.out, re.MULTILINE), ended.err
+    assert re.search(r"^ +on +seccomp ", ended.out, re.MULTILINE)
+    assert "apt-get install bubblewrap" in ended.out
+    assert max(map(len, ended.out.splitlines()[6:])) <= 80
+
+
+# --- serve ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_runner_that_does_not_know_of_strangers_is_not_shown_to_them(
+    supervisor: Supervisor, settings: Settings
+) -> None:
+    options = {"data_dir": settings.data_dir, "runner_socket": supervisor.socket}
+    ended = await lockstep("serve", "--host", "0.0.0.0", "--port", "0", **options)
+
+    assert ended.status == 2
+    assert "start it with --strangers or LOCKSTEP_STRANGERS=1" in ended.err
+
+
+async def test_a_wrong_sentence_ends_the_server_and_names_the_right_one(tmp_path: Path) -> None:
+    ended = await lockstep("serve", "--port", "0", data_dir=tmp_path, unsafe_runner="yes")
+
+    assert ended.status == 2
+    assert f'LOCKSTEP_UNSAFE_RUNNER: must be empty, or exactly "{SENTENCE}"' in ended.err
+
+
+async def test_ready_tells_that_runs_are_refused_and_not_why(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    supervisor.health = Health(status="ready", strangers=True, refuses="Missing: outer wall.")
+
+    ready = await client.get("/readyz")
+
+    assert (ready.status_code, ready.json()["refuses"]) == (200, ["runs"])
+    assert "outer wall" not in ready.text
+
+
+@asynccontextmanager
+async def _served(place: Path, lessons: Path, **settings: object) -> AsyncIterator[tuple[httpx.AsyncClient, Process]]:
+    """A server that strangers can reach, started by a plain user without bubblewrap; its runner is up."""
+    options = {"data_dir": place / "data", "lessons_dir": lessons, "warm_kernels": 0} | settings
+    serve = ("serve", "--host", "0.0.0.0", "--port", "0")
+    process = await start(*serve, before=without_bubblewrap(place), **options)
+    try:
+        assert process.stderr is not None
+        line = (await asyncio.wait_for(process.stderr.readline(), 60)).decode()
+        url = re.search(r"http://\S+?(?=/ )", line)
+        assert url, line
+        async with httpx.AsyncClient(base_url=url[0], headers={"origin": url[0]}, timeout=30) as client:
+            async with asyncio.timeout(90):
+                while not await _ready(client):  # noqa: ASYNC110
+                    await asyncio.sleep(0.2)
+            yield client, process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await finish(process)
+
+
+async def _ready(client: httpx.AsyncClient) -> bool:
+    try:
+        return (await client.get("/readyz")).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture
+def lessons(settings: Settings, place: Path) -> Path:
+    """The small course where the plain user can read it."""
+    shutil.copytree(settings.lessons_dir, place / "lessons")
+    return place / "lessons"
+
+
+async def test_strangers_read_pages_and_run_nothing_without_the_outer_wall(place: Path, lessons: Path) -> None:
+    async with _served(place, lessons) as (client, process):
+        page = await client.get("/", follow_redirects=True)
+        body = {"lesson": LESSON, "cell": "hello", "code": "print(1)"}
+        run = await client.post("/runs", json=body, headers={"accept-language": "en"})
+        ready = await client.get("/readyz")
+        process.terminate()
+        ended = await finish(process)
+
+    assert page.status_code == 200
+    assert (run.status_code, run.json()["error"]["code"]) == (403, "unsafe")
+    assert ready.json()["refuses"] == ["runs"]
+    assert "outer wall" in ended.err + ended.out
+    assert "apt-get install bubblewrap" in ended.err + ended.out
+
+
+async def test_who_accepts_it_in_so_many_words_serves_strangers(place: Path, lessons: Path) -> None:
+    async with _served(place, lessons, unsafe_runner=SENTENCE) as (client, _):
+        run = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
+        stream = await client.get(run.json()["urls"]["stream"])
+
+    assert run.status_code == 202
+    assert "finished" in stream.text
