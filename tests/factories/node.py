@@ -45,6 +45,12 @@ def next_uids() -> range:
     return range(first, first + _USERS)
 
 
+def cgroups_of(supervisor: int) -> list[Path]:
+    """The groups that a supervisor made for itself, whether it lives or not. Others may come and go meanwhile."""
+    name = f"lockstep-{supervisor}"
+    return [Path(top, name) for top, folders, _ in os.walk("/sys/fs/cgroup") if name in folders]
+
+
 class _Connection(HTTPConnection):
     """HTTP over a Unix socket; unlike httpx it leaves nothing open where nobody listens."""
 
@@ -129,6 +135,17 @@ class Node:
             answer: dict[str, Any] = json.load(http.getresponse())
             return answer
 
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, Any]]:
+        """Any request at all, as it is; returns status and answer."""
+        with contextlib.closing(_Connection(str(self.socket))) as http:
+            http.putrequest(method, path, skip_accept_encoding=True)
+            content = json.dumps(body).encode() if body is not None else b""
+            http.putheader("content-length", str(len(content)))
+            http.endheaders(content)
+            answer = http.getresponse()
+            read = answer.read()
+            return answer.status, json.loads(read) if read.startswith(b"{") else {}
+
     def client(self) -> RunnerClient:
         """A client of its own for each test: it belongs to that test's loop."""
         return RunnerClient(self.socket)
@@ -166,8 +183,8 @@ class Node:
         return [p for p in (*children, *behind_walls) if "runners.zygote" in p.cmdline() and p.name() != "bwrap"]
 
     def cgroups(self) -> list[Path]:
-        """The cgroups of its sessions and of itself."""
-        return [path for path in Path("/sys/fs/cgroup").rglob(f"lockstep-{self.pid}*") if path.is_dir()]
+        """Its own cgroup, one for each controller; those of its sessions lie below it."""
+        return cgroups_of(self.pid)
 
     def folders(self) -> list[Path]:
         """What lies in its temporary folder."""

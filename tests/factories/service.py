@@ -19,7 +19,7 @@ import psutil
 
 from tests.factories.command import LOCKSTEP
 from tests.factories.course import write_course
-from tests.factories.node import next_uids
+from tests.factories.node import cgroups_of, next_uids
 
 _PATIENCE_S = 60.0
 _URL = re.compile(r"http://\S+?(?=/ )")
@@ -124,7 +124,7 @@ class Service:
         return left
 
     def _left(self) -> list[str]:
-        groups = [p for s in self.supervisors for p in Path("/sys/fs/cgroup").rglob(f"lockstep-{s}*") if p.is_dir()]
+        groups = [group for supervisor in self.supervisors for group in cgroups_of(supervisor)]
         mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if str(self.folder) in line]
         kept = {"data", "lessons", "t", "log"}
         files = [p for p in (*self.folder.iterdir(), *self.temporary.iterdir()) if p.name not in kept]

@@ -83,13 +83,13 @@ def look(node: Node) -> Traces:
     warm = node.health()["warm_kernels"]
     zygotes = node.zygotes()
     supervisor = psutil.Process(node.pid)
+    groups = node.cgroups()
     return Traces(
         warm_kernels=warm,
         zygotes=tuple(sorted((z.pid, z.create_time()) for z in zygotes)),
         processes=len(node.processes()) - len(zygotes) - _PER_KERNEL * warm,
         sandboxes=sum(1 for top in node.folders() if top.is_dir() for _ in top.iterdir()) - warm,
-        cgroups=sum(1 for base in node.cgroups() for path in base.iterdir() if path.is_dir())
-        - len(node.cgroups()) * warm,
+        cgroups=sum(1 for base in groups for path in base.iterdir() if path.is_dir()) - len(groups) * warm,
         supervisor_descriptors=_descriptors(node.pid, str(node.socket)),
         zygote_descriptors=sum((_descriptors(z.pid) for z in zygotes), Counter()),
         supervisor_threads=supervisor.num_threads(),

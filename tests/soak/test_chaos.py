@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from statistics import median
 
 import httpx
 import psutil
@@ -65,6 +66,10 @@ class Report:
     runs: list[Pressed] = field(default_factory=list)
     refusals: Counter[int] = field(default_factory=Counter)
     kills: Counter[str] = field(default_factory=Counter)
+    ok: int = 0
+    """Runs that a learner saw end well."""
+    outages_s: list[float] = field(default_factory=list)
+    """After each kill of what all sessions need: how long until a learner's run ended well again."""
 
 
 @pytest.mark.timeout(300 + 3 * CHAOS_S + 2 * _END_S)
@@ -79,6 +84,7 @@ async def test_killing_at_random_loses_nothing_and_says_nothing_wrong(service: S
     left = await asyncio.to_thread(service.left_behind)
     outcomes = Counter(outcome for _, outcome in _stored_runs(service).values())
     print(f"\n{len(report.runs)} runs: {dict(outcomes)}; refused {dict(report.refusals)}; killed {dict(report.kills)}")
+    print(f"back after {median(report.outages_s):.1f} s in the middle, {max(report.outages_s):.1f} s at most")
     assert left == []
     assert set(report.kills) == set(VICTIMS)
     assert [wrong for run in report.runs for wrong in _what_is_wrong(run, service)] == []
@@ -98,10 +104,12 @@ async def _learn(url: str, number: int, report: Report, over: asyncio.Event) -> 
             if run is not None:
                 report.runs.append(run)
                 await asyncio.wait_for(_watch(client, run), _END_S)
+                well = run.seen[-1].data["outcome"] == "ok"
+                report.ok += well
+                if well and over.is_set():
+                    return
             if over.is_set():
                 deadline = deadline or time.monotonic() + _END_S
-                if run is not None and run.seen[-1].data["outcome"] == "ok":
-                    return
                 assert time.monotonic() < deadline, "the service did not recover"
 
 
@@ -152,12 +160,24 @@ async def _kill_at_random(service: Service, report: Report) -> None:
                 "supervisor": service.supervisor,
                 "wall": service.walls,
             }[kind]()
-            if victims:
-                with suppress(psutil.NoSuchProcess):
-                    chance.choice(victims).kill()
-                    report.kills[kind] += 1
-                    if kind == "supervisor":
-                        spared_until = time.monotonic() + _STEADY_S
+            if not victims:
+                continue
+            with suppress(psutil.NoSuchProcess):
+                chance.choice(victims).kill()
+                report.kills[kind] += 1
+            if kind == "supervisor":
+                spared_until = time.monotonic() + _STEADY_S
+            if kind != "kernel":
+                report.outages_s.append(await _recovery(report))
+
+
+async def _recovery(report: Report) -> float:
+    """Seconds until somebody's run ends well: what is killed before anything works again shows nothing new."""
+    began, before = time.monotonic(), report.ok
+    while report.ok == before:
+        assert time.monotonic() < began + _END_S, "the service did not recover"
+        await asyncio.sleep(0.1)
+    return time.monotonic() - began
 
 
 # --- the judge --------------------------------------------------------------------------------------------------

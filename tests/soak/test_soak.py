@@ -29,7 +29,7 @@ _MOST_GROWTH = 24 * 2**20
 @pytest.fixture
 def node() -> Iterator[Node]:
     """A node with small limits of its own: nobody else's sessions count."""
-    node = Node(limits__run_s=10, limits__memory_mb=512, limits__processes=96, limits__disk_mb=32, limits__output_mb=1)
+    node = Node(limits__run_s=60, limits__memory_mb=512, limits__processes=96, limits__disk_mb=32, limits__output_mb=1)
     yield node.start()
     node.remove()
 
