@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -17,6 +18,8 @@ from typing import Any
 
 import psutil
 
+from runners.client import RunnerClient, RunnerError
+from runners.protocol import Health
 from tests.factories.command import LOCKSTEP
 from tests.factories.course import write_course
 from tests.factories.node import cgroups_of, next_uids
@@ -61,10 +64,17 @@ class Service:
                 stderr=log,
             )
         self._wait(lambda: bool(_URL.search(self.log.read_text())))
-        self._wait(lambda: bool(self.zygotes()))
+        self._wait(self.ready)
         found = _URL.search(self.log.read_text())
         assert found
         return found[0]
+
+    def ready(self) -> bool:
+        """Whether the supervisor says that sessions can be had."""
+        try:
+            return asyncio.run(_ask_health(self.folder / "data" / "run" / "supervisor.sock")).status == "ready"
+        except RunnerError:
+            return False
 
     def stop(self) -> int:
         """Ask it to end; returns its status."""
@@ -135,6 +145,11 @@ class Service:
         while not true():
             assert time.monotonic() < deadline, self.log.read_text()[-3000:]
             time.sleep(0.1)
+
+
+async def _ask_health(socket: Path) -> Health:
+    async with RunnerClient(socket) as client:
+        return await client.health()
 
 
 def _children(pid: int) -> list[psutil.Process]:

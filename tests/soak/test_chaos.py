@@ -32,9 +32,11 @@ VICTIMS = ("kernel", "zygote", "kernel", "supervisor", "kernel", "wall")
 _BETWEEN_S = (0.5, 2.5)
 _STEADY_S = 22.0
 """A supervisor that ends sooner again and again is started ever later, as it should be: leave it so long in between."""
-_END_S = 120.0
+_END_S = 200.0
 """How long a run may take to end, and the service to recover: the longest pause before a supervisor is started again is
 30 s, and a zygote then takes seconds, more on a busy machine."""
+_WONDERS_S = 1.0
+"""A learner whose run did not end well does not press again at once."""
 _TYPED = {"ok", "crash", "lost", "interrupted"}
 
 
@@ -69,7 +71,7 @@ class Report:
     ok: int = 0
     """Runs that a learner saw end well."""
     outages_s: list[float] = field(default_factory=list)
-    """After each kill of what all sessions need: how long until a learner's run ended well again."""
+    """After each kill of what new sessions need: how long until they could be had, and a run ended well."""
 
 
 @pytest.mark.timeout(300 + 3 * CHAOS_S + 2 * _END_S)
@@ -108,6 +110,8 @@ async def _learn(url: str, number: int, report: Report, over: asyncio.Event) -> 
                 report.ok += well
                 if well and over.is_set():
                     return
+                if not well:
+                    await asyncio.sleep(_WONDERS_S)
             if over.is_set():
                 deadline = deadline or time.monotonic() + _END_S
                 assert time.monotonic() < deadline, "the service did not recover"
@@ -162,20 +166,25 @@ async def _kill_at_random(service: Service, report: Report) -> None:
             }[kind]()
             if not victims:
                 continue
+            zygotes = service.zygotes()
             with suppress(psutil.NoSuchProcess):
                 chance.choice(victims).kill()
                 report.kills[kind] += 1
             if kind == "supervisor":
                 spared_until = time.monotonic() + _STEADY_S
             if kind != "kernel":
-                report.outages_s.append(await _recovery(report))
+                report.outages_s.append(await _recovery(service, report, zygotes))
 
 
-async def _recovery(report: Report) -> float:
-    """Seconds until somebody's run ends well: what is killed before anything works again shows nothing new."""
-    began, before = time.monotonic(), report.ok
-    while report.ok == before:
+async def _recovery(service: Service, report: Report, ended: list[psutil.Process]) -> float:
+    """Seconds until there is another zygote than the one that ended, so that new sessions can be had and somebody's run ends well: what is killed before that shows nothing."""
+    began = time.monotonic()
+    while service.zygotes() == ended or not await asyncio.to_thread(service.ready):
         assert time.monotonic() < began + _END_S, "the service did not recover"
+        await asyncio.sleep(0.1)
+    before = report.ok
+    while report.ok == before:
+        assert time.monotonic() < began + _END_S, "no run ended well any more"
         await asyncio.sleep(0.1)
     return time.monotonic() - began
 
