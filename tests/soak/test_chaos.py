@@ -177,7 +177,7 @@ async def _kill_at_random(service: Service, report: Report) -> None:
 
 
 async def _recovery(service: Service, report: Report, ended: list[psutil.Process]) -> float:
-    """Seconds until there is another zygote than the one that ended, so that new sessions can be had and somebody's run ends well: what is killed before that shows nothing."""
+    """Seconds until another zygote makes sessions and somebody's run ends well: a kill before that shows nothing."""
     began = time.monotonic()
     while service.zygotes() == ended or not await asyncio.to_thread(service.ready):
         assert time.monotonic() < began + _END_S, "the service did not recover"
