@@ -162,6 +162,8 @@ class SessionInfo(Wire):
     """Keeping it would put the end off; a run always does."""
     generation: int = 0
     """How often the kernel was restarted."""
+    runs: int = 0
+    """Runs that its kernel has taken; without one there is nothing to lose."""
     gone_because: str | None = None
     """``idle``, ``gave-way``, ``ended``, ``replaced``, ``failed`` or ``supervisor-stopped`` once state is gone."""
 
@@ -364,6 +366,8 @@ class Finished(EventBase):
     peak_bytes: int | None = None
     """The most memory the session held during the run, where the machine can tell."""
     limit: Limit | None = None
+    runs_before: int | None = None
+    """Runs that the same kernel had taken before; None if it never started."""
 
 
 Event = Annotated[Started | Text | Display | Clear | Error | Notice | Finished, Field(discriminator="kind")]

@@ -50,6 +50,7 @@ class RunLog:
         self.finished = False
         self.finished_at = 0.0
         self.outcome: Outcome | None = None
+        self.runs_before: int | None = None
         self.last = 0
         """Number of the last event."""
         self.acknowledged = 0
@@ -126,6 +127,7 @@ class RunLog:
         duration = 0 if self.started is None else int((time.monotonic() - self.started) * 1000)
         self.outcome, self.finished_at = outcome, time.monotonic()
         fields |= {"outcome": outcome, "duration_ms": duration, "first_output_ms": self.first_output_ms}
+        fields["runs_before"] = self.runs_before
         self._record("finished", fields)
         self.finished = True
 

@@ -67,6 +67,8 @@ class Session:
         self._execution: Execution | None = None
         self._restart = False
         self._end: str | None = None
+        self._runs = 0
+        """Taken by the kernel it has now."""
         self.used = False
         """Whether a run was ever handed in."""
         self._idle_since = self._workless_since = time.monotonic()
@@ -116,6 +118,7 @@ class Session:
             gives_way=leave.gives_way if leave else False,
             can_be_kept=leave.can_be_kept if leave else False,
             generation=self.generation,
+            runs=self._runs,
             gone_because=self.gone_because,
         )
 
@@ -274,6 +277,7 @@ class Session:
             await self._kernel.close()
             await self._take_kernel()
         self.generation += 1
+        self._runs = 0
         self._become_idle()
 
     async def _run(self, run: RunLog) -> None:
@@ -283,6 +287,7 @@ class Session:
             await self._fresh_kernel()
         self.state = SessionState.busy
         assert self._usage
+        run.runs_before, self._runs = self._runs, self._runs + 1
         outcome = await execution.carry_out(self._kernel, self._usage)
         self.current = self._execution = None
         if execution.dropped:

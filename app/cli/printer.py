@@ -6,6 +6,7 @@ import re
 from typing import Protocol, TextIO
 
 from app.cli.screen import RESET, Screen
+from app.runs.limits import advice, limit_words
 from app.runs.outcome import outcome_words
 from runners.protocol import Display, Error, Event, Finished, Notice, Outcome, Text
 
@@ -41,6 +42,7 @@ class TextPrinter:
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = _Sheet(out)
         self._err = _Sheet(err)
+        self._session_failed = False
 
     def show(self, event: Event) -> None:
         match event:
@@ -53,13 +55,20 @@ class TextPrinter:
             case Error(frames=frames):
                 trace = "\n".join(frame.text.rstrip("\n") for frame in frames) + "\n"
                 self._err.write(trace if self._err.is_terminal else _COLOUR.sub("", trace))
-            case Notice(text=text):
+            case Notice(code=code, text=text):
+                self._session_failed = self._session_failed or code == "session-failed"
                 self._err.write(f"lockstep: {text}\n")
-            case Finished(outcome=outcome):
+            case Finished():
                 self._out.end()
                 self._err.end()
-                if outcome not in (Outcome.ok, Outcome.error):
-                    self._err.write(f"lockstep: {outcome_words(outcome)}.\n")
+                if event.outcome not in (Outcome.ok, Outcome.error) and not self._session_failed:
+                    self._err.write(f"lockstep: {_end(event)}\n")
+
+
+def _end(last: Finished) -> str:
+    """How it ended, which limit it met, and what to try."""
+    met = f" ({limit_words(last.limit)})" if last.limit else ""
+    return f"{outcome_words(last.outcome)}{met}. {advice(last.outcome, last.limit)}".rstrip()
 
 
 class _Sheet:

@@ -24,7 +24,7 @@ from app.runs.errors import RunnerDown, declined
 from app.runs.models import Run
 from app.runs.place import Place, place
 from app.runs.pump import Pump
-from app.runs.service import run_request, runs_ahead, start_run, withdraw_run
+from app.runs.service import ever_ran, run_request, runs_ahead, start_run, withdraw_run
 from app.runs.stream import RunStreams
 from app.settings import Settings
 from runners.client import Refused, RunnerClient, RunnerError, RunnerUnavailable
@@ -82,6 +82,13 @@ class Desk:
         """Where each run stands, without asking the supervisor."""
         async with self.db.session() as session:
             return [place(run, None, await runs_ahead(session, run)) for run in runs]
+
+    async def ever_ran(self, visitor: str | None, lesson: Lesson) -> bool:
+        """Whether the visitor ever ran a cell of the lesson."""
+        if visitor is None:
+            return False
+        async with self.db.session() as session:
+            return await ever_ran(session, visitor, lesson.key)
 
     async def _call_back(self, run: Run) -> None:
         """Stop a withdrawn run, in case the supervisor has it and only its answer was lost."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from app.errors import NotAllowed, NotFound, Problem, TooLarge, TooMany, Unavailable, Unreadable
 from app.i18n import N_
-from runners.protocol import Refusal
+from app.runs.limits import limit_value
+from runners.protocol import LimitName, Refusal
 
 
 class RunUnknown(NotFound):
@@ -53,14 +54,25 @@ class AllSessionsBusy(TooMany):
     """The visitor has as many sessions as one may have, and none is idle."""
 
     code = "all_sessions_busy"
-    message = N_("All of your sessions are busy. Stop a run, or wait for one to end.")
+    message = N_(
+        "All of your sessions are busy, and you may have no more at a time: {most}. Stop a run, or wait for one to end."
+    )
 
 
 class SessionFull(TooMany):
     """As many runs wait in the session as may."""
 
     code = "session_full"
-    message = N_("Too many runs wait in this session. Stop one, or wait for one to end.")
+    message = N_("As many runs wait in this session as may: {most}. Stop one, or wait for one to end.")
+
+
+class NodeFull(TooMany):
+    """Every place on the runner is taken, and so is every place in the queue."""
+
+    code = "node_full"
+    message = N_(
+        "Every place on this server is taken ({most} at a time), and so is the queue. Try again in a few minutes."
+    )
 
 
 class RunnerDown(Unavailable):
@@ -94,14 +106,18 @@ class RunRefused(Problem):
         return self._status
 
 
-_OWN_WORDS: dict[str, type[Problem]] = {
-    "too-many-sessions": AllSessionsBusy,
-    "too-many-runs": SessionFull,
-    "unsafe": Unsafe,
+_OWN_WORDS: dict[LimitName, type[Problem]] = {
+    "sessions_per_learner": AllSessionsBusy,
+    "runs_per_session": SessionFull,
+    "sessions": NodeFull,
 }
 
 
 def declined(status: int, refusal: Refusal) -> Problem:
-    """A refusal of the supervisor as the learner is told about it. Pure."""
-    known = _OWN_WORDS.get(refusal.code)
-    return known() if known else RunRefused(status, refusal.message)
+    """A refusal of the supervisor as the learner is told about it: which limit was met, its value, what to do. Pure."""
+    if refusal.code == "unsafe":
+        return Unsafe()
+    known = _OWN_WORDS.get(refusal.limit.name) if refusal.limit is not None else None
+    if known is None or refusal.limit is None:
+        return RunRefused(status, refusal.message)
+    return known(most=limit_value(refusal.limit))

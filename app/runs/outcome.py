@@ -20,17 +20,34 @@ _OUTCOMES = {
     Outcome.lost: N_("Lost: the runner restarted; run it again"),
 }
 
+_SESSION_FAILED = {
+    "no-sandbox": N_("The runner could not make a sandbox."),
+    "no-kernel": N_("Python did not start in its sandbox."),
+    "sandbox-gone": N_("The sandbox ended."),
+    "internal": N_("An error in Lockstep itself; the operator's log has it."),
+}
+"""By the ``reason`` of the notice ``session-failed``."""
+
 _GONE = {
     "idle": N_("The session ended after a while without a run; the next run starts a new one"),
+    "gave-way": N_("The session ended because others waited for a place; the next run starts a new one"),
+    "replaced": N_("The session ended because you have begun another; the next run starts a new one"),
     "ended": N_("The session was ended; the next run starts a new one"),
-    "crash": N_("Python crashed; the next run starts a new session"),
     "memory": N_("The session ran out of memory; the next run starts a new one"),
+    "cpu": N_("The session used more CPU time than allowed; the next run starts a new one"),
+    "failed": N_("Lockstep could not keep the session up; the next run starts a new one"),
+    "supervisor-stopped": N_("The runner was stopped; the next run starts a new session"),
 }
 
 
 def outcome_words(outcome: Outcome) -> str:
     """How a run ended, in the language in use."""
     return gettext(_OUTCOMES[outcome])
+
+
+def failure_words(reason: str) -> str:
+    """Why Lockstep could not keep a session up, in the language in use."""
+    return gettext(_SESSION_FAILED.get(reason, _SESSION_FAILED["internal"]))
 
 
 def session_words(session: SessionInfo | None) -> str:

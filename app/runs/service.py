@@ -117,6 +117,12 @@ async def latest_runs(session: AsyncSession, visitor: str, lesson: str) -> Seque
     return (await session.scalars(runs)).all()
 
 
+async def ever_ran(session: AsyncSession, visitor: str, lesson: str) -> bool:
+    """Whether the visitor has a run of the lesson that began."""
+    mine = (Run.visitor_id == visitor, Run.lesson == lesson, Run.started_at.is_not(None))
+    return (await session.scalar(select(Run.id).where(*mine).limit(1))) is not None
+
+
 async def runs_ahead(session: AsyncSession, run: Run) -> int:
     """How many unfinished runs of the same session come before this one."""
     if run.finished:

@@ -19,7 +19,8 @@ _PANEL = "runs/session_panel.html"
 
 @router.get("", name="session_panel")
 async def show(request: Request, lang: str, lesson: AskedLesson, visitor: KnownVisitor, desk: TheDesk) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.look(desk.runner, visitor, lesson))
+    session = await sessions.look(desk.runner, visitor, lesson, lambda: desk.ever_ran(visitor, lesson))
+    return fragment(request, _PANEL, session=session)
 
 
 @router.post("", name="session_start")
@@ -32,6 +33,11 @@ async def restart(
     request: Request, lang: str, lesson: AskedLesson, visitor: KnownVisitor, desk: TheDesk
 ) -> HTMLResponse:
     return fragment(request, _PANEL, session=await sessions.restart(desk.runner, visitor, lesson))
+
+
+@router.post("/keep", name="session_keep")
+async def keep(request: Request, lang: str, lesson: AskedLesson, visitor: KnownVisitor, desk: TheDesk) -> HTMLResponse:
+    return fragment(request, _PANEL, session=await sessions.keep(desk.runner, visitor, lesson))
 
 
 @router.post("/interrupt", name="session_interrupt")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from app.i18n import gettext
+from app.i18n import N_, gettext, ngettext, number
 from app.lessons.machines import topology_words
 from app.lessons.model import Lesson
 from app.runs.outcome import session_words
@@ -14,7 +14,18 @@ from app.runs.service import Machine, session_id, session_spec
 from runners.client import NotKnown, Refused, RunnerClient, RunnerUnavailable
 from runners.protocol import SessionInfo, SessionState
 
-_POLL_S = {"queued": 2, "starting": 1, "busy": 2, "idle": 15, "down": 2}
+_POLL_S = {"queued": 2, "starting": 1, "busy": 2, "down": 2}
+_WARN_S = 135.0
+"""A session that ends sooner than this is warned of: two minutes, and the time in which nobody asks."""
+_LONGEST_POLL_S = 20
+"""A session that has to give way is told 40 s before; a page that asks so often leaves its learner 20 s to answer."""
+_KEPT = N_("Kept. It ends in {time} if nothing runs.")
+_GONE = N_("{how}. Its variables are gone: run the cells that you need again first.")
+_WARNINGS = {
+    False: N_("This session ends in {time} because nothing ran: its variables will be gone."),
+    True: N_("Others wait for a place: this session ends in {time} if nothing runs, and its variables will be gone."),
+}
+"""By whether others wait."""
 _LIVELIEST = (SessionState.busy, SessionState.starting, SessionState.queued, SessionState.idle, SessionState.gone)
 
 
@@ -32,6 +43,11 @@ class SessionView:
     simulated: bool
     keras: int
     position: int | None = None
+    notice: str = ""
+    """What has to be heard: that the session ends soon, was kept, or has ended."""
+    ending: bool = False
+    """The notice is a warning."""
+    can_keep: bool = False
     can_interrupt: bool = False
     can_restart: bool = False
     poll_s: int | None = None
@@ -45,15 +61,18 @@ def machines(lesson: Lesson) -> list[Machine]:
     return [Machine(topology, 2 if keras == 2 else 3) for topology, keras in dict.fromkeys(asked)]
 
 
-async def look(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> SessionView:
-    """The liveliest of the visitor's sessions of this lesson."""
+async def look(
+    runner: RunnerClient, visitor: str | None, lesson: Lesson, ever_ran: Callable[[], Awaitable[bool]] | None = None
+) -> SessionView:
+    """The liveliest of the visitor's sessions of this lesson. Without one, ``ever_ran`` tells if there was one once."""
     try:
         infos = await _infos(runner, visitor, lesson)
         if not infos and (await runner.health()).status == "starting":
             return view(lesson, None, starting=True)
     except (RunnerUnavailable, Refused):
         return down(lesson)
-    return view(lesson, min(infos, key=lambda info: _LIVELIEST.index(info.state), default=None))
+    ran_before = not infos and ever_ran is not None and await ever_ran()
+    return view(lesson, min(infos, key=_rank, default=None), ran_before=ran_before)
 
 
 async def warm_up(runner: RunnerClient, visitor: str, lesson: Lesson) -> SessionView:
@@ -71,28 +90,92 @@ async def restart(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> 
     return await _each(runner, visitor, lesson, runner.restart)
 
 
+async def keep(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> SessionView:
+    """The learner is still there: idle time begins anew in every session of the lesson."""
+    return await _each(runner, visitor, lesson, runner.keep, kept=True)
+
+
 async def interrupt(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> SessionView:
     """Stop what runs in the lesson's sessions, and what waits."""
     return await _each(runner, visitor, lesson, runner.interrupt)
 
 
-def view(lesson: Lesson, info: SessionInfo | None, *, starting: bool = False) -> SessionView:
+def view(
+    lesson: Lesson,
+    info: SessionInfo | None,
+    *,
+    starting: bool = False,
+    ran_before: bool = False,
+    kept: bool = False,
+) -> SessionView:
     """The panel of a session, or of none. Pure."""
     topology = info.topology if info is not None else lesson.topology
     state = info.state.value if info is not None else "starting" if starting else "none"
+    ending = info is not None and _ends_soon(info)
     return SessionView(
         lesson=lesson.key,
         state=state,
-        words=gettext("The runner is starting") if starting else session_words(info),
+        words=_words(info, starting=starting),
         topology=topology,
         topology_words=topology_words(topology),
         simulated=topology != "cpu",
         keras=info.keras if info is not None else lesson.keras,
         position=info.position if info is not None else None,
+        notice=_notice(info, ending=ending, kept=kept, lost=state == "none" and ran_before),
+        ending=ending,
+        can_keep=ending and info is not None and info.can_be_kept,
         can_interrupt=state == "busy",
         can_restart=state in ("idle", "busy"),
-        poll_s=_POLL_S.get(state),
+        poll_s=_poll_s(info) if info is not None and state == "idle" else _POLL_S.get(state),
     )
+
+
+def _words(info: SessionInfo | None, *, starting: bool) -> str:
+    if starting:
+        return gettext("The runner is starting")
+    if info is not None and info.state is SessionState.gone:
+        return gettext("Ended")  # the notice says the rest
+    return session_words(info)
+
+
+def _ends_soon(info: SessionInfo) -> bool:
+    """A session in which nothing ran has nothing to lose: its end needs no warning."""
+    return info.ends_in_s is not None and info.ends_in_s <= _WARN_S and info.runs > 0
+
+
+def _notice(info: SessionInfo | None, *, ending: bool, kept: bool, lost: bool) -> str:
+    if lost:
+        return gettext("The variables of earlier runs are gone. Run the cells that the next one needs first.")
+    if info is None:
+        return ""
+    if info.state is SessionState.gone:
+        return gettext(_GONE).format(how=session_words(info)) if info.runs else session_words(info)
+    if info.ends_in_s is None:
+        return ""
+    words = _KEPT if kept and not ending else _WARNINGS[info.gives_way] if ending else ""
+    return gettext(words).format(time=_time_words(info.ends_in_s)) if words else ""
+
+
+def _time_words(seconds: float) -> str:
+    """Whole minutes, so that a warning that is read aloud changes seldom."""
+    minutes = int(seconds // 60)
+    if minutes < 1:
+        return gettext("less than a minute")
+    return ngettext("%(num)s minute", "%(num)s minutes", minutes) % {"num": number(minutes)}
+
+
+def _poll_s(info: SessionInfo) -> int:
+    """Seldom while the end is far, in time for the warning, often at the end."""
+    if info.ends_in_s is None:
+        return _LONGEST_POLL_S
+    if info.ends_in_s > _WARN_S:
+        return max(1, min(_LONGEST_POLL_S, int(info.ends_in_s - _WARN_S) + 1))
+    return 10 if info.ends_in_s > 30 else 3
+
+
+def _rank(info: SessionInfo) -> tuple[int, float]:
+    """The liveliest first; of several idle ones that which ends first."""
+    return _LIVELIEST.index(info.state), info.ends_in_s or 0.0
 
 
 def down(lesson: Lesson) -> SessionView:
@@ -110,15 +193,21 @@ def down(lesson: Lesson) -> SessionView:
 
 
 async def _each(
-    runner: RunnerClient, visitor: str | None, lesson: Lesson, act: Callable[[str], Awaitable[SessionInfo]]
+    runner: RunnerClient,
+    visitor: str | None,
+    lesson: Lesson,
+    act: Callable[[str], Awaitable[SessionInfo]],
+    *,
+    kept: bool = False,
 ) -> SessionView:
     try:
         for machine in machines(lesson) if visitor else ():
             with suppress(NotKnown):
                 await act(session_id(visitor or "", lesson.key, machine))
+        infos = await _infos(runner, visitor, lesson)
     except (RunnerUnavailable, Refused):
         return down(lesson)
-    return await look(runner, visitor, lesson)
+    return view(lesson, min(infos, key=_rank, default=None), kept=kept)
 
 
 async def _infos(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> list[SessionInfo]:

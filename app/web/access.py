@@ -34,6 +34,7 @@ ACCESS: dict[str, Access] = {
     "stop_run": Access.visitor,
     "session_panel": Access.visitor,
     "session_start": Access.visitor,
+    "session_keep": Access.visitor,
     "session_restart": Access.visitor,
     "session_interrupt": Access.visitor,
 }

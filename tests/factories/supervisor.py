@@ -60,6 +60,7 @@ class Supervisor:
         self.submitted: list[str] = []
         self.restarted: list[str] = []
         self.interrupted: list[str] = []
+        self.kept: list[str] = []
         self.health = Health(status="ready", most_sessions=4, walls=[Wall(name="seccomp", in_force=True, detail="on")])
         self.machine = Machine(offers=[Offer(name="kernel", good=True, detail="Linux 6")])
         self.refuse: tuple[int, Refusal] | None = None
@@ -144,6 +145,7 @@ class Supervisor:
                 Route("/sessions/{id}", self._end, methods=["DELETE"]),
                 Route("/sessions/{id}/interrupt", self._interrupt, methods=["POST"]),
                 Route("/sessions/{id}/restart", self._restart, methods=["POST"]),
+                Route("/sessions/{id}/keep", self._keep, methods=["POST"]),
                 Route("/runs", self._submit, methods=["POST"]),
                 Route("/runs/{id}/events", self._events),
                 Route("/runs/{id}/ack", self._ack, methods=["POST"]),
@@ -181,6 +183,12 @@ class Supervisor:
 
     async def _restart(self, request: Request) -> Response:
         return await self._noted(request, self.restarted)
+
+    async def _keep(self, request: Request) -> Response:
+        name = request.path_params["id"]
+        if name in self.sessions:
+            self.sessions[name] = self.sessions[name].model_copy(update={"ends_in_s": 1200.0, "gives_way": False})
+        return await self._noted(request, self.kept)
 
     async def _noted(self, request: Request, notes: list[str]) -> Response:
         if request.path_params["id"] in self.sessions:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -117,6 +119,80 @@ async def test_a_session_of_no_lesson_is_not_found(client: httpx.AsyncClient, le
     for method in ("GET", "POST"):
         response = await client.request(method, "/en/session", params={"lesson": lesson_name})
         assert response.status_code == 404
+
+
+async def test_a_learner_can_answer_the_warning(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    await press_run(client)
+    (name,) = supervisor.sessions
+    ending = {"ends_in_s": 100.0, "can_be_kept": True, "runs": 1}
+    supervisor.sessions[name] = supervisor.sessions[name].model_copy(update=ending)
+
+    warned = (await client.get(PANEL)).text
+    assert "This session ends in 1 minute because nothing ran" in warned
+    assert 'hx-post="http' not in warned
+    assert "/en/session/keep" in warned
+
+    kept = (await client.post(f"/en/session/keep?lesson={LESSON}")).text
+    assert supervisor.kept == [name]
+    assert "Kept. It ends in 20 minutes if nothing runs." in kept
+    assert "/en/session/keep" not in kept
+
+
+async def test_a_stranger_cannot_keep_anothers_session_nor_another_site(
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    await press_run(client)
+
+    await stranger.post(f"/en/session/keep?lesson={LESSON}")
+    refused = await client.post(f"/en/session/keep?lesson={LESSON}", headers={"origin": "https://elsewhere.example"})
+
+    assert refused.status_code == 403
+    assert supervisor.kept == []
+
+
+async def test_who_ran_something_is_told_when_there_is_no_session_any_more(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    supervisor.answer = ["hello\n"]
+    run = await press_run(client)
+    await client.get(run["urls"]["stream"])
+    await supervisor.restart()
+
+    assert "The variables of earlier runs are gone" in (await client.get(PANEL)).text
+
+
+def idle(ends_in_s: float, **more: Any) -> SessionInfo:
+    known = {"id": "x", "state": SessionState.idle, "topology": "cpu", "keras": 3, "runs": 1, "can_be_kept": True}
+    return SessionInfo(**{**known, "ends_in_s": ends_in_s, **more})
+
+
+def test_a_warning_says_the_time_in_whole_minutes_and_why(lesson: Lesson) -> None:
+    assert view(lesson, idle(200)).notice == ""
+    assert "in 2 minutes because nothing ran" in view(lesson, idle(130)).notice
+    assert "in less than a minute because" in view(lesson, idle(59)).notice
+    assert "Others wait for a place" in view(lesson, idle(35, gives_way=True)).notice
+
+
+def test_what_cannot_be_kept_has_no_such_button_and_what_never_ran_no_warning(lesson: Lesson) -> None:
+    assert view(lesson, idle(60)).can_keep
+    assert not view(lesson, idle(60, gives_way=True, can_be_kept=False)).can_keep
+    assert not view(lesson, idle(60, runs=0)).ending
+
+
+def test_a_page_asks_seldom_while_the_end_is_far_and_in_time_for_the_warning(lesson: Lesson) -> None:
+    asked = [view(lesson, idle(s)).poll_s for s in (1200, 150, 137, 130, 20)]
+
+    assert asked == [20, 16, 3, 10, 3]
+
+
+def test_a_session_that_is_gone_says_what_became_of_its_variables(lesson: Lesson) -> None:
+    gone = {"ends_in_s": None, "state": SessionState.gone, "gone_because": "idle"}
+    panel = view(lesson, idle(0, **gone))
+
+    assert panel.words == "Ended"
+    assert "after a while without a run" in panel.notice
+    assert "run the cells that you need again first" in panel.notice
+    assert panel.poll_s is None
 
 
 def test_a_lesson_names_its_own_machine_first_and_each_once(lesson: Lesson) -> None:

@@ -23,10 +23,16 @@ export class Cell implements Owner {
   readonly name: string;
   readonly title: string;
   readonly original: string;
+  /** Cells on the same machine share a session. */
+  readonly machine: string;
   /** The lesson says that this cell ends with an error. */
   readonly mayFail: boolean;
   /** Called with Shift+Enter, to go on to the next cell. */
   onward: () => void = () => undefined;
+  /** The cells above on the same machine, which share its session: a name may come from one of them. */
+  above: Cell[] = [];
+  /** Called to run those first, and then this one. */
+  againFromFirst: () => void = () => undefined;
   private code: string;
   private editor: CellEditor | null = null;
   private loading: Promise<CellEditor> | null = null;
@@ -53,6 +59,7 @@ export class Cell implements Owner {
     this.name = root.dataset.cell ?? "";
     this.lesson = root.dataset.lesson ?? "";
     this.title = root.dataset.title ?? this.name;
+    this.machine = `${root.dataset.topology} ${root.dataset.keras}`;
     this.original = JSON.parse(need(root, "script.original").textContent || '""') as string;
     this.mayFail = root.hasAttribute("data-may-fail");
     this.code = this.original;
@@ -202,11 +209,13 @@ export class Cell implements Owner {
     const { items } = entry.transcript;
     const error = items.findLast((item) => item.kind === "error");
     const sessionFailed = items.some((item) => item.kind === "notice" && item.event.code === "session-failed");
-    const line = ended(finished, error?.kind === "error" ? error.event.name : "", sessionFailed);
+    const errorName = error?.kind === "error" ? error.event.name : "";
+    const cellsMissing = errorName === "NameError" && (finished.runs_before ?? Infinity) < this.above.length;
+    const line = ended(finished, { errorName, sessionFailed, cellsMissing });
     this.output.paintNow();
     this.say(line, "finished");
     this.root.dataset.outcome = finished.outcome;
-    need(this.status, ".again").hidden = !["lost", "crash"].includes(finished.outcome);
+    this.offerAgain(["lost", "crash"].includes(finished.outcome), cellsMissing);
     if (!restored) announce([`${this.title}:`, line.word, line.advice].join(" "));
     this.settle(finished.outcome);
     this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));
@@ -216,7 +225,7 @@ export class Cell implements Owner {
     if (this.shown !== entry) return;
     this.rest();
     this.say(trouble(say("outcome.lost"), say("advice.lost")), "finished");
-    need(this.status, ".again").hidden = false;
+    this.offerAgain(true);
     this.settle(null);
   }
 
@@ -227,6 +236,7 @@ export class Cell implements Owner {
       const button = (event.target as Element).closest<HTMLElement>("[data-action]");
       const action = button?.dataset.action;
       if (action === "run" || action === "again") void this.run();
+      else if (action === "again-from-first") this.againFromFirst();
       else if (action === "stop") void this.stop();
       else if (action === "reset") this.reset();
       else if (action === "copy") void this.copy();
@@ -360,7 +370,16 @@ export class Cell implements Owner {
     need(this.status, ".word").textContent = line.word;
     need(this.status, ".advice").textContent = line.advice;
     need(this.status, ".facts").replaceChildren(...line.facts.map((fact) => make("span", {}, fact)));
-    need(this.status, ".again").hidden = true;
+    this.offerAgain(false);
+  }
+
+  /** Once more: this cell alone, or, where that may need them, the cells above first. */
+  private offerAgain(alone: boolean, withThoseAbove = alone): void {
+    const [one, all] = [need(this.status, "[data-action=again]"), need(this.status, "[data-action=again-from-first]")];
+    const pressed = document.activeElement === one || document.activeElement === all;
+    one.hidden = !alone;
+    all.hidden = !withThoseAbove || this.above.length === 0;
+    if (pressed && one.hidden) need(this.root, "[data-action=stop]").focus();
   }
 
   private setState(state: string): void {

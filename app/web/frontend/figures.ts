@@ -6,15 +6,21 @@ export function duration(ms: number): string {
   if (ms < 1_000) return `${figure(ms)} ms`;
   if (ms < 60_000) return `${figure(ms / 1_000, 1)} s`;
   const seconds = Math.round(ms / 1_000);
-  return `${figure(Math.floor(seconds / 60))} min ${figure(seconds % 60)} s`;
+  const parts: [number, string][] = [
+    [Math.floor(seconds / 3_600), "h"],
+    [Math.floor(seconds / 60) % 60, "min"],
+    [seconds % 60, "s"],
+  ];
+  return parts.flatMap(([count, unit]) => (count ? [`${figure(count)} ${unit}`] : [])).join(" ");
 }
 
+/** In the units in which limits are set: 1 KiB is 1,024 bytes. */
 export function size(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB"];
+  const units = ["B", "KiB", "MiB", "GiB"];
   let value = bytes;
   let unit = 0;
-  while (value >= 1_000 && unit < units.length - 1) {
-    value /= 1_000;
+  while (value >= 1_024 && unit < units.length - 1) {
+    value /= 1_024;
     unit += 1;
   }
   return `${figure(value, value < 10 && unit > 0 ? 1 : 0)} ${units[unit] as string}`;

@@ -4,8 +4,10 @@
  */
 
 import { make } from "./element";
+import { size } from "./figures";
 import { Latest } from "./latest";
 import { paintRow } from "./paint";
+import type { Notice } from "./protocol";
 import { quieten, showDisplay } from "./rich";
 import { figure, say, sayCount } from "./strings";
 import { showTraceback } from "./traceback";
@@ -163,7 +165,7 @@ export class Output {
     if (item.kind === "row") return paintRow(item);
     if (item.kind === "display") return showDisplay(item, this.run, this.cell);
     if (item.kind === "error") return showTraceback(item.event);
-    return make("p.notice", {}, make("b", {}, "Lockstep"), ` ${noticeText(item.event.code, item.event.text, item.event.values)}`);
+    return make("p.notice", {}, make("b", {}, "Lockstep"), ` ${noticeText(item.event)}`);
   }
 
   private repaint(item: Item): void {
@@ -200,11 +202,13 @@ export class Output {
 }
 
 /** A notice in the page's language where we have its words, in the runner's English otherwise. */
-function noticeText(code: string, english: string, values: Record<string, string | number>): string {
+function noticeText({ code, text, values, limit }: Notice): string {
   const key = `notice.${code}`;
+  const number = limit?.unit === "bytes" ? size : (value: number): string => figure(value, 1);
   const shown = Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [name, typeof value === "number" ? figure(value, 1) : value]),
+    Object.entries(values).map(([name, value]) => [name, typeof value === "number" ? number(value) : value]),
   );
+  if (values.reason) shown.why = say(`failure.${values.reason}`);
   const ours = say(key, shown);
-  return ours === key ? english : ours;
+  return ours === key ? text : ours;
 }

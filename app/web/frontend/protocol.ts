@@ -73,6 +73,8 @@ export interface Finished extends Numbered {
   first_output_ms: number | null;
   peak_bytes: number | null;
   limit: Limit | null;
+  /** Runs that the same kernel had taken before; not told of runs that never started, and of old ones. */
+  runs_before?: number | null;
 }
 
 export type RunEvent = Started | Text | Display | Clear | ErrorEvent | Notice | Finished;

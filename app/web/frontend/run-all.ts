@@ -15,13 +15,18 @@ export class RunAll {
     this.label = button.querySelector(".label");
     button.addEventListener("click", () => {
       if (this.going) this.halt();
-      else void this.start();
+      else void this.start(this.cells);
     });
+    for (const cell of cells) {
+      cell.againFromFirst = () => {
+        if (!this.going) void this.start([...cell.above, cell]);
+      };
+    }
   }
 
-  private async start(): Promise<void> {
+  private async start(cells: Cell[]): Promise<void> {
     this.set(true);
-    for (const cell of this.cells) {
+    for (const cell of cells) {
       if (!this.going) break;
       cell.root.scrollIntoView({ block: "nearest" });
       const outcome = await cell.runToEnd();

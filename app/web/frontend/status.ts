@@ -14,21 +14,46 @@ export interface Line {
 
 const QUIET: ReadonlySet<Outcome> = new Set(["ok", "error", "interrupted"]);
 
-/** `sessionFailed`: it ended because Lockstep could not keep up the session, whatever the outcome is called. */
-export function ended(finished: Finished, errorName: string, sessionFailed = false): Line {
+/** The limit that an outcome is about, where the event does not name one. */
+const BEHIND: Partial<Record<Outcome, string>> = {
+  timeout: "time",
+  cpu: "cpu",
+  memory: "memory",
+  output: "output",
+  processes: "processes",
+  disk: "disk",
+  files: "open_files",
+};
+
+/** What else is known at the end of a run. */
+export interface Circumstances {
+  errorName?: string;
+  /** Lockstep could not keep up the session, whatever the outcome is called. */
+  sessionFailed?: boolean;
+  /** A name is missing, and the session has not run every cell above. */
+  cellsMissing?: boolean;
+}
+
+export function ended(finished: Finished, about: Circumstances = {}): Line {
   const { outcome, limit } = finished;
-  const how = sessionFailed ? "session" : outcome;
   const facts: string[] = [];
+  if (limit) facts.push(limitText(limit));
   if (finished.first_output_ms !== null) facts.push(say("fact.first", { time: duration(finished.first_output_ms) }));
   if (finished.duration_ms > 0) facts.push(say("fact.ran", { time: duration(finished.duration_ms) }));
   if (finished.peak_bytes !== null) facts.push(say("fact.peak", { size: size(finished.peak_bytes) }));
-  if (limit) facts.push(say("fact.limit", { limit: limitText(limit) }));
   return {
-    word: say(`outcome.${how}`, { error: errorName || say("outcome.someError") }),
+    word: say(`outcome.${about.sessionFailed ? "session" : outcome}`, { error: about.errorName || say("outcome.someError") }),
     tone: outcome === "ok" ? "good" : outcome === "interrupted" ? "plain" : "bad",
-    advice: QUIET.has(outcome) ? "" : say(`advice.${how}`),
+    advice: advice(finished, about),
     facts,
   };
+}
+
+function advice({ outcome, limit }: Finished, about: Circumstances): string {
+  if (about.sessionFailed) return say("advice.session");
+  if (about.cellsMissing) return say("advice.cellsMissing");
+  if (limit) return say(`advice.${limit.name}`);
+  return QUIET.has(outcome) ? "" : say(`advice.${BEHIND[outcome] ?? outcome}`);
 }
 
 export function waitingLine(waiting: Waiting): Line {
@@ -51,7 +76,12 @@ export function trouble(word: string, advice = ""): Line {
   return { word, tone: "bad", advice, facts: [] };
 }
 
+/** Which limit, and its value: "memory limit 2 GiB". */
 function limitText(limit: Limit): string {
-  if (limit.unit === "s") return duration(limit.value * 1_000);
-  return limit.unit === "bytes" ? size(limit.value) : figure(limit.value);
+  return say(`limit.${limit.name}`, { value: limitValue(limit) });
+}
+
+function limitValue({ unit, value }: Limit): string {
+  if (unit === "s") return duration(value * 1_000);
+  return unit === "count" ? figure(value) : size(value);
 }

@@ -99,9 +99,10 @@ async def test_where_pid_1_does_not_do_its_work_the_whole_sandbox_is_replaced(
 
 async def started_by(node: Node, argument: str) -> psutil.Process:
     """The kernel that started a process with this argument."""
-    while True:
+    for _ in range(1000):
         for process in psutil.process_iter(["uids", "cmdline"]):
             ours = process.info["uids"] and process.info["uids"].real == node.uid
             if ours and argument in (process.info["cmdline"] or ()) and (kernel := process.parent()):
                 return kernel
         await asyncio.sleep(0.05)
+    raise AssertionError(f"nothing was started with {argument}")

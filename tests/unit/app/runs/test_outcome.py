@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.runs.outcome import outcome_words, session_words
+from app.runs.outcome import failure_words, outcome_words, session_words
 from runners.protocol import Outcome, SessionInfo, SessionState
 
 
@@ -26,8 +26,21 @@ def test_a_queued_session_says_its_position() -> None:
     assert session_words(info) == "Waiting for a free place: position 7"
 
 
-@pytest.mark.parametrize("reason", ["idle", "ended", "crash", "memory", "something new", None])
+@pytest.mark.parametrize(
+    "reason", ["idle", "gave-way", "replaced", "ended", "failed", "supervisor-stopped", "something new", None]
+)
 def test_a_session_that_is_gone_says_that_the_next_run_starts_another(reason: str | None) -> None:
     info = SessionInfo(id="x", state=SessionState.gone, topology="cpu", keras=3, gone_because=reason)
 
     assert "next run starts" in session_words(info)
+
+
+def test_a_session_that_lockstep_could_not_keep_up_is_no_crash_of_python() -> None:
+    info = SessionInfo(id="x", state=SessionState.gone, topology="cpu", keras=3, gone_because="failed")
+
+    assert "Python crashed" not in session_words(info)
+
+
+@pytest.mark.parametrize("reason", ["no-sandbox", "no-kernel", "sandbox-gone", "internal", "something new"])
+def test_every_reason_for_a_failed_session_has_words(reason: str) -> None:
+    assert failure_words(reason).endswith(".")

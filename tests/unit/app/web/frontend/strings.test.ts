@@ -13,9 +13,15 @@ const island = new Set(
   [...readFileSync("app/web/templates/strings.html", "utf8").matchAll(/^ {2}"([\w.-]+)":/gm)].map((found) => found[1] as string),
 );
 
-/** Keys made at run time: one for each outcome, and one for a session that failed. */
+/** Keys made at run time: one for each outcome, one for a session that failed, and for each limit a run can meet. */
 const OUTCOMES = ["ok", "error", "interrupted", "timeout", "cpu", "memory", "output", "processes", "disk", "files", "crash", "lost", "session"];
-const QUIET = ["ok", "error", "interrupted"];
+const OTHERS = ["advice.crash", "advice.lost", "advice.session"];
+const OF_REFUSALS = ["sessions_per_learner", "runs_per_session", "sessions"];
+const protocol = readFileSync("runners/protocol.py", "utf8");
+const LIMITS = [.../LimitName = Literal\[([^\]]*)\]/.exec(protocol)![1]!.matchAll(/"(\w+)"/g)]
+  .map(([, name]) => name as string)
+  .filter((name) => !OF_REFUSALS.includes(name));
+const REASONS = [...readFileSync("runners/session.py", "utf8").matchAll(/^ {4}\w+: "([a-z-]+)",$/gm)].map(([, reason]) => reason as string);
 
 test("every sentence the script says is on the page, and nothing else is", () => {
   const said = new Set<string>();
@@ -25,10 +31,10 @@ test("every sentence the script says is on the page, and nothing else is", () =>
       for (const form of counted ? [".one", ".other"] : [""]) said.add(`${key as string}${form}`);
     }
   }
-  for (const outcome of OUTCOMES) {
-    said.add(`outcome.${outcome}`);
-    if (!QUIET.includes(outcome)) said.add(`advice.${outcome}`);
-  }
+  for (const outcome of OUTCOMES) said.add(`outcome.${outcome}`);
+  for (const limit of LIMITS) said.add(`limit.${limit}`).add(`advice.${limit}`);
+  for (const reason of [...REASONS, "internal"]) said.add(`failure.${reason}`);
+  for (const key of OTHERS) said.add(key);
   const notices = [...island].filter((key) => key.startsWith("notice."));
   assert.deepEqual([...said, ...notices].sort(), [...island].sort());
 });
