@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet
 
-from sqlalchemy import DateTime, Dialect, MetaData, TypeDecorator, event
+from sqlalchemy import DateTime, Dialect, MetaData, TypeDecorator, event, func, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
@@ -94,6 +94,15 @@ class Database:
         await self.engine.dispose()
         for thread in [t for t in threading.enumerate() if t in self._threads]:
             await asyncio.to_thread(thread.join, _BUSY_S)
+
+
+async def one_at_a_time(session: AsyncSession, name: str) -> None:
+    """From here to the end of the transaction nobody else works under this name.
+
+    SQLite has one writer at a time as it is: from a transaction's first write on.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
 
 
 def make_engine(url: str, threads: WeakSet[threading.Thread] | None = None) -> AsyncEngine:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import now
+from app.db import now, one_at_a_time
 from app.lessons.model import Cell, Lesson
 from app.runs.errors import CodeNotText, CodeTooLong, RunUnknown, TooManyRuns
 from app.runs.models import Run, RunEvent, RunState
@@ -58,8 +58,7 @@ async def start_run(
         TooManyRuns: the visitor has ``most_unfinished`` runs already.
     """
     check_code(code)
-    if await _unfinished(session, visitor) >= most_unfinished:
-        raise TooManyRuns(most=most_unfinished)
+    await one_at_a_time(session, f"runs of {visitor}")
     machine = Machine(cell.topology, 2 if cell.keras == 2 else 3)
     run = Run(
         id=_new_id(),
@@ -78,6 +77,9 @@ async def start_run(
     )
     session.add(run)
     await session.flush()
+    # Counted behind the write: two web processes would both see room for one more before it.
+    if await _unfinished(session, visitor) > most_unfinished:
+        raise TooManyRuns(most=most_unfinished)
     return run
 
 

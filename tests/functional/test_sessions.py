@@ -144,7 +144,7 @@ async def test_a_stranger_cannot_keep_anothers_session_nor_another_site(
     await press_run(client)
 
     await stranger.post(f"/en/session/keep?lesson={LESSON}")
-    refused = await client.post(f"/en/session/keep?lesson={LESSON}", headers={"origin": "https://elsewhere.example"})
+    refused = await client.post(f"/en/session/keep?lesson={LESSON}", headers={"sec-fetch-site": "cross-site"})
 
     assert refused.status_code == 403
     assert supervisor.kept == []
@@ -161,7 +161,7 @@ async def test_who_ran_something_is_told_when_there_is_no_session_any_more(
     assert "The variables of earlier runs are gone" in (await client.get(PANEL)).text
 
 
-def idle(ends_in_s: float, **more: Any) -> SessionInfo:
+def idle(ends_in_s: float | None, **more: Any) -> SessionInfo:
     known = {"id": "x", "state": SessionState.idle, "topology": "cpu", "keras": 3, "runs": 1, "can_be_kept": True}
     return SessionInfo(**{**known, "ends_in_s": ends_in_s, **more})
 
@@ -186,8 +186,7 @@ def test_a_page_asks_seldom_while_the_end_is_far_and_in_time_for_the_warning(les
 
 
 def test_a_session_that_is_gone_says_what_became_of_its_variables(lesson: Lesson) -> None:
-    gone = {"ends_in_s": None, "state": SessionState.gone, "gone_because": "idle"}
-    panel = view(lesson, idle(0, **gone))
+    panel = view(lesson, idle(None, state=SessionState.gone, gone_because="idle"))
 
     assert panel.words == "Ended"
     assert "after a while without a run" in panel.notice
