@@ -66,13 +66,12 @@ async def look(
 ) -> SessionView:
     """The liveliest of the visitor's sessions of this lesson. Without one, ``ever_ran`` tells if there was one once."""
     try:
-        infos = await _infos(runner, visitor, lesson)
-        if not infos and (await runner.health()).status == "starting":
-            return view(lesson, None, starting=True)
+        if infos := await _infos(runner, visitor, lesson):
+            return view(lesson, min(infos, key=_rank))
+        starting = (await runner.health()).status == "starting"
     except (RunnerUnavailable, Refused):
         return down(lesson)
-    ran_before = not infos and ever_ran is not None and await ever_ran()
-    return view(lesson, min(infos, key=_rank, default=None), ran_before=ran_before)
+    return view(lesson, None, starting=starting, ran_before=ever_ran is not None and await ever_ran())
 
 
 async def warm_up(runner: RunnerClient, visitor: str, lesson: Lesson) -> SessionView:
@@ -121,7 +120,7 @@ def view(
         simulated=topology != "cpu",
         keras=info.keras if info is not None else lesson.keras,
         position=info.position if info is not None else None,
-        notice=_notice(info, ending=ending, kept=kept, lost=state == "none" and ran_before),
+        notice=_notice(info, ending=ending, kept=kept, lost=info is None and ran_before),
         ending=ending,
         can_keep=ending and info is not None and info.can_be_kept,
         can_interrupt=state == "busy",
