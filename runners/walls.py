@@ -207,7 +207,7 @@ def _hidden_init(sight: Sight) -> Wall:
 
 def _landlock(sight: Sight) -> Wall:
     means = (
-        "Only the mount namespace keeps files apart. Linux 5.13 or later has Landlock where it is named among the "
+        "Only the mount namespace keeps files apart. Linux 5.19 or later has Landlock where it is named among the "
         "security modules at boot: lsm=landlock,…"
     )
     detail = f"version {sight.landlock}, says PID 1" if sight.landlock else "not applied"

@@ -108,13 +108,16 @@ def test_landlock_keeps_signals_and_abstract_sockets_inside() -> None:
         text = said(
             TRY + f"name = '\\0lockstep-layers-{os.getpid()}'\n"
             "attempt('abstract', lambda: socket.socket(socket.AF_UNIX).connect(name))\n"
-            "import signal, subprocess\n"
+            "attempt('signal', lambda: os.kill(BESIDE, 9))\n"
+            "import subprocess\n"
             "child = subprocess.Popen(['sleep', '9']); child.kill(); child.wait()\n",
             "landlock",
         )
         _refused(text)
         assert "refused abstract 1" in text
+        assert "refused signal 1" in text
 
 
 def test_a_program_behind_no_wall_would_get_out() -> None:
     assert "OUT unshare user" in said(TRY + DOORS)
+    assert "OUT signal" in said(TRY + "attempt('signal', lambda: os.kill(BESIDE, 9))")

@@ -1,0 +1,29 @@
+"""The threat model names every wall that the doctor reports, and what it says of the policy is so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runners.sandbox.policy import session_policy
+from runners.settings import Limits, RunnerSettings
+from runners.sight import Sight
+from runners.walls import walls_of
+
+HERE = Path(__file__)
+README = (HERE.parents[4] / "runners" / "sandbox" / "README.md").read_text()
+ROWS = [line.removeprefix("| ").split(" | ")[0] for line in README.splitlines() if line.startswith("| ")]
+
+
+def test_every_wall_has_a_row() -> None:
+    sight = Sight.model_validate_json((HERE.parents[1] / "sights" / "plain-user.json").read_text())
+    walls = [wall.name for wall in walls_of(sight, RunnerSettings(), "bubblewrap") if wall.kind != "limit"]
+    assert len(walls) > 10
+    assert [name for name in walls if not [row for row in ROWS if row.startswith(name)]] == []
+
+
+def test_figures_are_those_of_the_policy() -> None:
+    policy = session_policy(Limits(), None, ())
+    assert f"{dict(policy.sysctls)['user/max_inotify_instances']} inotify instances" in README
+    assert dict(policy.rlimits)["RLIMIT_CORE"] == 1
+    assert "So it is 1" in README
+    assert all(f"`{t.path}`" in README or t.path == "/home/learner" for t in policy.tmpfs)
