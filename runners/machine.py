@@ -67,9 +67,10 @@ def _kernel() -> Offer:
 def _user() -> Offer:
     if os.geteuid():
         return Offer(name="user", good=True, detail=f"uid {os.geteuid()}, a plain user")
-    able = int(look_at(os.getpid()).status["CapEff"], 16) & _CAP_SYS_ADMIN
+    able = bool(int(look_at(os.getpid()).status["CapEff"], 16) & _CAP_SYS_ADMIN)
     detail = "root; sandboxes come from a plain user all the same" + ("" if able else "; without CAP_SYS_ADMIN")
-    return Offer(name="user", good=True, detail=detail)
+    means = "Bubblewrap may fail for such a root. If the runner does not start, start it as a plain user."
+    return Offer(name="user", good=able, detail=detail, means=means)
 
 
 def _container() -> Offer:
