@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import importlib
 import json
 import os
@@ -25,6 +24,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from runners import heap
 from runners.sandbox import linux
 from runners.sandbox.inside import enter
 from runners.sandbox.policy import DATASETS, Policy
@@ -55,10 +55,7 @@ def main() -> None:
     set_up_environment(arguments.keras)
     with quiet():
         load(arguments.keras)
-    rehearse_traceback()
-    gc.collect()
-    gc.disable()
-    gc.freeze()
+    heap.settle()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor may have ended meanwhile
         supervisor.send(json.dumps({"ready": True}).encode())
         serve(supervisor)
@@ -100,7 +97,6 @@ def set_up_environment(keras: int) -> None:
         CUDA_VISIBLE_DEVICES="-1",
         MPLBACKEND="agg",
         MPLCONFIGDIR="/tmp/.matplotlib",  # noqa: S108
-        IPYTHONDIR="/tmp/.ipython",  # noqa: S108
         HOME="/tmp",  # noqa: S108
     )
 
@@ -129,19 +125,13 @@ def load(keras: int) -> None:
     import tensorflow as tf
 
     from runners.datasets import inside
+    from runners.devices import eager
+    from runners.kernel import app
 
+    eager.run_ops_as_ops()
     inside.install(Path(DATASETS))
+    app.build()
     _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
-
-
-def rehearse_traceback() -> None:
-    """Format one error, so that the first of a learner does not wait for the half second of imports behind it."""
-    from IPython.core.ultratb import FormattedTB
-
-    try:
-        raise ValueError("rehearsal")
-    except ValueError as e:
-        FormattedTB(mode="Context", theme_name="linux").structured_traceback(type(e), e, e.__traceback__)
 
 
 def serve(supervisor: socket.socket) -> None:

@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import random
 import sys
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import tensorflow as tf
 import zmq
+from ipykernel import ipkernel
 from ipykernel.control import ControlThread
 from ipykernel.heartbeat import Heartbeat
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.shellchannel import ShellChannelThread
+from ipykernel.thread import make_selector_io_loop
+from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core.application import BaseIPythonApplication
 from IPython.core.error import StdinNotImplementedError
+from IPython.utils.path import get_home_dir
+from jupyter_client.session import new_id
+from tensorflow.python.framework import kernels
 from traitlets import Type
 from traitlets.config import Config
 
@@ -47,10 +57,29 @@ class WarmHeartbeat(Heartbeat):  # type: ignore[misc]
         self.socket.bind("ipc:///heartbeat")
 
 
+class _WithoutModules:
+    """``sys`` for who would read every module's file name."""
+
+    modules: ClassVar[dict[str, Any]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+
 class WarmKernel(IPythonKernel):  # type: ignore[misc]
     """ipykernel's kernel, but what asks for the keyboard is told that there is none, unless there is one."""
 
     keyboard = False
+
+    shell_class = Type("runners.kernel.app.WarmShell")
+
+    def __init__(self, **kwargs: Any) -> None:
+        # For its debugger it would look at each of 5,000 modules: to count a reference is to copy a page.
+        ipkernel.sys = _WithoutModules()
+        try:
+            super().__init__(**kwargs)
+        finally:
+            ipkernel.sys = sys
 
     def raw_input(self, prompt: str = "") -> str:
         """``input()`` ends here."""
@@ -63,6 +92,23 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
         if self.keyboard:
             return str(super().getpass(prompt, stream, **more))
         raise StdinNotImplementedError(_NO_KEYBOARD)
+
+
+class WarmShell(ZMQInteractiveShell):  # type: ignore[misc]
+    """A shell that was made before its kernel, in another process."""
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """Without a kernel there is no event loop to choose."""
+        if self.kernel is not None:
+            super().enable_gui(gui)
+
+    def move_in(self, kernel: WarmKernel) -> None:
+        """Belong to ``kernel``, and find out anew what depends on the process and its folders."""
+        self.parent = self.kernel = kernel
+        self.init_environment()
+        self.home_dir = get_home_dir()
+        self.starting_dir = str(Path.cwd())
+        self.history_manager.dir_hist[:] = [Path.cwd()]
 
 
 class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
@@ -90,6 +136,22 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         """Only record the channel numbers."""
         self._ports = {name: number for number, name in enumerate(CHANNELS, 1)}
 
+    def open(self) -> None:
+        """Be the kernel of this process: what ``initialize`` does after ``build``."""
+        self.shell_port, self.iopub_port, self.stdin_port, self.control_port, self.hb_port = 1, 2, 3, 4, 5
+        self.transport, self.ip = "ipc", "channel"
+        self.init_sockets()
+        self.init_heartbeat()
+        self.log_connection_info()
+        self.init_io()
+        self.init_signal()
+        self.init_kernel()
+        self.init_path()
+        self.init_shell()
+        self.shell.move_in(self.kernel)
+        sys.stdout.flush()
+        sys.stderr.flush()
+
     def _bind_socket(self, s: zmq.Socket[bytes], port: int) -> int:
         s.setsockopt(zmq.USE_FD, self.listeners[port - 1])
         s.setsockopt(zmq.SNDHWM, 0)  # never drop output; what waits is the session's own memory
@@ -115,8 +177,41 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         heartbeat.start()
 
 
+def build() -> WarmKernelApp:
+    """Make, in the zygote, all of a kernel that needs no thread, socket or topology: the application and its shell.
+
+    What is built here is built once and shared; what is left for ``prepare`` every learner waits for.
+    """
+    with tempfile.TemporaryDirectory() as folder:  # a profile's folders are made at once; a session does without
+        os.environ["IPYTHONDIR"] = folder
+        application: WarmKernelApp = WarmKernelApp.instance(config=_config())
+        BaseIPythonApplication.initialize(application, [])
+    application.init_pdb()
+    application.shell = shell = WarmShell.instance(parent=application, profile_dir=application.profile_dir)
+    application.init_extensions()
+    application.init_code()
+    shell.run_line_magic("matplotlib", "inline")
+    show_only_the_ends(shell.InteractiveTB)
+    _rehearse(application)
+    return application
+
+
+def _rehearse(application: WarmKernelApp) -> None:
+    """Do once what imports, caches or compiles at its first time; nothing of it stays but that."""
+    make_selector_io_loop().close()
+    application.log.info("rehearsal: %i", 1)
+    application.shell.run_cell("None", silent=True)
+    try:
+        raise ValueError("rehearsal")
+    except ValueError as e:  # half a second of imports
+        application.shell.InteractiveTB.structured_traceback(type(e), e, e.__traceback__)
+    _ = application.session
+    tf.config.list_physical_devices()
+    kernels.get_registered_kernels_for_op("NoOp")
+
+
 def prepare(listeners: list[int], topology: str, key: bytes, keyboard: bool = False) -> WarmKernelApp:
-    """Make this process a kernel that answers once ``start`` is called on it.
+    """Make this process, a child of one that called ``build``, a kernel that answers once ``start`` is called on it.
 
     Args:
         listeners: bound, listening Unix sockets in the order of CHANNELS.
@@ -130,17 +225,14 @@ def prepare(listeners: list[int], topology: str, key: bytes, keyboard: bool = Fa
     sys.path[:] = [p for p in sys.path if p and Path(p).exists()]
     sys.argv = [""]
     asyncio.set_event_loop(asyncio.new_event_loop())
-    application: WarmKernelApp = WarmKernelApp.instance(config=_config())
+    application: WarmKernelApp = WarmKernelApp.instance()
     application.listeners = tuple(listeners)
-    application.shell_port, application.iopub_port, application.stdin_port, application.control_port = 1, 2, 3, 4
-    application.hb_port = 5
-    application.transport, application.ip = "ipc", "channel"
+    application.session.session = new_id()
+    application.session.pid = os.getpid()
     application.session.key = key
     application.session.pack = pack
-    application.initialize([])
+    application.open()
     application.kernel.keyboard = keyboard
-    application.shell.run_line_magic("matplotlib", "inline")
-    show_only_the_ends(application.shell.InteractiveTB)
     for stream in (sys.stdout, sys.stderr):
         stream.flush_interval = _FLUSH_S  # type: ignore[union-attr]
     return application
