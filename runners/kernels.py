@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import secrets
 import signal
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 import structlog
@@ -191,6 +192,10 @@ class Kernel:
 class Pool:
     """Kernels that wait, ready, for the topologies that were asked for last.
 
+    Where none waits, as many are made at a time as the machine has cores, and one more for the moments in which one
+    waits itself: of a class that comes all at once, the first begin soon, and the last no later. The pool is filled
+    again when nobody waits for a kernel.
+
     Attributes:
         trouble: why the last kernel could not be made; None again as soon as one can. While there is trouble, a kernel
             is tried every few seconds, wanted or not.
@@ -204,6 +209,11 @@ class Pool:
         self._wanted.set()
         self._filler: asyncio.Task[None] | None = None
         self.trouble: str | None = None
+        at_once = len(os.sched_getaffinity(0)) + 1
+        self._makers: defaultdict[Keras, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
+        self._asking = 0
+        self._nobody_asks = asyncio.Event()
+        self._nobody_asks.set()
 
     def keep(self) -> None:
         """Begin to fill."""
@@ -215,15 +225,29 @@ class Pool:
 
     async def take(self, topology: str, keras: Keras) -> Kernel:
         """A ready kernel, or a new one where none waits. Raises as ``Kernel.create`` does."""
-        waiting = self._ready.setdefault((topology, keras), deque())
-        self._ready.move_to_end((topology, keras))
+        key = topology, keras
+        self._ready.setdefault(key, deque())
+        self._ready.move_to_end(key)
         self._wanted.set()
-        while waiting:
+        self._asking += 1
+        self._nobody_asks.clear()
+        try:
+            if kernel := await self._ready_one(key):
+                return kernel
+            async with self._makers[keras]:
+                return await self._ready_one(key) or await self._make(topology, keras)
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self._nobody_asks.set()
+
+    async def _ready_one(self, key: tuple[str, Keras]) -> Kernel | None:
+        while waiting := self._ready.get(key):
             kernel = waiting.popleft()
             if not kernel.exited.done():
                 return kernel
             await kernel.close()
-        return await self._make(topology, keras)
+        return None
 
     async def close(self) -> None:
         """End the filler and every waiting kernel."""
@@ -236,12 +260,13 @@ class Pool:
                 await waiting.popleft().close()
 
     async def _fill(self) -> None:
-        """One kernel at a time with a pause between: those who run have the machine first."""
+        """One kernel at a time with a pause between: those who wait and those who run have the machine first."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
             while key := self._short() or (self.trouble and next(reversed(self._ready))):
                 await asyncio.sleep(_TRY_AGAIN_S if self.trouble else _PAUSE_S)
+                await self._nobody_asks.wait()
                 try:
                     self._ready.setdefault(key, deque()).append(await self._make(*key))
                 except Unsafe:
