@@ -192,7 +192,7 @@ class Session:
             because = self._end or "ended"
         except (NoZygote, KernelNotReady, SandboxGone) as e:
             log.error("session broke", session=self.name, error=str(e))
-            self._fail(_REASONS[type(e)], str(e))
+            self._fail(next(reason for kind, reason in _REASONS.items() if isinstance(e, kind)), str(e))
         except Exception:
             log.exception("session broke", session=self.name)
             self._fail("internal", "an error in Lockstep itself; the operator's log has it")
