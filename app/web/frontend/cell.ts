@@ -215,7 +215,8 @@ export class Cell implements Owner {
     this.output.paintNow();
     this.say(line, "finished");
     this.root.dataset.outcome = finished.outcome;
-    this.offerAgain(["lost", "crash"].includes(finished.outcome), cellsMissing);
+    const anew = ["lost", "crash"].includes(finished.outcome);
+    this.offerAgain(anew, anew || cellsMissing);
     if (!restored) announce([`${this.title}:`, line.word, line.advice].join(" "));
     this.settle(finished.outcome);
     this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));
@@ -225,7 +226,7 @@ export class Cell implements Owner {
     if (this.shown !== entry) return;
     this.rest();
     this.say(trouble(say("outcome.lost"), say("advice.lost")), "finished");
-    this.offerAgain(true);
+    this.offerAgain(true, true);
     this.settle(null);
   }
 
@@ -370,11 +371,11 @@ export class Cell implements Owner {
     need(this.status, ".word").textContent = line.word;
     need(this.status, ".advice").textContent = line.advice;
     need(this.status, ".facts").replaceChildren(...line.facts.map((fact) => make("span", {}, fact)));
-    this.offerAgain(false);
+    this.offerAgain(false, false);
   }
 
   /** Once more: this cell alone, or, where that may need them, the cells above first. */
-  private offerAgain(alone: boolean, withThoseAbove = alone): void {
+  private offerAgain(alone: boolean, withThoseAbove: boolean): void {
     const [one, all] = [need(this.status, "[data-action=again]"), need(this.status, "[data-action=again-from-first]")];
     const pressed = document.activeElement === one || document.activeElement === all;
     one.hidden = !alone;
