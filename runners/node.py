@@ -32,7 +32,7 @@ from runners.runlog import RunLog
 from runners.sandbox import cgroups
 from runners.sandbox.users import Users, users_of
 from runners.session import Session
-from runners.settings import RunnerSettings
+from runners.settings import MiB, RunnerSettings
 from runners.walls import UNSAFE
 from runners.zygotes import Zygote
 
@@ -266,7 +266,8 @@ class Node:
         known = self._runs.get(request.id)
         if known:
             return RunAccepted(id=request.id, session=self.session(known.request.session))
-        if len(self._runs) >= _MOST_RUNS:
+        held = sum(run.held_bytes for run in self._runs.values())
+        if len(self._runs) >= _MOST_RUNS or held >= self._settings.unstored_mb * MiB:
             raise Declined(429, "node-full", "this node keeps too many unfinished or unstored runs")
         session = self._ask(request.session, request.spec)
         if len(session.waiting) >= self._settings.runs_per_session:

@@ -54,7 +54,10 @@ class RunLog:
         self.last = 0
         """Number of the last event."""
         self.acknowledged = 0
+        self.held_bytes = len(request.code)
+        """About what is kept of it in memory: the code, and the output that is not acknowledged."""
         self._events: deque[Event] = deque()
+        self._sizes: deque[int] = deque()
         self._changed: set[asyncio.Event] = set()
         self._bytes = 0
         self._most_bytes = int(limits.output_mb * MiB)
@@ -136,6 +139,7 @@ class RunLog:
         self.acknowledged = max(self.acknowledged, min(through, self.last))
         while self._events and self._events[0].seq <= self.acknowledged:
             self._events.popleft()
+            self.held_bytes -= self._sizes.popleft()
 
     async def after(self, number: int, patience_s: float) -> AsyncIterator[Event | None]:
         """Yield the events after ``number`` as they come, up to ``finished``; None after each while of silence."""
@@ -166,6 +170,7 @@ class RunLog:
         if kind == "started":
             self.started = now
         event = EVENT.validate_python({"kind": kind, "seq": self.last + 1, "at_ms": at_ms, **fields})
+        size = 0
         if kind in _OUTPUT:
             size = len(EVENT.dump_json(event))
             too_large = kind == "display" and size > self._most_bytes_per_display
@@ -178,6 +183,8 @@ class RunLog:
                 self.first_output_ms = at_ms
         self.last += 1
         self._events.append(event)
+        self._sizes.append(size)
+        self.held_bytes += size
         for changed in self._changed:
             changed.set()
 

@@ -116,6 +116,8 @@ class RunnerSettings(BaseSettings):
     """A learner's longest idle session ends when one more is asked for."""
     runs_per_session: Annotated[int, Bounds(1, 1000, "runs")] = 64
     """Runs that may wait in one session."""
+    unstored_mb: Annotated[int, Bounds(16, 1_048_576, "MiB")] = 512
+    """Code and output of all runs that wait in memory until the app has stored them; past it, no run is taken."""
     idle_s: Annotated[float, Bounds(0.1, 7 * _DAY_S, "seconds")] = 1200.0
     """A session without a run for this long ends."""
     give_way_s: Annotated[float, Bounds(0.1, 7 * _DAY_S, "seconds")] = 120.0

@@ -17,7 +17,7 @@ ROOM, QUEUE = 2, 10 * 2
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     """A node with room for two sessions, and for three of one learner."""
-    node = Node(max_sessions=ROOM, sessions_per_learner=3, idle_s=30, limits__memory_mb=512, limits__processes=128)
+    node = Node(max_sessions=ROOM, sessions_per_learner=3, idle_s=30, limits__processes=128, unstored_mb=16)
     yield node.start()
     node.remove()
 
@@ -69,6 +69,17 @@ async def test_a_crowd_of_learners_finds_the_end_of_the_queue_and_the_node_goes_
     for learner in crowd:
         await learner.leave()
     assert (await client.health()).queued == 0
+
+
+async def test_output_that_nobody_stores_fills_the_memory_of_the_supervisor_only_so_far(client: RunnerClient) -> None:
+    learner = Learner(client)
+    told = [await learner.run("for _ in range(30): print('x' * 100_000)") for _ in range(6)]
+    with pytest.raises(Refused, match="unstored") as refused:
+        await learner.submit("1")
+    assert refused.value.status == 429
+    for run in told:
+        await client.acknowledge(run.id, run.events[-1].seq)
+    assert (await learner.run("6 * 7")).result == "42"
 
 
 async def _lives(learner: Learner) -> bool:
