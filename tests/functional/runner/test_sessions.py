@@ -48,6 +48,14 @@ async def test_a_restart_gives_a_fresh_namespace_and_counts(learner: Learner) ->
     assert (await learner.client.session(learner.session)).generation == 1
 
 
+async def test_a_run_says_how_many_its_kernel_has_taken_before(learner: Learner) -> None:
+    before = [(await learner.run("1")).finished.runs_before for _ in range(2)]
+    await learner.client.restart(learner.session)
+    fresh = await learner.run("1")
+    assert [*before, fresh.finished.runs_before] == [0, 1, 0]
+    assert (await learner.client.session(learner.session)).runs == 1
+
+
 async def test_a_restart_ends_what_runs_and_what_waits(learner: Learner) -> None:
     runs = [await learner.submit(BUSY), await learner.submit("1")]
     await until(learner.client, learner.session, SessionState.busy)
