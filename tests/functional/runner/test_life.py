@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import shutil
 import signal
 
 import psutil
@@ -60,9 +61,10 @@ async def test_a_session_waits_for_a_zygote_that_is_killed_again_while_it_starts
 
 
 async def test_a_killed_wall_takes_its_zygote_along_and_is_replaced(mortal: Node) -> None:
-    walls = [p for p in psutil.Process(mortal.pid).children() if p.name() == "bwrap"]
-    if not walls:
+    if shutil.which("bwrap") is None:
         pytest.skip("there is no bubblewrap on this machine")
+    mortal.wait(lambda: walls_of(mortal) and mortal.zygotes())
+    walls = walls_of(mortal)
     before = [z.pid for z in mortal.zygotes()]
     async with mortal.client() as client:
         learner = Learner(client)
@@ -76,6 +78,11 @@ async def test_a_killed_wall_takes_its_zygote_along_and_is_replaced(mortal: Node
         await asyncio.gather(learner.leave(), newcomer.leave())
 
 
+def walls_of(node: Node) -> list[psutil.Process]:
+    """The bubblewraps around its zygotes."""
+    return [p for p in psutil.Process(node.pid).children() if p.name() == "bwrap"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("order", [*itertools.permutations(("supervisor", "wall", "zygote"))], ids="-".join)
 async def test_whatever_is_killed_first_nothing_is_left(mortal: Node, order: tuple[str, ...]) -> None:
@@ -84,7 +91,7 @@ async def test_whatever_is_killed_first_nothing_is_left(mortal: Node, order: tup
         await Learner(client).submit("while True: pass")
     parts = {
         "supervisor": [psutil.Process(mortal.pid)],
-        "wall": [p for p in psutil.Process(mortal.pid).children() if p.name() == "bwrap"],
+        "wall": walls_of(mortal),
         "zygote": mortal.zygotes(),
     }
     folders, cgroups = mortal.folders(), mortal.cgroups()
