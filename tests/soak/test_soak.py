@@ -59,9 +59,11 @@ async def _one_session(client: RunnerClient, chance: random.Random, outcomes: Co
     for _ in range(chance.randint(1, 3)):
         program = chance.choice(HOSTILE if chance.random() < _HOSTILE_PART else ORDINARY)
         if chance.random() < 0.1:
-            await learner.submit(program.code, program.timeout_s)
+            left = await learner.submit(program.code, program.timeout_s)
+            await learner.leave()
+            await client.acknowledge(left.id, (await learner.read(left)).events[-1].seq)
             outcomes["left alone"] += 1
-            break
+            return
         outcomes[await _run(learner, program)] += 1
         if chance.random() < 0.15:
             await client.restart(learner.session)
