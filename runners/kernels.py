@@ -34,6 +34,8 @@ _READY_S = 60.0
 _AGAIN_S = 0.01
 _PAUSE_S = 0.5
 _TRY_AGAIN_S = 2.0
+_MOST_FAILURES = 3
+"""Kernels in a row that could not be made before the node says so: on a full machine the system may end one."""
 _KEYS = 3
 _KEY_BYTES = 32
 _EXECUTE = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
@@ -197,8 +199,8 @@ class Pool:
     again when nobody waits for a kernel.
 
     Attributes:
-        trouble: why the last kernel could not be made; None again as soon as one can. While there is trouble, a kernel
-            is tried every few seconds, wanted or not.
+        trouble: why no kernel can be made; None while it may be one kernel's bad luck, and again as soon as one comes.
+            After a failure a kernel is tried every few seconds, wanted or not.
     """
 
     def __init__(self, size: int, zygote: Any, first: tuple[str, Keras]) -> None:
@@ -209,6 +211,8 @@ class Pool:
         self._wanted.set()
         self._filler: asyncio.Task[None] | None = None
         self.trouble: str | None = None
+        self._failures = 0
+        """Kernels in a row that could not be made."""
         at_once = len(os.sched_getaffinity(0)) + 1
         self._makers: defaultdict[Keras, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
         self._asking = 0
@@ -264,8 +268,8 @@ class Pool:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            while key := self._short() or (self.trouble and next(reversed(self._ready))):
-                await asyncio.sleep(_TRY_AGAIN_S if self.trouble else _PAUSE_S)
+            while key := self._short() or (self._failures and next(reversed(self._ready))):
+                await asyncio.sleep(_TRY_AGAIN_S if self._failures else _PAUSE_S)
                 await self._nobody_asks.wait()
                 try:
                     self._ready.setdefault(key, deque()).append(await self._make(*key))
@@ -273,6 +277,9 @@ class Pool:
                     await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its walls
                 except (NoZygote, KernelNotReady, SandboxGone):
                     self._ready.move_to_end(key, last=False)  # another machine may do better
+                except Exception:
+                    log.exception("kernel cannot be made", topology=key[0])
+                    await asyncio.sleep(_TRY_AGAIN_S)  # a mistake of ours must not end the filling for good
             await self._forget_old_keys()
 
     async def _make(self, topology: str, keras: Keras) -> Kernel:
@@ -282,10 +289,11 @@ class Pool:
             raise
         except (NoZygote, KernelNotReady, SandboxGone) as e:
             log.warning("kernel cannot be made", topology=topology, error=str(e))
-            self.trouble = str(e)
+            self._failures += 1
+            self.trouble = str(e) if self._failures >= _MOST_FAILURES else None
             self._wanted.set()
             raise
-        self.trouble = None
+        self._failures, self.trouble = 0, None
         return kernel
 
     def _short(self) -> tuple[str, Keras] | None:

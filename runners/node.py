@@ -313,10 +313,9 @@ class Node:
                 keep = _KEEP_STORED_S if run.acknowledged >= run.last else _KEEP_UNSTORED_S
                 if run.finished and now - run.finished_at > keep:
                     del self._runs[name]
+            known = {run.request.session for run in self._runs.values()}
             for name, session in list(self._sessions.items()):
-                if session.state == SessionState.gone and not any(
-                    r.request.session == name for r in self._runs.values()
-                ):
+                if session.state == SessionState.gone and name not in known:
                     del self._sessions[name]
 
 

@@ -123,7 +123,9 @@ class Session:
         )
 
     def admit(self) -> None:
-        """There is room: begin to live."""
+        """There is room: begin to live. One that has ended meanwhile stays in the queue until it is buried."""
+        if self.over:
+            return
         self.state = SessionState.starting
         self._life = asyncio.create_task(self._live(), name=f"session-{self.name}")
 

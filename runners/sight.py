@@ -29,8 +29,12 @@ _IDLE_TUNNELS = frozenset(
     {"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0", "teql0"}
 )
 """Devices that some kernels put, switched off and with nothing behind them, into every network namespace."""
-_PATIENCE_S = 5.0
+_PATIENCE_S = 30.0
 _LOOK_EVERY_S = 0.01
+
+
+class Unseen(RuntimeError):
+    """There was nothing to look at: not a word about any wall."""
 
 
 class _Seen(BaseModel):
@@ -89,12 +93,17 @@ async def look(init: int, landlock: int = 0) -> Sight:
     """Look at a sandbox.
 
     Args:
-        init: the number of its PID 1, which was just told to start a kernel; waited for, five seconds at most.
+        init: the number of its PID 1, which was just told to start a kernel; waited for, half a minute at most.
         landlock: what PID 1 said of it; the system shows it nowhere.
+
+    Raises:
+        Unseen: PID 1 or its kernel has ended, or the kernel did not come.
     """
     kernel = await _kernel_of(init)
     at_init, at_supervisor = look_at(init), look_at(os.getpid())
     at_kernel = look_at(kernel) if kernel else ProcessSight()
+    if not (at_init.status and at_kernel.status):
+        raise Unseen("the first sandbox has no kernel to look at: it did not start, or was ended")
     return Sight(
         supervisor=at_supervisor,
         zygote=look_at(int(at_init.status.get("PPid", 0))),

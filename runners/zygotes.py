@@ -17,7 +17,7 @@ import structlog
 from runners.protocol import Wall
 from runners.sandbox import outer
 from runners.sandbox.cgroups import Groups, NoGroup
-from runners.sandbox.host import Sandbox, listeners
+from runners.sandbox.host import Sandbox, SandboxGone, listeners
 from runners.sandbox.policy import DATASETS, session_policy
 from runners.sandbox.seccomp import compile_filters
 from runners.sandbox.users import NoUser, Users
@@ -29,6 +29,8 @@ log = structlog.get_logger()
 
 _LARGEST_ANSWER = 1 << 16
 _BACKOFF_S = (0.2, 1.0, 5.0, 15.0)
+_START_S = 240.0
+"""How long a zygote may take to import TensorFlow; one that takes longer hangs."""
 _SPAWN_S = 30.0
 _NEXT_ZYGOTE_S = 45.0
 """How long a sandbox may wait for a zygote that is being replaced."""
@@ -187,6 +189,8 @@ class Zygote:
 
     async def _ask_for(self, user: int | None, descriptors: list[int]) -> tuple[int, int, int]:
         async with self._lock:
+            if not self.ready and asyncio.current_task() is not self._keeper:
+                raise ZygoteEnded("the zygote was replaced, and nobody has looked at the walls of the next one")
             data, fds = await self._exchange(user, descriptors)
         answer = json.loads(data)
         if "error" in answer or not fds:
@@ -209,10 +213,10 @@ class Zygote:
             if not data:
                 raise ConnectionResetError("its end of the socket is closed")
         except TimeoutError as e:
-            self._stop()
+            self._stop(link)
             raise NoZygote("the zygote does not answer") from e
         except OSError as e:
-            self._stop()
+            self._stop(link)
             raise ZygoteEnded(f"the zygote ended: {e}") from e
         finally:
             if link is not self._link:
@@ -249,9 +253,10 @@ class Zygote:
                 assert self._process
                 status = await _ended(self._process)
                 log.warning("zygote ended", keras=self._keras, status=status)
-            except (OSError, RuntimeError, TimeoutError, NoZygote) as e:
-                self.trouble = str(e)
-                log.error("zygote did not start", keras=self._keras, error=str(e))
+            except Exception as e:  # whatever it was: without its keeper there would be no zygote any more
+                self.trouble = str(e) or repr(e)
+                expected = isinstance(e, (OSError, RuntimeError, NoZygote, SandboxGone))
+                log.error("zygote did not start", keras=self._keras, error=self.trouble, exc_info=not expected)
                 self._failures += 1
             self._stop()
             await asyncio.sleep(_BACKOFF_S[min(self._failures, len(_BACKOFF_S) - 1)])
@@ -259,28 +264,33 @@ class Zygote:
     async def _start(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
-        arguments = ["--socket", str(theirs.fileno()), "--keras", str(self._keras)]
+        self._link = ours
+        with theirs:
+            self._process = self._launch(theirs)
+        try:
+            async with asyncio.timeout(_START_S):
+                data, _ = await self._receive(ours)
+        except TimeoutError:
+            raise RuntimeError(f"the zygote was not ready within {_START_S:g} s") from None
+        if not data:
+            status = await asyncio.wait_for(_ended(self._process), 5)
+            raise RuntimeError(f"the zygote ended with status {status} before it was ready; see the log above")
+
+    def _launch(self, link: socket.socket) -> subprocess.Popen[bytes]:
+        arguments = ["--socket", str(link.fileno()), "--keras", str(self._keras)]
         command, self.wall = outer.zygote_command(self._settings, arguments)
         datasets = outer.datasets_folder(self._settings)
         seen = DATASETS if datasets and self.wall == "bubblewrap" else datasets
         self._policy = session_policy(self._settings.limits, seen, compile_filters()).to_json()
         environment = {"PYTHONPATH": _PACKAGE_PARENT}
         environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: ASYNC220
-                command, pass_fds=[theirs.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL
-            )
-        self._link = ours
-        data, _ = await self._receive(ours)
-        if not data:
-            status = await asyncio.wait_for(_ended(self._process), 5)
-            raise RuntimeError(f"the zygote ended with status {status} before it was ready; see the log above")
+        return subprocess.Popen(command, pass_fds=[link.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL)
 
     async def _inspect(self) -> None:
         """Make one sandbox with a kernel, look at it from outside, and judge which walls are in force.
 
         Raises:
-            NoZygote: no sandbox can be made.
+            NoZygote, SandboxGone, Unseen: no sandbox with a kernel can be made.
         """
         sandbox = await self._make()
         try:
@@ -295,7 +305,10 @@ class Zygote:
         if self.refuses:
             log.error("learners' code is refused", why=self.refuses, otherwise=f'LOCKSTEP_UNSAFE_RUNNER="{ACCEPTANCE}"')
 
-    def _stop(self) -> None:
+    def _stop(self, asked: socket.socket | None = None) -> None:
+        """End it; where ``asked`` is given only the one behind that socket, for the next one may be there already."""
+        if asked is not None and asked is not self._link:
+            return
         self._ready.clear()
         if self._link:
             if self._lock.locked():  # somebody waits for an answer, learns that there will be none, and closes it

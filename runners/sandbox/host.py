@@ -145,11 +145,10 @@ class Sandbox:
     def _let_go(self) -> None:
         if self.control.fileno() < 0:
             return
-        loop = asyncio.get_running_loop()
-        loop.remove_reader(self.control.fileno())
-        loop.remove_reader(self.pidfd)
+        asyncio.get_running_loop().remove_reader(self.control.fileno())
         self.control.close()
-        os.close(self.pidfd)
+        if self.gone.is_set():
+            os.close(self.pidfd)
 
     def _say(self, command: dict[str, Any]) -> None:
         try:
@@ -180,6 +179,8 @@ class Sandbox:
         asyncio.get_running_loop().remove_reader(self.pidfd)
         self.gone.set()
         self._resolve(-signal.SIGKILL)
+        if self.control.fileno() < 0:  # it took longer to die than anybody waited
+            os.close(self.pidfd)
 
     def _resolve(self, status: int) -> None:
         if self._exit is not None and not self._exit.done():

@@ -50,8 +50,7 @@ ALLOWED: Mapping[str, str] = MappingProxyType(
             "memfd_create membarrier pkey_alloc pkey_free pkey_mprotect get_mempolicy"
         ),
         "threads": (
-            "clone futex futex_waitv set_robust_list get_robust_list set_tid_address gettid rseq arch_prctl "
-            "set_thread_area get_thread_area exit"
+            "clone futex futex_waitv set_robust_list get_robust_list set_tid_address gettid rseq arch_prctl exit"
         ),
         "processes": (
             "fork vfork execve execveat exit_group wait4 waitid getpid getppid getpgid getpgrp setpgid getsid setsid "
@@ -219,6 +218,7 @@ _TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS = 0x5412, 0x541C, 0x5423, 0x541D
 _MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 _TYPE_OF_FILE, _CHARACTERS, _BLOCKS = 0o170000, 0o020000, 0o060000
 _SOL_SOCKET, _SOL_TCP, _TCP_ULP = 1, 6, 31
+_F_SETLEASE, _F_NOTIFY, _MADV_MERGEABLE = 1024, 1026, 12
 _SO_ATTACH = (26, 50, 51, 52)  # FILTER, BPF, REUSEPORT_CBPF, REUSEPORT_EBPF
 
 NEVER: tuple[Never, ...] = (
@@ -235,6 +235,10 @@ NEVER: tuple[Never, ...] = (
     # huge pages, which belong to the whole machine and count in nobody's memory
     Never(errno.ENOMEM, "mmap", (Is(3, _MAP_HUGETLB, _MAP_HUGETLB),)),
     Never(errno.ENOMEM, "memfd_create", (Is(1, _MFD_HUGETLB, _MFD_HUGETLB),)),
+    # leases, with which who only reads a file makes its owner wait; signals from folders, which nobody counts
+    *(Never(errno.EPERM, "fcntl", (Is(1, n),)) for n in (_F_SETLEASE, _F_NOTIFY)),
+    # memory merged with that of others, who can tell by the time that a write takes
+    Never(errno.EINVAL, "madvise", (Is(2, _MADV_MERGEABLE),)),
     # core files: see the policy
     Never(errno.EPERM, "setrlimit", (Is(0, _RLIMIT_CORE),)),
     # devices

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
-from runners.sight import Mount, ProcessSight, look_at, read_mount
+import pytest
+
+from runners import sight
+from runners.sight import Mount, ProcessSight, Unseen, look, look_at, read_mount
 
 
 def test_a_process_is_read() -> None:
@@ -21,6 +24,13 @@ def test_a_process_is_read() -> None:
 
 def test_of_a_process_that_is_gone_nothing_is_known() -> None:
     assert look_at(2**22 + 1) == ProcessSight()
+
+
+async def test_a_sandbox_that_is_gone_is_no_sandbox_without_walls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sight, "_PATIENCE_S", 0.05)
+
+    with pytest.raises(Unseen):
+        await look(2**22 + 1)
 
 
 def test_a_mount_with_and_without_optional_fields() -> None:

@@ -6,8 +6,12 @@ import asyncio
 import json
 import os
 import socket
+import subprocess
 from pathlib import Path
 
+import pytest
+
+from runners.sandbox import host
 from runners.sandbox.cgroups import NoGroup
 from runners.sandbox.host import Sandbox
 
@@ -34,3 +38,20 @@ async def test_a_late_word_of_the_kernel_before_is_not_the_end_of_the_next(tmp_p
         os.close(sandbox.pidfd)
         ours.close()
         theirs.close()
+
+
+async def test_a_sandbox_that_dies_after_everybody_gave_up_waiting_is_gone_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    monkeypatch.setattr(host, "_DIE_S", 0.0)
+    with theirs, subprocess.Popen(["sleep", "60"]) as process:  # noqa: ASYNC220
+        sandbox = Sandbox("s", tmp_path / "folder", process.pid, os.pidfd_open(process.pid), ours, NoGroup())
+        sandbox.watch()
+
+        await sandbox.destroy()
+        assert not sandbox.gone.is_set()
+
+        await asyncio.wait_for(sandbox.gone.wait(), 10)
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(sandbox.pidfd)

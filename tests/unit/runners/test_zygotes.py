@@ -1,0 +1,49 @@
+"""A zygote that does not come up, as its supervisor sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+from runners import zygotes
+from runners.sandbox.cgroups import NoGroups
+from runners.sandbox.users import Users
+from runners.settings import RunnerSettings
+from runners.zygotes import Zygote
+
+
+async def trouble_of(folder: Path) -> list[str]:
+    """What was wrong the first time, and the second."""
+    zygote = Zygote(RunnerSettings(data_dir=folder), 3, folder, NoGroups(), Users(range(0)))
+    zygote.keep()
+    troubles: list[str] = []
+    try:
+        async with asyncio.timeout(30):
+            while len(troubles) < 2:
+                await asyncio.sleep(0.02)
+                if zygote.trouble:
+                    troubles.append(zygote.trouble)
+                    zygote.trouble = None
+    finally:
+        await zygote.close()
+    return troubles
+
+
+async def test_whatever_goes_wrong_it_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def mistake() -> None:
+        raise LookupError("a mistake of ours")
+
+    monkeypatch.setattr(zygotes, "compile_filters", mistake)
+
+    assert await trouble_of(tmp_path) == ["a mistake of ours"] * 2
+
+
+async def test_one_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    monkeypatch.setattr(zygotes.outer, "zygote_command", lambda *_: (sleep, "none"))
+    monkeypatch.setattr(zygotes, "_START_S", 0.1)
+
+    assert await trouble_of(tmp_path) == ["the zygote was not ready within 0.1 s"] * 2
