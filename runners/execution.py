@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from runners import messages
@@ -161,7 +162,7 @@ class Execution:
             while True:
                 await asyncio.sleep(0)  # a flood of messages is read between the others' turns
                 try:
-                    message = await self._kernel.output()
+                    message = await self._counted(self._kernel.output)
                     if probe and messages.is_idle(message, probe):
                         await asyncio.wait({answer}, timeout=_ANSWER_S)  # it was sent first, on another channel
                         break
@@ -177,6 +178,16 @@ class Execution:
                 self._fail(answer.result() if answer.done() else ("Error", "the error that ended the code has no text"))
         finally:
             answer.cancel()
+
+    async def _counted(self, take: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """The next message of a channel, on the run's account whether it is one or not."""
+        try:
+            message = await take()
+        except MALFORMED:
+            self._run.received(self._kernel.message_bytes)
+            raise
+        self._run.received(self._kernel.message_bytes)
+        return message
 
     def _take(self, fields: messages.Fields | None) -> None:
         if fields is None:
@@ -205,7 +216,7 @@ class Execution:
         while True:
             await asyncio.sleep(0)
             try:
-                answered, error = messages.failure(await self._kernel.reply(), request)
+                answered, error = messages.failure(await self._counted(self._kernel.reply), request)
                 if answered:
                     return error
             except MALFORMED:

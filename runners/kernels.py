@@ -50,6 +50,7 @@ class Kernel:
 
     Attributes:
         exited: the exit status of the kernel process, once there is one.
+        message_bytes: size of the message last taken, whether it was one or not.
         cut_off: set when a channel broke: the kernel ended, closed it, or sent what no kernel sends. It does not come
             back but by ``restart``.
     """
@@ -61,6 +62,7 @@ class Kernel:
         self.topology = topology
         self.keras = keras
         self.cut_off = asyncio.Event()
+        self.message_bytes = 0
         self._cause: WireError | None = None
         self._limits = WireLimits(message_bytes=int(limits.output_mb * MiB) + _ENVELOPE)
         self._iopub, self._shell = self._channels()
@@ -177,6 +179,7 @@ class Kernel:
             frames = await channel.receive()
         except WireError:
             return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+        self.message_bytes = sum(map(len, frames))
         return self._envelopes.open(frames)
 
     def _cut(self, cause: WireError) -> None:

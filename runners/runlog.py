@@ -25,6 +25,9 @@ _GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
 _OUTPUT = ("text", "display", "error", "clear")
 _ENVELOPE = 100
 """Bytes of an event beside what is in it."""
+_SMALL_MESSAGE = 2048
+_MESSAGES_PER_OUTPUT = 8
+"""Bytes of messages larger than that, for each byte of output that a run may have. Most of a message is its output."""
 _MOST_UNSHOWN = 20
 """MIME types that a run is told of."""
 
@@ -60,6 +63,7 @@ class RunLog:
         self._sizes: deque[int] = deque()
         self._changed: set[asyncio.Event] = set()
         self._bytes = 0
+        self._message_bytes = 0
         self._most_bytes = int(limits.output_mb * MiB)
         self._most_bytes_per_s = int(limits.output_mb_per_s * MiB)
         self._most_bytes_per_display = int(limits.display_mb * MiB)
@@ -71,6 +75,14 @@ class RunLog:
         self._gathered_size = 0
         self._timer: asyncio.TimerHandle | None = None
         self._last_text = 0.0
+
+    def received(self, size: int) -> None:
+        """Count a message of ``size`` bytes, whatever comes of it: one that makes no event has to be read, too."""
+        if size > _SMALL_MESSAGE:
+            self._message_bytes += size
+        if self._message_bytes > _MESSAGES_PER_OUTPUT * self._most_bytes and not self.overflow.is_set():
+            self.met = "output"
+            self.overflow.set()
 
     def add(self, kind: str, **fields: Any) -> None:
         """Record an event; text goes through ``text``."""
@@ -133,6 +145,8 @@ class RunLog:
         fields["runs_before"] = self.runs_before
         self._record("finished", fields)
         self.finished = True
+        self.held_bytes -= len(self.request.code)  # nobody runs it again
+        self.request = self.request.model_copy(update={"code": ""})
 
     def acknowledge(self, through: int) -> None:
         """The app has stored the events up to ``through``: forget them."""

@@ -69,13 +69,19 @@ iopub_thread = get_ipython().kernel.iopub_thread
 def sign(content):
     parts = [b'{"msg_id": "1", "msg_type": "stream"}', b'{}', b'{}', content]
     iopub_thread.send_multipart([b'<IDS|MSG>', session.sign(parts), *parts])
-for _ in range(5):
+for _ in range(2):
     sign(b'{"x": [' + b'{},' * 500_000 + b'0]}')
     sign(b'{"x": ' + b'[' * 1_500_000)
     sign(b'{"x": "' + b'\\\\"[' * 400_000 + b'"')
 """,
 }
 """What is no message and does no harm: the run goes on."""
+
+SILENT = """
+session = get_ipython().kernel.session
+parts = [b'{"msg_id": "1", "msg_type": "comm_msg"}', b'{}', b'{}', b'{"x": "' + b'x' * 1_000_000 + b'"}']
+while True: get_ipython().kernel.iopub_thread.send_multipart([b'<IDS|MSG>', session.sign(parts), *parts])
+"""
 
 STEP_IN = """
 if os.fork() == 0:
@@ -119,6 +125,12 @@ async def _growth(node: Node, learner: Learner, code: str) -> float:
         if (await learner.client.session(learner.session)).generation:
             break
     return top - before
+
+
+async def test_large_messages_that_show_nothing_are_output_all_the_same(node: Node, client: RunnerClient) -> None:
+    told = await Learner(client).run(SILENT)
+
+    assert told.outcome == Outcome.output
 
 
 @pytest.mark.parametrize(("code", "outcome"), list(BREAKING.values()), ids=list(BREAKING))

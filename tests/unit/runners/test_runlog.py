@@ -224,6 +224,28 @@ async def test_events_without_end_end_of_every_kind() -> None:
         assert log.last == 100
 
 
+async def test_large_messages_end_a_run_whatever_comes_of_them_and_small_ones_do_not() -> None:
+    log = _log(output_mb=0.01)
+    for _ in range(100_000):
+        log.received(700)
+    assert not log.overflow.is_set()
+
+    for _ in range(9):
+        log.received(10_000)
+    assert log.overflow.is_set()
+    assert log.met == "output"
+
+
+async def test_the_code_of_a_run_that_has_ended_is_kept_no_longer() -> None:
+    log = _log()
+    before = log.held_bytes
+
+    log.finish(Outcome.ok)
+
+    assert log.request.code == ""
+    assert log.held_bytes == before - 1
+
+
 async def test_finishing_twice_changes_nothing_and_nothing_follows_the_end() -> None:
     log = _log()
     log.finish(Outcome.ok)
