@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
+import structlog
+
 from runners import messages
 from runners.kernels import MALFORMED, Kernel
 from runners.outcome import Facts, Said, Space, Verdict, judge, limit_of
@@ -15,6 +17,8 @@ from runners.runlog import RunLog
 from runners.sandbox.host import SandboxGone
 from runners.sandbox.usage import Usage
 from runners.settings import Limits
+
+log = structlog.get_logger()
 
 _PATIENCE_S = (2.0, 3.0)
 """How long a run may take to end after the first and after the second interrupt, before it is killed."""
@@ -74,7 +78,10 @@ class Execution:
             peak_bytes=usage.peak_bytes if after.peak_bytes is None else after.peak_bytes,
             folders=await self._what_is_left(),
         )
-        return self._finish(judge(facts, self._limits), facts.peak_bytes)
+        verdict = judge(facts, self._limits)
+        if verdict.outcome == Outcome.crash:  # the learner's fault or ours: nothing else tells them apart later
+            log.warning("kernel ended in a run", sandbox=kernel.sandbox.name, status=facts.exit_status)
+        return self._finish(verdict, facts.peak_bytes)
 
     def _finish(self, verdict: Verdict, peak_bytes: int | None) -> Outcome:
         limit = limit_of(verdict.met, self._limits, self._run_s) if verdict.met else None
