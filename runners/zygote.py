@@ -190,15 +190,11 @@ def fork_sandbox(
             supervisor.close()
             _child(policy, user, theirs, descriptors)
         theirs.close()
-        pid = int(_heard(ours))
-        pidfd = os.pidfd_open(pid)
-        os.waitpid(middle, 0)
         try:
-            landlock = int(_heard(ours).removeprefix("ready "))
-        except (RuntimeError, ValueError):
-            os.close(pidfd)
-            raise
-    return pid, pidfd, landlock
+            pid, landlock = told(ours)
+        finally:
+            os.waitpid(middle, 0)
+    return pid, os.pidfd_open(pid), landlock
 
 
 def _child(policy: Policy, user: int | None, report: socket.socket, descriptors: list[int]) -> None:
@@ -214,11 +210,21 @@ def _child(policy: Policy, user: int | None, report: socket.socket, descriptors:
     enter(policy, report, lambda: Init(socket.socket(fileno=control), listeners).serve())
 
 
-def _heard(report: socket.socket) -> str:
-    word = report.recv(4096).decode()
-    if not word or word.startswith("!"):
-        raise RuntimeError(word[1:] or "the child ended without a word")
-    return word
+def told(report: socket.socket) -> tuple[int, int]:
+    """PID 1's number, from who has forked it, and the version of Landlock, from PID 1; on a busy machine that word
+    comes first. Both have let go of the other end once they have said what they had to say.
+
+    Raises:
+        RuntimeError: one of them failed (the message says how), or ended without a word.
+    """
+    words = sorted(iter(lambda: report.recv(4096).decode(), ""))
+    match words:
+        case [complaint, *_] if complaint.startswith("!"):
+            raise RuntimeError(complaint[1:])
+        case [pid, ready] if pid.isdigit() and ready.startswith("ready "):
+            return int(pid), int(ready.removeprefix("ready "))
+        case _:
+            raise RuntimeError("the child ended without a word")
 
 
 if __name__ == "__main__":
