@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from runners.settings import Limits
+
 ROOT = Path(__file__).parents[2]
 NAMESPACES_AND_MOUNTS = {"clone", "unshare", "mount", "umount2", "pivot_root", "sethostname", "mount_setattr"}
 CONFINEMENT = {"seccomp", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "capset", "prctl"}
@@ -50,7 +52,8 @@ def test_the_runner_knows_that_strangers_reach_it_and_that_its_container_is_the_
 
     assert re.search(r"^CMD .*\"runners.server\".*\"--strangers\"", recipe, re.MULTILINE)
     assert "LOCKSTEP_OUTER_WALL=none" in recipe
-    assert services()["runner"]["environment"] == {"LOCKSTEP_UNSAFE_RUNNER": "${LOCKSTEP_UNSAFE_RUNNER:-}"}
+    assert services()["runner"]["environment"]["LOCKSTEP_UNSAFE_RUNNER"] == "${LOCKSTEP_UNSAFE_RUNNER:-}"
+    assert not {"LOCKSTEP_STRANGERS", "LOCKSTEP_OUTER_WALL"} & services()["runner"]["environment"].keys()
     assert "command" not in services()["runner"]
 
 
@@ -64,8 +67,28 @@ def test_the_runner_shares_only_the_sockets_volume_with_the_web_container() -> N
 def test_the_runner_is_bounded() -> None:
     runner = services()["runner"]
     assert runner["mem_limit"] == runner["memswap_limit"]
-    assert runner["pids_limit"] > 0
     assert any(re.match("/tmp:.*size=", mount) for mount in runner["tmpfs"])
+
+
+def test_the_processes_of_all_sessions_fit_and_their_memory_is_overcommitted_three_times() -> None:
+    runner, limits = services()["runner"], Limits()
+    sessions = default(runner["environment"]["LOCKSTEP_MAX_SESSIONS"])
+    memory_mb = 1024 * default(runner["mem_limit"])
+
+    assert default(runner["pids_limit"]) >= sessions * limits.processes + 2048  # supervisor, zygotes, warm kernels
+    assert sessions * limits.memory_mb <= 3 * memory_mb
+
+
+def test_the_readme_says_how_many_processes_a_class_of_40_needs() -> None:
+    told = (ROOT / "README.md").read_text()
+    assert f"LOCKSTEP_RUNNER_PIDS={40 * Limits().processes + 2048}`" in told
+
+
+def default(value: str) -> int:
+    """The number in ``${NAME:-8g}``."""
+    found = re.fullmatch(r"\$\{[A-Z_]+:-(\d+)g?\}", value)
+    assert found, value
+    return int(found[1])
 
 
 def test_the_database_is_reached_from_the_web_container_only() -> None:
