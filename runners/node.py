@@ -308,6 +308,7 @@ class Node:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_S)
+            self._groups.sweep()
             now = time.monotonic()
             for name, run in list(self._runs.items()):
                 keep = _KEEP_STORED_S if run.acknowledged >= run.last else _KEEP_UNSTORED_S

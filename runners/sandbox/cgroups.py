@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import structlog
+
 from runners.settings import Limits, MiB
+
+log = structlog.get_logger()
 
 _ROOT = Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000
@@ -23,7 +27,7 @@ _CONTROLLERS = "+memory +pids +cpu"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a group has met since it was made; None where nobody counts."""
+    """What a group has met since it was made; None where nobody counts or it cannot be read."""
 
     oom_kills: int = 0
     forks_refused: int = 0
@@ -40,7 +44,7 @@ class Group(Protocol):
         """Put a process in, before it runs anything of the learner's."""
 
     def facts(self) -> Facts:
-        """Read the counters."""
+        """Read the counters. One that cannot be read, as of a group that goes away, is logged once and left out."""
 
     def reset_peak(self) -> None:
         """Start a new peak, at the beginning of a run."""
@@ -58,7 +62,10 @@ class Groups(Protocol):
     version: int
 
     def create(self, name: str, limits: Limits) -> Group:
-        """Make a group with these limits."""
+        """Make a group with these limits. Raises OSError, and leaves none behind."""
+
+    def sweep(self) -> None:
+        """Delete the groups that were not empty when they should have been removed."""
 
     def close(self) -> None:
         """Delete the place."""
@@ -94,6 +101,9 @@ class NoGroups:
         """A group that does nothing."""
         return NoGroup()
 
+    def sweep(self) -> None:
+        """Nothing to do."""
+
     def close(self) -> None:
         """Nothing to do."""
 
@@ -128,6 +138,47 @@ def _sweep(parent: Path) -> None:
                     child.rmdir()
 
 
+class _Known:
+    """What was last read of a group: a file of it that cannot be read is no reason to fail, and is said once."""
+
+    def __init__(self) -> None:
+        self._said = False
+        self._counted: dict[str, int] = {}
+
+    def read(self, read: Callable[[], int]) -> int | None:
+        """A number, or None."""
+        try:
+            return read()
+        except (OSError, ValueError) as e:
+            if not self._said:
+                log.warning("cgroup cannot be read: what its sandbox uses is judged without it", error=str(e))
+                self._said = True
+            return None
+
+    def count(self, file: Path, key: str) -> int:
+        """A counter that never sinks; what it was before where it cannot be read."""
+        self._counted[key] = self.read(lambda: _read_key(file, key)) or self._counted.get(key, 0)
+        return self._counted[key]
+
+
+class _Left:
+    """Groups that were not empty when they should have been removed."""
+
+    def __init__(self) -> None:
+        self._groups: set[Group] = set()
+
+    def note(self, group: Group, *, removed: bool) -> bool:
+        """Remember a group that is still there; returns ``removed``."""
+        (self._groups.discard if removed else self._groups.add)(group)
+        return removed
+
+    def sweep(self) -> None:
+        """Try them again."""
+        for group in list(self._groups):
+            group.kill()
+            group.remove()
+
+
 def _rmdir(paths: Iterable[Path]) -> bool:
     for path in paths:
         with contextlib.suppress(OSError):
@@ -143,11 +194,17 @@ def _read_key(file: Path, key: str) -> int:
     return 0
 
 
+def _seconds(nanoseconds: int | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / 1e9
+
+
 class _V2Groups:
     version = 2
 
     def __init__(self, base: Path) -> None:
         self._base = base
+        self._left = _Left()
+        self.sweep = self._left.sweep
 
     @classmethod
     def make(cls) -> _V2Groups:
@@ -181,12 +238,20 @@ class _V2Groups:
     def create(self, name: str, limits: Limits) -> Group:
         path = self._base / name
         path.mkdir()
+        try:
+            self._limit(path, limits)
+        except OSError:
+            _rmdir([path])
+            raise
+        return _V2Group(path, self._left)
+
+    @staticmethod
+    def _limit(path: Path, limits: Limits) -> None:
         (path / "memory.max").write_text(str(limits.memory_mb * MiB))
         with contextlib.suppress(OSError):
             (path / "memory.swap.max").write_text("0")
         (path / "pids.max").write_text(str(limits.processes))
         (path / "cpu.max").write_text(f"{int(limits.cpu_cores * _PERIOD_US)} {_PERIOD_US}")
-        return _V2Group(path)
 
     def close(self) -> None:
         for child in (*self._base.glob("*/"), self._base):
@@ -210,8 +275,10 @@ def _step_aside(group: Path) -> None:
 
 
 class _V2Group:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, left: _Left) -> None:
         self._path = path
+        self._left = left
+        self._known = _Known()
         self._peak: int | None = None
         """A descriptor of ``memory.peak``: since Linux 6.12 each has a peak of its own, which a write resets."""
         self._peak_before = 0
@@ -222,10 +289,10 @@ class _V2Group:
 
     def facts(self) -> Facts:
         return Facts(
-            oom_kills=_read_key(self._path / "memory.events", "oom_kill"),
-            forks_refused=_read_key(self._path / "pids.events", "max"),
-            peak_bytes=self._peak_now(),
-            cpu_s=_read_key(self._path / "cpu.stat", "usage_usec") / 1e6,
+            oom_kills=self._known.count(self._path / "memory.events", "oom_kill"),
+            forks_refused=self._known.count(self._path / "pids.events", "max"),
+            peak_bytes=self._known.read(self._peak_now),
+            cpu_s=_seconds(self._known.read(lambda: _read_key(self._path / "cpu.stat", "usage_usec") * 1000)),
         )
 
     def reset_peak(self) -> None:
@@ -255,7 +322,7 @@ class _V2Group:
         if self._peak is not None:
             os.close(self._peak)
             self._peak = None
-        return _rmdir([self._path])
+        return self._left.note(self, removed=_rmdir([self._path]))
 
 
 class _V1Groups:
@@ -264,6 +331,8 @@ class _V1Groups:
 
     def __init__(self, bases: dict[str, Path]) -> None:
         self._bases = bases
+        self._left = _Left()
+        self.sweep = self._left.sweep
 
     @classmethod
     def make(cls) -> _V1Groups:
@@ -278,8 +347,17 @@ class _V1Groups:
 
     def create(self, name: str, limits: Limits) -> Group:
         paths = {controller: base / name for controller, base in self._bases.items()}
-        for path in paths.values():
-            path.mkdir(exist_ok=True)
+        try:
+            for path in paths.values():
+                path.mkdir(exist_ok=True)
+            self._limit(paths, limits)
+        except OSError:
+            _rmdir(paths.values())
+            raise
+        return _V1Group(paths, self._left)
+
+    @staticmethod
+    def _limit(paths: dict[str, Path], limits: Limits) -> None:
         size = str(limits.memory_mb * MiB)
         (paths["memory"] / "memory.limit_in_bytes").write_text(size)
         try:
@@ -289,7 +367,6 @@ class _V1Groups:
         (paths["pids"] / "pids.max").write_text(str(limits.processes))
         (paths["cpu"] / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
         (paths["cpu"] / "cpu.cfs_quota_us").write_text(str(int(limits.cpu_cores * _PERIOD_US)))
-        return _V1Group(paths)
 
     def close(self) -> None:
         for base in self._bases.values():
@@ -299,8 +376,10 @@ class _V1Groups:
 
 
 class _V1Group:
-    def __init__(self, paths: dict[str, Path]) -> None:
+    def __init__(self, paths: dict[str, Path], left: _Left) -> None:
         self._paths = paths
+        self._left = left
+        self._known = _Known()
         with_swap = paths["memory"] / "memory.memsw.max_usage_in_bytes"
         self._peak = with_swap if with_swap.exists() else paths["memory"] / "memory.max_usage_in_bytes"
 
@@ -310,10 +389,10 @@ class _V1Group:
 
     def facts(self) -> Facts:
         return Facts(
-            oom_kills=_read_key(self._paths["memory"] / "memory.oom_control", "oom_kill"),
-            forks_refused=_read_key(self._paths["pids"] / "pids.events", "max"),
-            peak_bytes=int(self._peak.read_text()),
-            cpu_s=int((self._paths["cpuacct"] / "cpuacct.usage").read_text()) / 1e9,
+            oom_kills=self._known.count(self._paths["memory"] / "memory.oom_control", "oom_kill"),
+            forks_refused=self._known.count(self._paths["pids"] / "pids.events", "max"),
+            peak_bytes=self._known.read(lambda: int(self._peak.read_text())),
+            cpu_s=_seconds(self._known.read(lambda: int((self._paths["cpuacct"] / "cpuacct.usage").read_text()))),
         )
 
     def reset_peak(self) -> None:
@@ -324,4 +403,4 @@ class _V1Group:
         """Version 1 cannot; the PID namespace does it."""
 
     def remove(self) -> bool:
-        return _rmdir(self._paths.values())
+        return self._left.note(self, removed=_rmdir(self._paths.values()))

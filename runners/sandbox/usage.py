@@ -16,9 +16,13 @@ import time
 from pathlib import Path
 from typing import NamedTuple, Self
 
+import structlog
+
 from runners.protocol import LimitName
 from runners.sandbox.host import Sandbox, SandboxGone
 from runners.settings import Limits, MiB
+
+log = structlog.get_logger()
 
 _IN_A_RUN_S, _BETWEEN_RUNS_S = 0.25, 5.0
 """How often it looks where no cgroup counts; between runs all sessions of a node at once, which costs one look."""
@@ -147,15 +151,24 @@ class Usage:
         self._new_turn.set()
 
     async def _watch(self) -> None:
+        said = False
         while not self._sandbox.gone.is_set():
             self._new_turn.clear()
             turn = self._turns
-            with contextlib.suppress(SandboxGone):  # if it is only slow to answer, the next look will tell
+            pause_s = _SOONEST_S
+            try:
                 memory = await self._look()
                 if turn == self._turns:
                     self._compare(memory)
+                pause_s = self._pause_s()
+            except SandboxGone:  # if it is only slow to answer, the next look will tell
+                pause_s = self._pause_s()
+            except Exception:  # whatever it was: who is not watched has no limits
+                if not said:
+                    log.exception("sandbox could not be watched; going on", sandbox=self._sandbox.name)
+                    said = True
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._pause_s()):
+                async with asyncio.timeout(pause_s):
                     await self._new_turn.wait()
 
     async def _look(self) -> int | None:
@@ -163,7 +176,7 @@ class Usage:
         counted = self._sandbox.group.facts().cpu_s
         if counted is not None:
             self._cpu_s = counted
-        if self._counts_cpu and self._counts_memory:
+        if counted is not None and self._counts_memory:
             return None
         await self._sandbox.ask_usage()
         cpu_s, memory = await asyncio.to_thread(self._add_up)
