@@ -39,9 +39,10 @@ _WORDS: tuple[tuple[str, LimitName], ...] = (
     (r"\[Errno 28\]|errno = 28\b|No space left on device|Not enough free space to write", "disk"),
     (r"\[Errno 27\]|errno = 27\b|File too large", "file_size"),
     (r"\[Errno 24\]|errno = 24\b|Too many open files", "open_files"),
-    (r"\d+ requested and \d+ written", "disk"),
+    (r"(?<!\d)\d+ requested and \d+ written", "disk"),  # a number is tried from its first digit only
 )
-"""Python's words, HDF5's, TensorFlow's and NumPy's; the last may also be about the size of a file."""
+"""Python's words, HDF5's, TensorFlow's and NumPy's; the last may also be about the size of a file. The text is the
+program's own: every expression has to be linear in it."""
 _AMOUNT = re.compile(r"Unable to allocate (\d+(?:\.\d*)?) ([KMGTPE]i|bytes)?B?\b")
 _POWERS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import get_args
 
 import pytest
@@ -117,6 +118,17 @@ def test_a_process_too_many_is_believed_if_it_was_counted_or_the_learner_did_not
 ) -> None:
     verdict = judge(Facts(error=said._replace(raised=raised), forks_refused=refused), LIMITS)
     assert verdict == (("processes", "processes") if met else ("error", None))
+
+
+@pytest.mark.parametrize("value", ["1" * 20_000, "1 requested and " * 1_250 + "2" * 2_000, "\\[Errno" * 2_500])
+def test_a_long_text_is_judged_in_steps_that_grow_with_its_length_only(value: str) -> None:
+    """The text is the program's, and all sessions wait meanwhile: to try each digit as the first is 10**8 steps."""
+    began = time.process_time()
+    assert judge(Facts(error=Said("OSError", value)), LIMITS).outcome == "error"
+    short_s = time.process_time() - began
+    began = time.process_time()
+    judge(Facts(error=Said("OSError", value * 50)), LIMITS)
+    assert time.process_time() - began < max(short_s, 0.01) * 500, "fifty times the text took 500 times as long"
 
 
 def test_every_limit_of_a_run_has_an_outcome_of_its_kind_a_value_and_a_unit() -> None:
