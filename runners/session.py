@@ -160,8 +160,10 @@ class Session:
         self._news.set()
 
     def end(self, because: str) -> None:
-        """Be over, soon; ``gone`` tells when."""
-        self._end = self._end or because
+        """Be over, soon; ``gone`` tells when. The second time changes nothing: what is made or ended now is let be."""
+        if self._end:
+            return
+        self._end = because
         self._drop_waiting()
         if self.current:
             self._stop_current(kill=True)

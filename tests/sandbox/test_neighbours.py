@@ -159,3 +159,19 @@ async def test_no_name_in_an_address_is_a_path(attack: Attack) -> None:
         ):
             status, _ = await asyncio.to_thread(attack.node.ask, method, path, body)
             assert 400 <= status < 500, (method, path)
+
+
+@pytest.mark.parametrize("after_s", [0.02, 0.1, 0.2])
+async def test_a_session_that_is_ended_again_and_again_while_it_starts_leaves_nothing(
+    client: RunnerClient, after_s: float
+) -> None:
+    learner = Learner(client)
+    await client.ask_session(learner.session, learner.spec)
+    await asyncio.sleep(after_s)
+
+    async def end(later_s: float) -> None:
+        await asyncio.sleep(later_s)
+        await learner.leave()
+
+    await asyncio.gather(*(end(number * 0.004) for number in range(30)))
+    assert (await client.session(learner.session)).gone_because == "ended"
