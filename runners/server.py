@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import fcntl
 import os
+import resource
 import signal
 import socket
 import sys
@@ -82,6 +83,7 @@ def main() -> None:
     if arguments.die_with_parent:
         linux.die_with_parent(signal.SIGTERM)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    open_as_many_files_as_possible()
     try:
         settings = RunnerSettings()
         if arguments.strangers:
@@ -96,6 +98,16 @@ def main() -> None:
         _build(settings), log_level="warning", timeout_graceful_shutdown=2, lifespan="on", ws="none"
     )
     asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
+
+
+def open_as_many_files_as_possible() -> None:
+    """Raise the limit of open files as far as it goes, for the supervisor and its zygotes.
+
+    The same limit says how many descriptors a user may have under way in sockets. Where sessions run as the
+    supervisor's own user, one of them fills that up as far as its own limit goes; ours has to be beyond.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _refuse(why: str) -> NoReturn:

@@ -26,8 +26,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeNode]:
     """Makes nodes that a plain user starts; ``tools`` is the only folder where programs are found."""
     made = []
 
-    def make(tools: Path, **settings: Any) -> Node:
-        node = Node((*as_plain_user(UID), "env", f"PATH={tools}"), **({"warm_kernels": 0} | settings))
+    def make(tools: Path, before: tuple[str, ...] = (), **settings: Any) -> Node:
+        node = Node((*before, *as_plain_user(UID), "env", f"PATH={tools}"), **({"warm_kernels": 0} | settings))
         if os.geteuid() == 0:
             for folder in (node.folder, node.data, node.temporary):
                 os.chown(folder, UID, UID)
@@ -146,3 +146,29 @@ async def test_a_new_zygote_is_looked_at_anew(plain: MakeNode, tools: Path) -> N
         (tools / "bwrap").symlink_to(bubblewrap)
         replace_zygote()
         assert (await Learner(client).run("print(1)")).outcome == Outcome.ok
+
+
+UNDER_WAY = """
+import array, os, socket
+pairs, files = [], array.array('i', [os.open('/dev/null', os.O_RDONLY)] * 250)
+try:
+    while True:
+        pairs.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+        for _ in range(5): pairs[-1][0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+except OSError as e:
+    print(e.errno == 109)
+"""
+
+
+async def test_descriptors_that_a_session_leaves_under_way_do_not_keep_a_plain_users_supervisor_from_sending_its_own(
+    plain: MakeNode, tools: Path
+) -> None:
+    if not shutil.which("prlimit"):
+        pytest.skip("prlimit is not here")
+    node = plain(tools, ("prlimit", "--nofile=1024:16384")).start()
+    async with node.client() as client:
+        greedy, neighbour = Learner(client), Learner(client)
+
+        assert (await greedy.run(UNDER_WAY)).stdout == "True\n"  # ETOOMANYREFS: no more for it
+        assert (await neighbour.run("1 + 1")).result == "2"  # a new sandbox: its descriptors come in a message
+        assert seen(node).status == "ready"
