@@ -137,7 +137,7 @@ class Kernel:
 
         The sockets listen before the kernel is there and while it is replaced. All that has to be said is said at
         once; the kernel reads it when it comes. What the kernel before took in its last moment breaks: then the
-        answer is False, a moment later.
+        answer is False, a moment later. Sockets that the one before has shut down stay so: KernelNotReady.
         """
         self._disconnect()
         self.cut_off.clear()
@@ -150,6 +150,8 @@ class Kernel:
             if self.exited.done():
                 raise KernelNotReady(f"the kernel ended with status {self.exited.result()} before it answered")
             greeting.result()
+        except ConnectionRefusedError as e:
+            raise KernelNotReady("its sockets do not listen any more") from e
         except (WireError, OSError):
             await asyncio.sleep(_AGAIN_S)
             return False
