@@ -22,6 +22,8 @@ log = structlog.get_logger()
 _ROOT = Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000
 _PREFIX = "lockstep-"
+_IN_SOCKETS = 8
+"""The part of its memory, as a divisor, that a session of version 1 may have in sockets beside it."""
 _CONTROLLERS = "+memory +pids +cpu"
 
 
@@ -364,6 +366,8 @@ class _V1Groups:
             (paths["memory"] / "memory.memsw.limit_in_bytes").write_text(size)
         except OSError:  # swap is not accounted here: nothing of the group may go there
             (paths["memory"] / "memory.swappiness").write_text("0")
+        with contextlib.suppress(OSError):  # version 1 counts what waits in TCP and UDP sockets apart, or not at all
+            (paths["memory"] / "memory.kmem.tcp.limit_in_bytes").write_text(str(limits.memory_mb * MiB // _IN_SOCKETS))
         (paths["pids"] / "pids.max").write_text(str(limits.processes))
         (paths["cpu"] / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
         (paths["cpu"] / "cpu.cfs_quota_us").write_text(str(int(limits.cpu_cores * _PERIOD_US)))

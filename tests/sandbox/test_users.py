@@ -9,7 +9,9 @@ import psutil
 import pytest
 
 from runners.client import RunnerClient
+from runners.protocol import Outcome
 from tests.factories.node import Learner, Node
+from tests.sandbox.conftest import LIMITS
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give each session a user of its own")
 
@@ -97,3 +99,30 @@ async def test_a_session_is_in_its_cgroup_before_its_first_line(node: Node, clie
     assert len(groups) >= 2
     assert all(f"/lockstep-{node.pid}/" in group for group in groups)
     assert first.strip() in [group.strip() for group in groups]
+
+
+IN_SOCKETS = """
+import socket
+server, held, kept = socket.create_server(('127.0.0.1', 0), backlog=200), 0, []
+while held < 600 << 20 and len(kept) < 300:
+    sender = socket.socket()
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    sender.connect(server.getsockname())
+    kept += [sender, server.accept()[0]]
+    sender.setblocking(False)
+    try:
+        while held < 600 << 20: held += sender.send(bytes(65536))
+    except BlockingIOError: pass
+print(held >> 20)
+"""
+
+
+async def test_what_waits_in_tcp_sockets_is_memory_of_the_session_too(node: Node, client: RunnerClient) -> None:
+    if not node.cgroups():
+        pytest.skip("no cgroup can be written here")
+    learner = Learner(client)
+    told = await learner.run(IN_SOCKETS)
+    await learner.leave()
+    assert told.outcome in (Outcome.ok, Outcome.memory)
+    if told.outcome == Outcome.ok:
+        assert int(told.stdout) < LIMITS["memory_mb"]
