@@ -23,6 +23,7 @@ from runners.datasets.download import Download, FetchFailed, NoRoom, WrongConten
 from runners.datasets.progress import NullProgress, Progress
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_UNREADABLE = 0o200
 
 
 class FetchUnderWay(DataSetProblem):
@@ -186,14 +187,26 @@ def _flush_folder(folder: Path) -> None:
 
 @contextmanager
 def _alone(path: Path, data_set: DataSet) -> Iterator[None]:
-    """Hold the lock of one data set; the kernel lets go of it if this process dies."""
-    with path.open("a+") as lock:
+    """Hold the lock of one data set; the kernel lets go of it if this process dies.
+
+    Sessions see the folder. Who may read a file may lock it, so nobody may: the number of the process lies beside it.
+    """
+    number = path.with_suffix(".pid")
+    lock = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _UNREADABLE)
+    try:
+        os.fchmod(lock, _UNREADABLE)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            lock.seek(0)
-            raise FetchUnderWay(data_set, lock.read(20).strip()) from None
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
+            raise FetchUnderWay(data_set, _first_words(number)) from None
+        number.write_text(str(os.getpid()))
         yield
+    finally:
+        os.close(lock)
+
+
+def _first_words(path: Path) -> str:
+    try:
+        return path.read_text()[:20].strip()
+    except OSError:
+        return ""

@@ -251,6 +251,13 @@ def test_the_lock_of_a_process_that_died_does_not_hold(cache: Cache, tiny, serve
     assert _whole(cache, tiny)
 
 
+def test_who_may_only_read_the_cache_cannot_hold_up_a_fetch(cache: Cache, tiny, server):
+    """As a session might: it sees the folder read only."""
+    Fetcher(cache, server.url).fetch(tiny.data_set)
+    lock = cache.root / ".incoming" / "fashion_mnist.lock"
+    assert lock.stat().st_mode & 0o777 == 0o200
+
+
 def test_a_full_disk_is_named_before_anything_is_fetched(cache: Cache, tiny, server, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("runners.datasets.fetch.shutil.disk_usage", lambda path: type("Usage", (), {"free": 10})())
     with pytest.raises(NoRoom, match=r"No room in .*datasets: 0\.0 MB are needed"):
