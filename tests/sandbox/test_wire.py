@@ -191,3 +191,13 @@ async def test_nobody_answers_for_the_kernel_that_comes_next(node: Node, client:
         assert (await learner.run("1 + 1")).result == "2"
         assert (await client.session(learner.session)).generation == generation
     await learner.leave()
+
+
+async def test_sockets_that_a_program_has_shut_down_hold_up_no_restart(client: RunnerClient) -> None:
+    """The kernel and PID 1 share what is open: the sockets stay shut, and only another sandbox has new ones."""
+    learner = Learner(client)
+    await learner.run(PREPARE + "for s in listening.values(): s.shutdown(socket.SHUT_RDWR)", timeout_s=4)
+    async with asyncio.timeout(30):  # a kernel that does not answer is given twice that
+        await client.restart(learner.session)
+        assert (await learner.run("1 + 1")).result == "2"
+    await learner.leave()
