@@ -7,6 +7,8 @@ import secrets
 import zlib
 from pathlib import Path
 
+import pytest
+
 from runners.client import RunnerClient
 from runners.protocol import Outcome
 from tests.factories.node import SECRET, Learner
