@@ -29,7 +29,7 @@ from app.observability import RequestLog, set_up_logging
 from app.runs.desk import Desk
 from app.runs.routes import router as runs
 from app.runs.session_routes import router as sessions
-from app.settings import Settings
+from app.settings import Settings, names_strangers
 from app.web.assets import Assets
 from app.web.body import BodyLimit
 from app.web.csrf import SameOriginOnly
@@ -60,6 +60,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     middleware = _middleware(settings, shelf, only_local=only_local)
     app = FastAPI(title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=middleware, redirect_slashes=True)
     app.state.settings = settings
+    app.state.strangers = not only_local or names_strangers(settings.public_url)
     app.state.assets = Assets()
     app.state.shelf = shelf
     app.state.catalog = catalog
@@ -105,7 +106,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     end_with_parent()
     bus = state.bus = Bus()
     state.db = Database(state.settings.database)
-    runner = RunnerClient(state.settings.socket)
+    runner = RunnerClient(state.settings.socket, strangers=state.strangers)
     state.desk = Desk(state.settings, state.db, runner, bus)
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import os
 import tempfile
 from functools import cached_property
@@ -123,6 +124,15 @@ class Settings(BaseSettings):
     def secure(self) -> bool:
         """True if learners come by https."""
         return self.public_url.startswith("https://")
+
+
+def names_strangers(public_url: str) -> bool:
+    """True if a proxy lets others than this machine in: it is reached by a name that is not this machine's own."""
+    host = urlsplit(public_url).hostname or "localhost"
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host != "localhost" and not host.endswith(".localhost")
 
 
 def _sentence(error: ErrorDetails) -> str:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from runners.protocol import (
     EVENT,
+    STRANGERS,
     Ack,
     Event,
     Health,
@@ -48,13 +49,19 @@ class NotKnown(Refused):
 
 
 class RunnerClient:
-    """One supervisor. Safe to share between tasks; close it when done."""
+    """One supervisor. Safe to share between tasks; close it when done.
 
-    def __init__(self, socket: Path) -> None:
+    Args:
+        socket: where it serves.
+        strangers: people one does not know are behind these requests; the supervisor is told with each of them.
+    """
+
+    def __init__(self, socket: Path, *, strangers: bool = False) -> None:
         self.socket = socket
         self._http = httpx.AsyncClient(
             transport=httpx.AsyncHTTPTransport(uds=str(socket), limits=httpx.Limits(max_connections=None)),
             base_url="http://supervisor",
+            headers={STRANGERS: "1"} if strangers else {},
             timeout=httpx.Timeout(30.0, connect=5.0),
         )
 

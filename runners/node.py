@@ -124,6 +124,17 @@ class Node:
             refuses=self._refuses(3),
         )
 
+    def tell_of_strangers(self) -> None:
+        """Whoever asks says that strangers are behind it: from now on no code is run without every essential wall.
+
+        It is never unsaid: what strangers left here may still be here when they cannot reach us any more.
+        """
+        if self._settings.strangers:
+            return
+        self._settings = self._settings.model_copy(update={"strangers": True})
+        for zygote in self._zygotes.values():
+            zygote.tell_of_strangers()
+
     # --- sessions ---------------------------------------------------------------------------------------------
 
     def ask_session(self, name: str, spec: SessionSpec) -> SessionInfo:

@@ -39,6 +39,8 @@ from runners.devices.topology import POSSIBLE, Topology, UnknownTopology
 
 __all__ = ["POSSIBLE", "Topology", "UnknownTopology"]  # and every model below
 
+STRANGERS = "lockstep-strangers"
+"""A header of any request: people whom the app does not know can reach it. Its value means nothing."""
 MOST_CODE_BYTES = 100_000
 """The longest code one run may carry, in bytes of UTF-8."""
 

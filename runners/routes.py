@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from runners.lease_routes import lease_routes
 from runners.node import Declined, Node, Unknown
-from runners.protocol import Ack, Identifier, Refusal, RunRequest, SessionSpec, Wire
+from runners.protocol import STRANGERS, Ack, Identifier, Refusal, RunRequest, SessionSpec, Wire
 
 _KEEP_ALIVE_S = 15.0
 _LARGEST_BODY = 1 << 20
@@ -174,6 +174,8 @@ async def _body(request: Request) -> bytes:
 
 def _refusing(handler: Handler) -> Handler:
     async def answer(request: Request) -> Response:
+        if STRANGERS in request.headers:
+            _node(request).tell_of_strangers()
         try:
             return await handler(request)
         except Unknown as e:

@@ -77,8 +77,6 @@ class Zygote:
         self.trouble: str | None = None
         self.walls: list[Wall] = []
         """Around the first sandbox of the latest zygote; empty until there was one."""
-        self.refuses = ""
-        """Why sandboxes are refused that could be made, for the operator; empty if they are not."""
         self._refusals = 0
         self._failures = 0
 
@@ -86,6 +84,16 @@ class Zygote:
     def ready(self) -> bool:
         """Whether a sandbox can be had at once."""
         return self._ready.is_set()
+
+    @property
+    def refuses(self) -> str:
+        """Why sandboxes are refused that could be made, for the operator; empty if they are not."""
+        return refusal(self.walls, self._settings)
+
+    def tell_of_strangers(self) -> None:
+        """They can reach this runner: from now on a missing wall is a reason to refuse."""
+        self._settings = self._settings.model_copy(update={"strangers": True})
+        self._log_refusal()
 
     def keep(self) -> None:
         """Start it, and start it again whenever it ends."""
@@ -299,9 +307,11 @@ class Zygote:
         finally:
             await sandbox.destroy()
         self.walls = walls_of(sight, self._settings, self.wall)
-        self.refuses = refusal(self.walls, self._settings)
         for wall in missing(self.walls):
             log.warning("wall missing", wall=wall.name, found=wall.detail, means=wall.means)
+        self._log_refusal()
+
+    def _log_refusal(self) -> None:
         if self.refuses:
             log.error("learners' code is refused", why=self.refuses, otherwise=f'LOCKSTEP_UNSAFE_RUNNER="{ACCEPTANCE}"')
 

@@ -10,7 +10,6 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 import typer
 import uvicorn
@@ -19,7 +18,7 @@ from uvicorn.supervisors import Multiprocess
 from app.cli.db import upgrade_now
 from app.cli.local_runner import LocalRunner, make_private
 from app.cli.speech import USAGE, give_up, read_settings, say
-from app.settings import Settings
+from app.settings import Settings, names_strangers
 from runners.client import RunnerClient, RunnerError
 
 _GRACE_S = 3
@@ -76,7 +75,10 @@ def _interrupt_ourselves() -> None:
 
 
 async def _must_know_of_strangers(runner: Path) -> None:
-    """A runner that somebody else starts decides by itself what it runs, so it has to know who may come."""
+    """Say at once that a runner which somebody else starts should know who may come.
+
+    The web processes tell it with each request (``RunnerClient``), so one that answers later learns of it all the same.
+    """
     async with RunnerClient(runner) as client:
         try:
             health = await client.health()
@@ -139,15 +141,6 @@ def _serve(listener: socket.socket, workers: int) -> int:
 def _is_local(listener: socket.socket) -> bool:
     """True if only this machine can reach it."""
     return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
-
-
-def names_strangers(public_url: str) -> bool:
-    """True if a proxy lets others than this machine in: it is reached by a name that is not this machine's own."""
-    host = urlsplit(public_url).hostname or "localhost"
-    try:
-        return not ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host != "localhost" and not host.endswith(".localhost")
 
 
 def _url(host: str, port: int) -> str:

@@ -100,6 +100,13 @@ class Node:
 
     def start(self, *, warm: bool = True) -> Node:
         """Start it and wait until it is ready, with a warm kernel unless told otherwise."""
+        self.launch()
+        wanted = 1 if warm and self._settings["warm_kernels"] else 0
+        self.wait(lambda: self.health()["status"] == "ready" and self.health()["warm_kernels"] >= wanted)
+        return self
+
+    def launch(self) -> None:
+        """Start it and wait for nothing."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
         environment |= {f"LOCKSTEP_{k.upper()}": str(v) for k, v in self._settings.items()}
         environment |= {
@@ -112,9 +119,6 @@ class Node:
             self._process = subprocess.Popen(
                 self.command, env=environment, cwd=_REPOSITORY, stderr=log, stdin=subprocess.DEVNULL
             )
-        wanted = 1 if warm and self._settings["warm_kernels"] else 0
-        self.wait(lambda: self.health()["status"] == "ready" and self.health()["warm_kernels"] >= wanted)
-        return self
 
     def wait(self, true: Any, patience_s: float = _PATIENCE_S) -> None:
         """Wait until ``true()`` is; fails with the supervisor's log if that never comes."""
@@ -123,7 +127,7 @@ class Node:
             try:
                 if true():
                     return
-            except (OSError, HTTPException):
+            except (OSError, HTTPException, psutil.NoSuchProcess):
                 pass
             assert time.monotonic() < deadline, f"it did not come about\n{self.log.read_text()[-4000:]}"
             time.sleep(0.05)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import signal
 import socket
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,27 +17,41 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
+from runners.protocol import Health
 from tests.factories.browser import press_run
 from tests.factories.command import finish, lockstep, start
+from tests.factories.course import LESSON
+from tests.factories.node import Node
+from tests.factories.plain import as_plain_user
 from tests.factories.stream import opened
 from tests.factories.supervisor import Supervisor
+
+UID = 62_800 + os.getpid() % 90
 
 
 @asynccontextmanager
 async def _served(*arguments: str, **settings: object) -> AsyncIterator[tuple[Process, httpx.AsyncClient]]:
     process = await start("serve", "--port", "0", *arguments, **settings)
     try:
-        assert process.stderr is not None
-        line = (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
-        url = re.search(r"http://\S+?(?=/ )", line)
-        assert url, line
-        async with httpx.AsyncClient(base_url=url[0], headers={"origin": url[0]}, timeout=30) as client:
+        url = await asyncio.wait_for(_url(process), 30)
+        async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=30) as client:
             await _up(client)
             yield process, client
     finally:
         if process.returncode is None:
             process.terminate()
             await finish(process)
+
+
+async def _url(process: Process) -> str:
+    """Where it serves, as it says."""
+    assert process.stderr is not None
+    said = ""
+    while line := (await process.stderr.readline()).decode():
+        said += line
+        if url := re.search(r"http://\S+?(?=/ )", line):
+            return url[0]
+    raise AssertionError(said)
 
 
 async def _up(client: httpx.AsyncClient) -> None:
@@ -129,6 +144,31 @@ async def test_workers_end_when_the_process_that_started_them_is_killed(
         async with asyncio.timeout(10):
             while await _answers(client):  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
+
+
+@pytest.fixture
+def bare_node() -> Iterator[Node]:
+    """A runner that is not started yet, of a plain user who finds no bubblewrap."""
+    node = Node((*as_plain_user(UID), "env", "PATH=/nothing"), warm_kernels=0)
+    if os.geteuid() == 0:
+        for folder in (node.folder, node.data, node.temporary):
+            os.chown(folder, UID, UID)
+    yield node
+    node.remove()
+
+
+async def test_a_runner_that_starts_after_the_server_hears_that_strangers_come(
+    settings: Settings, bare_node: Node
+) -> None:
+    options = {"data_dir": settings.data_dir, "lessons_dir": settings.lessons_dir, "runner_socket": bare_node.socket}
+    async with _served("--host", "0.0.0.0", **options) as (_, client):
+        await asyncio.to_thread(bare_node.start)
+        assert not Health.model_validate(bare_node.health()).safe
+        answer = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
+        ready = await client.get("/readyz")
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "unsafe")
+    assert ready.json()["refuses"] == ["runs"]
 
 
 async def _answers(client: httpx.AsyncClient) -> bool:

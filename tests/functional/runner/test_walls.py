@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from runners.client import Refused
+from runners.client import Refused, RunnerClient
 from runners.protocol import Health, Outcome
 from runners.settings import ACCEPTANCE
 from tests.factories.node import Learner, Node
@@ -110,6 +111,36 @@ async def test_strangers_code_is_refused_without_the_outer_wall(plain: MakeNode,
     assert "apt-get install bubblewrap" in log
     assert "pool cannot be filled" not in log
     assert node.folders() == [folder for folder in node.folders() if not list(folder.iterdir())]
+
+
+async def test_who_tells_of_strangers_makes_it_as_strict_as_one_started_so(plain: MakeNode, tools: Path) -> None:
+    (tools / "bwrap").unlink()
+    node = plain(tools, warm_kernels=1).start()
+    async with node.client() as trusted, RunnerClient(node.socket, strangers=True) as web:
+        mine = Learner(trusted)
+        assert (await mine.run("print(1)")).outcome == Outcome.ok
+        for learner in (Learner(web), mine):
+            with pytest.raises(Refused) as run:
+                await learner.run("print(1)")
+            assert (run.value.status, run.value.refusal.code) == (403, "unsafe")
+
+    assert seen(node).strangers
+    assert seen(node).refuses.endswith("Missing: outer wall.")
+    assert "learners' code is refused" in node.log.read_text()
+
+
+async def test_it_hears_of_strangers_while_it_starts(plain: MakeNode, tools: Path) -> None:
+    (tools / "bwrap").unlink()
+    node = plain(tools)
+    node.launch()
+    async with RunnerClient(node.socket, strangers=True) as web:
+        node.wait(node.health)
+        outcome = None
+        with contextlib.suppress(Refused):  # or it is taken, before anybody has looked at the walls, and does not run
+            outcome = (await Learner(web).run("print(1)")).outcome
+
+    assert outcome != Outcome.ok
+    assert seen(node).refuses
 
 
 async def test_people_one_trusts_run_code_without_the_outer_wall(plain: MakeNode, tools: Path) -> None:

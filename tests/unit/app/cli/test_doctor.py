@@ -7,8 +7,8 @@ import json
 import pytest
 
 from app.cli.doctor import Findings, as_json, as_text
-from app.cli.serve import names_strangers
 from app.health.checks import Check
+from app.settings import names_strangers
 from runners.protocol import Health, Offer, Wall
 
 OUTER = Wall(name="outer wall", in_force=True, detail="bubblewrap", essential=True, means="Install it. " * 20)
