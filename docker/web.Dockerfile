@@ -31,7 +31,7 @@ COPY --from=build /venv /venv
 COPY pyproject.toml ./
 COPY lessons lessons
 COPY migrations migrations
-COPY runners/__init__.py runners/protocol.py runners/client.py runners/
+COPY runners/__init__.py runners/protocol.py runners/client.py runners/environment.py runners/
 COPY runners/devices/__init__.py runners/devices/topology.py runners/devices/
 COPY app app
 COPY --from=build /lockstep/app/web/static/dist app/web/static/dist

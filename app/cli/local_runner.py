@@ -17,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from runners.environment import runner_environment
+
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 _STEADY_S = 20.0
@@ -64,7 +66,7 @@ class LocalRunner:
         self._command = [sys.executable, "-m", "runners.server", "--socket", str(socket), "--die-with-parent"]
         if strangers:
             self._command.append("--strangers")
-        self._environment = {**os.environ, "LOCKSTEP_DATA_DIR": str(data_dir), **(extra or {})}
+        self._environment = {**runner_environment(os.environ), "LOCKSTEP_DATA_DIR": str(data_dir), **(extra or {})}
         self._tell = tell
         self._on_refusal = on_refusal
         self._stopping = threading.Event()

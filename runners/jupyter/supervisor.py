@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runners.environment import runner_environment
 from runners.jupyter.folder import PrivateFolder, sweep
 from runners.jupyter.lease import SupervisorGone, health
 
@@ -133,7 +134,7 @@ class OwnSupervisor:
             with (self._place / "log").open("wb") as log:
                 self._process = subprocess.Popen(
                     command,
-                    env=defaults | os.environ,
+                    env=defaults | runner_environment(os.environ),
                     cwd=self._place,
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -134,6 +134,6 @@ def test_the_runner_image_holds_nothing_of_the_application_and_the_web_image_onl
     assert not re.search(r"^COPY .*\bapp\b", runner, re.MULTILINE)
     copied = re.findall(r"^COPY (.*runners/.*) \S+$", web, re.MULTILINE)
     assert {file for line in copied for file in line.split()} == {
-        "runners/__init__.py", "runners/protocol.py", "runners/client.py",
+        "runners/__init__.py", "runners/protocol.py", "runners/client.py", "runners/environment.py",
         "runners/devices/__init__.py", "runners/devices/topology.py",
     }  # fmt: skip

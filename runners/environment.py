@@ -1,0 +1,45 @@
+"""What a supervisor is told of the environment of the process that starts it: what it needs, and no secrets.
+
+It parses what hostile code sends. Whatever else its parent holds, the database's password or a token of Jupyter's, is
+not there to be taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+SETTINGS = frozenset(
+    [
+        "DATA_DIR",
+        "MIME_TYPES",
+        "MAX_SESSIONS",
+        "SESSIONS_PER_LEARNER",
+        "RUNS_PER_SESSION",
+        "UNSTORED_MB",
+        "IDLE_S",
+        "GIVE_WAY_S",
+        "WARM_KERNELS",
+        "WARM_TOPOLOGY",
+        "OUTER_WALL",
+        "SERVICE_UID",
+        "STRANGERS",
+        "UNSAFE_RUNNER",
+    ]
+)
+"""The fields of ``RunnerSettings`` but for ``limits``, without an import of pydantic; a test holds them together."""
+_NEEDED = re.compile(
+    r"PATH|HOME|USER|LOGNAME|TZ|LANG|LC_[A-Z]+|TMPDIR|TEMP|TMP|LD_LIBRARY_PATH|PYTHON[A-Z]+|VIRTUAL_ENV"
+    r"|(CUDA|NVIDIA|TF)_[A-Z_]+"
+)
+_LIMITS = re.compile(r"LOCKSTEP_LIMITS(__[A-Z_]+)?", re.IGNORECASE)
+
+
+def runner_environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """Choose from the environment of a supervisor's parent. Pure."""
+    return {name: value for name, value in ours.items() if _is_needed(name)}
+
+
+def _is_needed(name: str) -> bool:
+    prefix, _, setting = name.upper().partition("_")
+    return bool(_NEEDED.fullmatch(name) or _LIMITS.fullmatch(name) or (prefix == "LOCKSTEP" and setting in SETTINGS))

@@ -1,0 +1,31 @@
+"""The supervisor that ``lockstep serve`` starts, as the system shows it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.cli.local_runner import LocalRunner
+
+
+def test_it_holds_no_secret_of_the_process_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_DATABASE_URL", "postgresql+asyncpg://lockstep:hunter2@db/lockstep")
+    monkeypatch.setenv("LOCKSTEP_MAX_SESSIONS", "7")
+    socket = tmp_path / "run" / "s.sock"
+    with LocalRunner(socket, tmp_path, extra={"LOCKSTEP_WARM_KERNELS": "0"}, tell=print):
+        deadline = time.monotonic() + 60
+        while not socket.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        (supervisor,) = (p for p in psutil.Process().children() if str(socket) in p.cmdline())
+        told = supervisor.environ()
+
+    assert "hunter2" not in str(told)
+    assert {k: v for k, v in told.items() if k.startswith("LOCKSTEP_")} == {
+        "LOCKSTEP_DATA_DIR": str(tmp_path),
+        "LOCKSTEP_MAX_SESSIONS": "7",
+        "LOCKSTEP_WARM_KERNELS": "0",
+    }
