@@ -50,6 +50,8 @@ class Settings(BaseSettings):
     """How many runs one visitor may have waiting or running."""
     most_stored_bytes: int = Field(default=100_000_000, ge=10_000)
     """Bytes of JSON kept of one run; the runner's own limit on output is lower and comes first."""
+    visitors_per_address: int = Field(default=60, ge=0, le=100_000)
+    """How many visitors may run code from one public network address within 20 minutes; 0 for any number."""
     handover_patience_s: float = Field(default=1.5, ge=0, le=30)
     """Seconds that Run keeps trying while the runner does not answer, before the learner is told."""
 

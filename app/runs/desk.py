@@ -20,6 +20,7 @@ from app.db import Database
 from app.lessons.catalog import Catalog
 from app.lessons.model import Cell, Lesson
 from app.runs import log
+from app.runs.addresses import Addresses
 from app.runs.errors import RunnerDown, declined
 from app.runs.models import Run
 from app.runs.place import Place, place
@@ -42,8 +43,13 @@ class Desk:
         self.runner = runner
         self.pump = Pump(db, runner, bus, most_stored_bytes=settings.most_stored_bytes)
         self.streams = RunStreams(db, runner, bus, self.pump)
+        self._addresses = Addresses(settings.visitors_per_address)
         self._most_unfinished = settings.most_unfinished_runs
         self._patience_s = settings.handover_patience_s
+
+    def admit(self, request: Request, visitor: str) -> None:
+        """Let a visitor have code run from where they are. Raises AddressFull."""
+        self._addresses.admit(request.client.host if request.client else None, visitor, time.monotonic())
 
     async def take(self, visitor: str, lesson: Lesson, cell: Cell, code: str) -> tuple[Run, Place]:
         """Start a run.

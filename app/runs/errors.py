@@ -75,6 +75,15 @@ class NodeFull(TooMany):
     )
 
 
+class AddressFull(TooMany):
+    """As many learners as may come from one network address are there already."""
+
+    code = "address_full"
+    message = N_(
+        "Too many people run code from your network at the moment: {most} at a time may. Try again in a few minutes."
+    )
+
+
 class RunnerDown(Unavailable):
     """The supervisor does not answer."""
 

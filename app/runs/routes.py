@@ -37,6 +37,7 @@ async def create_run(request: Request, asked: RunIn, visitor: Visitor, desk: The
     cell = lesson.cell(asked.cell)
     if cell is None:
         raise CellUnknown(cell=asked.cell[:100])
+    desk.admit(request, visitor)
     return run_out(*await desk.take(visitor, lesson, cell, asked.code))
 
 

@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse
 from app.accounts.visitor import KnownVisitor, Visitor
 from app.runs import sessions
 from app.runs.desk import AskedLesson, TheDesk
+from app.runs.errors import AddressFull
 from app.web.languages import PREFIX
 from app.web.page import fragment
 
@@ -25,6 +26,10 @@ async def show(request: Request, lang: str, lesson: AskedLesson, visitor: KnownV
 
 @router.post("", name="session_start")
 async def start(request: Request, lang: str, lesson: AskedLesson, visitor: Visitor, desk: TheDesk) -> HTMLResponse:
+    try:
+        desk.admit(request, visitor)
+    except AddressFull:  # said when Run is pressed; who only reads need not hear of it
+        return fragment(request, _PANEL, session=await sessions.look(desk.runner, visitor, lesson))
     return fragment(request, _PANEL, session=await sessions.warm_up(desk.runner, visitor, lesson))
 
 

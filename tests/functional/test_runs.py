@@ -10,7 +10,9 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.main import create_app
 from app.runs.errors import RunnerDown
+from app.settings import Settings
 from app.web.sse import Frame
 from runners.client import RunnerUnavailable
 from runners.protocol import Refusal, RunRequest, SessionState
@@ -315,3 +317,26 @@ async def _until_finished(client: httpx.AsyncClient, run: dict[str, Any]) -> dic
             return now
         await asyncio.sleep(0.02)
     raise AssertionError("the run did not finish")
+
+
+async def test_one_learner_too_many_from_an_address_is_told_and_has_no_session(
+    settings: Settings, supervisor: Supervisor
+) -> None:
+    app = create_app(settings.model_copy(update={"visitors_per_address": 1}))
+    transport = httpx.ASGITransport(app, client=("8.8.8.8", 1))
+    own = {"sec-fetch-site": "same-origin", "accept-language": "en"}
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://test", headers=own) as first,
+        httpx.AsyncClient(transport=transport, base_url="http://test", headers=own) as second,
+    ):
+        await press_run(first)
+        answer = await second.post("/runs", json=_asked())
+        sessions = set(supervisor.sessions)
+        panel = await second.post("/en/session", params={"lesson": LESSON})
+        await press_run(first)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "address_full")
+    assert "from your network at the moment: 1 at a time" in answer.json()["error"]["message"]
+    assert panel.status_code == 200
+    assert set(supervisor.sessions) == sessions
