@@ -220,6 +220,7 @@ class Pool:
         """Kernels in a row that could not be made."""
         at_once = len(os.sched_getaffinity(0)) + 1
         self._makers: defaultdict[Keras, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
+        self._ending: set[asyncio.Task[None]] = set()
         self._asking = 0
         self._nobody_asks = asyncio.Event()
         self._nobody_asks.set()
@@ -230,7 +231,16 @@ class Pool:
             self._filler = asyncio.create_task(self._fill(), name="pool")
 
     def __len__(self) -> int:
-        return sum(map(len, self._ready.values()))
+        """Kernels that wait and live."""
+        return sum(not kernel.exited.done() for waiting in self._ready.values() for kernel in waiting)
+
+    def sweep(self) -> None:
+        """Let go of kernels that have ended while they waited, and make others."""
+        for waiting in self._ready.values():
+            for kernel in [kernel for kernel in waiting if kernel.exited.done()]:
+                waiting.remove(kernel)
+                self._let_go(kernel)
+                self._wanted.set()
 
     async def take(self, topology: str, keras: Keras) -> Kernel:
         """A ready kernel, or a new one where none waits. Raises as ``Kernel.create`` does."""
@@ -241,22 +251,28 @@ class Pool:
         self._asking += 1
         self._nobody_asks.clear()
         try:
-            if kernel := await self._ready_one(key):
+            if kernel := self._ready_one(key):
                 return kernel
             async with self._makers[keras]:
-                return await self._ready_one(key) or await self._make(topology, keras)
+                return self._ready_one(key) or await self._make(topology, keras)
         finally:
             self._asking -= 1
             if not self._asking:
                 self._nobody_asks.set()
 
-    async def _ready_one(self, key: tuple[str, Keras]) -> Kernel | None:
+    def _ready_one(self, key: tuple[str, Keras]) -> Kernel | None:
         while waiting := self._ready.get(key):
             kernel = waiting.popleft()
             if not kernel.exited.done():
                 return kernel
-            await kernel.close()
+            self._let_go(kernel)
         return None
+
+    def _let_go(self, kernel: Kernel) -> None:
+        """End a kernel whatever becomes of who asked; ``close`` waits for it."""
+        ending = asyncio.create_task(kernel.close(), name="unwanted-kernel")
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
         """End the filler and every waiting kernel."""
@@ -266,7 +282,8 @@ class Pool:
                 await self._filler
         for waiting in self._ready.values():
             while waiting:
-                await waiting.popleft().close()
+                self._let_go(waiting.popleft())
+        await asyncio.gather(*self._ending, return_exceptions=True)
 
     async def _fill(self) -> None:
         """One kernel at a time with a pause between: those who wait and those who run have the machine first."""
@@ -285,7 +302,7 @@ class Pool:
                 except Exception:
                     log.exception("kernel cannot be made", topology=key[0])
                     await asyncio.sleep(_TRY_AGAIN_S)  # a mistake of ours must not end the filling for good
-            await self._forget_old_keys()
+            self._forget_old_keys()
 
     async def _make(self, topology: str, keras: Keras) -> Kernel:
         try:
@@ -307,8 +324,8 @@ class Pool:
                 return key
         return None
 
-    async def _forget_old_keys(self) -> None:
+    def _forget_old_keys(self) -> None:
         while len(self._ready) > _KEYS:
             _, waiting = self._ready.popitem(last=False)
             for kernel in waiting:
-                await kernel.close()
+                self._let_go(kernel)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from runners.leases import Leases, NoKernel, NoLease, NoPlace, OtherKeras
+from runners.leases import Leases, NoKernel, NoLease, NoPlace, NotForStrangers, OtherKeras
 from runners.node import Declined, Unknown
 from runners.protocol import KernelLease, KernelSpec, Limit, Signal
 
@@ -62,6 +62,8 @@ def _telling(handler: Handler) -> Handler:
             return await handler(request)
         except NoLease as e:
             raise Unknown(str(e)) from e
+        except NotForStrangers as e:
+            raise Declined(403, "not-for-strangers", str(e)) from e
         except NoPlace as e:
             raise Declined(429, "node-full", str(e), Limit(name="sessions", value=e.most, unit="count")) from e
         except OtherKeras as e:

@@ -22,7 +22,7 @@ from runners.jupyter.folder import sweep
 from runners.protocol import Exited, Keras, KernelLease, KernelSpec
 from runners.sandbox.host import CHANNELS, Sandbox, SandboxGone
 from runners.sandbox.usage import Usage
-from runners.settings import Limits
+from runners.settings import Limits, RunnerSettings
 from runners.zygotes import NoZygote, Zygote
 
 log = structlog.get_logger()
@@ -43,6 +43,13 @@ class NoPlace(Exception):
     def __init__(self, most: int) -> None:
         super().__init__(f"no place is free on this node, which has {most}; shut a kernel or session down, or wait")
         self.most = most
+
+
+class NotForStrangers(Exception):
+    """A lease has no limit on its time, CPU or idleness: strangers get none."""
+
+    def __init__(self) -> None:
+        super().__init__("strangers can reach this runner: it gives no bare kernels, whose time has no limit")
 
 
 class NoKernel(Exception):
@@ -80,24 +87,23 @@ class Leases:
     Args:
         zygote: gives the zygote of a Keras version.
         has_room: whether one more place may be taken.
-        most: how many places there are.
         left: called after a place became free.
-        limits: of each sandbox.
+        settings: how many places there are, what limits each sandbox, and whether strangers are near.
     """
 
     def __init__(
         self,
         zygote: Callable[[Keras], Zygote],
         has_room: Callable[[], bool],
-        most: int,
         left: Callable[[], None],
-        limits: Limits,
+        settings: RunnerSettings,
     ) -> None:
         self._zygote = zygote
         self._has_room = has_room
-        self._most = most
+        self._most = settings.max_sessions
         self._left = left
-        self._limits = limits
+        self._limits = settings.limits
+        self._strangers = settings.strangers
         self._leases: dict[str, _Lease] = {}
         self._being_made = 0
         self._closed = False
@@ -110,9 +116,12 @@ class Leases:
         """Lend out a new kernel. It is starting when this returns.
 
         Raises:
+            NotForStrangers: people it does not know can reach the node.
             NoPlace: the node is full.
             NoKernel: the machine refused.
         """
+        if self._strangers:
+            raise NotForStrangers
         if not self._has_room():
             raise NoPlace(self._most)
         name = secrets.token_hex(8)

@@ -66,18 +66,22 @@ class Node:
     def __init__(self, settings: RunnerSettings) -> None:
         self._settings = settings
         self._sessions: dict[str, Session] = {}
+        self._dying: set[Session] = set()
+        """Sessions whose name another has by now: each keeps its place until its sandbox is gone."""
         self._queue: list[Session] = []
         """In order of arrival; ``_in_turn`` has the order in which it is served."""
         self._rules = Rules(idle_s=settings.idle_s, give_way_s=settings.give_way_s)
         self._dropped = 0
         self._runs: dict[str, RunLog] = {}
+        self._held_bytes = 0
+        """Of all runs."""
         self._zygotes: dict[Keras, Zygote] = {}
         self._groups = cgroups.detect()
         self._users = Users(users_of(settings))
         _sweep_folders()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
         self._pool = Pool(settings.warm_kernels, self._zygote, (settings.warm_topology, 3))
-        self.leases = Leases(self._zygote, self._has_room, settings.max_sessions, self._admit, settings.limits)
+        self.leases = Leases(self._zygote, self._has_room, self._admit, settings)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- life -------------------------------------------------------------------------------------------------
@@ -99,7 +103,7 @@ class Node:
         for task in list(self._tasks):
             task.cancel()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.gather(*(s.gone.wait() for s in self._sessions.values())), 10)
+            await asyncio.wait_for(asyncio.gather(*(s.gone.wait() for s in self._all())), 10)
         await self.leases.close()
         await self._pool.close()
         for zygote in self._zygotes.values():
@@ -118,7 +122,7 @@ class Node:
             most_sessions=self._settings.max_sessions,
             queued=len(self._queue),
             warm_kernels=len(self._pool),
-            dropped_messages=self._dropped + sum(s.dropped for s in self._sessions.values() if not s.gone.is_set()),
+            dropped_messages=self._dropped + sum(s.dropped for s in self._all() if not s.gone.is_set()),
             walls=zygote.walls,
             strangers=self._settings.strangers,
             refuses=self._refuses(3),
@@ -176,9 +180,11 @@ class Node:
         position = self._in_turn().index(session) + 1 if session in self._queue else None
         return session.info(position, self._leaving().get(session.name))
 
+    def _all(self) -> list[Session]:
+        return [*self._sessions.values(), *self._dying]
+
     def _active(self) -> int:
-        living = (SessionState.starting, SessionState.idle, SessionState.busy)
-        return sum(s.state in living for s in self._sessions.values()) + len(self.leases)
+        return sum(s.state != SessionState.queued and not s.gone.is_set() for s in self._all()) + len(self.leases)
 
     def _has_room(self) -> bool:
         return self._active() < self._settings.max_sessions
@@ -206,6 +212,8 @@ class Node:
                 _count("sessions", self._settings.max_sessions),
             )
         self._make_room_for(spec.owner)
+        if session and not session.gone.is_set():
+            self._dying.add(session)
         session = Session(name, spec, self._settings.limits, self._settings.idle_s, self._pool)
         self._sessions[name] = session
         self._queue.append(session)
@@ -260,6 +268,7 @@ class Node:
 
     async def _bury(self, session: Session) -> None:
         await session.gone.wait()
+        self._dying.discard(session)
         self._dropped += session.dropped
         if session in self._queue:
             self._queue.remove(session)
@@ -277,17 +286,19 @@ class Node:
         known = self._runs.get(request.id)
         if known:
             return RunAccepted(id=request.id, session=self.session(known.request.session))
-        held = sum(run.held_bytes for run in self._runs.values())
-        if len(self._runs) >= _MOST_RUNS or held >= self._settings.unstored_mb * MiB:
+        if len(self._runs) >= _MOST_RUNS or self._held_bytes >= self._settings.unstored_mb * MiB:
             raise Declined(429, "node-full", "this node keeps too many unfinished or unstored runs")
         session = self._ask(request.session, request.spec)
         if len(session.waiting) >= self._settings.runs_per_session:
             message = f"{len(session.waiting)} runs wait in this session already"
             raise Declined(429, "too-many-runs", message, _count("runs_per_session", self._settings.runs_per_session))
-        run = RunLog(request, self._settings.limits, self._settings.mime_types)
+        run = RunLog(request, self._settings.limits, self._settings.mime_types, self._hold)
         self._runs[request.id] = run
         ahead = session.submit(run)
         return RunAccepted(id=request.id, session=self._info(session), ahead=ahead)
+
+    def _hold(self, size: int) -> None:
+        self._held_bytes += size
 
     def run(self, name: str) -> RunLog:
         """Find a run. Raises Unknown."""
@@ -320,14 +331,16 @@ class Node:
         while True:
             await asyncio.sleep(_SWEEP_S)
             self._groups.sweep()
+            self._pool.sweep()
             now = time.monotonic()
             for name, run in list(self._runs.items()):
                 keep = _KEEP_STORED_S if run.acknowledged >= run.last else _KEEP_UNSTORED_S
                 if run.finished and now - run.finished_at > keep:
                     del self._runs[name]
+                    self._held_bytes -= run.held_bytes
             known = {run.request.session for run in self._runs.values()}
             for name, session in list(self._sessions.items()):
-                if session.state == SessionState.gone and name not in known:
+                if session.gone.is_set() and name not in known:
                     del self._sessions[name]
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any
 
 from runners.messages import MIME_TYPES
@@ -40,9 +40,17 @@ class RunLog:
         met: the limit behind the overflow.
         mime_types: what its displays may be made of.
         finished: whether the last event is there.
+        held_bytes: about what is kept of it in memory: the code, and the output that is not acknowledged.
     """
 
-    def __init__(self, request: RunRequest, limits: Limits, mime_types: Collection[str] = MIME_TYPES) -> None:
+    def __init__(
+        self,
+        request: RunRequest,
+        limits: Limits,
+        mime_types: Collection[str] = MIME_TYPES,
+        on_hold: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Begin with the code alone; ``on_hold`` is told of each change of ``held_bytes``."""
         self.request = request
         self.accepted = time.monotonic()
         self.started: float | None = None
@@ -57,8 +65,9 @@ class RunLog:
         self.last = 0
         """Number of the last event."""
         self.acknowledged = 0
-        self.held_bytes = len(request.code)
-        """About what is kept of it in memory: the code, and the output that is not acknowledged."""
+        self.held_bytes = 0
+        self._on_hold = on_hold
+        self._hold(len(request.code))
         self._events: deque[Event] = deque()
         self._sizes: deque[int] = deque()
         self._changed: set[asyncio.Event] = set()
@@ -145,7 +154,7 @@ class RunLog:
         fields["runs_before"] = self.runs_before
         self._record("finished", fields)
         self.finished = True
-        self.held_bytes -= len(self.request.code)  # nobody runs it again
+        self._hold(-len(self.request.code))  # nobody runs it again
         self.request = self.request.model_copy(update={"code": ""})
 
     def acknowledge(self, through: int) -> None:
@@ -153,7 +162,7 @@ class RunLog:
         self.acknowledged = max(self.acknowledged, min(through, self.last))
         while self._events and self._events[0].seq <= self.acknowledged:
             self._events.popleft()
-            self.held_bytes -= self._sizes.popleft()
+            self._hold(-self._sizes.popleft())
 
     async def after(self, number: int, patience_s: float) -> AsyncIterator[Event | None]:
         """Yield the events after ``number`` as they come, up to ``finished``; None after each while of silence."""
@@ -174,6 +183,10 @@ class RunLog:
                         yield None
         finally:
             self._changed.discard(changed)
+
+    def _hold(self, size: int) -> None:
+        self.held_bytes += size
+        self._on_hold(size)
 
     def _gather_s(self) -> float:
         return next(wait for events, wait in reversed(_GATHER_S) if self.last >= events)
@@ -198,7 +211,7 @@ class RunLog:
         self.last += 1
         self._events.append(event)
         self._sizes.append(size)
-        self.held_bytes += size
+        self._hold(size)
         for changed in self._changed:
             changed.set()
 

@@ -1,10 +1,13 @@
-"""When a pool of kernels calls its machine broken."""
+"""When a pool of kernels calls its machine broken, and what it does with kernels that ended while they waited."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from runners.kernels import Pool
+from runners import kernels
+from runners.kernels import Kernel, Pool
 from runners.sandbox.host import Sandbox
 from runners.settings import Limits
 from runners.zygotes import NoZygote
@@ -30,3 +33,73 @@ async def test_one_kernel_that_cannot_be_made_does_not_make_the_node_broken_but_
         troubles.append(pool.trouble)
 
     assert troubles == [None, None, "no room"]
+
+
+class Waiting:
+    """A kernel that takes its time to close."""
+
+    def __init__(self) -> None:
+        self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.may_close = asyncio.Event()
+        self.closed = False
+
+    async def close(self) -> None:
+        """When it may."""
+        await self.may_close.wait()
+        self.closed = True
+
+
+async def pool_of(monkeypatch: pytest.MonkeyPatch, made: list[Waiting]) -> Pool:
+    """A pool that is full with one."""
+
+    async def create(*_: object) -> Waiting:
+        made.append(Waiting())
+        return made[-1]
+
+    monkeypatch.setattr(Kernel, "create", create)
+    monkeypatch.setattr(kernels, "_PAUSE_S", 0.0)
+    pool = Pool(1, lambda _: NoMachine(), ("cpu", 3))
+    pool.keep()
+    async with asyncio.timeout(10):
+        while not len(pool):  # noqa: ASYNC110 - the pool has no event for it
+            await asyncio.sleep(0.01)
+    return pool
+
+
+async def test_a_kernel_that_ended_while_it_waited_is_not_counted_and_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Waiting] = []
+    pool = await pool_of(monkeypatch, made)
+
+    made[0].exited.set_result(-9)
+    made[0].may_close.set()
+    assert len(pool) == 0
+
+    pool.sweep()
+    async with asyncio.timeout(10):
+        while not len(pool):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert made[0].closed
+    made[1].may_close.set()
+    await pool.close()
+    assert made[1].closed
+
+
+async def test_who_is_cancelled_leaves_no_kernel_half_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Waiting] = []
+    pool = await pool_of(monkeypatch, made)
+    made[0].exited.set_result(-9)
+
+    taking = asyncio.create_task(pool.take("cpu", 3))
+    await asyncio.sleep(0)
+    taking.cancel()
+    await asyncio.gather(taking, return_exceptions=True)
+    closing = asyncio.create_task(pool.close())
+    await asyncio.sleep(0.05)
+    assert not closing.done()
+
+    for kernel in made:
+        kernel.may_close.set()
+    await asyncio.wait_for(closing, 10)
+    assert made[0].closed

@@ -1,0 +1,120 @@
+"""What a node counts, without a machine behind it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from runners import node as module
+from runners.kernels import Kernel
+from runners.node import Node
+from runners.protocol import Keras, RunRequest, SessionSpec, SessionState
+from runners.sandbox.cgroups import NoGroups
+from runners.settings import RunnerSettings
+
+SPEC = SessionSpec(owner="o", topology="cpu", keras=3)
+
+
+class Zygote:
+    """One that is there."""
+
+    refuses = ""
+
+
+class Slow:
+    """A pool that gives no kernel, and lets go of who asked for one when it may."""
+
+    def __init__(self) -> None:
+        self.may_let_go = asyncio.Event()
+
+    async def take(self, topology: str, keras: Keras) -> Kernel:
+        """Wait."""
+        try:
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+        finally:
+            await self.may_let_go.wait()
+
+    def sweep(self) -> None:
+        """Nothing to do."""
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+
+@pytest.fixture
+async def pool() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+async def node(tmp_path: Path, pool: Slow, monkeypatch: pytest.MonkeyPatch) -> Node:
+    """A node with one place."""
+    monkeypatch.setattr(module.cgroups, "detect", NoGroups)
+    monkeypatch.setattr(module.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(module.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
+    monkeypatch.setattr(module, "Pool", lambda *_: pool)
+    monkeypatch.setattr(Node, "_zygote", lambda *_: Zygote())
+    return Node(RunnerSettings(data_dir=tmp_path, max_sessions=1))
+
+
+async def test_a_session_keeps_its_place_until_it_is_gone_though_another_has_its_name(node: Node, pool: Slow) -> None:
+    node.ask_session("s", SPEC)
+    await asyncio.sleep(0)
+    ending = asyncio.create_task(node.end("s"))
+    await asyncio.sleep(0)
+
+    assert node.ask_session("s", SPEC).state == SessionState.queued
+    await asyncio.sleep(0.05)
+    assert node.session("s").state == SessionState.queued
+
+    pool.may_let_go.set()
+    await asyncio.wait_for(ending, 10)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert node.session("s").state == SessionState.starting
+    await node.close()
+
+
+async def test_a_node_that_ends_waits_for_sessions_whose_names_others_have(node: Node, pool: Slow) -> None:
+    node.ask_session("s", SPEC)
+    await asyncio.sleep(0)
+    ending = asyncio.create_task(node.end("s"))
+    await asyncio.sleep(0)
+    node.ask_session("s", SPEC)
+
+    closing = asyncio.create_task(node.close())
+    await asyncio.sleep(0.05)
+    assert not closing.done()
+
+    pool.may_let_go.set()
+    await asyncio.wait_for(asyncio.gather(closing, ending), 10)
+
+
+async def test_what_is_held_of_all_runs_is_the_sum_of_what_is_held_of_each(
+    node: Node, pool: Slow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool.may_let_go.set()
+    for number, code in enumerate(("1", "22", "333")):
+        node.submit(RunRequest(id=f"r{number}", session="s", spec=SPEC, code=code))
+    assert node._held_bytes == 6
+
+    node.run("r0").text("stdout", "hello")
+    node.run("r0").flush()
+    assert node._held_bytes == 6 - 1 + node.run("r0").held_bytes > 6
+    node.stop("r1")
+    node.run("r1").acknowledge(1)
+    assert node._held_bytes == 3 + node.run("r0").held_bytes
+
+    monkeypatch.setattr(module, "_SWEEP_S", 0.0)
+    monkeypatch.setattr(module, "_KEEP_STORED_S", -1.0)
+    monkeypatch.setattr(module, "_KEEP_UNSTORED_S", -1.0)
+    node.interrupt("s")
+    sweep = asyncio.create_task(node._sweep())
+    async with asyncio.timeout(10):
+        while node._runs:  # noqa: ASYNC110 - the sweep has no event for it
+            await asyncio.sleep(0.01)
+    sweep.cancel()
+    assert node._held_bytes == 0
+    await node.close()
