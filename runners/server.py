@@ -82,7 +82,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.die_with_parent:
         linux.die_with_parent(signal.SIGTERM)
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    _log_to_stderr()
     open_as_many_files_as_possible()
     try:
         settings = RunnerSettings()
@@ -108,6 +108,15 @@ def open_as_many_files_as_possible() -> None:
     """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _log_to_stderr() -> None:
+    """With plain tracebacks: prettier ones show local variables, and learners' code with them."""
+    renderer = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+    processors = [*structlog.get_config()["processors"][:-1], renderer]
+    structlog.configure(processors=processors, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 
 
 def _refuse(why: str) -> NoReturn:

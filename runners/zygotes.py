@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -38,6 +40,8 @@ _OOM_SCORE = "400"
 """Of a sandbox's PID 1; less than its kernels', which go first."""
 _MOST_REFUSALS = 3
 """Sandboxes in a row that failed before the zygote is replaced."""
+_FULL_MACHINE = re.compile(rf"\[Errno ({errno.EAGAIN}|{errno.ENOMEM})\]")
+"""In a complaint of a zygote's."""
 _MOST_FAILURES = 2
 """Zygotes in a row that did not start before nobody waits for the next one any more."""
 _PACKAGE_PARENT = str(Path(__file__).resolve().parents[1])
@@ -204,7 +208,7 @@ class Zygote:
         if "error" in answer or not fds:
             for fd in fds:
                 os.close(fd)
-            self._count_refusal()
+            self._count_refusal(str(answer.get("error")))
             raise NoZygote(f"no sandbox on this machine: {answer.get('error')}")
         self._refusals = 0
         return int(answer["pid"]), int(answer["landlock"]), fds[0]
@@ -231,8 +235,13 @@ class Zygote:
                 link.close()  # who stopped the zygote left that to us
         return data, fds
 
-    def _count_refusal(self) -> None:
-        """A zygote that cannot make sandboxes any more may have outlived what it was shown: another one may."""
+    def _count_refusal(self, why: str) -> None:
+        """A zygote that cannot make sandboxes any more may have outlived what it was shown: another one may.
+
+        Where the machine itself has no process or memory left, the next one would fare no better.
+        """
+        if _FULL_MACHINE.search(why):
+            return
         self._refusals += 1
         if self._refusals >= _MOST_REFUSALS:
             log.warning("zygote makes no sandboxes; replacing it", keras=self._keras)

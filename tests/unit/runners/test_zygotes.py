@@ -47,3 +47,20 @@ async def test_one_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(zygotes, "_START_S", 0.1)
 
     assert await trouble_of(tmp_path) == ["the zygote was not ready within 0.1 s"] * 2
+
+
+@pytest.mark.parametrize(
+    ("why", "replaced"),
+    [("[Errno 11] Resource temporarily unavailable", False), ("user 61001: [Errno 12] No memory", False), ("no", True)],
+)
+def test_one_that_refuses_is_replaced_unless_the_machine_is_full(
+    why: str, replaced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zygote = Zygote(RunnerSettings(data_dir=tmp_path), 3, tmp_path, NoGroups(), Users(range(0)))
+    stopped: list[str] = []
+    monkeypatch.setattr(zygote, "_stop", lambda: stopped.append(why))
+
+    for _ in range(3):
+        zygote._count_refusal(why)
+
+    assert stopped == [why] * replaced
