@@ -6,7 +6,6 @@ Everything it starts runs as that user or one after it, so what it has left behi
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import secrets
@@ -34,14 +33,18 @@ _PATIENCE_S = 90.0
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _USERS = 256
 """As many as a node of the tests may have."""
-_uids = itertools.count(100_000 + os.getpid() % 30_000 * 8 * _USERS, _USERS)
+_NODES = 512
+"""As many as one process of tests may start; the next process has others, up to the last user there may be."""
+_first_uid = 100_000 + os.getpid() % 16_000 * _NODES * _USERS
+_uids = iter(range(_first_uid, _first_uid + _NODES * _USERS, _USERS))
 
 
 def next_uids() -> range:
     """Plain users that nothing else runs as: of zygotes the first, of sessions the others. Without root, ourselves."""
     if os.geteuid() != 0:
         return range(os.geteuid(), os.geteuid() + 1)
-    first = next(_uids)
+    first = next(_uids, None)
+    assert first is not None, f"more than {_NODES} nodes in one process of tests"
     return range(first, first + _USERS)
 
 
