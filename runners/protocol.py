@@ -19,7 +19,7 @@ GET       /runs/{id}/events?after=N        events N+1, N+2, … as they happen, 
 POST      /runs/{id}/ack                   Ack: events up to ``through`` are stored, forget them
 POST      /runs/{id}/stop                  interrupts this run, or takes it out of the queue
 POST      /kernels                         KernelSpec -> KernelLease; a bare kernel for a Jupyter client of this machine
-                                          (403 where strangers can reach the runner)
+                                           (403 where strangers can reach the runner)
 POST      /kernels/{id}/restart            KernelSpec -> KernelLease; a fresh kernel in the same sandbox
 POST      /kernels/{id}/signal             Signal
 GET       /kernels/{id}/exit               Exited once the kernel has ended; this stream is what holds the lease
