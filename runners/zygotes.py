@@ -44,6 +44,8 @@ _FULL_MACHINE = re.compile(rf"\[Errno ({errno.EAGAIN}|{errno.ENOMEM})\]")
 """In a complaint of a zygote's."""
 _MOST_FAILURES = 2
 """Zygotes in a row that did not start before nobody waits for the next one any more."""
+_MOST_ARENAS = "4"
+"""Of malloc, in each kernel; with one for each of TensorFlow's threads a fit keeps 10 MB more, and is no faster."""
 _PACKAGE_PARENT = str(Path(__file__).resolve().parents[1])
 
 
@@ -299,7 +301,7 @@ class Zygote:
         datasets = outer.datasets_folder(self._settings)
         seen = DATASETS if datasets and self.wall == "bubblewrap" else datasets
         self._policy = session_policy(self._settings.limits, seen, compile_filters()).to_json()
-        environment = {"PYTHONPATH": _PACKAGE_PARENT}
+        environment = {"PYTHONPATH": _PACKAGE_PARENT, "MALLOC_ARENA_MAX": _MOST_ARENAS}
         environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
         return subprocess.Popen(command, pass_fds=[link.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL)
 
