@@ -7,7 +7,9 @@ what is possible.
 
 from __future__ import annotations
 
+import difflib
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +60,14 @@ class Bounds:
 def refusals(error: ValidationError) -> Iterator[str]:
     """Each mistake in the settings as ``VARIABLE: what it must be``, without what was written (it may be secret)."""
     for mistake in error.errors(include_url=False, include_input=False):
-        yield f"LOCKSTEP_{'__'.join(map(str, mistake['loc'])).upper()}: {mistake['msg']}"
+        variable = f"LOCKSTEP_{'__'.join(map(str, mistake['loc'])).upper()}"
+        yield f"{variable}: {_no_such(variable) if mistake['type'] == 'extra_forbidden' else mistake['msg']}"
+
+
+def _no_such(variable: str) -> str:
+    known = [f"LOCKSTEP_LIMITS__{name.upper()}" for name in Limits.model_fields]
+    nearest = difflib.get_close_matches(variable, known, n=1, cutoff=0)
+    return f"there is no such setting; the nearest is {nearest[0]}"
 
 
 ACCEPTANCE = "I accept that strangers can harm this machine"
@@ -157,3 +166,16 @@ class RunnerSettings(BaseSettings):
             if _EXECUTABLE.fullmatch(mime):
                 raise PydanticCustomError("mime_type", _NO_PROGRAM, {"mime": mime})
         return tuple(dict.fromkeys(types))
+
+
+def main() -> None:
+    """``python -m runners.settings``: name each setting that cannot be used; with status 2 if there is one."""
+    try:
+        RunnerSettings()
+    except ValidationError as e:
+        print("\n".join(refusals(e)))
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -74,7 +74,8 @@ def refusal(walls: Iterable[Wall], settings: RunnerSettings) -> str:
 
 _NO_OUTER_WALL = (
     "A hole in the making of a sandbox would open onto this machine. As root: apt-get install bubblewrap; then start "
-    "again. In a container of its own, without a network: LOCKSTEP_OUTER_WALL=none."
+    "again. In a container of its own, without a network: LOCKSTEP_OUTER_WALL=none, as a plain user; a runner started "
+    "as root needs bubblewrap."
 )
 
 

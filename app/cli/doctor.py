@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from pydantic import ValidationError
 
-from app.cli.runner_at_hand import NoRunner, runner_at_hand, settled
-from app.cli.speech import read_settings
+from app.cli.runner_at_hand import NoRunner, RefusesItsSettings, runner_at_hand, settled
+from app.cli.speech import USAGE, read_settings
 from app.db import Database
 from app.health.checks import Check, check_database, check_lessons, check_runner, in_time
 from app.lessons.catalog import Catalog
 from app.settings import Settings
 from runners.client import RunnerError
+from runners.environment import runner_environment
 from runners.protocol import Health, Machine, Offer, Wall
 
 NOT_WORKING, NOT_SAFE = 1, 3
 _WIDTH = 80
 _INDENT = 30
 _SURVEY_S = 30
+_RUNNING = "Limits are those of the runner already running at {}; settings of this shell take effect at its next start."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,10 @@ class Findings:
     checks: list[Check]
     offers: list[Offer]
     health: Health | None
+    running: Path | None = None
+    """The socket of the runner that was asked, if it was running already."""
+    unusable: tuple[str, ...] = ()
+    """Settings that a runner of this shell refuses, each as ``VARIABLE: what it must be``."""
 
     @property
     def walls(self) -> list[Wall]:
@@ -61,6 +69,8 @@ class Findings:
     @property
     def status(self) -> int:
         """The exit status."""
+        if self.unusable:
+            return USAGE
         if self.missing:
             return NOT_WORKING
         return NOT_SAFE if self.gaps else 0
@@ -69,7 +79,10 @@ class Findings:
 def doctor(
     wants_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
 ) -> None:
-    """Look at machine, walls, limits, database and lessons. Exit status: 0 well, 1 not working, 3 not safe."""
+    """Look at machine, walls, limits, database and lessons.
+
+    Exit status: 0 well, 1 not working, 2 a setting cannot be used, 3 not safe for strangers' code.
+    """
     settings = read_settings()
     findings = asyncio.run(_look(settings))
     typer.echo(as_json(findings) if wants_json else "\n".join(as_text(findings)))
@@ -82,15 +95,15 @@ def doctor(
 async def _look(settings: Settings) -> Findings:
     catalog = Catalog(settings.lessons_dir)
     catalog.reload()
-    runner, health, machine = await _ask_runner(settings)
+    asked = await _ask_runner(settings)
     shown = {
         "data": str(settings.data_dir),
         "database": settings.shown_database,
         "lessons": str(settings.lessons_dir),
         "socket": str(settings.socket),
     }
-    checks = [await _ask_database(settings), check_lessons(catalog), runner]
-    return Findings(shown, checks, (machine or _survey()).offers, health)
+    checks = [await _ask_database(settings), check_lessons(catalog), asked.check]
+    return Findings(shown, checks, (asked.machine or _survey()).offers, asked.health, asked.running, asked.unusable)
 
 
 async def _ask_database(settings: Settings) -> Check:
@@ -103,16 +116,41 @@ async def _ask_database(settings: Settings) -> Check:
         await db.close()
 
 
-async def _ask_runner(settings: Settings) -> tuple[Check, Health | None, Machine | None]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a runner said, or why there is none."""
+
+    check: Check
+    health: Health | None = None
+    machine: Machine | None = None
+    running: Path | None = None
+    unusable: tuple[str, ...] = ()
+
+
+async def _ask_runner(settings: Settings) -> _Asked:
     try:
         async with runner_at_hand(settings) as client:
             health = await settled(client)
             check = await check_runner(client)
+            running = client.socket if client.socket == settings.socket else None
             with suppress(RunnerError):
-                return check, health, await client.machine()
-            return check, health, None
+                return _Asked(check, health, await client.machine(), running)
+            return _Asked(check, health, None, running)
+    except RefusesItsSettings as e:
+        return _Asked(Check("runner", False, str(e)), unusable=_unusable())
     except (NoRunner, RunnerError) as e:
-        return Check("runner", False, str(e)), None, None
+        return _Asked(Check("runner", False, str(e)))
+
+
+def _unusable() -> tuple[str, ...]:
+    """The settings that a runner started here refuses; the application cannot read them itself."""
+    command = [sys.executable, "-m", "runners.settings"]
+    ours = runner_environment(os.environ)
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=_SURVEY_S, env=ours)
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(said.stdout.splitlines()) if said.returncode == USAGE else ()
 
 
 def _survey() -> Machine:
@@ -137,6 +175,8 @@ def as_json(findings: Findings) -> str:
         "strangers": bool(health and health.strangers),
         "refuses": health.refuses if health else "",
         "settings": findings.settings,
+        "unusable_settings": findings.unusable,
+        "runner_already_running": findings.running is not None,
         "checks": [asdict(check) for check in findings.checks],
         "machine": [offer.model_dump() for offer in findings.offers],
         "walls": [wall.model_dump() for wall in findings.walls],
@@ -161,11 +201,16 @@ def as_text(findings: Findings) -> Iterator[str]:
             yield from _row(mark, wall.name, wall.detail, "" if wall.in_force else wall.means)
         if not findings.walls:
             yield "  Not known: no sandbox was made."
+    if findings.running is not None:
+        yield from ("", *textwrap.wrap(_RUNNING.format(findings.running), _WIDTH, break_long_words=False))
     yield from ("", "The parts")
     for check in findings.checks:
         yield from _row("ok" if check.ok else "missing", check.name, check.detail)
     yield ""
-    yield from textwrap.wrap(_verdict(findings), _WIDTH)
+    if findings.unusable:
+        yield from ("A setting cannot be used:", *findings.unusable)
+    else:
+        yield from textwrap.wrap(_verdict(findings), _WIDTH)
 
 
 def _verdict(findings: Findings) -> str:

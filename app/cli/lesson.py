@@ -24,7 +24,7 @@ app = typer.Typer(no_args_is_help=True, help="The lessons: list them, check them
 
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every lesson."""
+    """Show every lesson. The exit status is 1 if there is none for a mistake."""
     settings = read_settings()
     catalog = _catalog(settings)
     rows = [_row(lesson, settings) for lesson in catalog.every() if lesson.language == lesson.languages[0]]
@@ -36,6 +36,8 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
             typer.echo(f"{row['slug']:32} {row['minutes']:>4} min  {row['status']:10}  {languages:8}  {row['title']}")
     for problem in catalog.problems:
         say(_shown(problem))
+    if not rows and catalog.problems:
+        raise typer.Exit(1)
 
 
 @app.command()

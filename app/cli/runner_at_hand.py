@@ -23,6 +23,10 @@ class NoRunner(Exception):
     """No supervisor answers, and none could be started. ``str()`` is a sentence."""
 
 
+class RefusesItsSettings(NoRunner):
+    """A supervisor could be started here but for its settings; it has named them on standard error."""
+
+
 @asynccontextmanager
 async def runner_at_hand(settings: Settings) -> AsyncIterator[RunnerClient]:
     """A client of a supervisor that answers.
@@ -68,7 +72,7 @@ async def _wait_for(client: RunnerClient, local: LocalRunner, said: list[str]) -
     give_up_at = time.monotonic() + _PATIENCE_S
     while not await _answers(client):
         if local.refused:
-            raise NoRunner("A runner cannot be started here: it refuses its settings.")
+            raise RefusesItsSettings("A runner cannot be started here: it refuses its settings.")
         if local.failures >= _MOST_FAILURES:
             raise NoRunner(f"A runner cannot be started here. {said[-1]}")
         if time.monotonic() > give_up_at:

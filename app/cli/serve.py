@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import os
 import signal
@@ -22,6 +23,10 @@ from app.settings import Settings, names_strangers
 from runners.client import RunnerClient, RunnerError
 
 _GRACE_S = 3
+_EVERY_ADDRESS = (
+    "It listens on every address of this machine: strangers may reach it, and for their code every wall must be in "
+    "force ('lockstep doctor' tells)."
+)
 
 
 def serve(
@@ -39,6 +44,8 @@ def serve(
     listener = _listen(host, port)
     upgrade_now(settings)
     banner = f"Lockstep is at {settings.public_url or _url(host, listener.getsockname()[1])} (Ctrl-C ends it)."
+    if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
+        banner += f"\n{_EVERY_ADDRESS}"
     strangers = not _is_local(listener) or names_strangers(settings.public_url)
     if settings.runner_socket is not None:
         if strangers:
@@ -106,12 +113,17 @@ def _listen(host: str, port: int) -> socket.socket:
     """Take the port before anything is started, so that a taken one is said at once."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as e:
+        why = getattr(e, "strerror", None) or "it is no address"
+        give_up(f"Cannot listen on {host}: {why}. Choose another with --host, such as 127.0.0.1 or 0.0.0.0.")
+    try:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(2048)
     except OSError as e:
-        give_up(f"Cannot listen on {host} port {port}: {e.strerror or e}. Choose another with --port.")
+        option = "--host" if e.errno == errno.EADDRNOTAVAIL else "--port"
+        give_up(f"Cannot listen on {host} port {port}: {e.strerror or e}. Choose another with {option}.")
     listener.set_inheritable(True)
     return listener
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -86,6 +87,9 @@ def install(arguments: argparse.Namespace) -> None:
             except (OSError, ValueError) as e:
                 _refuse(f"The kernel cannot be installed: {e}.")
         print(f"{Path(where).name:24} {title}: {where}")
+    if arguments.prefix:
+        path = shlex.quote(str(Path(arguments.prefix, "share", "jupyter").absolute()))
+        print(f"A Jupyter that lives elsewhere finds them with: export JUPYTER_PATH={path}")
 
 
 def installed() -> dict[str, dict[str, Any]]:
@@ -119,6 +123,8 @@ def remove(arguments: argparse.Namespace) -> None:
     """Remove kernels of Lockstep's, never another's."""
     kernels = installed()
     names = list(kernels) if arguments.all else arguments.names
+    if arguments.all and not names:
+        print("Nothing to remove: Jupyter finds no kernel of Lockstep's here (JUPYTER_PATH names further folders).")
     if not arguments.all and not names:
         _refuse("Say which kernels, or --all.")
     for name in names:

@@ -57,6 +57,7 @@ async def test_the_doctor_asks_the_runner_that_is_there(
     assert re.search(r"^ +on +seccomp +on$", well.out, re.MULTILINE)
     assert re.search(r"^ +ok +kernel +Linux 6$", well.out, re.MULTILINE)
     assert (as_json["status"], as_json["safe"]) == (0, True)
+    assert "Limits are those of the runner already running at" in well.out
     assert ill.status == 1
     assert ill.out.endswith("Missing: lessons.\n")
 
@@ -68,6 +69,19 @@ async def test_the_doctor_tells_of_the_machine_where_no_runner_answers(settings:
     assert "The runner at /nothing does not answer." in ended.out
     assert re.search(r"^ +(ok|no) +user namespaces ", ended.out, re.MULTILINE)
     assert "Not known: no sandbox was made." in ended.out
+
+
+async def test_the_doctor_names_a_setting_that_cannot_be_used_and_ends_with_2(
+    settings: Settings, tmp_path: Path
+) -> None:
+    options = {"data_dir": tmp_path, "lessons_dir": settings.lessons_dir, "limits__memory_mb": "lots"}
+    text = await lockstep("doctor", **options)
+    told = await lockstep("doctor", "--json", **options)
+    sentence = "LOCKSTEP_LIMITS__MEMORY_MB: must be a whole number from 256 to 1,048,576 (MiB)"
+
+    assert (text.status, told.status) == (2, 2)
+    assert text.out.splitlines()[-1] == sentence
+    assert json.loads(told.out)["unusable_settings"] == [sentence]
 
 
 async def test_the_doctor_starts_a_runner_of_its_own_and_ends_with_3_where_a_wall_is_missing(
@@ -161,6 +175,7 @@ async def test_strangers_read_pages_and_run_nothing_without_the_outer_wall(place
     assert page.status_code == 200
     assert (run.status_code, run.json()["error"]["code"]) == (403, "unsafe")
     assert ready.json()["refuses"] == ["runs"]
+    assert "It listens on every address of this machine" in ended.err
     assert "outer wall" in ended.err + ended.out
     assert "apt-get install bubblewrap" in ended.err + ended.out
 

@@ -188,6 +188,16 @@ async def test_a_taken_port_is_a_sentence(settings: Settings) -> None:
     assert ended.err == f"Cannot listen on 127.0.0.1 port {port}: Address already in use. Choose another with --port.\n"
 
 
+async def test_an_address_that_does_not_exist_is_a_sentence(settings: Settings) -> None:
+    unknown = await lockstep("serve", "--host", "no.such.name.invalid", data_dir=settings.data_dir)
+    elsewhere = await lockstep("serve", "--host", "192.0.2.1", data_dir=settings.data_dir)
+
+    assert (unknown.status, elsewhere.status) == (1, 1)
+    assert unknown.err.startswith("Cannot listen on no.such.name.invalid: ")
+    assert unknown.err.endswith("Choose another with --host, such as 127.0.0.1 or 0.0.0.0.\n")
+    assert elsewhere.err.endswith("Choose another with --host.\n")
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_a_runner_that_refuses_its_settings_ends_the_server_with_2(tmp_path: Path, workers: int) -> None:
     ended = await lockstep("serve", "--port", "0", "--workers", str(workers), data_dir=tmp_path, max_sessions="abc")

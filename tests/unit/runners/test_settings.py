@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from runners.settings import Bounds, Limits, RunnerSettings, refusals
+from runners.settings import Bounds, Limits, RunnerSettings, main, refusals
 
 NUMBERS = {
     variable: field
@@ -59,6 +59,27 @@ def test_every_mistake_is_told_and_none_tells_what_was_written(monkeypatch: pyte
         "LOCKSTEP_LIMITS__CPU_S: must be a whole number from 1 to 86,400 (seconds)",
         "LOCKSTEP_MAX_SESSIONS: must be a whole number from 1 to 10,000 (sessions)",
     ]
+
+
+def test_a_misspelt_limit_is_no_setting_and_the_nearest_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_LIMITS__MEMROY_MB", "1000")
+    with pytest.raises(ValidationError) as refused:
+        RunnerSettings()
+    assert list(refusals(refused.value)) == [
+        "LOCKSTEP_LIMITS__MEMROY_MB: there is no such setting; the nearest is LOCKSTEP_LIMITS__MEMORY_MB"
+    ]
+
+
+def test_run_as_a_program_it_names_what_cannot_be_used_and_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main()
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("LOCKSTEP_LIMITS__MEMORY_MB", "lots")
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().out.startswith("LOCKSTEP_LIMITS__MEMORY_MB: must be a whole number from 256 ")
 
 
 def test_mime_types_are_read_with_commas_or_spaces_between(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,6 +97,7 @@ def test_without_bubblewrap_there_is_no_outer_wall() -> None:
 
     assert gaps(walls) == ["outer wall"]
     assert "apt-get install bubblewrap" in walls["outer wall"].means
+    assert "a runner started as root needs bubblewrap" in walls["outer wall"].means
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +77,24 @@ def test_without_a_runner_the_machine_is_told_all_the_same() -> None:
     assert "Not known: no sandbox was made." in text
     assert "missing runner              no socket" in text
     assert json.loads(as_json(found))["safe"] is False
+
+
+def test_a_setting_that_cannot_be_used_is_named_and_is_2() -> None:
+    sentence = "LOCKSTEP_LIMITS__MEMORY_MB: must be a whole number from 256 to 1,048,576 (MiB)"
+    found = Findings({}, [Check("runner", False, "it refuses its settings")], [], None, unusable=(sentence,))
+
+    assert found.status == 2
+    assert list(as_text(found))[-2:] == ["A setting cannot be used:", sentence]
+    assert json.loads(as_json(found))["unusable_settings"] == [sentence]
+
+
+def test_a_runner_that_was_there_already_keeps_its_settings() -> None:
+    there = replace(findings(OUTER), running=Path("/data/run/supervisor.sock"))
+    words = "the runner already running at /data/run/supervisor.sock; settings of this shell take effect at its next"
+
+    assert words in " ".join(as_text(there))
+    assert "already running" not in " ".join(as_text(findings(OUTER)))
+    assert json.loads(as_json(there))["runner_already_running"] is True
 
 
 @pytest.mark.parametrize(

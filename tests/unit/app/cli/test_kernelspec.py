@@ -54,12 +54,13 @@ def test_the_usual_kernels_are_for_the_user_and_know_where_lockstep_is(data_dir:
     assert (kernels / "lockstep-cpu" / "logo-svg.svg").read_text().startswith("<svg")
 
 
-def test_a_kernel_of_ones_own_has_its_machine_name_and_place(data_dir: Path):
+def test_a_kernel_of_ones_own_has_its_machine_name_and_place(data_dir: Path, capfd: pytest.CaptureFixture[str]):
     place = data_dir / "elsewhere"
     assert _run("install", "--topology", "gpu:2", "--keras", "2", "--name", "mine", "--prefix", str(place)) == 0
 
     spec = _spec(place / "share" / "jupyter", "mine")
     assert spec["display_name"] == "Lockstep, 2 simulated GPUs, Keras 2"
+    assert capfd.readouterr().out.endswith(f"export JUPYTER_PATH={place}/share/jupyter\n")
 
 
 def test_kernels_are_listed_and_removed_and_anothers_are_left_alone(data_dir: Path, capfd: pytest.CaptureFixture[str]):
@@ -75,6 +76,9 @@ def test_kernels_are_listed_and_removed_and_anothers_are_left_alone(data_dir: Pa
     assert "no kernel other of Lockstep's" in capfd.readouterr().err
     assert _run("remove", "--all") == 0
     assert [k.name for k in other.parent.iterdir()] == ["other"]
+    capfd.readouterr()
+    assert _run("remove", "--all") == 0
+    assert "Nothing to remove" in capfd.readouterr().out
     assert _run("list") == 0
     assert "`lockstep kernelspec install` adds some" in capfd.readouterr().out.splitlines()[-1]
 

@@ -67,6 +67,16 @@ def test_the_list_is_json_for_programs(lessons: Path) -> None:
     ]
 
 
+def test_a_missing_folder_of_lessons_is_a_mistake_with_status_1(
+    lessons: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_LESSONS_DIR", str(tmp_path / "nowhere"))
+    result = _lockstep("list")
+
+    assert result.exit_code == 1
+    assert "nowhere" in result.stderr
+
+
 def test_a_mistake_is_told_with_its_place_and_the_status_is_1(lessons: Path) -> None:
     write_lesson(lessons / "small" / "first", "#### Deep\n\n<b>\n")
     result = _lockstep("check", "--static")
