@@ -35,7 +35,10 @@ NOT_WORKING, NOT_SAFE = 1, 3
 _WIDTH = 80
 _INDENT = 30
 _SURVEY_S = 30
-_RUNNING = "Limits are those of the runner already running at {}; settings of this shell take effect at its next start."
+_RUNNING = (
+    "Limits are those of the runner already running at {}; "
+    "settings of this shell take effect when it is next started from here."
+)
 
 
 @dataclass(frozen=True, slots=True)

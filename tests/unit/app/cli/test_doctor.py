@@ -90,7 +90,7 @@ def test_a_setting_that_cannot_be_used_is_named_and_is_2() -> None:
 
 def test_a_runner_that_was_there_already_keeps_its_settings() -> None:
     there = replace(findings(OUTER), running=Path("/data/run/supervisor.sock"))
-    words = "the runner already running at /data/run/supervisor.sock; settings of this shell take effect at its next"
+    words = "the runner already running at /data/run/supervisor.sock; settings of this shell take effect when"
 
     assert words in " ".join(as_text(there))
     assert "already running" not in " ".join(as_text(findings(OUTER)))
