@@ -201,12 +201,12 @@ class Execution:
             return
         kind, values = fields
         if kind == "text":
-            self._run.text(values["stream"], values["text"])
+            self._run.text(**values)
             return
         if kind == "unshown":
             self._run.not_shown(**values)
             return
-        if kind == "error":
+        if kind == "error" and values.get("lane") is None:
             raised = messages.raised_itself(values["frames"])
             self._error = Said(values["name"], values["value"], raised)
         self._run.add(kind, **values)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from runners.protocol import Frame
+from runners.reports import PICTURE, as_report, is_report, lane_of
 
 MIME_TYPES = frozenset(
     {
@@ -23,6 +24,7 @@ MIME_TYPES = frozenset(
         "image/webp",
         "image/svg+xml",
         "application/json",
+        PICTURE,
     }
 )
 """What is passed on unless an operator says otherwise; scripts and widgets never are."""
@@ -62,10 +64,17 @@ def as_event(message: Mapping[str, Any], mime_types: Collection[str] = MIME_TYPE
     content = message.get("content")
     if not isinstance(content, Mapping):
         return None
-    match message.get("msg_type"):
+    fields = _fields(message.get("msg_type"), content, mime_types)
+    if fields is not None and (lane := lane_of(message.get("metadata"))) and fields[0] != "unshown":
+        fields[1]["lane"] = lane
+    return fields
+
+
+def _fields(kind: Any, content: Mapping[str, Any], mime_types: Collection[str]) -> Fields | None:
+    match kind:
         case "stream":
             return _text(content)
-        case "display_data" | "update_display_data" | "execute_result" as kind:
+        case "display_data" | "update_display_data" | "execute_result":
             return _display(content, kind, mime_types)
         case "error":
             return _error(content)
@@ -111,6 +120,8 @@ def _display(content: Mapping[str, Any], kind: str, mime_types: Collection[str])
     data, transient = content.get("data"), content.get("transient")
     if not isinstance(data, Mapping):
         return None
+    if is_report(data):
+        return as_report(data)
     kept = {mime: _clean_data(mime, value) for mime, value in data.items() if mime in mime_types}
     kept = {mime: value for mime, value in kept.items() if value is not None}
     if not kept:

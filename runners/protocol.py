@@ -13,6 +13,7 @@ GET       /sessions/{id}                   SessionInfo
 POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
 POST      /sessions/{id}/restart           a fresh kernel; runs in progress or queued end ``interrupted``
 POST      /sessions/{id}/keep              SessionInfo; the learner is still there: idle time begins anew
+POST      /sessions/{id}/faults            Fault -> SessionInfo; does it to one process of the session's cluster
 DELETE    /sessions/{id}                   ends it
 POST      /runs                            RunRequest -> RunAccepted; idempotent by id
 GET       /runs/{id}/events?after=N        events N+1, N+2, … as they happen, up to ``finished``
@@ -112,6 +113,16 @@ class KernelSpec(Wire):
         return str(Topology.parse(text))
 
 
+class Fault(Wire):
+    """What a learner does to one process of a cluster, to see what the strategy makes of it."""
+
+    task: Annotated[str, Field(pattern=r"^(chief|evaluator|worker [0-9]|ps [0-9])$")]
+    action: Literal["kill", "pause", "resume", "slow", "restart"]
+    """``slow`` takes most of its time from it until ``resume``; ``restart`` starts one that was killed."""
+    at_step: int | None = Field(default=None, ge=0, le=1_000_000_000)
+    """Wait until that process has reached this step; None: at once."""
+
+
 class Signal(Wire):
     """A signal for a leased kernel."""
 
@@ -146,6 +157,15 @@ class Ack(Wire):
 # --- answers ----------------------------------------------------------------------------------------------------
 
 
+class Member(Wire):
+    """One process of a session's cluster; ``task`` is its lane."""
+
+    task: str
+    state: Literal["starting", "running", "paused", "slow", "ended"]
+    address: str = ""
+    """Where the others reach it, ``127.0.0.1:PORT``; empty for one that serves nobody."""
+
+
 class SessionInfo(Wire):
     """A session as it is now."""
 
@@ -169,6 +189,10 @@ class SessionInfo(Wire):
     """Runs that its kernel has taken; without one there is nothing to lose."""
     gone_because: str | None = None
     """``idle``, ``gave-way``, ``ended``, ``replaced``, ``failed`` or ``supervisor-stopped`` once state is gone."""
+    members: tuple[Member, ...] = ()
+    """The processes of its cluster, in the order of their lanes; none where there is no cluster or no kernel yet."""
+    real: bool = False
+    """Its accelerators are real ones."""
 
 
 class RunAccepted(Wire):
@@ -307,6 +331,8 @@ class Text(EventBase):
     kind: Literal["text"] = "text"
     stream: Literal["stdout", "stderr"]
     text: str
+    lane: str | None = None
+    """The worker or replica it comes from, as in ``worker 1`` or ``replica 0``; None for the cell itself."""
 
 
 class Display(EventBase):
@@ -320,6 +346,7 @@ class Display(EventBase):
     update: bool = False
     result: bool = False
     """True for the value of the cell's last expression."""
+    lane: str | None = None
 
 
 class Clear(EventBase):
@@ -327,6 +354,7 @@ class Clear(EventBase):
 
     kind: Literal["clear"] = "clear"
     wait: bool = False
+    lane: str | None = None
 
 
 class Frame(Wire):
@@ -343,10 +371,39 @@ class Error(EventBase):
     name: str
     value: str
     frames: list[Frame]
+    lane: str | None = None
+
+
+class Metric(EventBase):
+    """Numbers of one step or epoch of a training, as a chart draws them."""
+
+    kind: Literal["metric"] = "metric"
+    step: int = Field(ge=0)
+    per: Literal["step", "epoch"] = "step"
+    values: dict[str, float | Literal["nan", "inf", "-inf"]]
+    """Name to number; ``loss``, ``val_loss``, ``accuracy``. What JSON has no number for is a word."""
+    lane: str | None = None
+
+
+class Progress(EventBase):
+    """How far something long is; the latest of a ``label`` replaces those before it."""
+
+    kind: Literal["progress"] = "progress"
+    label: str
+    """What is being done, as in ``fit``; shown as it is."""
+    done: int = Field(ge=0)
+    total: int | None = Field(default=None, ge=0)
+    unit: Literal["step", "epoch", "item"] = "step"
+    left_s: float | None = Field(default=None, ge=0)
+    """Seconds until it is done, as far as the time so far tells."""
+    lane: str | None = None
 
 
 class Notice(EventBase):
-    """A word from Lockstep itself, never from the learner's code. ``code`` is stable, ``values`` fill its text."""
+    """A word from Lockstep itself. ``code`` is stable, ``values`` fill its text.
+
+    What code inside the sandbox may have said is one of the sentences of ``runners.reports``, never free text.
+    """
 
     kind: Literal["notice"] = "notice"
     code: str
@@ -355,6 +412,7 @@ class Notice(EventBase):
     """The same in English."""
     limit: Limit | None = None
     """The limit behind it, if there is one: the run goes on, something was left out."""
+    lane: str | None = None
 
 
 class Finished(EventBase):
@@ -373,5 +431,7 @@ class Finished(EventBase):
     """Runs that the same kernel had taken before; None if it never started."""
 
 
-Event = Annotated[Started | Text | Display | Clear | Error | Notice | Finished, Field(discriminator="kind")]
+Event = Annotated[
+    Started | Text | Display | Clear | Error | Metric | Progress | Notice | Finished, Field(discriminator="kind")
+]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

@@ -22,7 +22,9 @@ from runners.settings import Limits, MiB
 _LONGEST_TEXT = 65_536
 _GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
 """(events so far, seconds that text waits for more)."""
-_OUTPUT = ("text", "display", "error", "clear")
+_OUTPUT = ("text", "display", "error", "clear", "metric", "progress")
+_SEEN = ("text", "display", "error")
+"""What counts as the first output."""
 _ENVELOPE = 100
 """Bytes of an event beside what is in it."""
 _SMALL_MESSAGE = 2048
@@ -80,7 +82,8 @@ class RunLog:
         self._last_second: deque[tuple[float, int]] = deque()
         self._last_second_bytes = 0
         self._unshown: set[str] = set()
-        self._gathered: tuple[str, list[str]] | None = None
+        self._gathered: dict[str | None, tuple[str, list[str]]] = {}
+        """By lane, in the order in which they began: the stream, and what came on it."""
         self._gathered_size = 0
         self._timer: asyncio.TimerHandle | None = None
         self._last_text = 0.0
@@ -100,15 +103,13 @@ class RunLog:
             return
         self._record(kind, fields)
 
-    def text(self, stream: str, text: str) -> None:
+    def text(self, stream: str, text: str, lane: str | None = None) -> None:
         """Record printed text, soon."""
         if self.overflow.is_set() or self.finished:
             return
-        if self._gathered and self._gathered[0] != stream:
+        if lane in self._gathered and self._gathered[lane][0] != stream:
             self.flush()
-        if self._gathered is None:
-            self._gathered = (stream, [])
-        self._gathered[1].append(text)
+        self._gathered.setdefault(lane, (stream, []))[1].append(text)
         self._gathered_size += len(text)
         wait = self._gather_s() - (time.monotonic() - self._last_text)
         if wait <= 0 or self._gathered_size >= _LONGEST_TEXT:
@@ -133,15 +134,15 @@ class RunLog:
         if self._timer:
             self._timer.cancel()
             self._timer = None
-        if self._gathered is None:
+        if not self._gathered:
             return
-        stream, parts = self._gathered
-        self._gathered, self._gathered_size = None, 0
+        gathered, self._gathered, self._gathered_size = self._gathered, {}, 0
         self._last_text = time.monotonic()
-        whole = "".join(parts)
-        for start in range(0, len(whole), _LONGEST_TEXT):
-            if not self.overflow.is_set():
-                self._record("text", {"stream": stream, "text": whole[start : start + _LONGEST_TEXT]})
+        for lane, (stream, parts) in gathered.items():
+            whole = "".join(parts)
+            for start in range(0, len(whole), _LONGEST_TEXT):
+                if not self.overflow.is_set():
+                    self._record("text", {"stream": stream, "text": whole[start : start + _LONGEST_TEXT], "lane": lane})
 
     def finish(self, outcome: Outcome, **fields: Any) -> None:
         """Record the last event. The second time changes nothing."""
@@ -206,7 +207,7 @@ class RunLog:
             if too_large:
                 self._leave_out(size)
                 return
-            if kind != "clear" and self.first_output_ms is None:
+            if kind in _SEEN and self.first_output_ms is None:
                 self.first_output_ms = at_ms
         self.last += 1
         self._events.append(event)

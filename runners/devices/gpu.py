@@ -17,17 +17,12 @@ from tensorflow.python.distribute import central_storage_strategy, mirrored_stra
 from tensorflow.python.eager import context as tf_context
 from tensorflow.python.framework import config as tf_config
 
-from runners.devices.topology import Topology
-
 _GPU = re.compile(r"(?<![a-z])gpu:(?=\d|\*)", re.IGNORECASE)
 
 
-def simulate(topology: Topology) -> None:
-    """Make TensorFlow in this process see ``topology``. Call once, before any op ran; runs no op itself."""
+def simulate(count: int) -> None:
+    """Make TensorFlow in this process see ``count`` GPUs. Call once, before any op ran; runs no op itself."""
     cpus = tf_config.list_physical_devices("CPU")
-    if topology.kind == "cpu":
-        return
-    count = topology.devices
     tf_config.set_logical_device_configuration(cpus[0], [tf.config.LogicalDeviceConfiguration()] * count)
     physical = [tf_context.PhysicalDevice(name=f"/physical_device:GPU:{i}", device_type="GPU") for i in range(count)]
     _answer_lists(physical)

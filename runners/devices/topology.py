@@ -1,6 +1,17 @@
-"""The machine a session sees, as a word: ``cpu`` or ``gpu:4``.
+"""The machine a session sees, as a word: ``cpu``, ``gpu:4``, ``tpu:8``, ``workers:2xgpu:2``, ``ps:2+1``.
 
 Pure: no TensorFlow here, so the web application may describe a topology too.
+
+========================  ==========================================================================================
+``cpu``                   one machine with one CPU
+``gpu:N``                 one machine with N GPUs
+``tpu:N``                 one TPU with N cores
+``workers:N``             N machines with a CPU each; every one of them runs the cell
+``workers:NxG``           the same where each has the machine G, ``gpu:1`` to ``gpu:8``, as in ``workers:2xgpu:2``
+``ps:W+P``                W workers, P parameter servers and a coordinator, which alone runs the cell
+``…+chief``               a cluster of workers whose first is the chief
+``…+evaluator``           a cluster and one more that evaluates
+========================  ==========================================================================================
 """
 
 from __future__ import annotations
@@ -10,9 +21,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 MOST_DEVICES = 8
-POSSIBLE = f"cpu, gpu:1 … gpu:{MOST_DEVICES}"
+"""Replicas of one machine or of a whole cluster."""
+MOST_TASKS = 8
+"""Processes of a cluster."""
+POSSIBLE = (
+    f"cpu, gpu:1 … gpu:{MOST_DEVICES}, tpu:1 … tpu:{MOST_DEVICES}, workers:1 … workers:{MOST_TASKS}, "
+    f"workers:NxG with at most {MOST_DEVICES} GPUs together as in workers:2xgpu:2, "
+    f"ps:W+P with W workers, P parameter servers and at most {MOST_TASKS} processes together as in ps:2+1; "
+    "a cluster may end in +chief (workers only) and +evaluator"
+)
 
-_GPU = re.compile(r"gpu:([1-9][0-9]?)", re.ASCII)
+_ONE_MACHINE = re.compile(r"(gpu|tpu):([1-9])", re.ASCII)
+_WORKERS = re.compile(r"workers:([1-9])(?:xgpu:([1-9]))?(\+chief)?(\+evaluator)?", re.ASCII)
+_SERVERS = re.compile(r"ps:([1-9])\+([1-9])(\+evaluator)?", re.ASCII)
+
+Kind = Literal["cpu", "gpu", "tpu", "workers", "ps"]
+Role = Literal["chief", "worker", "ps", "evaluator"]
 
 
 class UnknownTopology(ValueError):
@@ -24,35 +48,103 @@ class UnknownTopology(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
-    """A parsed topology: ``devices`` devices of one ``kind`` on one machine."""
+class Task:
+    """One process of a cluster, by the names that ``TF_CONFIG`` gives it."""
 
-    kind: Literal["cpu", "gpu"]
-    devices: int
+    role: Role
+    index: int = 0
+
+    @property
+    def lane(self) -> str:
+        """Its name wherever people read it: ``worker 1``, ``chief``."""
+        return self.role if self.role in ("chief", "evaluator") else f"{self.role} {self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """A parsed topology.
+
+    Attributes:
+        kind: what it is.
+        devices: accelerators of each machine (TPU cores, GPUs), 0 where there are only CPUs.
+        workers: machines that train, 1 where there is no cluster; the chief of ``+chief`` is one of them.
+        servers: parameter servers.
+        chief: whether the first of the workers is called so.
+        evaluator: whether one more machine evaluates.
+    """
+
+    kind: Kind
+    devices: int = 0
+    workers: int = 1
+    servers: int = 0
+    chief: bool = False
+    evaluator: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Topology:
-        """Read ``cpu`` or ``gpu:N`` with 1 <= N <= 8.
+        """Read a topology as this module's table says.
 
         Raises:
-            UnknownTopology: for anything else.
+            UnknownTopology: for anything else, also for more devices or processes than there may be.
         """
+        topology = cls._read(text)
+        if topology is None or len(topology.tasks) > MOST_TASKS or topology.replicas > MOST_DEVICES:
+            raise UnknownTopology(text)
+        return topology
+
+    @classmethod
+    def _read(cls, text: str) -> Topology | None:
         if text == "cpu":
-            return cls("cpu", 1)
-        match = _GPU.fullmatch(text)
-        if match and int(match[1]) <= MOST_DEVICES:
-            return cls("gpu", int(match[1]))
-        raise UnknownTopology(text)
+            return cls("cpu")
+        if match := _ONE_MACHINE.fullmatch(text):
+            return cls("gpu" if match[1] == "gpu" else "tpu", devices=int(match[2]))
+        if match := _WORKERS.fullmatch(text):
+            each = int(match[2] or 0)
+            return cls("workers", each, int(match[1]), chief=bool(match[3]), evaluator=bool(match[4]))
+        if match := _SERVERS.fullmatch(text):
+            return cls("ps", workers=int(match[1]), servers=int(match[2]), evaluator=bool(match[3]))
+        return None
+
+    @property
+    def cluster(self) -> bool:
+        """Whether it is made of several processes (or of one that is told that it is a cluster)."""
+        return self.kind in ("workers", "ps")
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """The processes of a cluster, in the order of their lanes; none where there is no cluster.
+
+        The first is the learner's kernel itself: the chief or worker 0, and with parameter servers the coordinator,
+        which TensorFlow calls the chief.
+        """
+        if not self.cluster:
+            return ()
+        last = (Task("evaluator"),) if self.evaluator else ()
+        if self.kind == "ps":
+            workers = tuple(Task("worker", i) for i in range(self.workers))
+            return (Task("chief"), *workers, *(Task("ps", i) for i in range(self.servers)), *last)
+        named = self.workers - self.chief
+        return (*((Task("chief"),) if self.chief else ()), *(Task("worker", i) for i in range(named)), *last)
 
     @property
     def replicas(self) -> int:
-        """How many replicas ``MirroredStrategy()`` has here."""
-        return self.devices
+        """How many replicas its strategy keeps in step, or, with parameter servers, how many workers compute."""
+        return self.workers * max(1, self.devices)
 
     @property
     def simulated(self) -> bool:
-        """True while the accelerators are stand-ins: logical CPU devices under another name."""
+        """True while what it names are stand-ins: logical CPU devices, or processes in place of machines."""
         return self.kind != "cpu"
 
     def __str__(self) -> str:
-        return self.kind if self.kind == "cpu" else f"{self.kind}:{self.devices}"
+        roles = "+chief" * self.chief + "+evaluator" * self.evaluator
+        match self.kind:
+            case "cpu":
+                return "cpu"
+            case "workers":
+                each = f"xgpu:{self.devices}" if self.devices else ""
+                return f"workers:{self.workers}{each}{roles}"
+            case "ps":
+                return f"ps:{self.workers}+{self.servers}{roles}"
+            case _:
+                return f"{self.kind}:{self.devices}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import sys
 import tempfile
@@ -34,18 +35,37 @@ class Machine:
     @property
     def name(self) -> str:
         """The kernel's name in a notebook: ``lockstep-gpu-4``, ``lockstep-cpu-keras-2``."""
-        return "-".join(["lockstep", *str(self.topology).split(":"), *(["keras-2"] if self.keras == 2 else [])])
+        machine = re.split(r"[:+]", str(self.topology))
+        return "-".join(["lockstep", *machine, *(["keras-2"] if self.keras == 2 else [])])
 
     @property
     def title(self) -> str:
         """The kernel's name for people."""
-        count = self.topology.devices
-        seen = f"{count} simulated GPU{'s' if count > 1 else ''}" if self.topology.simulated else "CPU"
-        return f"Lockstep, {seen}" + (", Keras 2" if self.keras == 2 else "")
+        return f"Lockstep, {_words(self.topology)}" + (", Keras 2" if self.keras == 2 else "")
 
 
-USUAL = (Machine(Topology("gpu", 4)), Machine(Topology("cpu", 1)), Machine(Topology("gpu", 4), 2))
+USUAL = (Machine(Topology("gpu", 4)), Machine(Topology("cpu")), Machine(Topology("gpu", 4), 2))
 """What is installed unless something else is asked for."""
+
+
+def _words(topology: Topology) -> str:
+    each = _count(topology.devices, "GPU")
+    match topology.kind:
+        case "cpu":
+            return "CPU"
+        case "gpu":
+            return f"{_count(topology.devices, 'simulated GPU')}"
+        case "tpu":
+            return f"simulated TPU with {_count(topology.devices, 'core')}"
+        case "workers":
+            return _count(topology.workers, "simulated worker") + (f" with {each} each" if topology.devices else "")
+        case "ps":
+            servers = _count(topology.servers, "parameter server")
+            return f"{_count(topology.workers, 'simulated worker')} and {servers}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' if number > 1 else ''}"
 
 
 def spec_of(machine: Machine, title: str, data_dir: Path, socket: Path) -> dict[str, Any]:

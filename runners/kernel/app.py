@@ -34,8 +34,9 @@ from tensorflow.python.framework import kernels
 from traitlets import Type
 from traitlets.config import Config
 
-from runners.devices import gpu
+from runners.devices import setup
 from runners.devices.topology import Topology
+from runners.kernel import report
 from runners.kernel.errors import show_only_the_ends
 from runners.kernel.output import WarmStream, pack
 
@@ -80,6 +81,12 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
             super().__init__(**kwargs)
         finally:
             ipkernel.sys = sys
+
+    def publish(self, kind: str, content: dict[str, Any], lane: str | None = None) -> None:
+        """Send a message of the output channel, from any thread."""
+        metadata = {"lockstep": {"lane": lane}} if lane else None
+        parent = self.get_parent("shell")
+        self.session.send(self.iopub_socket, kind, content, parent=parent, metadata=metadata, ident=self._topic(kind))
 
     def raw_input(self, prompt: str = "") -> str:
         """``input()`` ends here."""
@@ -221,7 +228,7 @@ def prepare(listeners: list[int], topology: str, key: bytes, keyboard: bool = Fa
     """
     gc.enable()
     reseed()
-    gpu.simulate(Topology.parse(topology))
+    setup.set_up(Topology.parse(topology))
     sys.path[:] = [p for p in sys.path if p and Path(p).exists()]
     sys.argv = [""]
     asyncio.set_event_loop(asyncio.new_event_loop())
@@ -233,6 +240,8 @@ def prepare(listeners: list[int], topology: str, key: bytes, keyboard: bool = Fa
     application.session.pack = pack
     application.open()
     application.kernel.keyboard = keyboard
+    if not keyboard:  # whose client is not ours knows nothing of reports
+        report.send_through(application.kernel.publish)
     for stream in (sys.stdout, sys.stderr):
         stream.flush_interval = _FLUSH_S  # type: ignore[union-attr]
     return application

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.devices.topology import MOST_DEVICES, Topology, UnknownTopology
+from runners.devices.topology import MOST_DEVICES, MOST_TASKS, Topology, UnknownTopology
 
-ALL = ["cpu", *(f"gpu:{n}" for n in range(1, MOST_DEVICES + 1))]
+_COUNTS = range(1, 9)
+_CLUSTERS = [
+    *(f"workers:{n}{end}" for n in _COUNTS for end in ("", "+chief")),
+    *(f"workers:{n}xgpu:{g}" for n, g in itertools.product(_COUNTS, _COUNTS) if n * g <= MOST_DEVICES),
+    *(f"workers:{n}{end}+evaluator" for n in range(1, 8) for end in ("", "+chief")),
+    *(f"workers:{n}xgpu:{g}+chief" for n, g in itertools.product(_COUNTS, _COUNTS) if n * g <= MOST_DEVICES),
+    *(
+        f"workers:{n}xgpu:{g}{end}+evaluator"
+        for n, g in itertools.product(range(1, 8), _COUNTS)
+        for end in ("", "+chief")
+        if n * g <= MOST_DEVICES
+    ),
+    *(f"ps:{w}+{p}" for w, p in itertools.product(_COUNTS, _COUNTS) if 1 + w + p <= MOST_TASKS),
+    *(f"ps:{w}+{p}+evaluator" for w, p in itertools.product(_COUNTS, _COUNTS) if 2 + w + p <= MOST_TASKS),
+]
+ALL = ["cpu", *(f"{kind}:{n}" for kind in ("gpu", "tpu") for n in _COUNTS), *_CLUSTERS]
 
 
 @pytest.mark.parametrize("text", ALL)
@@ -16,11 +33,13 @@ def test_every_possible_topology_reads_and_writes_back_as_it_was(text: str) -> N
     topology = Topology.parse(text)
 
     assert str(topology) == text
-    assert topology.replicas == topology.devices == (1 if text == "cpu" else int(text[4:]))
+    assert 1 <= topology.replicas <= MOST_DEVICES
+    assert len(topology.tasks) <= MOST_TASKS
+    assert topology.cluster == bool(topology.tasks)
     assert topology.simulated == (text != "cpu")
 
 
-@given(st.one_of(st.text(), st.from_regex(r"(c|g|t)pu:?[0-9 ]*\n?", fullmatch=True)))
+@given(st.one_of(st.text(), st.from_regex(r"(cpu|gpu|tpu|workers|ps):?[0-9+xgpu: chiefr]*\n?", fullmatch=True)))
 def test_any_other_text_is_refused_with_what_is_possible(text: str) -> None:
     if text in ALL:
         return
@@ -28,7 +47,21 @@ def test_any_other_text_is_refused_with_what_is_possible(text: str) -> None:
         Topology.parse(text)
 
 
-@pytest.mark.parametrize("text", ["", "gpu", "gpu:", "gpu:0", "gpu:9", "gpu:04", "gpu:+4", "gpu:4\n", "GPU:4", "gpu:٤"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["", "gpu", "gpu:", "gpu:0", "gpu:9", "gpu:04", "gpu:+4", "gpu:4\n", "GPU:4", "gpu:٤", "tpu:9", "cpu+chief"],
+        *[
+            "workers:0",
+            "workers:9",
+            "workers:2x4",
+            "workers:3xgpu:4",
+            "workers:8+evaluator",
+            "workers:2+evaluator+chief",
+        ],
+        *["ps:2", "ps:0+1", "ps:1+0", "ps:4+4", "ps:2+1+chief"],
+    ],
+)
 def test_nearly_a_topology_is_none(text: str) -> None:
     with pytest.raises(UnknownTopology):
         Topology.parse(text)
@@ -37,4 +70,20 @@ def test_nearly_a_topology_is_none(text: str) -> None:
 def test_a_huge_text_does_not_come_back_whole_in_the_refusal() -> None:
     with pytest.raises(UnknownTopology) as refused:
         Topology.parse("x" * 1_000_000)
-    assert len(str(refused.value)) < 200
+    assert len(str(refused.value)) < 600
+
+
+@pytest.mark.parametrize(
+    ("text", "lanes", "replicas"),
+    [
+        ("gpu:4", [], 4),
+        ("workers:2", ["worker 0", "worker 1"], 2),
+        ("workers:2xgpu:2", ["worker 0", "worker 1"], 4),
+        ("workers:3+chief+evaluator", ["chief", "worker 0", "worker 1", "evaluator"], 3),
+        ("ps:2+1", ["chief", "worker 0", "worker 1", "ps 0"], 2),
+    ],
+)
+def test_a_cluster_has_a_lane_for_each_process(text: str, lanes: list[str], replicas: int) -> None:
+    topology = Topology.parse(text)
+    assert [task.lane for task in topology.tasks] == lanes
+    assert topology.replicas == replicas

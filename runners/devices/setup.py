@@ -1,0 +1,13 @@
+"""Makes TensorFlow in a fresh process see the machine that a topology names."""
+
+from __future__ import annotations
+
+from runners.devices import gpu
+from runners.devices.topology import Topology
+
+
+def set_up(topology: Topology) -> None:
+    """Show ``topology`` to this process. Call once, before any op ran; runs no op itself."""
+    match topology.kind:
+        case "gpu" | "workers" if topology.devices:
+            gpu.simulate(topology.devices)

@@ -1,0 +1,117 @@
+"""What Lockstep's own code inside a sandbox reports of a training: metrics, progress, notices. Pure.
+
+They come as displays of MIME types of ours, so that any Jupyter client can drop them. A learner's program can forge
+each of them, as it can print any text; so a metric is only numbers, and a notice only one of the sentences below, with
+short values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+METRIC = "application/vnd.lockstep.metric+json"
+"""``{"step": N, "per": "step" | "epoch", "values": {name: number | "nan" | "inf" | "-inf"}}``"""
+PROGRESS = "application/vnd.lockstep.progress+json"
+"""``{"label": …, "done": N, "total": N | null, "unit": "step" | "epoch" | "item", "left_s": seconds | null}``"""
+NOTICE = "application/vnd.lockstep.notice+json"
+"""``{"code": …, "values": {…}}``"""
+PICTURE = "application/vnd.lockstep.picture+json"
+"""``{"picture": kind, …}`` beside a ``text/plain`` that says the same; the page draws it and adds a table."""
+
+NOTICES: dict[str, str] = {}
+"""Code to English sentence, with the names of its values in braces."""
+
+_MOST_VALUES = 20
+_LONGEST_NAME = 60
+_LONGEST_VALUE = 120
+_LARGEST = 2**53
+_LONGEST_LANE = 20
+
+Fields = tuple[str, dict[str, Any]]
+
+
+def as_report(data: Mapping[str, Any]) -> Fields | None:
+    """Read the data of a display: the kind of event and its fields, or None if it is no report."""
+    for mime, read in _READERS.items():
+        if isinstance(content := data.get(mime), Mapping):
+            return read(content)
+    return None
+
+
+def is_report(data: Mapping[str, Any]) -> bool:
+    """Whether a display claims to be a report; one that is malformed is dropped, not shown."""
+    return any(mime in data for mime in _READERS)
+
+
+def lane_of(metadata: Any) -> str | None:
+    """The lane that a message names in its metadata, ``{"lockstep": {"lane": …}}``."""
+    own = metadata.get("lockstep") if isinstance(metadata, Mapping) else None
+    lane = own.get("lane") if isinstance(own, Mapping) else None
+    return _word(lane, _LONGEST_LANE) or None if isinstance(lane, str) else None
+
+
+def number(value: Any) -> float | str | None:
+    """A number as JSON can have it: ``nan``, ``inf`` and ``-inf`` are words; None for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value if value in ("nan", "inf", "-inf") else None
+    try:
+        value = float(value)
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else str(value)
+
+
+def _metric(content: Mapping[str, Any]) -> Fields | None:
+    step, per, values = _count(content.get("step")), content.get("per", "step"), content.get("values")
+    if step is None or per not in ("step", "epoch") or not isinstance(values, Mapping):
+        return None
+    named = {_word(k, _LONGEST_NAME): number(v) for k, v in list(values.items())[:_MOST_VALUES] if isinstance(k, str)}
+    kept = {name: value for name, value in named.items() if name and value is not None}
+    return ("metric", {"step": step, "per": per, "values": kept}) if kept else None
+
+
+def _progress(content: Mapping[str, Any]) -> Fields | None:
+    label, done, unit = content.get("label"), _count(content.get("done")), content.get("unit", "step")
+    if not isinstance(label, str) or done is None or unit not in ("step", "epoch", "item"):
+        return None
+    left = number(content.get("left_s"))
+    return "progress", {
+        "label": _word(label, _LONGEST_NAME),
+        "done": done,
+        "total": _count(content.get("total")),
+        "unit": unit,
+        "left_s": left if isinstance(left, float) and left >= 0 else None,
+    }
+
+
+def _notice(content: Mapping[str, Any]) -> Fields | None:
+    code, values = content.get("code"), content.get("values", {})
+    if not isinstance(code, str) or code not in NOTICES or not isinstance(values, Mapping):
+        return None
+    kept: dict[str, str | int | float] = {}
+    for name, value in list(values.items())[:_MOST_VALUES]:
+        if isinstance(value, str):
+            kept[str(name)] = _word(value, _LONGEST_VALUE)
+        elif isinstance(plain := number(value), float):
+            kept[str(name)] = int(plain) if plain.is_integer() and abs(plain) < _LARGEST else plain
+    try:
+        text = NOTICES[code].format_map(kept)
+    except (KeyError, IndexError, ValueError, AttributeError):
+        return None
+    return "notice", {"code": code, "values": kept, "text": text}
+
+
+_READERS = {METRIC: _metric, PROGRESS: _progress, NOTICE: _notice}
+
+
+def _count(value: Any) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 <= value < _LARGEST else None
+
+
+def _word(text: str, most: int) -> str:
+    """One line of printable characters."""
+    line = "".join(character if character.isprintable() else " " for character in text[:most])
+    return line.encode("utf-8", "replace").decode().strip()
