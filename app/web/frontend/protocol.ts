@@ -16,6 +16,9 @@ export type Outcome =
 
 export type Stream = "stdout" | "stderr";
 
+/** The worker or replica that something comes from, as in "worker 1"; null, or none in old events, for the cell itself. */
+export type Lane = string | null;
+
 interface Numbered {
   /** 1, 2, 3, … without a gap within a run. */
   seq: number;
@@ -30,6 +33,7 @@ export interface Text extends Numbered {
   kind: "text";
   stream: Stream;
   text: string;
+  lane?: Lane;
 }
 export interface Display extends Numbered {
   kind: "display";
@@ -38,10 +42,12 @@ export interface Display extends Numbered {
   display_id: string | null;
   update: boolean;
   result: boolean;
+  lane?: Lane;
 }
 export interface Clear extends Numbered {
   kind: "clear";
   wait: boolean;
+  lane?: Lane;
 }
 export interface Frame {
   text: string;
@@ -53,6 +59,7 @@ export interface ErrorEvent extends Numbered {
   name: string;
   value: string;
   frames: Frame[];
+  lane?: Lane;
 }
 export interface Notice extends Numbered {
   kind: "notice";
@@ -60,6 +67,27 @@ export interface Notice extends Numbered {
   values: Record<string, string | number>;
   text: string;
   limit: Limit | null;
+  lane?: Lane;
+}
+/** A number, or the word for what JSON has no number for. */
+export type Measure = number | "nan" | "inf" | "-inf";
+
+export interface Metric extends Numbered {
+  kind: "metric";
+  step: number;
+  per: "step" | "epoch";
+  values: Record<string, Measure>;
+  lane?: Lane;
+}
+export interface Progress extends Numbered {
+  kind: "progress";
+  label: string;
+  done: number;
+  total: number | null;
+  unit: "step" | "epoch" | "item";
+  /** Seconds. */
+  left_s: number | null;
+  lane?: Lane;
 }
 export interface Limit {
   name: string;
@@ -77,7 +105,7 @@ export interface Finished extends Numbered {
   runs_before?: number | null;
 }
 
-export type RunEvent = Started | Text | Display | Clear | ErrorEvent | Notice | Finished;
+export type RunEvent = Started | Text | Display | Clear | ErrorEvent | Metric | Progress | Notice | Finished;
 
 /** What is said about a run that has not started: never stored, never numbered. */
 export interface Waiting {

@@ -3,7 +3,7 @@
  * however often they arrive. Pure: no document here.
  */
 
-import type { Display, ErrorEvent, Finished, Notice, RunEvent } from "./protocol";
+import type { Display, ErrorEvent, Finished, Metric, Notice, Progress, RunEvent } from "./protocol";
 import { plain, Rows, type Row } from "./rows";
 
 export interface DisplayItem {
@@ -24,8 +24,15 @@ export type Item = Row | DisplayItem | ErrorItem | NoticeItem;
 /** `applied`: new and in order. `known`: seen before. `gap`: something before it is missing. */
 export type Reception = "applied" | "known" | "gap";
 
+/** Bars of progress that are kept; more at once are no help. */
+const MOST_BARS = 16;
+
 export class Transcript {
   items: Item[] = [];
+  /** The numbers of the training, in order; a clearing of the output leaves them. */
+  readonly metrics: Metric[] = [];
+  /** The latest of each lane and label, the latest begun last. */
+  readonly progress = new Map<string, Progress>();
   lastSeq = 0;
   started = false;
   finished: Finished | null = null;
@@ -81,6 +88,12 @@ export class Transcript {
         this.clearIfDue();
         this.push({ kind: "error", event });
         break;
+      case "metric":
+        this.metrics.push(event);
+        break;
+      case "progress":
+        this.advance(event);
+        break;
       case "notice":
         this.push({ kind: "notice", event });
         break;
@@ -104,6 +117,13 @@ export class Transcript {
       this.byDisplayId.set(event.display_id, [...(this.byDisplayId.get(event.display_id) ?? []), item]);
     }
     this.push(item);
+  }
+
+  private advance(event: Progress): void {
+    const key = JSON.stringify([event.lane ?? null, event.label]);
+    const [oldest] = this.progress.keys();
+    if (!this.progress.has(key) && this.progress.size >= MOST_BARS) this.progress.delete(oldest as string);
+    this.progress.set(key, event);
   }
 
   private push(item: Item): void {
