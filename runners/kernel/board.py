@@ -1,0 +1,116 @@
+"""A page of memory that all processes of a session share: what each of them is doing, and which fault awaits it.
+
+PID 1 makes it before it forks. Every process can write all of it, the learner's code included, so PID 1 believes
+nothing of it: it reads a step and an action from it at most, and writes.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from enum import IntEnum
+
+_SLOT = 64
+_STEP, _FAULT_STEP, _FAULT, _STATUS, _WORK, _EXIT = 0, 8, 16, 17, 18, 20
+_NONE = -1
+
+
+class Status(IntEnum):
+    """What PID 1 has done with a process."""
+
+    starting = 0
+    running = 1
+    paused = 2
+    slow = 3
+    ended = 4
+
+
+class Work(IntEnum):
+    """What a process says that it is doing."""
+
+    nothing = 0
+    cell = 1
+    waiting = 2
+    """For another process, inside TensorFlow."""
+
+
+class Action(IntEnum):
+    """What may await a process at a step."""
+
+    kill = 1
+    pause = 2
+    slow = 3
+
+
+class Board:
+    """One slot for each task of the cluster, by its place in ``Topology.tasks``."""
+
+    def __init__(self, tasks: int) -> None:
+        self._page = mmap.mmap(-1, max(1, tasks) * _SLOT)  # shared with children, belongs to no file
+        self.tasks = tasks
+        for task in range(tasks):
+            self.begin(task)
+
+    def begin(self, task: int) -> None:
+        """A fresh process takes this place."""
+        self.set_step(task, _NONE)
+        self.take_fault(task)
+        self.set_status(task, Status.starting)
+        self.set_work(task, Work.nothing)
+        self._write("h", task, _EXIT, 0)
+
+    def step(self, task: int) -> int:
+        """The step it has reached, -1 before the first."""
+        return int(self._read("q", task, _STEP))
+
+    def set_step(self, task: int, step: int) -> None:
+        """Say that it has reached ``step``."""
+        self._write("q", task, _STEP, step)
+
+    def status(self, task: int) -> Status:
+        """What PID 1 has done with it."""
+        value = int(self._read("b", task, _STATUS))
+        return Status(value) if value in Status else Status.running
+
+    def set_status(self, task: int, status: Status) -> None:
+        """Only PID 1 calls this."""
+        self._write("b", task, _STATUS, status)
+
+    def work(self, task: int) -> Work:
+        """What it is doing."""
+        value = int(self._read("b", task, _WORK))
+        return Work(value) if value in Work else Work.nothing
+
+    def set_work(self, task: int, work: Work) -> None:
+        """Say what it is doing."""
+        self._write("b", task, _WORK, work)
+
+    def exit_status(self, task: int) -> int:
+        """How it ended, negative for a signal; 0 also while it lives."""
+        return int(self._read("h", task, _EXIT))
+
+    def set_exit_status(self, task: int, status: int) -> None:
+        """Only PID 1 calls this."""
+        self._write("h", task, _EXIT, status)
+
+    def fault_at(self, task: int) -> int:
+        """The step at which a fault awaits it, -1 if none does."""
+        return int(self._read("q", task, _FAULT_STEP))
+
+    def await_step(self, task: int, step: int, action: Action) -> None:
+        """Have ``action`` wait until the task reaches ``step``; it replaces the one before."""
+        self._write("b", task, _FAULT, action)
+        self._write("q", task, _FAULT_STEP, step)
+
+    def take_fault(self, task: int) -> Action | None:
+        """The fault that awaits it, which then does no more."""
+        value, at = int(self._read("b", task, _FAULT)), self.fault_at(task)
+        self._write("q", task, _FAULT_STEP, _NONE)
+        return Action(value) if at != _NONE and value in Action else None
+
+    def _read(self, kind: str, task: int, at: int) -> int:
+        value: int = struct.unpack_from(kind, self._page, task * _SLOT + at)[0]
+        return value
+
+    def _write(self, kind: str, task: int, at: int, value: int) -> None:
+        struct.pack_into(kind, self._page, task * _SLOT + at, value)
