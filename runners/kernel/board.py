@@ -70,7 +70,7 @@ class Board:
     def status(self, task: int) -> Status:
         """What PID 1 has done with it."""
         value = int(self._read("b", task, _STATUS))
-        return Status(value) if value in Status else Status.running
+        return Status(value) if 0 <= value < len(Status) else Status.running
 
     def set_status(self, task: int, status: Status) -> None:
         """Only PID 1 calls this."""
@@ -79,7 +79,7 @@ class Board:
     def work(self, task: int) -> Work:
         """What it is doing."""
         value = int(self._read("b", task, _WORK))
-        return Work(value) if value in Work else Work.nothing
+        return Work(value) if 0 <= value < len(Work) else Work.nothing
 
     def set_work(self, task: int, work: Work) -> None:
         """Say what it is doing."""
@@ -106,7 +106,7 @@ class Board:
         """The fault that awaits it, which then does no more."""
         value, at = int(self._read("b", task, _FAULT)), self.fault_at(task)
         self._write("q", task, _FAULT_STEP, _NONE)
-        return Action(value) if at != _NONE and value in Action else None
+        return Action(value) if at != _NONE and 1 <= value <= len(Action) else None
 
     def _read(self, kind: str, task: int, at: int) -> int:
         value: int = struct.unpack_from(kind, self._page, task * _SLOT + at)[0]

@@ -11,7 +11,7 @@ from runners.kernel.board import Action, Board
 
 _board: Board | None = None
 _task = 0
-_carry_out: Callable[[Action], None] = lambda _: None
+_carry_out: Callable[[Action], None] | None = None
 
 
 def belong_to(board: Board, task: int, carry_out: Callable[[Action], None]) -> None:
@@ -22,7 +22,7 @@ def belong_to(board: Board, task: int, carry_out: Callable[[Action], None]) -> N
 
 def reached(step: int) -> None:
     """Say that step ``step`` of the training begins or is done, counted as the learner counts. Any thread may."""
-    if _board is None:
+    if _board is None or _carry_out is None:
         return
     _board.set_step(_task, max(0, min(int(step), 2**62)))
     if 0 <= _board.fault_at(_task) <= step and (action := _board.take_fault(_task)):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from runners.kernel import steps
@@ -11,10 +9,10 @@ from runners.kernel.board import Action, Board, Status, Work
 
 
 @pytest.fixture
-def carried_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Action]]:
+def carried_out(monkeypatch: pytest.MonkeyPatch) -> list[Action]:
     for name in ("_board", "_task", "_carry_out"):
         monkeypatch.setattr(steps, name, getattr(steps, name))
-    yield []
+    return []
 
 
 def test_without_a_cluster_a_step_is_nothing() -> None:
