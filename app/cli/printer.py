@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Protocol, TextIO
 
-from app.cli.screen import RESET, Screen
+from app.cli.screen import RESET, Screen, still
+from app.exports.terminal import settled
+from app.runs.lanes import LaneLines, in_lane
 from app.runs.limits import advice, limit_words
 from app.runs.outcome import outcome_words
 from runners.protocol import Display, Error, Event, Finished, Notice, Outcome, Text
@@ -36,33 +38,51 @@ class JsonPrinter:
 class TextPrinter:
     """Output where the script sent it; what Lockstep has to say on standard error.
 
-    A terminal gets text and colours, and nothing else that it would obey.
+    A terminal gets text and colours, and nothing else that it would obey. What workers and replicas write comes in
+    whole lines, each with the name of its lane.
     """
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = _Sheet(out)
         self._err = _Sheet(err)
         self._session_failed = False
+        self._lines = LaneLines(settled)
 
     def show(self, event: Event) -> None:
         match event:
-            case Text(stream="stdout", text=text):
-                self._out.write(text)
-            case Text(text=text):
-                self._err.write(text)
-            case Display(data=data) if isinstance(data.get("text/plain"), str):
-                self._out.write(data["text/plain"] + "\n")
-            case Error(frames=frames):
-                trace = "\n".join(frame.text.rstrip("\n") for frame in frames) + "\n"
-                self._err.write(trace if self._err.is_terminal else _COLOUR.sub("", trace))
-            case Notice(code=code, text=text):
+            case Text(lane=str(lane), stream=stream, text=text):
+                self._sheet(stream).write_lines(self._lines.feed(lane, stream, text))
+            case Text(stream=stream, text=text):
+                self._sheet(stream).write(text)
+            case Display(lane=lane, data=data) if isinstance(data.get("text/plain"), str):
+                self._whole(lane, self._out, data["text/plain"])
+            case Error(lane=lane, frames=frames):
+                trace = "\n".join(frame.text.rstrip("\n") for frame in frames)
+                self._whole(lane, self._err, trace if self._err.is_terminal else _COLOUR.sub("", trace))
+            case Notice(lane=lane, code=code, text=text):
                 self._session_failed = self._session_failed or code == "session-failed"
-                self._err.write(f"lockstep: {text}\n")
+                self._whole(lane, self._err, f"lockstep: {text}")
             case Finished():
+                self._end_lines()
                 self._out.end()
                 self._err.end()
                 if event.outcome not in (Outcome.ok, Outcome.error) and not self._session_failed:
                     self._err.write(f"lockstep: {_end(event)}\n")
+
+    def _whole(self, lane: str | None, sheet: _Sheet, text: str) -> None:
+        """Write what stands on lines of its own."""
+        if lane is None:
+            sheet.write(text + "\n")
+        else:
+            self._end_lines(lane)
+            sheet.write_lines(in_lane(lane, text) + "\n")
+
+    def _end_lines(self, lane: str | None = None) -> None:
+        for _, stream, line in self._lines.rest(lane):
+            self._sheet(stream).write_lines(line)
+
+    def _sheet(self, stream: str) -> _Sheet:
+        return self._out if stream == "stdout" else self._err
 
 
 def _end(last: Finished) -> str:
@@ -78,12 +98,22 @@ class _Sheet:
         self._stream = stream
         self._screen = Screen() if stream.isatty() else None
         self._coloured = False
+        self._in_a_line = False
 
     @property
     def is_terminal(self) -> bool:
         return self._screen is not None
 
+    def write_lines(self, lines: str) -> None:
+        """Write whole lines of a lane: they leave the lines of others as they are, in place and colour."""
+        if not lines:
+            return
+        if self._screen is not None:
+            lines = "".join(still(line) + (RESET if "\x1b" in line else "") + "\n" for line in lines.split("\n")[:-1])
+        self.write("\n" * self._in_a_line + lines)
+
     def write(self, text: str) -> None:
+        self._in_a_line = not text.endswith("\n") if text else self._in_a_line
         if self._screen is not None:
             text = self._screen.tame(text)
             self._coloured = self._coloured or "\x1b" in text

@@ -20,6 +20,7 @@ _HARMLESS = re.compile(r"\x1b\[(?:[0-9;:]*m|[0-9]*[A-DGK])")
 """Colours; the cursor up, down, right, left, to a column; erasing in the line."""
 _UNFINISHED = re.compile(rf"\x1b(?:\[[\x20-\x3f]*|[\]PX^_]{_STRING}\x1b?|[\x20-\x2f]*)?\Z")
 _LONGEST_UNFINISHED = 4096
+_MOVE = re.compile(r"\x1b\[[0-9]*[A-DGK]")
 
 
 class Screen:
@@ -35,6 +36,11 @@ class Screen:
         unfinished = _UNFINISHED.search(text)
         self._pending = unfinished[0] if unfinished and len(unfinished[0]) <= _LONGEST_UNFINISHED else ""
         return _SEQUENCE.sub(_keep_the_harmless, text[: len(text) - len(self._pending)])
+
+
+def still(line: str) -> str:
+    """A line without what would move the cursor out of it."""
+    return _MOVE.sub("", line)
 
 
 def _keep_the_harmless(sequence: re.Match[str]) -> str:

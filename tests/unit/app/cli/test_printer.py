@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+from typing import Literal
 
 from app.cli.printer import TextPrinter
-from runners.protocol import Event, Finished, Limit, Notice, Outcome
+from runners.protocol import Display, Error, Event, Finished, Frame, Limit, Notice, Outcome, Text
 
 
 def said(*events: Event) -> str:
@@ -39,3 +40,52 @@ def test_a_session_that_lockstep_could_not_keep_up_is_no_crash_of_python() -> No
     notice = Notice(seq=1, at_ms=1, code="session-failed", values=values, text="The session could not go on: no zygote")
 
     assert said(notice, finished(Outcome.crash)) == "lockstep: The session could not go on: no zygote\n"
+
+
+def printed(*events: Event, terminal: bool = False) -> tuple[str, str]:
+    out, err = (io.StringIO() for _ in range(2))
+    if terminal:
+        out.isatty = err.isatty = lambda: True  # type: ignore[method-assign]
+    printer = TextPrinter(out, err)
+    for event in events:
+        printer.show(event)
+    return out.getvalue(), err.getvalue()
+
+
+def text(words: str, lane: str | None = None, stream: Literal["stdout", "stderr"] = "stdout") -> Text:
+    return Text(seq=1, at_ms=1, stream=stream, text=words, lane=lane)
+
+
+def test_each_line_of_a_worker_has_its_name_and_stays_whole() -> None:
+    events = (
+        text("ste", "worker 0"),
+        text("step 1\n", "worker 1"),
+        text("p 1\n", "worker 0"),
+        text("last", "worker 1"),
+    )
+
+    assert printed(*events, finished(Outcome.ok)) == (
+        "[worker 1] step 1\n[worker 0] step 1\n[worker 1] last\n",
+        "",
+    )
+
+
+def test_a_workers_line_does_not_stand_in_the_midst_of_the_cells_own() -> None:
+    assert printed(text("loss: "), text("ready\n", "worker 1"), text("0.5\n"))[0] == "loss: \n[worker 1] ready\n0.5\n"
+
+
+def test_displays_errors_and_notices_of_a_worker_are_named_too() -> None:
+    display = Display(seq=1, at_ms=1, data={"text/plain": "a\nb"}, lane="worker 1")
+    error = Error(seq=2, at_ms=1, name="E", value="v", frames=[Frame(text="E: v\n", own=True)], lane="worker 1")
+    notice = Notice(seq=3, at_ms=1, code="x", text="It waits.", lane="worker 1")
+
+    assert printed(text("begun", "worker 1"), display, error, notice) == (
+        "[worker 1] begun\n[worker 1] a\n[worker 1] b\n",
+        "[worker 1] E: v\n[worker 1] lockstep: It waits.\n",
+    )
+
+
+def test_on_a_terminal_a_worker_keeps_its_colours_and_moves_no_cursor() -> None:
+    out, _ = printed(text("\x1b[31mred\x1b[2A\x1b]0;title\x07\nplain\n", "worker 0"), terminal=True)
+
+    assert out == "[worker 0] \x1b[31mred\x1b[0m\n[worker 0] plain\n"

@@ -98,3 +98,38 @@ def test_hostile_html_is_kept_as_data_and_nothing_claims_trust() -> None:
 
     assert output["data"] == {"text/html": html, "text/plain": "x", "application/json": {"a": [1]}}
     assert output["metadata"] == {"image/png": {"width": 5}}
+
+
+def test_lanes_come_in_whole_lines_with_their_names() -> None:
+    outputs = _outputs(
+        _text("begin: "),
+        _text("ste", "stdout") | {"lane": "worker 0"},
+        _text("step 1\n") | {"lane": "worker 1"},
+        _text("p 1\n") | {"lane": "worker 0"},
+        _text("end\n"),
+        _text("never ended") | {"lane": "worker 1"},
+    )
+
+    assert [output["text"] for output in outputs] == [
+        "begin: \n[worker 1] step 1\n[worker 0] step 1\nend\n[worker 1] never ended\n"
+    ]
+
+
+def test_a_lane_clears_what_it_wrote_and_no_more() -> None:
+    outputs = _outputs(
+        _text("cell\n"),
+        _text("old\n") | {"lane": "worker 0"},
+        _text("stays\n") | {"lane": "worker 1"},
+        _display("gone", lane="worker 0"),
+        _text("half") | {"lane": "worker 0"},
+        {"kind": "clear", "lane": "worker 0"},
+        _text("new\n") | {"lane": "worker 0"},
+    )
+
+    assert [output["text"] for output in outputs] == ["cell\n[worker 1] stays\n[worker 0] new\n"]
+
+
+def test_an_error_of_a_worker_says_whose_it_is() -> None:
+    error = {"kind": "error", "name": "ValueError", "value": "x", "frames": [], "lane": "worker 1"}
+
+    assert [(o["ename"], o["evalue"]) for o in _outputs(error)] == [("[worker 1] ValueError", "x")]
