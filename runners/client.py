@@ -14,6 +14,7 @@ from runners.protocol import (
     STRANGERS,
     Ack,
     Event,
+    Fault,
     Health,
     Machine,
     Refusal,
@@ -102,6 +103,12 @@ class RunnerClient:
     async def keep(self, session: str) -> SessionInfo:
         """Say that somebody still wants the session: its idle time begins anew."""
         return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/keep"))
+
+    async def fault(self, session: str, fault: Fault) -> SessionInfo:
+        """Do something to one process of the session's cluster. Raises Refused where that makes no sense."""
+        return SessionInfo.model_validate_json(
+            await self._send("POST", f"/sessions/{session}/faults", fault.model_dump_json())
+        )
 
     async def end(self, session: str) -> None:
         """End the session and everything in it."""

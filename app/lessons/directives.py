@@ -17,6 +17,8 @@ _NAME = re.compile(r"\{([^}]*)\}[ \t]*(.*)", re.DOTALL)
 
 ADMONITIONS = ("note", "tip", "hint", "important", "warning", "caution", "seealso")
 """Directives with a title of their own; their argument, if any, is the first paragraph."""
+MACHINE_KEYS = ("topology", "topologies", "keras", "kerases")
+"""What the front matter and a cell may say of a machine: the one it starts with, and those a learner may pick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Shape:
 
 
 SHAPES: dict[str, Shape] = {
-    "code-cell": Shape("cell", "optional", frozenset({"name", "caption", "topology", "keras", "tags"})),
+    "code-cell": Shape("cell", "optional", frozenset({"name", "caption", "tags", *MACHINE_KEYS})),
     **{name: Shape("admonition", "optional") for name in ADMONITIONS},
     "admonition": Shape("titled", "required", frozenset({"class"})),
     "dropdown": Shape("titled", "required"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from app.lessons.choices import disagreements
 from app.lessons.directives import Fault
 from app.lessons.model import Status
 from app.lessons.yaml_map import Entry, Value, YamlMistake, read_map
@@ -14,6 +15,8 @@ from runners.protocol import Topology, UnknownTopology
 
 SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MOST_SLUG = 60
+MOST_CHOICES = 8
+"""Machines that a learner may pick from."""
 
 _JUPYTERS = frozenset({"jupytext", "kernelspec", "language_info"})
 """Keys that Jupyter's tools write; they are left alone."""
@@ -35,22 +38,15 @@ class Header:
     tags: tuple[str, ...] | None = None
     status: Status | None = None
     topology: str | None = None
+    topologies: tuple[str, ...] | None = None
     keras: int | None = None
+    kerases: tuple[int, ...] | None = None
     requires: tuple[str, ...] | None = None
     requires_line: int = 1
 
     def on_top_of(self, english: Header) -> Header:
         """A translation's header: its own words, everything else from the English lesson."""
-        return Header(
-            self.title,
-            self.summary,
-            english.minutes,
-            english.tags,
-            english.status,
-            english.topology,
-            english.keras,
-            english.requires,
-        )
+        return replace(english, title=self.title, summary=self.summary, requires_line=1)
 
 
 def read_header(text: str | None, english: Header | None) -> tuple[Header, list[Fault]]:
@@ -74,6 +70,7 @@ def read_header(text: str | None, english: Header | None) -> tuple[Header, list[
     if "requires" in entries:
         values["requires_line"] = entries["requires"].line
     header = Header(**values)
+    faults += disagreements(header, entries)
     faults += _missing(entries, english)
     if english is not None:
         faults += _departures(header, english, entries)
@@ -150,6 +147,34 @@ def topology(value: Value) -> str:
         raise Unfit(f"is wrong: {e}") from None
 
 
+def topologies(value: Value) -> tuple[str, ...]:
+    """Read the machines that a learner may pick from.
+
+    Raises:
+        Unfit: it is no list of machines, or names one twice.
+    """
+    return _choices(value, topology, "[gpu:2, gpu:4]")
+
+
+def kerases(value: Value) -> tuple[int, ...]:
+    """Read the versions of Keras that a learner may pick from.
+
+    Raises:
+        Unfit: it is no list of versions, or names one twice.
+    """
+    return _choices(value, keras, "[2, 3]")
+
+
+def _choices(value: Value, reader: Callable[[Value], T], example: str) -> tuple[T, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_CHOICES:
+        raise Unfit(f"has to be a list of 1 to {MOST_CHOICES}; write it as {example}")
+    items = tuple(reader(item) for item in value)
+    for item in items:
+        if items.count(item) > 1:
+            raise Unfit(f"names {item} twice; keep one")
+    return items
+
+
 def keras(value: Value) -> int:
     """Read a version of Keras.
 
@@ -168,6 +193,8 @@ _KEYS: dict[str, Callable[[Value], object]] = {
     "tags": _tags,
     "status": _status,
     "topology": topology,
+    "topologies": topologies,
     "keras": keras,
+    "kerases": kerases,
     "requires": _requires,
 }

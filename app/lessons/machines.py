@@ -1,4 +1,4 @@
-"""What a topology is in words, saying plainly what is simulated."""
+"""What a machine is in words, saying plainly whether it is simulated."""
 
 from __future__ import annotations
 
@@ -7,35 +7,48 @@ from app.lessons.model import Lesson
 from runners.protocol import Topology
 
 
-def topology_words(text: str) -> str:
-    """The machine in the language in use."""
+def topology_words(text: str, *, real: bool = False) -> str:
+    """The machine in the language in use; ``real`` if its accelerators are real ones."""
     topology = Topology.parse(text)
+    if not topology.simulated:
+        return gettext("1 CPU")
+    words = gettext("{machine}, real") if real else gettext("{machine}, simulated")
+    return words.format(machine=_bare_words(topology))
+
+
+def _bare_words(topology: Topology) -> str:
     match topology.kind:
-        case "cpu":
-            return gettext("1 CPU")
-        case "gpu":
-            return ngettext("{n} GPU, simulated", "{n} GPUs, simulated", topology.devices).format(n=topology.devices)
         case "tpu":
-            words = ngettext("TPU with {n} core, simulated", "TPU with {n} cores, simulated", topology.devices)
+            words = ngettext("TPU with {n} core", "TPU with {n} cores", topology.devices)
             return words.format(n=topology.devices)
         case "workers":
-            return _workers_words(topology)
+            return _with_evaluator(topology, _workers_words(topology))
         case "ps":
-            workers = ngettext("{n} worker", "{n} workers", topology.workers).format(n=topology.workers)
             servers = ngettext("{n} parameter server", "{n} parameter servers", topology.servers)
-            words = gettext("{workers} and {servers}, simulated")
-            return words.format(workers=workers, servers=servers.format(n=topology.servers))
+            words = gettext("{workers} and {servers}")
+            return _with_evaluator(
+                topology,
+                words.format(workers=_workers_words(topology), servers=servers.format(n=topology.servers)),
+            )
+        case _:
+            return ngettext("{n} GPU", "{n} GPUs", topology.devices).format(n=topology.devices)
 
 
 def _workers_words(topology: Topology) -> str:
-    if not topology.devices:
-        return ngettext("{n} worker, simulated", "{n} workers, simulated", topology.workers).format(n=topology.workers)
-    each = ngettext("{n} GPU each", "{n} GPUs each", topology.devices).format(n=topology.devices)
-    words = ngettext("{n} worker with {each}, simulated", "{n} workers with {each}, simulated", topology.workers)
-    return words.format(n=topology.workers, each=each)
+    if topology.devices:
+        each = ngettext("{n} GPU each", "{n} GPUs each", topology.devices).format(n=topology.devices)
+        words = ngettext("{n} worker with {each}", "{n} workers with {each}", topology.workers)
+        words = words.format(n=topology.workers, each=each)
+    else:
+        words = ngettext("{n} worker", "{n} workers", topology.workers).format(n=topology.workers)
+    return gettext("{workers}, one of them chief").format(workers=words) if topology.chief else words
+
+
+def _with_evaluator(topology: Topology, words: str) -> str:
+    return gettext("{machine}, and an evaluator").format(machine=words) if topology.evaluator else words
 
 
 def machines_of(lesson: Lesson) -> dict[str, str]:
-    """Every machine a lesson uses, in words, by topology; its own comes first."""
-    topologies = dict.fromkeys([lesson.topology, *(cell.topology for cell in lesson.cells)])
-    return {topology: topology_words(topology) for topology in topologies}
+    """Every machine that a lesson uses or offers, in words, by topology; its own comes first."""
+    offered = (topology for cell in lesson.cells for topology in (cell.topology, *cell.topologies))
+    return {topology: topology_words(topology) for topology in dict.fromkeys([lesson.topology, *offered])}

@@ -58,9 +58,18 @@ class Cell:
     line: int
     topology: str
     keras: int
+    topologies: tuple[str, ...]
+    """The machines a learner may pick from, in the author's order; ``topology`` is among them."""
+    kerases: tuple[int, ...]
+    """The versions of Keras a learner may pick from; ``keras`` is among them."""
     tags: frozenset[Tag]
     highlighted: Markup
     """The code as HTML: spans with Pygments' short classes, to stand inside ``<code>``."""
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether a learner may pick another machine or another Keras."""
+        return len(self.topologies) > 1 or len(self.kerases) > 1
 
 
 Block = Prose | Cell
@@ -82,6 +91,9 @@ class Lesson:
     status: Status
     topology: str
     keras: int
+    topologies: tuple[str, ...]
+    kerases: tuple[int, ...]
+    """As of a Cell: what cells have that say nothing of a machine themselves."""
     requires: tuple[str, ...]
     """Slugs of lessons of the same course to read first."""
     blocks: tuple[Block, ...]

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from app.lessons.directives import Directive, Fault
-from app.lessons.header import Header, Unfit, keras, read_header, topology
+from app.lessons.choices import disagreements
+from app.lessons.directives import MACHINE_KEYS, Directive, Fault
+from app.lessons.header import Header, Unfit, keras, kerases, read_header, topologies, topology
 from app.lessons.links import Target
 from app.lessons.model import Tag
 from app.lessons.python_code import same_but_for_words, syntax_fault
@@ -39,7 +40,9 @@ class SourceCell:
     """Where the code begins."""
     fence_line: int
     topology: str | None
+    topologies: tuple[str, ...] | None
     keras: int | None
+    kerases: tuple[int, ...] | None
     tags: frozenset[Tag] | None
 
 
@@ -130,9 +133,12 @@ def _read_cell(directive: Directive) -> tuple[SourceCell, list[Fault]]:
         directive.body_line,
         directive.line,
         _option(directive, "topology", topology, faults),
+        _option(directive, "topologies", topologies, faults),
         _option(directive, "keras", keras, faults),
+        _option(directive, "kerases", kerases, faults),
         _option(directive, "tags", _tags, faults),
     )
+    faults += disagreements(cell, directive.options)
     return cell, faults
 
 
@@ -215,7 +221,9 @@ def _completed(cell: SourceCell, original: SourceCell) -> SourceCell:
         title=cell.title or original.title,
         code=cell.code if cell.code.strip() else original.code,
         topology=original.topology,
+        topologies=original.topologies,
         keras=original.keras,
+        kerases=original.kerases,
         tags=original.tags,
     )
 
@@ -229,7 +237,7 @@ def _differences(cell: SourceCell, original: SourceCell) -> Iterator[Fault]:
                 f"the code of '{cell.name}' differs from the English cell in more than comments and strings;"
                 " leave the body empty to take the English code",
             )
-    for key in ("topology", "keras", "tags"):
+    for key in (*MACHINE_KEYS, "tags"):
         mine = getattr(cell, key)
         if mine is not None and mine != getattr(original, key):
             yield Fault(cell.fence_line, f"'{key}' of '{cell.name}' differs from the English cell; leave it out here")

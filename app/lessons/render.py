@@ -19,6 +19,7 @@ from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
 
 from app.i18n import N_, gettext, speaking
+from app.lessons.choices import machine_of
 from app.lessons.directives import Directive
 from app.lessons.formulas import UnreadableFormula, mathml
 from app.lessons.highlight import highlighted
@@ -27,10 +28,8 @@ from app.lessons.model import Block, Cell, Lesson, Prose, Status, Tag
 from app.lessons.read import Document, SourceCell
 from app.lessons.syntax import MARKDOWN
 
-VERSION = "2"
+VERSION = "3"
 """Part of every digest: raise it when the same source is to look different."""
-DEFAULT_TOPOLOGY = "gpu:4"
-DEFAULT_KERAS = 3
 
 ADMONITION_TITLES = {
     "note": N_("Note"),
@@ -49,6 +48,7 @@ def render(
     """Make the lesson of a document that has no blocking faults."""
     header = document.header
     cells = tuple(_cell(cell, document) for cell in document.cells)
+    machine = machine_of(header)
     with speaking(document.language):
         blocks = tuple(_blocks(document, cells, slug))
     return Lesson(
@@ -61,8 +61,10 @@ def render(
         minutes=header.minutes or 1,
         tags=header.tags or (),
         status=header.status or Status.draft,
-        topology=header.topology or DEFAULT_TOPOLOGY,
-        keras=header.keras or DEFAULT_KERAS,
+        topology=machine.topology,
+        keras=machine.keras,
+        topologies=machine.topologies,
+        kerases=machine.kerases,
         requires=header.requires or (),
         blocks=blocks,
         toc=tuple(document.survey.headings),
@@ -83,14 +85,17 @@ def digest_of(*parts: str) -> str:
 
 
 def _cell(cell: SourceCell, document: Document) -> Cell:
+    machine = machine_of(cell, machine_of(document.header))
     return Cell(
         name=cell.name,
         title=cell.title or cell.name.replace("-", " ").capitalize(),
         language="python",
         code=cell.code,
         line=cell.line,
-        topology=cell.topology or document.header.topology or DEFAULT_TOPOLOGY,
-        keras=cell.keras or document.header.keras or DEFAULT_KERAS,
+        topology=machine.topology,
+        keras=machine.keras,
+        topologies=machine.topologies,
+        kerases=machine.kerases,
         tags=cell.tags or frozenset(),
         highlighted=highlighted(cell.code, "python"),
     )

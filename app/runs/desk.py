@@ -22,6 +22,7 @@ from app.lessons.model import Cell, Lesson
 from app.runs import log
 from app.runs.addresses import Addresses
 from app.runs.errors import RunnerDown, declined
+from app.runs.machines import Machine
 from app.runs.models import Run
 from app.runs.place import Place, place
 from app.runs.pump import Pump
@@ -51,15 +52,15 @@ class Desk:
         """Let a visitor have code run from where they are. Raises AddressFull."""
         self._addresses.admit(request.client.host if request.client else None, visitor, time.monotonic())
 
-    async def take(self, visitor: str, lesson: Lesson, cell: Cell, code: str) -> tuple[Run, Place]:
-        """Start a run.
+    async def take(self, visitor: str, lesson: Lesson, cell: Cell, machine: Machine, code: str) -> tuple[Run, Place]:
+        """Start a run of a cell on one of the machines it offers.
 
         Raises:
             RunnerDown: the supervisor does not answer; nothing was kept.
             AllSessionsBusy, SessionFull, RunRefused: the supervisor declined; nothing was kept.
         """
         async with self.db.writing() as session:
-            run = await start_run(session, visitor, lesson, cell, code, self._most_unfinished)
+            run = await start_run(session, visitor, lesson, cell, machine, code, self._most_unfinished)
         try:
             accepted = await self._hand_over(run)
         except (RunnerUnavailable, Refused) as e:

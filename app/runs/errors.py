@@ -29,6 +29,20 @@ class CellUnknown(NotFound):
     message = N_("The lesson has no cell “{cell}”. Reload the page: the lesson may have changed.")
 
 
+class MachineNotOffered(Unreadable):
+    """The lesson offers no such machine, or no such Keras."""
+
+    code = "machine_not_offered"
+    message = N_("This cannot run on {asked}. Possible: {possible}. Reload the page: the lesson may have changed.")
+
+
+class FaultUnknown(Unreadable):
+    """What was asked for is nothing that can be done to a process."""
+
+    code = "fault_unknown"
+    message = N_("A process can be killed, paused, resumed, slowed down or started again, at once or at a step.")
+
+
 class CodeTooLong(TooLarge):
     """More code than one run may carry."""
 

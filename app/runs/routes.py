@@ -13,6 +13,7 @@ from app.accounts.visitor import KnownVisitor, Visitor
 from app.runs import log
 from app.runs.desk import TheDesk, find_lesson
 from app.runs.errors import CellUnknown, DisplayUnknown
+from app.runs.machines import choose, offered
 from app.runs.place import look_up
 from app.runs.service import display_html, get_run, latest_runs, runs_ahead
 from app.runs.views import RunIn, RunOut, RunsOut, run_out
@@ -37,8 +38,9 @@ async def create_run(request: Request, asked: RunIn, visitor: Visitor, desk: The
     cell = lesson.cell(asked.cell)
     if cell is None:
         raise CellUnknown(cell=asked.cell[:100])
+    machine = choose(offered(cell), asked.topology, asked.keras)
     desk.admit(request, visitor)
-    return run_out(*await desk.take(visitor, lesson, cell, asked.code))
+    return run_out(*await desk.take(visitor, lesson, cell, machine, asked.code))
 
 
 @router.get("/runs", name="list_runs")

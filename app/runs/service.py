@@ -7,7 +7,6 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -15,19 +14,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.db import now, one_at_a_time
 from app.lessons.model import Cell, Lesson
 from app.runs.errors import CodeNotText, CodeTooLong, RunUnknown, TooManyRuns
+from app.runs.machines import Machine
 from app.runs.models import Run, RunEvent, RunState
-from runners.protocol import EVENT, MOST_CODE_BYTES, Display, Keras, RunRequest, SessionSpec
+from runners.protocol import EVENT, MOST_CODE_BYTES, Display, RunRequest, SessionSpec
 
 _ID = re.compile(r"[0-9a-z]{1,64}")
 """What no database refuses to look for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What a session is: one visitor's kernel of one lesson on one topology."""
-
-    topology: str
-    keras: Keras
 
 
 def session_id(visitor: str, lesson: str, machine: Machine) -> str:
@@ -43,13 +35,18 @@ def session_spec(visitor: str, machine: Machine) -> SessionSpec:
 
 def run_request(run: Run) -> RunRequest:
     """The run as the supervisor wants it."""
-    keras: Keras = 2 if run.keras == 2 else 3
-    spec = session_spec(run.visitor_id, Machine(run.topology, keras))
+    spec = session_spec(run.visitor_id, Machine.of(run.topology, run.keras))
     return RunRequest(id=run.id, session=run.session_id, spec=spec, code=run.code)
 
 
 async def start_run(
-    session: AsyncSession, visitor: str, lesson: Lesson, cell: Cell, code: str, most_unfinished: int
+    session: AsyncSession,
+    visitor: str,
+    lesson: Lesson,
+    cell: Cell,
+    machine: Machine,
+    code: str,
+    most_unfinished: int,
 ) -> Run:
     """Store a new run.
 
@@ -59,7 +56,6 @@ async def start_run(
     """
     check_code(code)
     await one_at_a_time(session, f"runs of {visitor}")
-    machine = Machine(cell.topology, 2 if cell.keras == 2 else 3)
     run = Run(
         id=_new_id(),
         visitor_id=visitor,

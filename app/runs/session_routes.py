@@ -2,51 +2,91 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from app.accounts.visitor import KnownVisitor, Visitor
 from app.runs import sessions
 from app.runs.desk import AskedLesson, TheDesk
-from app.runs.errors import AddressFull
+from app.runs.errors import AddressFull, FaultUnknown
+from app.runs.faults import inject
+from app.runs.machines import Machine, choose, machines
 from app.web.languages import PREFIX
 from app.web.page import fragment
+from runners.protocol import Fault
 
 router = APIRouter(prefix=f"{PREFIX}/session")
 
 _PANEL = "runs/session_panel.html"
+_MOST_FIELDS = 8
+
+
+async def _chosen(lesson: AskedLesson, topology: str | None = None, keras: int | None = None) -> Machine:
+    return choose(machines(lesson), topology, keras)
+
+
+Chosen = Annotated[Machine, Depends(_chosen)]
+"""The machine named by ``?topology=…&keras=…``, one of those that the lesson offers; the lesson's own if none is."""
 
 
 @router.get("", name="session_panel")
-async def show(request: Request, lang: str, lesson: AskedLesson, visitor: KnownVisitor, desk: TheDesk) -> HTMLResponse:
-    session = await sessions.look(desk.runner, visitor, lesson, lambda: desk.ever_ran(visitor, lesson))
+async def show(
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
+) -> HTMLResponse:
+    session = await sessions.look(desk.runner, visitor, lesson, chosen, lambda: desk.ever_ran(visitor, lesson))
     return fragment(request, _PANEL, session=session)
 
 
 @router.post("", name="session_start")
-async def start(request: Request, lang: str, lesson: AskedLesson, visitor: Visitor, desk: TheDesk) -> HTMLResponse:
+async def start(
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: Visitor, desk: TheDesk
+) -> HTMLResponse:
     try:
         desk.admit(request, visitor)
     except AddressFull:  # said when Run is pressed; who only reads need not hear of it
-        return fragment(request, _PANEL, session=await sessions.look(desk.runner, visitor, lesson))
-    return fragment(request, _PANEL, session=await sessions.warm_up(desk.runner, visitor, lesson))
+        return fragment(request, _PANEL, session=await sessions.look(desk.runner, visitor, lesson, chosen))
+    return fragment(request, _PANEL, session=await sessions.warm_up(desk.runner, visitor, lesson, chosen))
 
 
 @router.post("/restart", name="session_restart")
 async def restart(
-    request: Request, lang: str, lesson: AskedLesson, visitor: KnownVisitor, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
 ) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.restart(desk.runner, visitor, lesson))
+    return fragment(request, _PANEL, session=await sessions.restart(desk.runner, visitor, lesson, chosen))
 
 
 @router.post("/keep", name="session_keep")
-async def keep(request: Request, lang: str, lesson: AskedLesson, visitor: KnownVisitor, desk: TheDesk) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.keep(desk.runner, visitor, lesson))
+async def keep(
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
+) -> HTMLResponse:
+    return fragment(request, _PANEL, session=await sessions.keep(desk.runner, visitor, lesson, chosen))
 
 
 @router.post("/interrupt", name="session_interrupt")
 async def interrupt(
-    request: Request, lang: str, lesson: AskedLesson, visitor: KnownVisitor, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
 ) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.interrupt(desk.runner, visitor, lesson))
+    return fragment(request, _PANEL, session=await sessions.interrupt(desk.runner, visitor, lesson, chosen))
+
+
+@router.post("/faults", name="session_fault")
+async def do_fault(
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
+) -> HTMLResponse:
+    """``task``, ``action`` and, if it is to wait for one, ``at_step`` are a form's fields."""
+    said = await inject(desk.runner, visitor, lesson.key, chosen, await _fault(request))
+    made = fragment(request, "runs/fault.html", said=said)
+    made.headers["hx-trigger"] = "lockstep:session"
+    return made
+
+
+async def _fault(request: Request) -> Fault:
+    try:
+        fields = parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+        return Fault.model_validate(dict(fields))
+    except ValueError as e:
+        raise FaultUnknown from e

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,8 +10,10 @@ from dataclasses import dataclass
 from app.i18n import N_, gettext, ngettext, number
 from app.lessons.machines import topology_words
 from app.lessons.model import Lesson
+from app.runs.faults import MemberView, members_of
+from app.runs.machines import Machine, machines
 from app.runs.outcome import session_words
-from app.runs.service import Machine, session_id, session_spec
+from app.runs.service import session_id, session_spec
 from runners.client import NotKnown, Refused, RunnerClient, RunnerUnavailable
 from runners.protocol import SessionInfo, SessionState
 
@@ -40,8 +43,11 @@ class SessionView:
     words: str
     topology: str
     topology_words: str
-    simulated: bool
     keras: int
+    real: bool = False
+    """Its accelerators are real ones."""
+    members: tuple[MemberView, ...] = ()
+    generation: int = 0
     position: int | None = None
     notice: str = ""
     """What has to be heard: that the session ends soon, was kept, or has ended."""
@@ -54,52 +60,52 @@ class SessionView:
     """Ask again after so many seconds; None: only when a run begins or ends."""
 
 
-def machines(lesson: Lesson) -> list[Machine]:
-    """Every machine that a lesson's cells ask for, the lesson's own first."""
-    own = (lesson.topology, lesson.keras)
-    asked = [own, *((cell.topology, cell.keras) for cell in lesson.cells)]
-    return [Machine(topology, 2 if keras == 2 else 3) for topology, keras in dict.fromkeys(asked)]
-
-
 async def look(
-    runner: RunnerClient, visitor: str | None, lesson: Lesson, ever_ran: Callable[[], Awaitable[bool]] | None = None
+    runner: RunnerClient,
+    visitor: str | None,
+    lesson: Lesson,
+    chosen: Machine,
+    ever_ran: Callable[[], Awaitable[bool]] | None = None,
 ) -> SessionView:
-    """The liveliest of the visitor's sessions of this lesson. Without one, ``ever_ran`` tells if there was one once."""
+    """The liveliest of the visitor's sessions of this lesson, of several alike the one on the ``chosen`` machine.
+
+    Without any, ``ever_ran`` tells if there was one once.
+    """
     try:
         if infos := await _infos(runner, visitor, lesson):
-            return view(lesson, min(infos, key=_rank))
+            return view(chosen, lesson, _liveliest(infos, chosen))
         starting = (await runner.health()).status == "starting"
     except (RunnerUnavailable, Refused):
-        return down(lesson)
-    return view(lesson, None, starting=starting, ran_before=ever_ran is not None and await ever_ran())
+        return down(lesson, chosen)
+    return view(chosen, lesson, None, starting=starting, ran_before=ever_ran is not None and await ever_ran())
 
 
-async def warm_up(runner: RunnerClient, visitor: str, lesson: Lesson) -> SessionView:
-    """Ask for the lesson's own session, so that it is there when Run is pressed."""
-    machine = machines(lesson)[0]
+async def warm_up(runner: RunnerClient, visitor: str, lesson: Lesson, chosen: Machine) -> SessionView:
+    """Ask for a session on the ``chosen`` machine, so that it is there when Run is pressed."""
     try:
-        await runner.ask_session(session_id(visitor, lesson.key, machine), session_spec(visitor, machine))
+        await runner.ask_session(session_id(visitor, lesson.key, chosen), session_spec(visitor, chosen))
     except (RunnerUnavailable, Refused):
-        return down(lesson)
-    return await look(runner, visitor, lesson)
+        return down(lesson, chosen)
+    return await look(runner, visitor, lesson, chosen)
 
 
-async def restart(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> SessionView:
+async def restart(runner: RunnerClient, visitor: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
     """Give every session of the lesson a fresh kernel."""
-    return await _each(runner, visitor, lesson, runner.restart)
+    return await _each(runner, visitor, lesson, chosen, runner.restart)
 
 
-async def keep(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> SessionView:
+async def keep(runner: RunnerClient, visitor: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
     """The learner is still there: idle time begins anew in every session of the lesson."""
-    return await _each(runner, visitor, lesson, runner.keep, kept=True)
+    return await _each(runner, visitor, lesson, chosen, runner.keep, kept=True)
 
 
-async def interrupt(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> SessionView:
+async def interrupt(runner: RunnerClient, visitor: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
     """Stop what runs in the lesson's sessions, and what waits."""
-    return await _each(runner, visitor, lesson, runner.interrupt)
+    return await _each(runner, visitor, lesson, chosen, runner.interrupt)
 
 
 def view(
+    chosen: Machine,
     lesson: Lesson,
     info: SessionInfo | None,
     *,
@@ -107,8 +113,9 @@ def view(
     ran_before: bool = False,
     kept: bool = False,
 ) -> SessionView:
-    """The panel of a session, or of none. Pure."""
-    topology = info.topology if info is not None else lesson.topology
+    """The panel of a session, or of none: then it is about the ``chosen`` machine. Pure."""
+    topology = info.topology if info is not None else chosen.topology
+    real = info is not None and info.real
     state = info.state.value if info is not None else "starting" if starting else "none"
     ending = info is not None and _ends_soon(info)
     return SessionView(
@@ -116,9 +123,11 @@ def view(
         state=state,
         words=_words(info, starting=starting),
         topology=topology,
-        topology_words=topology_words(topology),
-        simulated=topology != "cpu",
-        keras=info.keras if info is not None else lesson.keras,
+        topology_words=topology_words(topology, real=real),
+        keras=info.keras if info is not None else chosen.keras,
+        real=real,
+        members=members_of(info) if info is not None else (),
+        generation=info.generation if info is not None else 0,
         position=info.position if info is not None else None,
         notice=_notice(info, ending=ending, kept=kept, lost=info is None and ran_before),
         ending=ending,
@@ -172,21 +181,25 @@ def _poll_s(info: SessionInfo) -> int:
     return 10 if info.ends_in_s > 30 else 3
 
 
-def _rank(info: SessionInfo) -> tuple[int, float]:
-    """The liveliest first; of several idle ones that which ends first."""
-    return _LIVELIEST.index(info.state), info.ends_in_s or 0.0
+def _liveliest(infos: list[SessionInfo], chosen: Machine) -> SessionInfo:
+    """The liveliest; of several alike the chosen one, or else that which ends first."""
+
+    def rank(info: SessionInfo) -> tuple[int, bool, float]:
+        mine = Machine(info.topology, info.keras) == chosen
+        return _LIVELIEST.index(info.state), not mine, info.ends_in_s or 0.0
+
+    return min(infos, key=rank)
 
 
-def down(lesson: Lesson) -> SessionView:
+def down(lesson: Lesson, chosen: Machine) -> SessionView:
     """The panel while the supervisor does not answer."""
     return SessionView(
         lesson=lesson.key,
         state="down",
         words=gettext("The runner is starting or not reachable. This page tries again by itself."),
-        topology=lesson.topology,
-        topology_words=topology_words(lesson.topology),
-        simulated=lesson.topology != "cpu",
-        keras=lesson.keras,
+        topology=chosen.topology,
+        topology_words=topology_words(chosen.topology),
+        keras=chosen.keras,
         poll_s=_POLL_S["down"],
     )
 
@@ -195,6 +208,7 @@ async def _each(
     runner: RunnerClient,
     visitor: str | None,
     lesson: Lesson,
+    chosen: Machine,
     act: Callable[[str], Awaitable[SessionInfo]],
     *,
     kept: bool = False,
@@ -205,13 +219,15 @@ async def _each(
                 await act(session_id(visitor or "", lesson.key, machine))
         infos = await _infos(runner, visitor, lesson)
     except (RunnerUnavailable, Refused):
-        return down(lesson)
-    return view(lesson, min(infos, key=_rank, default=None), kept=kept)
+        return down(lesson, chosen)
+    return view(chosen, lesson, _liveliest(infos, chosen) if infos else None, kept=kept)
 
 
 async def _infos(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> list[SessionInfo]:
-    infos = []
-    for machine in machines(lesson) if visitor else ():
+    async def info(machine: Machine) -> SessionInfo | None:
         with suppress(NotKnown):
-            infos.append(await runner.session(session_id(visitor or "", lesson.key, machine)))
-    return infos
+            return await runner.session(session_id(visitor or "", lesson.key, machine))
+        return None
+
+    found = await asyncio.gather(*map(info, machines(lesson) if visitor else ()))
+    return [each for each in found if each is not None]

@@ -11,13 +11,18 @@ from app.runs.place import Place
 
 
 class RunIn(BaseModel):
-    """What the browser asks to be run. ``lesson`` is ``course/slug``."""
+    """What the browser asks to be run. ``lesson`` is ``course/slug``.
+
+    ``topology`` and ``keras`` are the learner's choice among those that the cell offers; None: what it starts with.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     lesson: str
     cell: str
     code: str
+    topology: str | None = None
+    keras: int | None = None
 
 
 class RunUrls(BaseModel):

@@ -37,4 +37,5 @@ ACCESS: dict[str, Access] = {
     "session_keep": Access.visitor,
     "session_restart": Access.visitor,
     "session_interrupt": Access.visitor,
+    "session_fault": Access.visitor,
 }

@@ -4,8 +4,8 @@ A page holds nothing of the visitor who asks: what is theirs comes as fragments 
 and compressed, for everyone (``kept_page``).
 
 Every template sees ``lang``, ``languages`` (``code, name, url, current``), ``url_for(route, **parts)`` (a path),
-``static(path)``, ``nav`` (``label, url, current``), ``request``, the filters of the language (``number``, ``percent``,
-``date``, ``date_and_time``) and gettext.
+``static(path)``, ``nav`` (``label, url, current``), ``request``, ``drawing(topology)``, the filters of the language
+(``number``, ``percent``, ``date``, ``date_and_time``) and gettext.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from app import i18n
+from app.web.drawing import drawing
 from app.web.languages import alternates
 from app.web.shelf import Shelf
 
@@ -92,6 +93,7 @@ def environment(reload: bool) -> Environment:
         extensions=["jinja2.ext.i18n"],
     )
     env.install_gettext_callables(i18n.gettext, i18n.ngettext, newstyle=True)  # type: ignore[attr-defined]
+    env.globals["drawing"] = drawing
     env.filters |= {
         "number": i18n.number,
         "percent": i18n.percent,

@@ -18,9 +18,11 @@ def browser(app: FastAPI) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers={"sec-fetch-site": "same-origin"})
 
 
-async def press_run(client: httpx.AsyncClient, code: str = "print(1)", cell: str = "hello") -> dict[str, Any]:
-    """Run a cell of the small course and return the run."""
-    response = await client.post("/runs", json={"lesson": LESSON, "cell": cell, "code": code})
+async def press_run(
+    client: httpx.AsyncClient, code: str = "print(1)", cell: str = "hello", **machine: object
+) -> dict[str, Any]:
+    """Run a cell of the small course, on its own machine or on one that it offers, and return the run."""
+    response = await client.post("/runs", json={"lesson": LESSON, "cell": cell, "code": code, **machine})
     assert response.status_code == 202, response.text
     run: dict[str, Any] = response.json()
     return run

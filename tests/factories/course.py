@@ -59,6 +59,24 @@ print("alone")
 """
 
 
+_OFFERING = """
+```{code-cell} python
+:name: choice
+:topology: gpu:4
+:topologies: [gpu:2, gpu:4, workers:2xgpu:2]
+:kerases: [2, 3]
+
+print("choice")
+```
+"""
+
+
+def add_choice(root: Path) -> None:
+    """Add a cell, ``choice``, for which a learner may pick among several machines."""
+    with (root / "small" / "first" / "lesson.md").open("a") as lesson:
+        lesson.write(_OFFERING)
+
+
 def write_course(root: Path) -> Path:
     """Write the course below ``root`` and return it."""
     folder = root / "small" / "first"

@@ -23,6 +23,7 @@ from runners.protocol import (
     EVENT,
     Ack,
     Event,
+    Fault,
     Health,
     Machine,
     Offer,
@@ -61,6 +62,7 @@ class Supervisor:
         self.restarted: list[str] = []
         self.interrupted: list[str] = []
         self.kept: list[str] = []
+        self.faults: list[tuple[str, Fault]] = []
         self.health = Health(status="ready", most_sessions=4, walls=[Wall(name="seccomp", in_force=True, detail="on")])
         self.machine = Machine(offers=[Offer(name="kernel", good=True, detail="Linux 6")])
         self.refuse: tuple[int, Refusal] | None = None
@@ -146,6 +148,7 @@ class Supervisor:
                 Route("/sessions/{id}/interrupt", self._interrupt, methods=["POST"]),
                 Route("/sessions/{id}/restart", self._restart, methods=["POST"]),
                 Route("/sessions/{id}/keep", self._keep, methods=["POST"]),
+                Route("/sessions/{id}/faults", self._fault, methods=["POST"]),
                 Route("/runs", self._submit, methods=["POST"]),
                 Route("/runs/{id}/events", self._events),
                 Route("/runs/{id}/ack", self._ack, methods=["POST"]),
@@ -189,6 +192,13 @@ class Supervisor:
         if name in self.sessions:
             self.sessions[name] = self.sessions[name].model_copy(update={"ends_in_s": 1200.0, "gives_way": False})
         return await self._noted(request, self.kept)
+
+    async def _fault(self, request: Request) -> Response:
+        if self.refuse is not None:
+            return _json(self.refuse[1], self.refuse[0])
+        if request.path_params["id"] in self.sessions:
+            self.faults.append((request.path_params["id"], Fault.model_validate_json(await request.body())))
+        return await self._session(request)
 
     async def _noted(self, request: Request, notes: list[str]) -> Response:
         if request.path_params["id"] in self.sessions:

@@ -14,6 +14,7 @@ from app.db import now
 from app.main import create_app
 from app.runs import log
 from app.runs.follower import Follower
+from app.runs.machines import machines
 from app.runs.models import Run, RunEvent
 from app.runs.service import start_run
 from app.settings import Settings
@@ -128,7 +129,9 @@ async def test_a_run_stored_but_never_handed_in_is_handed_in_when_the_next_proce
     async with died.router.lifespan_context(died):
         lesson = died.state.catalog.lesson("small", "first", "en")
         async with died.state.db.writing() as session:
-            run = await start_run(session, "v" * 64, lesson, lesson.cells[0], "print('at last')", 32)
+            run = await start_run(
+                session, "v" * 64, lesson, lesson.cells[0], machines(lesson)[0], "print('at last')", 32
+            )
 
     heir = create_app(settings)
     async with heir.router.lifespan_context(heir):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
@@ -9,11 +10,14 @@ import pytest
 
 from app.lessons.catalog import Catalog
 from app.lessons.model import Lesson
-from app.runs.sessions import down, machines, view
+from app.runs.machines import Machine, machines
+from app.runs.sessions import SessionView
+from app.runs.sessions import down as down_on
+from app.runs.sessions import view as view_on
 from app.settings import Settings
-from runners.protocol import Health, SessionInfo, SessionState
+from runners.protocol import Fault, Health, Member, Refusal, SessionInfo, SessionState
 from tests.factories.browser import press_run
-from tests.factories.course import LESSON
+from tests.factories.course import LESSON, add_choice
 from tests.factories.supervisor import Supervisor
 
 PANEL = f"/en/session?lesson={LESSON}"
@@ -24,6 +28,16 @@ def lesson(settings: Settings) -> Lesson:
     catalog = Catalog(settings.lessons_dir)
     catalog.reload()
     return catalog.lesson("small", "first", "en")
+
+
+@pytest.fixture
+def offering(settings: Settings) -> None:
+    """The lesson has a cell for which a learner may pick a machine."""
+    add_choice(settings.lessons_dir)
+
+
+def view(lesson: Lesson, info: SessionInfo | None) -> SessionView:
+    return view_on(Machine("gpu:4", 3), lesson, info)
 
 
 async def test_a_newcomer_has_no_session_yet(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
@@ -210,4 +224,203 @@ def test_buttons_are_offered_only_where_they_do_something(lesson: Lesson) -> Non
         "busy": (True, True),
         "gone": (False, False),
     }
-    assert not down(lesson).can_restart
+    assert not down_on(lesson, Machine("gpu:4", 3)).can_restart
+
+
+# --- machines to pick from --------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("offering")
+async def test_the_panel_is_about_the_machine_that_was_picked(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    picked = f"{PANEL}&topology=workers:2xgpu:2&keras=2"
+
+    assert "2 workers with 2 GPUs each, simulated" in (await client.get(picked)).text
+    await client.post(PANEL)
+    await client.post(picked)
+    assert sorted((info.topology, info.keras) for info in supervisor.sessions.values()) == [
+        ("gpu:4", 3),
+        ("workers:2xgpu:2", 2),
+    ]
+    assert 'data-topology="gpu:4"' in (await client.get(PANEL)).text
+    assert 'data-topology="workers:2xgpu:2"' in (await client.get(picked)).text
+
+
+@pytest.mark.usefixtures("offering")
+async def test_a_busy_session_is_shown_whichever_machine_is_picked(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    await client.post(PANEL)
+    supervisor.session_state = SessionState.busy
+    await press_run(client, cell="choice", topology="gpu:2", keras=3)
+
+    assert 'data-topology="gpu:2"' in (await client.get(PANEL)).text
+
+
+@pytest.mark.usefixtures("offering")
+async def test_a_run_goes_where_the_learner_has_picked_and_nowhere_else(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    run = await press_run(client, cell="choice", topology="workers:2xgpu:2", keras=2)
+    spec = (await supervisor.run(run["id"])).request.spec
+    assert (run["topology"], run["keras"]) == (spec.topology, spec.keras) == ("workers:2xgpu:2", 2)
+
+    for cell, machine in (
+        ("choice", {"topology": "gpu:8"}),
+        ("hello", {"topology": "gpu:2"}),
+        ("choice", {"keras": 4}),
+    ):
+        refused = await client.post("/runs", json={"lesson": LESSON, "cell": cell, "code": "1", **machine})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "machine_not_offered")
+        assert "Possible: gpu:4 (Keras 3)" in refused.json()["error"]["message"]
+    assert len(supervisor.submitted) == 1
+
+
+async def test_a_session_on_a_machine_that_the_lesson_does_not_offer_is_refused(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    for method in ("GET", "POST"):
+        assert (await client.request(method, f"{PANEL}&topology=tpu:8")).status_code == 422
+    assert not supervisor.sessions
+
+
+async def test_real_accelerators_are_called_real(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    await press_run(client)
+    (name,) = supervisor.sessions
+    supervisor.sessions[name] = supervisor.sessions[name].model_copy(update={"real": True})
+
+    panel = (await client.get(PANEL)).text
+
+    assert "4 GPUs, real" in panel
+    assert "data-real" in panel
+
+
+# --- faults -----------------------------------------------------------------------------------------------------
+
+FAULTS = f"/en/session/faults?lesson={LESSON}&topology=workers:2xgpu:2&keras=3"
+MEMBERS = (
+    Member(task="worker 0", state="running", address="127.0.0.1:40001"),
+    Member(task="worker 1", state="paused", address="127.0.0.1:40002"),
+)
+
+
+async def cluster(client: httpx.AsyncClient, supervisor: Supervisor) -> str:
+    """A session with two workers; returns its name."""
+    await press_run(client, cell="choice", topology="workers:2xgpu:2")
+    (name,) = supervisor.sessions
+    supervisor.sessions[name] = supervisor.sessions[name].model_copy(update={"members": MEMBERS})
+    return name
+
+
+@pytest.mark.usefixtures("offering")
+async def test_the_processes_of_a_cluster_are_listed_with_what_can_be_done_to_them(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    await cluster(client, supervisor)
+
+    panel = (await client.get(PANEL)).text
+
+    assert "127.0.0.1:40002" in panel
+    assert re.findall(r'aria-label="([^"]+: worker \d)"', panel) == [
+        "Kill: worker 0",
+        "Pause: worker 0",
+        "Slow down: worker 0",
+        "Kill: worker 1",
+        "Resume: worker 1",
+    ]
+
+
+@pytest.mark.usefixtures("offering")
+async def test_a_fault_reaches_the_session_and_is_said(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    name = await cluster(client, supervisor)
+
+    at_once = await client.post(FAULTS, data={"task": "worker 1", "action": "kill", "at_step": ""})
+    later = await client.post(FAULTS, data={"task": "worker 0", "action": "slow", "at_step": "1000"})
+    resumed = await client.post(FAULTS, data={"task": "worker 1", "action": "resume", "at_step": "5"})
+
+    assert at_once.text.strip() == "worker 1 was killed."
+    assert later.text.strip() == "worker 0 will be slowed down at step 1,000."
+    assert resumed.text.strip() == "worker 1 goes on."
+    assert at_once.headers["hx-trigger"] == "lockstep:session"
+    assert supervisor.faults == [
+        (name, Fault(task="worker 1", action="kill")),
+        (name, Fault(task="worker 0", action="slow", at_step=1000)),
+        (name, Fault(task="worker 1", action="resume")),
+    ]
+
+
+@pytest.mark.usefixtures("offering")
+async def test_a_refused_fault_is_said_beside_its_button(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    await cluster(client, supervisor)
+    asked = {"task": "worker 1", "action": "kill"}
+
+    supervisor.refuse = (409, Refusal(code="has-ended", message="worker 1 has ended; restart it first"))
+    known = await client.post(FAULTS.replace("/en/", "/ko/"), data=asked)
+    supervisor.refuse = (409, Refusal(code="new-one", message="<b>because</b>"))
+    unknown = await client.post(FAULTS, data=asked)
+
+    assert (known.status_code, unknown.status_code) == (200, 200)
+    assert "다시 시작" in known.text
+    assert unknown.text.strip() == "This was not done: &lt;b&gt;because&lt;/b&gt;"
+
+
+@pytest.mark.usefixtures("offering")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"task": "worker 1"},
+        {"task": "worker 1", "action": "explode"},
+        {"task": "../1", "action": "kill"},
+        {"task": "worker 1", "action": "kill", "at_step": "-1"},
+        {"task": "worker 1", "action": "kill", "more": "1"},
+        {f"n{i}": "1" for i in range(50)},
+    ],
+)
+async def test_what_is_no_fault_is_refused(
+    client: httpx.AsyncClient, supervisor: Supervisor, asked: dict[str, str]
+) -> None:
+    await cluster(client, supervisor)
+
+    assert (await client.post(FAULTS, data=asked)).status_code == 422
+    assert not supervisor.faults
+
+
+@pytest.mark.usefixtures("offering")
+async def test_nobody_does_anything_to_anothers_cluster(
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    await cluster(client, supervisor)
+    asked = {"task": "worker 1", "action": "kill"}
+
+    await stranger.get(PANEL)
+    theirs = await stranger.post(FAULTS, data=asked)
+    elsewhere = await client.post(FAULTS, data=asked, headers={"sec-fetch-site": "cross-site"})
+
+    assert theirs.text.strip() == "There is no such session any more."
+    assert elsewhere.status_code == 403
+    assert not supervisor.faults
+
+
+@pytest.mark.usefixtures("offering")
+async def test_while_the_runner_is_down_a_fault_says_so(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    await cluster(client, supervisor)
+    await supervisor.stop()
+
+    answer = await client.post(FAULTS, data={"task": "worker 1", "action": "kill"})
+
+    assert answer.text.strip() == "The runner is starting or not reachable. Nothing was done; try again in a moment."
+
+
+def test_the_process_of_the_page_itself_is_not_started_again_and_a_session_that_is_over_has_no_processes(
+    lesson: Lesson,
+) -> None:
+    ended = (Member(task="worker 0", state="ended"), Member(task="worker 1", state="ended"))
+
+    def listed(state: SessionState) -> list[tuple[str, list[str]]]:
+        info = SessionInfo(id="x", state=state, topology="workers:2", keras=3, members=ended)
+        return [(m.task, [b.action for b in m.buttons]) for m in view(lesson, info).members]
+
+    assert listed(SessionState.idle) == [("worker 0", []), ("worker 1", ["restart"])]
+    assert listed(SessionState.gone) == []

@@ -1,6 +1,6 @@
 /** Requests to the server, and what can go wrong with them. */
 
-import type { Run, RunEvent } from "./protocol";
+import type { Machine, Run, RunEvent } from "./protocol";
 import { language, say } from "./strings";
 
 /** The server answered, and said no. `message` is in the page's language. */
@@ -17,8 +17,10 @@ export class Declined extends Error {
 /** No answer at all: the network or the server is away. */
 export class Unreachable extends Error {}
 
-export async function submit(lesson: string, cell: string, code: string): Promise<Run> {
-  return (await json("/runs", { method: "POST", body: JSON.stringify({ lesson, cell, code }) })) as Run;
+/** `machine` is the learner's choice; without one the cell's own is meant. */
+export async function submit(lesson: string, cell: string, code: string, machine: Machine | null): Promise<Run> {
+  const body = JSON.stringify({ lesson, cell, code, ...machine });
+  return (await json("/runs", { method: "POST", body })) as Run;
 }
 
 export async function latestRuns(lesson: string): Promise<Run[]> {
@@ -34,8 +36,9 @@ export async function stop(run: Run): Promise<void> {
 }
 
 /** Asks for a session ahead of the first run; nobody waits for the answer. */
-export function warmUp(lesson: string): void {
-  void send(`/${language()}/session?lesson=${encodeURIComponent(lesson)}`, { method: "POST" }).catch(() => undefined);
+export function warmUp(lesson: string, { topology, keras }: Machine): void {
+  const asked = new URLSearchParams({ lesson, topology, keras: String(keras) });
+  void send(`/${language()}/session?${asked}`, { method: "POST" }).catch(() => undefined);
 }
 
 /** A request with our headers. Throws Unreachable when nothing answers. */

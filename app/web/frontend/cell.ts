@@ -11,7 +11,7 @@ import type { Drafts } from "./drafts";
 import { make, need } from "./element";
 import type { CellEditor } from "./editor";
 import { Output } from "./output";
-import type { Outcome, Run, Waiting } from "./protocol";
+import type { Machine, Outcome, Run, Waiting } from "./protocol";
 import { untilTaken } from "./retry";
 import { ended, live, running, trouble, waitingLine, type Line } from "./status";
 import { say, sayCount } from "./strings";
@@ -23,14 +23,12 @@ export class Cell implements Owner {
   readonly name: string;
   readonly title: string;
   readonly original: string;
-  /** Cells on the same machine share a session. */
-  readonly machine: string;
   /** The lesson says that this cell ends with an error. */
   readonly mayFail: boolean;
   /** Called with Shift+Enter, to go on to the next cell. */
   onward: () => void = () => undefined;
-  /** The cells above on the same machine, which share its session: a name may come from one of them. */
-  above: Cell[] = [];
+  /** All cells above. */
+  before: Cell[] = [];
   /** Called to run those first, and then this one. */
   againFromFirst: () => void = () => undefined;
   private code: string;
@@ -59,15 +57,25 @@ export class Cell implements Owner {
     this.name = root.dataset.cell ?? "";
     this.lesson = root.dataset.lesson ?? "";
     this.title = root.dataset.title ?? this.name;
-    this.machine = `${root.dataset.topology} ${root.dataset.keras}`;
     this.original = JSON.parse(need(root, "script.original").textContent || '""') as string;
     this.mayFail = root.hasAttribute("data-may-fail");
     this.code = this.original;
     this.outputBox = need(root, ".output");
     this.status = need(root, ".status");
-    this.output = new Output(this.outputBox, this.title, `${this.name}.txt`);
+    this.output = new Output(this.outputBox, this.status, this.title, `${this.name}.txt`);
     this.listen();
     this.restoreDraft();
+  }
+
+  /** What it runs on from now on; cells on the same machine share a session. */
+  get machine(): Machine {
+    return { topology: this.root.dataset.topology ?? "", keras: Number(this.root.dataset.keras) };
+  }
+
+  /** The cells above on the same machine: a name may come from one of them. */
+  get above(): Cell[] {
+    const { topology, keras } = this.machine;
+    return this.before.filter(({ machine }) => machine.topology === topology && machine.keras === keras);
   }
 
   // --- what the learner does ---------------------------------------------------------------------------------------
@@ -77,17 +85,18 @@ export class Cell implements Owner {
     this.warmed = true;
     this.keepHeight();
     const code = this.code;
+    const machine = this.root.querySelector(".picker") ? this.machine : null;
     const hope = new AbortController();
     this.pending.add(hope);
     if (!this.board.unfinished(this).length) this.say(live(say("state.sending")), "waiting");
-    return this.board.inTurn(() => this.handIn(code, hope));
+    return this.board.inTurn(() => this.handIn(code, machine, hope));
   }
 
-  private async handIn(code: string, hope: AbortController): Promise<void> {
+  private async handIn(code: string, machine: Machine | null, hope: AbortController): Promise<void> {
     const away = (error: Declined | Unreachable): void =>
       this.say({ ...live(error instanceof Declined ? error.message : say("state.serverAway")), tone: "bad" }, "waiting");
     try {
-      const run = await untilTaken(() => submit(this.lesson, this.name, code), away, hope.signal);
+      const run = await untilTaken(() => submit(this.lesson, this.name, code, machine), away, hope.signal);
       this.pending.delete(hope);
       if (!run) return;
       this.board.add(run, this);
@@ -165,7 +174,7 @@ export class Cell implements Owner {
     this.shown = entry;
     this.runningSince = 0;
     this.root.classList.add("has-output");
-    this.output.show(entry.transcript, entry.run.id);
+    this.output.show(entry.transcript, entry.run);
     if (restored) return;
     this.root.dataset.run = entry.run.id;
     this.setState("waiting");
@@ -207,9 +216,10 @@ export class Cell implements Owner {
       return this.say(trouble(say("state.incomplete")), "idle");
     }
     const { items } = entry.transcript;
-    const error = items.findLast((item) => item.kind === "error");
+    const errors = items.filter((item) => item.kind === "error");
+    const error = errors.findLast((item) => !item.event.lane) ?? errors.at(-1);
     const sessionFailed = items.some((item) => item.kind === "notice" && item.event.code === "session-failed");
-    const errorName = error?.kind === "error" ? error.event.name : "";
+    const errorName = error?.event.name ?? "";
     const cellsMissing = errorName === "NameError" && (finished.runs_before ?? Infinity) < this.above.length;
     const line = ended(finished, { errorName, sessionFailed, cellsMissing });
     this.output.paintNow();
@@ -275,7 +285,7 @@ export class Cell implements Owner {
   private warm(): void {
     if (this.warmed) return;
     this.warmed = true;
-    warmUp(this.lesson);
+    warmUp(this.lesson, this.machine);
   }
 
   private edited(code: string): void {

@@ -4,6 +4,7 @@ import { untilAnswered } from "./retry";
 import { Board } from "./board";
 import { Cell } from "./cell";
 import { Drafts, localShelf } from "./drafts";
+import { setUpPickers } from "./machine-picker";
 import { RunAll } from "./run-all";
 
 const SESSION_DELAY_MS = 150;
@@ -16,13 +17,15 @@ export function setUpCells(): void {
   const drafts = new Drafts(lesson, localShelf());
   const cells = roots.map((root) => new Cell(root, board, drafts));
   cells.forEach((cell, i) => {
-    cell.above = cells.slice(0, i).filter((other) => other.machine === cell.machine);
+    cell.before = cells.slice(0, i);
     const next = cells[i + 1];
     if (next) cell.onward = () => void next.edit();
   });
   const button = document.querySelector<HTMLButtonElement>("[data-action=run-all]");
   if (button) new RunAll(button, cells);
+  setUpPickers(roots, lesson, localShelf(), tellSession);
   board.onChange(tellSession);
+  askAboutChosen(cells);
   keepFocusWithSession();
   window.addEventListener("pagehide", () => cells.forEach((cell) => cell.keep()));
   void untilAnswered(() => board.restore(lesson, (name) => cells.find((cell) => cell.name === name)));
@@ -34,6 +37,31 @@ let telling = 0;
 function tellSession(): void {
   window.clearTimeout(telling);
   telling = window.setTimeout(() => document.body.dispatchEvent(new CustomEvent("lockstep:session")), SESSION_DELAY_MS);
+}
+
+/** The session card is about the machine that the lesson's cells run on now, of which the first speaks for all. */
+function askAboutChosen(cells: Cell[]): void {
+  document.addEventListener("htmx:config:request", (event) => {
+    const { ctx } = (event as CustomEvent<{ ctx: { sourceElement: Element; request: { action: string } } }>).detail;
+    const { topology, keras } = (cells[0] as Cell).machine;
+    const url = new URL(ctx.request.action, document.baseURI);
+    if (!ctx.sourceElement.closest("#session") || url.searchParams.has("topology")) return;
+    url.searchParams.set("topology", topology);
+    url.searchParams.set("keras", String(keras));
+    ctx.request.action = url.pathname + url.search;
+  });
+  document.addEventListener("htmx:after:swap", () => sayReal(cells));
+}
+
+/** Where the session's accelerators are real, the cells that run on them say so. */
+function sayReal(cells: Cell[]): void {
+  const panel = document.querySelector<HTMLElement>("#session[data-real]");
+  const words = panel?.querySelector(".machine-words")?.textContent;
+  if (!panel || !words) return;
+  for (const { root, machine } of cells) {
+    const mine = root.querySelector(".cell-top .machine-words");
+    if (mine && machine.topology === panel.dataset.topology) mine.textContent = words;
+  }
 }
 
 /** A button of the session card may be gone once it has done its work: then the focus stays with the card. */

@@ -1,60 +1,56 @@
 /**
- * A run's output on the page. However long it gets, the document holds a bounded part of it: the beginning and the
- * end, and between them a line that says how much is folded and offers the whole as text.
+ * A run's output on the page: as one list, or, where workers or replicas speak, in lanes side by side. What draws the
+ * lanes is loaded when the first of them is heard.
  */
 
 import { make } from "./element";
 import { size } from "./figures";
+import { laneColour } from "./lane-colour";
+import type { LaneBoard } from "./lanes";
 import { Latest } from "./latest";
 import { paintRow } from "./paint";
-import type { Notice } from "./protocol";
+import type { Notice, Run } from "./protocol";
 import { quieten, showDisplay } from "./rich";
-import { figure, say, sayCount } from "./strings";
+import { Sheet, type Hands } from "./sheet";
+import { figure, say } from "./strings";
 import { showTraceback } from "./traceback";
-import type { Item, Transcript } from "./transcript";
+import { laneOf, type Item, type Transcript } from "./transcript";
 
-const HEAD = 100;
-const TAIL = 1_500;
-/** The tail is cut only once it has grown by this much: cutting line by line would be slow. */
-const SLACK = 500;
 /** So many documents of HTML are alive at once; the earlier ones are links. */
 const LIVE_FRAMES = 20;
-const NEAR_BOTTOM_PX = 24;
-/** More items than this are a log. */
-const ROWS_OF_A_LOG = 20;
 
-export class Output {
+export class Output implements Hands {
   private transcript: Transcript | null = null;
   private run = "";
-  private nodes = new Map<Item, HTMLElement>();
+  private topology = "";
   private readonly frames = new Latest<HTMLElement>(LIVE_FRAMES);
-  /** Items[0, head) and Items[tail, end) are in the document. */
-  private head = 0;
-  private tail = 0;
-  private end = 0;
+  private readonly list: Sheet;
+  private lanes: LaneBoard | null = null;
+  private loading = false;
+  /** What draws lanes could not be loaded: one list it is. */
+  private laneless = false;
   private clearings = 0;
-  private sticking = true;
   private painting = 0;
-  private readonly headBox = make("div.rows");
-  private readonly fold = make("div.fold", { hidden: true });
-  private readonly tailBox = make("div.rows");
 
+  /** `bar` is the line below the output: there the choice between lanes and one list appears. */
   constructor(
     private readonly box: HTMLElement,
+    private readonly bar: HTMLElement,
     private readonly cell: string,
     private readonly fileName: string,
   ) {
-    this.box.append(this.headBox, this.fold, this.tailBox);
-    this.box.addEventListener("scroll", () => {
-      this.sticking = box.scrollTop + box.clientHeight >= box.scrollHeight - NEAR_BOTTOM_PX;
-    });
+    this.list = new Sheet(box, this);
+    this.list.empty();
   }
 
   /** Shows this transcript from now on. */
-  show(transcript: Transcript, run: string): void {
+  show(transcript: Transcript, run: Run): void {
     this.transcript = transcript;
-    this.run = run;
-    this.sticking = true;
+    this.run = run.id;
+    this.topology = run.topology;
+    this.list.stick();
+    this.lanes?.forget();
+    this.lanes = null;
     this.empty();
     this.changed();
   }
@@ -76,14 +72,9 @@ export class Output {
   }
 
   private empty(): void {
-    this.nodes.clear();
     this.frames.clear();
-    this.headBox.replaceChildren();
-    this.tailBox.replaceChildren();
-    this.head = this.tail = this.end = 0;
-    this.fold.hidden = true;
-    this.fold.replaceChildren();
-    delete this.fold.dataset.count;
+    this.list.empty();
+    this.lanes?.empty();
   }
 
   private paint(): void {
@@ -93,103 +84,60 @@ export class Output {
       this.clearings = transcript.clearings;
       this.empty();
     }
-    for (const item of transcript.takeTouched()) this.repaint(item);
-    this.grow(transcript.items);
-    this.cut();
+    if (transcript.inLanes && !this.lanes && !this.laneless) return void this.makeLanes(transcript);
+    const touched = transcript.takeTouched();
+    if (this.lanes?.shown) this.lanes.paint(transcript.items, touched);
+    else this.list.paint(transcript.items, touched);
     this.box.classList.toggle("empty", transcript.items.length === 0);
-    this.makeScrollable();
-    if (this.sticking && this.mostlyText()) this.box.scrollTop = this.box.scrollHeight;
   }
 
-  /** A log is followed to its end; a page of pictures is read from its top. */
-  private mostlyText(): boolean {
-    return this.end > ROWS_OF_A_LOG;
-  }
-
-  private grow(items: Item[]): void {
-    const top = Math.min(HEAD, items.length);
-    for (; this.head < top; this.head++) this.headBox.append(this.node(items[this.head] as Item));
-    this.end = Math.max(this.end, this.head);
-    if (!this.tailBox.childElementCount) this.tail = this.end;
-    if (items.length - this.end > TAIL) {
-      this.forget(this.tail, this.end);
-      this.tailBox.replaceChildren();
-      this.tail = this.end = items.length - TAIL;
+  private async makeLanes(transcript: Transcript): Promise<void> {
+    if (this.loading) return;
+    this.loading = true;
+    try {
+      const { LaneBoard } = await import("./lanes");
+      if (this.transcript === transcript) {
+        this.lanes = new LaneBoard(this.box, this.bar, this, this.topology, () => this.repaintAll());
+      }
+    } catch {
+      this.laneless = true;
     }
-    const fresh = items.slice(this.end).map((item) => this.node(item));
-    this.tailBox.append(...fresh);
-    this.end = items.length;
+    this.loading = false;
+    this.repaintAll();
   }
 
-  private cut(): void {
-    const most = TAIL + (this.sticking ? SLACK : 6 * SLACK);
-    if (this.end - this.tail > most) {
-      const from = this.end - TAIL;
-      this.forget(this.tail, from);
-      const range = document.createRange();
-      range.setStart(this.tailBox, 0);
-      range.setEnd(this.tailBox, from - this.tail);
-      range.deleteContents();
-      this.tail = from;
-    }
-    const folded = this.tail - this.head;
-    if (folded <= 0 || this.fold.dataset.count === String(folded)) return;
-    this.fold.dataset.count = String(folded);
-    this.offerDownload().textContent = sayCount("output.folded", folded);
+  private repaintAll(): void {
+    this.empty();
+    this.changed();
   }
 
-  /** Shows the line of the fold; the answer is the place of its words. */
-  private offerDownload(): HTMLElement {
-    this.fold.hidden = false;
-    if (!this.fold.childElementCount) this.fold.append(make("span"), this.downloadButton());
-    return this.fold.firstElementChild as HTMLElement;
-  }
+  // --- hands of the sheets -----------------------------------------------------------------------------------------
 
-  private forget(from: number, to: number): void {
-    for (const item of this.transcript?.items.slice(from, to) ?? []) {
-      this.frames.drop(this.nodes.get(item));
-      this.nodes.delete(item);
-    }
-  }
-
-  private node(item: Item): HTMLElement {
-    const made = this.make(item);
-    this.nodes.set(item, made);
-    if (item.kind === "row" && item.rest) this.offerDownload();
+  make(item: Item): HTMLElement {
+    const made = this.draw(item);
     const old = made.matches(".html") ? this.frames.add(made) : undefined;
     if (old) quieten(old);
     return made;
   }
 
-  private make(item: Item): HTMLElement {
-    if (item.kind === "row") return paintRow(item);
-    if (item.kind === "display") return showDisplay(item, this.run, this.cell);
-    if (item.kind === "error") return showTraceback(item.event);
-    return make("p.notice", {}, make("b", {}, "Lockstep"), ` ${noticeText(item.event)}`);
+  remake(item: Item, old: HTMLElement): HTMLElement {
+    if (item.kind === "row") return paintRow(item, old);
+    this.frames.drop(old);
+    const fresh = this.make(item);
+    old.replaceWith(fresh);
+    return fresh;
   }
 
-  private repaint(item: Item): void {
-    const old = this.nodes.get(item);
-    if (!old) return;
-    if (item.kind === "row") {
-      paintRow(item, old);
-      if (item.rest) this.offerDownload();
-    } else {
-      this.frames.drop(old);
-      const fresh = this.node(item);
-      old.replaceWith(fresh);
-    }
+  drop(element: HTMLElement | undefined): void {
+    this.frames.drop(element);
   }
 
-  /** A box that scrolls must be reachable by keyboard; one that does not must not be a stop. */
-  private makeScrollable(): void {
-    const scrolls = this.box.scrollHeight > this.box.clientHeight + 1 || this.box.scrollWidth > this.box.clientWidth + 1;
-    if (scrolls === this.box.hasAttribute("tabindex")) return;
-    if (scrolls) this.box.tabIndex = 0;
-    else this.box.removeAttribute("tabindex");
+  label(item: Item): HTMLElement | null {
+    const lane = laneOf(item);
+    return lane === null ? null : make(`b.lane-name.${laneColour(lane, this.topology)}`, {}, lane);
   }
 
-  private downloadButton(): HTMLElement {
+  downloadButton(): HTMLElement {
     const button = make("button.quiet", { type: "button" }, say("output.download"));
     button.addEventListener("click", () => {
       const url = URL.createObjectURL(new Blob(this.transcript?.lines() ?? [], { type: "text/plain" }));
@@ -198,6 +146,13 @@ export class Output {
       window.setTimeout(() => URL.revokeObjectURL(url), 10_000);
     });
     return button;
+  }
+
+  private draw(item: Item): HTMLElement {
+    if (item.kind === "row") return paintRow(item);
+    if (item.kind === "display") return showDisplay(item, this.run, this.cell);
+    if (item.kind === "error") return showTraceback(item.event);
+    return make("p.notice", {}, make("b", {}, "Lockstep"), ` ${noticeText(item.event)}`);
   }
 }
 

@@ -114,6 +114,12 @@ export interface Waiting {
   ahead: number;
 }
 
+/** What a session is. */
+export interface Machine {
+  topology: string;
+  keras: number;
+}
+
 export interface Run {
   id: string;
   lesson: string;

@@ -20,6 +20,8 @@ export interface Row {
   spans: Span[];
   /** The characters in `spans`. */
   length: number;
+  /** The worker or replica that wrote it; null for the cell itself. */
+  lane: string | null;
   /** What came behind `LONGEST_ROW`: never redrawn, only added to. */
   rest: string;
 }
@@ -52,6 +54,7 @@ export class Rows {
   constructor(
     private readonly added: (row: Row) => void,
     private readonly changed: (row: Row) => void,
+    private readonly lane: string | null = null,
   ) {}
 
   write(stream: Stream, text: string): void {
@@ -123,7 +126,7 @@ export class Rows {
     const at = this.cursors[stream];
     const rows = this.own[stream];
     while (rows.length <= at.row) {
-      const row: Row = { kind: "row", stream, spans: [], length: 0, rest: "" };
+      const row: Row = { kind: "row", stream, spans: [], length: 0, rest: "", lane: this.lane };
       rows.push(row);
       this.added(row);
     }

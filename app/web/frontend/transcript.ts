@@ -21,6 +21,11 @@ export interface NoticeItem {
 }
 export type Item = Row | DisplayItem | ErrorItem | NoticeItem;
 
+/** The worker or replica that an item comes from; null for the cell itself. */
+export function laneOf(item: Item): string | null {
+  return item.kind === "row" ? item.lane : (item.event.lane ?? null);
+}
+
 /** `applied`: new and in order. `known`: seen before. `gap`: something before it is missing. */
 export type Reception = "applied" | "known" | "gap";
 
@@ -35,12 +40,16 @@ export class Transcript {
   readonly progress = new Map<string, Progress>();
   lastSeq = 0;
   started = false;
+  /** Whether any item came from a worker or a replica. */
+  inLanes = false;
   finished: Finished | null = null;
   /** Rises with each clearing, so that a view knows its nodes are void. */
   clearings = 0;
   private readonly touched = new Set<Item>();
-  private rows: Rows | null = null;
-  private clearNext = false;
+  /** By lane: each has a cursor of its own, so that lanes that write by turns do not cut each other's lines. */
+  private readonly rows = new Map<string | null, Rows>();
+  /** Lanes that are to be cleared with their next output. */
+  private readonly clearNext = new Set<string | null>();
   private readonly byDisplayId = new Map<string, DisplayItem[]>();
 
   apply(event: RunEvent): Reception {
@@ -65,7 +74,7 @@ export class Transcript {
 
   /** The same in pieces: together they may be longer than one string can be. */
   lines(): string[] {
-    return this.items.map((item) => `${asText(item)}\n`);
+    return this.items.map((item) => `${inLane(laneOf(item), asText(item))}\n`);
   }
 
   private take(event: RunEvent): void {
@@ -74,18 +83,18 @@ export class Transcript {
         this.started = true;
         break;
       case "text":
-        this.clearIfDue();
-        this.textRows().write(event.stream, event.text);
+        this.clearIfDue(event.lane ?? null);
+        this.textRows(event.lane ?? null).write(event.stream, event.text);
         break;
       case "display":
         this.display(event);
         break;
       case "clear":
-        if (event.wait) this.clearNext = true;
-        else this.clear();
+        if (event.wait) this.clearNext.add(event.lane ?? null);
+        else this.clear(event.lane ?? null);
         break;
       case "error":
-        this.clearIfDue();
+        this.clearIfDue(event.lane ?? null);
         this.push({ kind: "error", event });
         break;
       case "metric":
@@ -103,18 +112,19 @@ export class Transcript {
   }
 
   private display(event: Display): void {
+    const [lane, id] = [event.lane ?? null, displayKey(event)];
     if (event.update) {
-      for (const item of this.byDisplayId.get(event.display_id ?? "") ?? []) {
+      for (const item of this.byDisplayId.get(id) ?? []) {
         item.event = { ...event, result: item.event.result };
         item.seq = event.seq;
         this.touched.add(item);
       }
       return;
     }
-    this.clearIfDue();
+    this.clearIfDue(lane);
     const item: DisplayItem = { kind: "display", seq: event.seq, event };
     if (event.display_id !== null) {
-      this.byDisplayId.set(event.display_id, [...(this.byDisplayId.get(event.display_id) ?? []), item]);
+      this.byDisplayId.set(id, [...(this.byDisplayId.get(id) ?? []), item]);
     }
     this.push(item);
   }
@@ -127,31 +137,51 @@ export class Transcript {
   }
 
   private push(item: Item): void {
+    this.add(item);
+    this.rows.delete(laneOf(item));
+  }
+
+  private add(item: Item): void {
     this.items.push(item);
-    this.rows = null;
+    if (laneOf(item) !== null) this.inLanes = true;
   }
 
-  private textRows(): Rows {
-    this.rows ??= new Rows(
-      (row) => this.items.push(row),
-      (row) => this.touched.add(row),
-    );
-    return this.rows;
+  private textRows(lane: string | null): Rows {
+    let rows = this.rows.get(lane);
+    if (!rows) {
+      rows = new Rows(
+        (row) => this.add(row),
+        (row) => this.touched.add(row),
+        lane,
+      );
+      this.rows.set(lane, rows);
+    }
+    return rows;
   }
 
-  private clearIfDue(): void {
-    if (this.clearNext) this.clear();
+  private clearIfDue(lane: string | null): void {
+    if (this.clearNext.has(lane)) this.clear(lane);
   }
 
-  /** What Lockstep itself said stays; what the code wrote goes. */
-  private clear(): void {
-    this.items = this.items.filter((item) => item.kind === "notice");
+  /** What the code wrote in this lane goes; what Lockstep itself said stays, and so do other lanes. */
+  private clear(lane: string | null): void {
+    this.items = this.items.filter((item) => item.kind === "notice" || laneOf(item) !== lane);
     this.clearings += 1;
-    this.clearNext = false;
-    this.rows = null;
-    this.byDisplayId.clear();
+    this.clearNext.delete(lane);
+    this.rows.delete(lane);
+    for (const [id, [item]] of this.byDisplayId) if (item && laneOf(item) === lane) this.byDisplayId.delete(id);
     this.touched.clear();
   }
+}
+
+/** Processes name their displays without knowing of each other. */
+function displayKey({ lane, display_id }: Display): string {
+  return JSON.stringify([lane ?? null, display_id]);
+}
+
+/** Each line with the name of its lane in front, as `lockstep run` prints it. */
+function inLane(lane: string | null, text: string): string {
+  return lane === null ? text : text.replace(/^/gm, () => `[${lane}] `);
 }
 
 function asText(item: Item): string {

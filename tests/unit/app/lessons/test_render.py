@@ -33,6 +33,27 @@ def test_a_cell_takes_its_machine_from_the_lesson_unless_it_names_its_own() -> N
     assert [(cell.topology, cell.keras) for cell in lesson.cells] == [("gpu:2", 3), ("cpu", 2)]
 
 
+def test_a_learner_may_pick_what_the_lesson_offers_and_a_cell_may_say_otherwise() -> None:
+    own = "```{code-cell} python\n:name: own\n:topology: cpu\n\nx\n```\n"
+    other = "```{code-cell} python\n:name: other\n:topologies: [tpu:8, tpu:2]\n:keras: 3\n\nx\n```\n"
+    header = HEADER + "topologies: [gpu:2, gpu:4, workers:2xgpu:2]\nkerases: [2, 3]\n"
+    lesson = rendered(CELL + own + other, header=header)
+
+    offered = ("gpu:2", "gpu:4", "workers:2xgpu:2")
+    assert (lesson.topology, lesson.topologies, lesson.keras, lesson.kerases) == ("gpu:4", offered, 3, (2, 3))
+    assert [(cell.topology, cell.topologies, cell.kerases, cell.has_choice) for cell in lesson.cells] == [
+        ("gpu:4", offered, (2, 3), True),
+        ("cpu", ("cpu",), (2, 3), True),
+        ("tpu:8", ("tpu:8", "tpu:2"), (3,), True),
+    ]
+
+
+def test_a_lesson_that_says_nothing_offers_nothing() -> None:
+    (cell,) = rendered(CELL).cells
+
+    assert (cell.topologies, cell.kerases, cell.has_choice) == (("gpu:4",), (3,), False)
+
+
 def test_a_cell_without_a_caption_is_called_by_its_name() -> None:
     assert rendered(CELL.replace("one", "global-batch")).cells[0].title == "Global batch"
 

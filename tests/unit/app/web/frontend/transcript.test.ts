@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import type { RunEvent } from "../../../../../app/web/frontend/protocol";
-import { Transcript } from "../../../../../app/web/frontend/transcript";
+import { laneOf, Transcript } from "../../../../../app/web/frontend/transcript";
 
 const text = (seq: number, text: string): RunEvent => ({ kind: "text", seq, at_ms: seq, stream: "stdout", text });
 const display = (seq: number, plain: string, more: Partial<Extract<RunEvent, { kind: "display" }>> = {}): RunEvent => ({
@@ -94,4 +94,48 @@ test("100,000 lines are taken in well under a second", () => {
   }
   assert.equal(transcript.items.length, 100_000);
   assert.ok(performance.now() - begun < 1_500);
+});
+
+const from = (lane: string | null, event: RunEvent): RunEvent => ({ ...event, lane }) as RunEvent;
+
+test("lanes that write by turns do not cut each other's lines", () => {
+  const transcript = after(
+    from("worker 0", text(1, "step 1")),
+    from("worker 1", text(2, "step 1\n")),
+    text(3, "all\n"),
+    from("worker 0", text(4, " done\n")),
+  );
+  assert.equal(transcript.text(), "[worker 0] step 1 done\n[worker 1] step 1\nall\n");
+  assert.ok(transcript.inLanes);
+  assert.deepEqual(transcript.items.map(laneOf), ["worker 0", "worker 1", null]);
+});
+
+test("a lane clears what it wrote itself, and no other", () => {
+  const transcript = after(
+    from("worker 0", text(1, "old\n")),
+    from("worker 1", text(2, "stays\n")),
+    text(3, "stays too\n"),
+    from("worker 0", clear(4, true)),
+    from("worker 1", text(5, "more\n")),
+    from("worker 0", text(6, "new\n")),
+  );
+  assert.equal(transcript.text(), "[worker 1] stays\nstays too\n[worker 1] more\n[worker 0] new\n");
+});
+
+test("two workers may give their displays the same name", () => {
+  const named = (seq: number, lane: string, plain: string, update: boolean): RunEvent =>
+    from(lane, display(seq, plain, { display_id: "x", update }));
+  const transcript = after(
+    named(1, "worker 0", "a", false),
+    named(2, "worker 1", "b", false),
+    named(3, "worker 1", "c", true),
+  );
+  assert.equal(transcript.text(), "[worker 0] a\n[worker 1] c\n");
+});
+
+test("every line of what a lane shows has its name, and events of old have no lane", () => {
+  assert.equal(after(from("replica 0", display(1, "a\nb"))).text(), "[replica 0] a\n[replica 0] b\n");
+  const old = after(text(1, "a\n"));
+  assert.ok(!old.inLanes);
+  assert.deepEqual(old.items.map(laneOf), [null]);
 });

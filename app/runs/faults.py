@@ -1,0 +1,125 @@
+"""What a learner may do to one process of a session's cluster, and the words for it. Pure but for ``inject``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.i18n import N_, gettext, number
+from app.runs.machines import Machine
+from app.runs.service import session_id
+from app.web.drawing import lane_colour
+from runners.client import NotKnown, Refused, RunnerClient, RunnerUnavailable
+from runners.protocol import Fault, Member, SessionInfo, SessionState, Topology
+
+Action = Literal["kill", "pause", "resume", "slow", "restart"]
+
+_ACTIONS: dict[str, tuple[Action, ...]] = {
+    "starting": (),
+    "running": ("kill", "pause", "slow"),
+    "paused": ("kill", "resume"),
+    "slow": ("kill", "resume"),
+    "ended": ("restart",),
+}
+"""By a member's state."""
+_BUTTONS: dict[Action, str] = {
+    "kill": N_("Kill"),
+    "pause": N_("Pause"),
+    "resume": N_("Resume"),
+    "slow": N_("Slow down"),
+    "restart": N_("Start again"),
+}
+_STATES = {
+    "starting": N_("starting"),
+    "running": N_("running"),
+    "paused": N_("paused"),
+    "slow": N_("slowed down"),
+    "ended": N_("ended"),
+}
+_REFUSALS = {
+    "no-cluster": N_("This machine is one process; only those of a cluster can be killed, paused or slowed down."),
+    "unknown-task": N_("There is no such process on this machine."),
+    "not-started": N_("{task} is not there yet; run a cell first."),
+    "own-process": N_("{task} is the process of the page itself: restart the session."),
+    "still-running": N_("{task} has not ended."),
+    "has-ended": N_("{task} has ended; start it again first."),
+}
+"""By the supervisor's code."""
+_DONE: dict[Action, str] = {
+    "kill": N_("{task} was killed."),
+    "pause": N_("{task} was paused."),
+    "resume": N_("{task} goes on."),
+    "slow": N_("{task} was slowed down."),
+    "restart": N_("{task} starts again."),
+}
+_TO_COME: dict[Action, str] = {
+    "kill": N_("{task} will be killed at step {step}."),
+    "pause": N_("{task} will be paused at step {step}."),
+    "slow": N_("{task} will be slowed down at step {step}."),
+}
+"""What can wait for a step: one that stands still reaches none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """One thing that may be done."""
+
+    action: Action
+    words: str
+    label: str
+    """The same with the name of the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """One process of a cluster on the session panel."""
+
+    task: str
+    colour: str
+    """The class of its lane's colour."""
+    state: str
+    words: str
+    address: str
+    buttons: tuple[Button, ...]
+
+
+def members_of(info: SessionInfo) -> tuple[MemberView, ...]:
+    """The processes of a session's cluster, as the panel lists them."""
+    topology, alive = Topology.parse(info.topology), info.state in (SessionState.idle, SessionState.busy)
+    return tuple(_member(topology, member) for member in info.members) if alive else ()
+
+
+def _member(topology: Topology, member: Member) -> MemberView:
+    own = topology.tasks[:1] and member.task == topology.tasks[0].lane  # restarting the session starts it again
+    actions = [action for action in _ACTIONS[member.state] if not (own and action == "restart")]
+    return MemberView(
+        task=member.task,
+        colour=lane_colour(topology, member.task),
+        state=member.state,
+        words=gettext(_STATES[member.state]),
+        address=member.address,
+        buttons=tuple(_button(action, member.task) for action in actions),
+    )
+
+
+def _button(action: Action, task: str) -> Button:
+    words = gettext(_BUTTONS[action])
+    return Button(action, words, f"{words}: {task}")
+
+
+async def inject(runner: RunnerClient, visitor: str | None, lesson: str, machine: Machine, fault: Fault) -> str:
+    """Do it to the visitor's own session; the answer says in words what was done, or why it was not."""
+    if fault.action not in _TO_COME:
+        fault = fault.model_copy(update={"at_step": None})
+    try:
+        await runner.fault(session_id(visitor or "", lesson, machine), fault)
+    except NotKnown:
+        return gettext("There is no such session any more.")
+    except Refused as e:
+        words = _REFUSALS.get(e.refusal.code, N_("This was not done: {reason}"))
+        return gettext(words).format(task=fault.task, reason=e.refusal.message)
+    except RunnerUnavailable:
+        return gettext("The runner is starting or not reachable. Nothing was done; try again in a moment.")
+    if fault.at_step is not None:
+        return gettext(_TO_COME[fault.action]).format(task=fault.task, step=number(fault.at_step))
+    return gettext(_DONE[fault.action]).format(task=fault.task)

@@ -1,0 +1,161 @@
+/**
+ * Lanes: what each worker or replica wrote, side by side, in a chunk of its own.
+ *
+ * Each lane is a labelled group that can be folded and scrolls by itself. The choice between lanes and one list in order
+ * of arrival is one for all cells, and is kept in this browser.
+ */
+
+import { Arrangement, inOrder, OTHERS } from "./arrangement";
+import { make } from "./element";
+import { laneColour } from "./lane-colour";
+import { Sheet, type Hands } from "./sheet";
+import { say, sayCount } from "./strings";
+import type { Item } from "./transcript";
+
+type View = "lanes" | "list";
+
+const SHELF = "lockstep:lanes";
+const NARROW = "(max-width: 46rem)";
+
+/** Those who want to hear of another choice. */
+const boards = new Set<LaneBoard>();
+let view: View = remembered();
+let switches = 0;
+
+interface Lane {
+  root: HTMLDetailsElement;
+  count: HTMLElement;
+  sheet: Sheet;
+}
+
+export class LaneBoard {
+  private arrangement = new Arrangement();
+  private readonly root = make("div.lanes-view");
+  private readonly grid = make("div.lanes", { role: "group", "aria-label": say("lanes.title") });
+  private readonly above: Sheet;
+  private readonly below: Sheet;
+  private readonly lanes = new Map<string, Lane>();
+  private readonly switch: HTMLFieldSetElement;
+  /** Folded lanes, so that a clearing does not open them. */
+  private readonly folded = new Set<string>();
+
+  constructor(
+    private readonly box: HTMLElement,
+    bar: HTMLElement,
+    private readonly hands: Hands,
+    private readonly topology: string,
+    private readonly chosen: () => void,
+  ) {
+    const [above, below] = [make("div.stretch"), make("div.stretch")];
+    this.above = new Sheet(above, this.bare());
+    this.below = new Sheet(below, this.bare());
+    this.root.append(above, this.grid, below);
+    this.switch = makeSwitch();
+    bar.append(this.switch);
+    boards.add(this);
+  }
+
+  /** Whether lanes are shown now, and not one list. */
+  get shown(): boolean {
+    return view === "lanes";
+  }
+
+  /** Leaves the page. */
+  forget(): void {
+    boards.delete(this);
+    this.switch.remove();
+    this.box.classList.remove("in-lanes");
+  }
+
+  /** Another view was chosen. */
+  follow(): void {
+    for (const radio of this.switch.querySelectorAll("input")) radio.checked = radio.value === view;
+    this.chosen();
+  }
+
+  /** Begins anew; where lanes are shown, they take the place of the list. */
+  empty(): void {
+    this.arrangement = new Arrangement();
+    this.lanes.clear();
+    this.grid.replaceChildren();
+    this.above.empty();
+    this.below.empty();
+    this.box.classList.toggle("in-lanes", this.shown);
+    if (!this.shown) return;
+    this.box.replaceChildren(this.root);
+    this.box.removeAttribute("tabindex");
+  }
+
+  paint(items: Item[], touched: Set<Item>): void {
+    this.arrangement.take(items);
+    this.above.paint(this.arrangement.above, touched);
+    for (const name of this.arrangement.lanes.keys()) if (!this.lanes.has(name)) this.add(name);
+    for (const [name, { sheet, count }] of this.lanes) {
+      const mine = this.arrangement.lanes.get(name) ?? [];
+      sheet.paint(mine, touched);
+      const words = sayCount("lanes.lines", mine.length);
+      if (count.textContent !== words) count.textContent = words;
+    }
+    this.below.paint(this.arrangement.below, touched);
+  }
+
+  private add(name: string): void {
+    const first = this.lanes.size === 0;
+    const open = !this.folded.has(name) && (first || !window.matchMedia(NARROW).matches);
+    const title = make("b.lane-name", {}, name === OTHERS ? say("lanes.others") : name);
+    const count = make("span.lane-count");
+    const box = make("div.lane-box");
+    const root = make<HTMLDetailsElement>(
+      `details.lane.${laneColour(name, this.topology)}`,
+      { role: "group", "aria-label": title.textContent ?? "", open },
+      make("summary", {}, title, count),
+      box,
+    );
+    root.addEventListener("toggle", () => (root.open ? this.folded.delete(name) : this.folded.add(name)));
+    const sheet = new Sheet(box, name === OTHERS ? this.hands : this.bare());
+    sheet.empty();
+    this.lanes.set(name, { root, count, sheet });
+    this.grid.append(...inOrder(this.lanes.keys()).map((each) => (this.lanes.get(each) as Lane).root));
+  }
+
+  /** The hands without a label: the lane's own name says it. */
+  private bare(): Hands {
+    const { hands } = this;
+    return {
+      make: (item) => hands.make(item),
+      remake: (item, old) => hands.remake(item, old),
+      drop: (element) => hands.drop(element),
+      downloadButton: () => hands.downloadButton(),
+    };
+  }
+}
+
+function makeSwitch(): HTMLFieldSetElement {
+  const name = `lanes-${++switches}`;
+  const choice = (value: View, words: string): HTMLElement => {
+    const radio = make<HTMLInputElement>("input", { type: "radio", name, value, checked: value === view });
+    radio.addEventListener("change", () => choose(value));
+    return make("label", {}, radio, make("span", {}, words));
+  };
+  const choices = [choice("lanes", say("lanes.lanes")), choice("list", say("lanes.list"))];
+  const legend = make("legend.visually-hidden", {}, say("lanes.show"));
+  return make<HTMLFieldSetElement>("fieldset.lane-switch", {}, legend, ...choices);
+}
+
+function choose(value: View): void {
+  view = value;
+  try {
+    window.localStorage.setItem(SHELF, value);
+  } catch {
+    // Storage is forbidden: the choice lasts as long as the page.
+  }
+  for (const board of boards) board.follow();
+}
+
+function remembered(): View {
+  try {
+    return window.localStorage.getItem(SHELF) === "list" ? "list" : "lanes";
+  } catch {
+    return "lanes";
+  }
+}
