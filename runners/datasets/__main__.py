@@ -53,9 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     verifying = commands.add_parser("verify", help="read every byte of the cache and compare digests")
     verifying.add_argument("names", nargs="*", metavar="NAME")
     verifying.set_defaults(command=_verify)
-    commands.add_parser("prepare", help="unpack for sandboxes now; the runner does it at its start").set_defaults(
-        command=_prepare
-    )
+    preparing = commands.add_parser("prepare", help="unpack or draw for sandboxes now; the runner does it by itself")
+    preparing.add_argument("names", nargs="*", metavar="NAME")
+    preparing.set_defaults(command=_prepare)
     return parser
 
 
@@ -66,9 +66,9 @@ def _list(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
         return 0
     for row in rows:
         megabytes = f"{int(str(row['bytes'])) / 1_000_000:.1f} MB"
-        print(f"{row['name']:<18}{row['served']:<10}{megabytes:>9}  {row['title']}; licence: {row['licence']}")
+        print(f"{row['name']:<20}{row['served']:<10}{megabytes:>9}  {row['title']}; licence: {row['licence']}")
         if row["problem"]:
-            print(f"{'':<18}{row['problem']}")
+            print(f"{'':<20}{row['problem']}")
     return 0
 
 
@@ -120,8 +120,9 @@ def _verify(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
     return 1 if failed else 0
 
 
-def _prepare(_: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
-    found = prepare(cache.root, catalog)
+def _prepare(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
+    wanted = {name: pick(catalog, name) for name in options.names or catalog}
+    found = prepare(cache.root, wanted)
     for one in found:
         word = "ready" if one.prepared else "not prepared"
         print(f"{one.name}: {_SERVED[one.state]}, {word}{': ' + one.detail if one.detail else ''}")

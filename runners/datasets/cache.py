@@ -20,7 +20,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from runners.datasets.catalog import Arrays, DataFile, DataSet, DataSetProblem
-from runners.datasets.decode import UndecodableFile, decode
+from runners.datasets.decode import decode
+from runners.datasets.undecodable import UndecodableFile
 
 _BLOCK = 1 << 20
 

@@ -7,18 +7,18 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 _FILE = Path(__file__).with_name("catalog.toml")
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}", re.ASCII)
 _SET_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}", re.ASCII)
 
 Arrays = dict[str, npt.NDArray[Any]]
-"""``x_train``, ``y_train``, ``x_test`` and ``y_test``."""
+"""By their names in the catalog, such as ``x_train``."""
 
 
 class DataSetProblem(Exception):
@@ -47,7 +47,7 @@ class DataFile(_Entry):
     name: str
     size: int = Field(ge=1)
     """Bytes."""
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     md5: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
     urls: tuple[Annotated[str, Field(pattern="^https?://")], ...] = ()
     """Where it can be had, best first."""
@@ -55,14 +55,22 @@ class DataFile(_Entry):
     @property
     def digests(self) -> dict[str, str]:
         """Every digest on record, by the algorithm's name in hashlib."""
-        return {"sha256": self.sha256} | ({"md5": self.md5} if self.md5 else {})
+        known = {"sha256": self.sha256, "md5": self.md5}
+        return {algorithm: digest for algorithm, digest in known.items() if digest}
+
+    @model_validator(mode="after")
+    def _has_a_digest(self) -> Self:
+        if not self.digests:
+            raise ValueError(f"{self.name} has neither sha256 nor md5")
+        return self
 
 
 class ArraySpec(_Entry):
     """One array that ``load_data`` returns."""
 
     file: str
-    dtype: Literal["uint8"]
+    dtype: Literal["uint8", "int64", "float32", "float64", "object"]
+    """``object`` is for lists of unequal length."""
     shape: tuple[int, ...]
 
     @property
@@ -78,8 +86,12 @@ class DataSet(_Entry):
     title: str
     homepage: str
     licence: str
-    format: Literal["idx.gz"]
-    classes: tuple[str, ...]
+    format: Literal["idx.gz", "npz", "cifar.tar.gz"]
+    reader: Literal["lockstep", "keras"] = "lockstep"
+    """Who reads the files in a session. What Lockstep reads is prepared as arrays, what Keras reads as files."""
+    stand_in: str
+    """What its stand-in is, for the sentence that says so: ``drawn digits``."""
+    classes: tuple[str, ...] = ()
     arrays: Mapping[str, ArraySpec]
     files: Mapping[str, DataFile]
 
@@ -87,6 +99,12 @@ class DataSet(_Entry):
     def size(self) -> int:
         """Bytes of all files together."""
         return sum(file.size for file in self.files.values())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays together; of lists, of their files."""
+        lists = any(spec.dtype == "object" for spec in self.arrays.values())
+        return self.size if lists else sum(spec.nbytes for spec in self.arrays.values())
 
 
 Catalog = Mapping[str, DataSet]
@@ -100,7 +118,10 @@ def _data_set(name: str, table: Any) -> DataSet:
     wrong = [file for file in files if not _FILE_NAME.fullmatch(file)]
     if wrong or not _SET_NAME.fullmatch(name):
         raise BadCatalog(f"{name}: not a plain name: {(wrong or [name])[0]!r}")
-    unmatched = {spec.file for spec in data_set.arrays.values()} ^ set(files)
+    if data_set.reader == "lockstep" and any(spec.dtype == "object" for spec in data_set.arrays.values()):
+        raise BadCatalog(f'{name}: lists cannot be mapped; say reader = "keras"')
+    described = {spec.file for spec in data_set.arrays.values()}
+    unmatched = described - set(files) if data_set.reader == "keras" else described ^ set(files)
     if unmatched:
         raise BadCatalog(f"{name}: arrays and files do not match: {', '.join(sorted(unmatched))}")
     return data_set

@@ -1,4 +1,4 @@
-"""From files to arrays.
+"""From files to arrays, and back for stand-ins.
 
 Every byte is treated as hostile: sizes are bounded by the catalog before anything is unpacked.
 """
@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from runners.datasets.catalog import Arrays, ArraySpec, DataSet
+from runners.datasets.cifar import read_cifar, write_cifar
+from runners.datasets.npz import read_npz, write_npz
+from runners.datasets.undecodable import Undecodable, UndecodableFile
 
 _IDX_UBYTE = 8
 """IDX's code for unsigned bytes, the only type the known files use."""
-
-
-class Undecodable(ValueError):
-    """The bytes are not what the catalog says. ``str()`` says what is wrong, without naming the file."""
 
 
 def decode(data_set: DataSet, folder: Path) -> Arrays:
@@ -31,21 +30,23 @@ def decode(data_set: DataSet, folder: Path) -> Arrays:
         OSError: a file cannot be read.
     """
     arrays: Arrays = {}
-    for name, spec in data_set.arrays.items():
+    for file in dict.fromkeys(spec.file for spec in data_set.arrays.values()):
+        specs = {name: spec for name, spec in data_set.arrays.items() if spec.file == file}
         try:
-            with (folder / spec.file).open("rb") as file:
-                arrays[name] = read_idx_gz(file, spec)
+            arrays |= _READERS[data_set.format](folder / file, specs)
         except Undecodable as e:
-            raise UndecodableFile(spec.file, str(e)) from e
+            raise UndecodableFile(file, str(e)) from e
     return arrays
 
 
-class UndecodableFile(Undecodable):
-    """``file`` cannot be decoded."""
+def encode(data_set: DataSet, file: str, arrays: Arrays, path: Path) -> None:
+    """Write a stand-in's ``arrays`` to ``path`` as the data set's own ``file`` holds the real ones.
 
-    def __init__(self, file: str, detail: str) -> None:
-        super().__init__(detail)
-        self.file = file
+    Raises:
+        OSError: no room, or no right to write.
+    """
+    held = {name: arrays[name] for name, spec in data_set.arrays.items() if spec.file == file}
+    _WRITERS[data_set.format](path, held)
 
 
 def read_idx_gz(file: BinaryIO, spec: ArraySpec) -> npt.NDArray[np.uint8]:
@@ -80,3 +81,20 @@ def parse_idx(data: bytes, spec: ArraySpec) -> npt.NDArray[np.uint8]:
     if len(data) != header + spec.nbytes:
         raise Undecodable(f"it holds {len(data) - header:,} values, not {spec.nbytes:,}")
     return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
+
+
+def _read_idx(path: Path, specs: dict[str, ArraySpec]) -> Arrays:
+    with path.open("rb") as file:
+        return {name: read_idx_gz(file, spec) for name, spec in specs.items()}
+
+
+def _write_idx(path: Path, arrays: Arrays) -> None:
+    (array,) = arrays.values()
+    shape = b"".join(size.to_bytes(4, "big") for size in array.shape)
+    with gzip.GzipFile(path, "wb", compresslevel=1, mtime=0) as file:
+        file.write(bytes((0, 0, _IDX_UBYTE, array.ndim)) + shape)
+        file.write(np.ascontiguousarray(array).data)
+
+
+_READERS = {"idx.gz": _read_idx, "npz": read_npz, "cifar.tar.gz": read_cifar}
+_WRITERS = {"idx.gz": _write_idx, "npz": write_npz, "cifar.tar.gz": write_cifar}

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
+import os
 import re
+import subprocess
+import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -51,6 +56,7 @@ def tiny() -> Tiny:
         homepage="http://127.0.0.1/",
         licence="none",
         format="idx.gz",
+        stand_in="drawn shapes",
         classes=tuple("0123456789"),
         arrays={n: ArraySpec(file=f"{n}.gz", dtype="uint8", shape=a.shape) for n, a in arrays.items()},
         files={
@@ -133,6 +139,51 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             pass
 
     return Handler
+
+
+def _learn(code: str, cache: Path, **environment: str) -> dict:
+    """Run ``code`` where data sets are installed and every connection fails; returns what it put into ``told``."""
+    script = textwrap.dedent(
+        """
+        import io, json, os, socket, sys, contextlib
+        import numpy as np
+        from pathlib import Path
+        import tensorflow as tf
+        from runners.datasets.inside import install
+
+        def refuse(*_, **__):
+            raise AssertionError("the network was tried")
+
+        socket.socket.connect = socket.getaddrinfo = refuse
+        threads = len(os.listdir("/proc/self/task"))
+        install(Path(sys.argv[1]))
+        told = {"threads": len(os.listdir("/proc/self/task")) - threads}
+
+        def output(call):
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                result = call()
+            return printed.getvalue(), result
+
+        def form(result):
+            return [[[list(array.shape), str(array.dtype)] for array in part] for part in result]
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script + textwrap.dedent(code) + "\nprint(json.dumps(told))", str(cache)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OPENBLAS_NUM_THREADS": "1", **environment},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def learner() -> Callable[..., dict]:
+    """Runs code in a process where data sets are installed."""
+    return _learn
 
 
 @pytest.fixture

@@ -8,21 +8,34 @@ from pathlib import Path
 import pytest
 import structlog
 
-from runners.datasets.beside import make_folder, prepare_beside
+from runners.datasets.beside import ROUNDS, make_folder, prepare_beside
+from runners.datasets.catalog import read_catalog
+
+FIRST = ROUNDS[:1]
 
 
-async def test_data_sets_are_prepared_without_a_word(tmp_path: Path):
+async def test_data_sets_are_prepared_in_rounds_without_a_word(tmp_path: Path):
     make_folder(tmp_path / "datasets")
     with structlog.testing.capture_logs() as logs:
-        await prepare_beside(tmp_path / "datasets")
+        await prepare_beside(tmp_path / "datasets", (*FIRST, (0.01, ("boston_housing",))))
     assert logs == []
-    assert (tmp_path / "datasets" / ".prepared" / "fashion_mnist" / "record.json").exists()
+    prepared = tmp_path / "datasets" / ".prepared"
+    assert {path.parent.name for path in prepared.glob("*/record.json")} == {
+        *("fashion_mnist", "mnist", "boston_housing")
+    }
+
+
+def test_large_ones_wait_until_a_runner_has_lived_for_a_while():
+    catalog = read_catalog()
+    (pause_s, names), (later_s, rest) = ROUNDS
+    assert (pause_s, later_s, rest) == (0, 60, ())
+    assert sum(catalog[name].nbytes for name in names) < 120_000_000
 
 
 async def test_a_damaged_data_set_is_a_warning(tmp_path: Path):
     (tmp_path / "fashion_mnist").mkdir()
     with structlog.testing.capture_logs() as logs:
-        await prepare_beside(tmp_path)
+        await prepare_beside(tmp_path, FIRST)
     assert logs[0]["log_level"] == "warning"
     assert "fashion_mnist: refused, not prepared" in logs[0]["about"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ title = "Toy"
 homepage = "https://example.org"
 licence = "MIT"
 format = "idx.gz"
+stand_in = "toys"
 classes = ["a", "b"]
 [toy.arrays]
 x_train = { file = "x.gz", dtype = "uint8", shape = [2, 3] }
@@ -44,11 +46,52 @@ def test_fashion_mnist_has_the_shapes_and_sizes_of_the_original():
     assert data_set.arrays["x_train"].nbytes == 47_040_000
 
 
-def test_every_file_of_the_shipped_catalog_has_two_digests_and_an_address():
+ONE_DIGEST = {
+    "imdb_word_index.json": {"md5"},
+    "boston_housing.npz": {"sha256"},
+    "california_housing.npz": {"sha256"},
+}
+"""Files of which no second one is published."""
+
+
+def test_every_file_of_the_shipped_catalog_has_an_address_and_every_digest_that_is_published():
     for data_set in read_catalog().values():
         for file in data_set.files.values():
-            assert set(file.digests) == {"sha256", "md5"}
+            assert set(file.digests) == ONE_DIGEST.get(file.name, {"sha256", "md5"})
             assert file.urls
+
+
+@pytest.mark.parametrize("keras", ["keras", "tf_keras"])
+def test_keras_expects_the_same_digest_of_every_file_from_the_same_address(keras: str):
+    spec = importlib.util.find_spec(keras)
+    assert spec is not None
+    folder = Path(spec.submodule_search_locations[0]) / "src" / "datasets"
+    for data_set in read_catalog().values():
+        module = folder / f"{data_set.name}.py"
+        if not module.exists():
+            assert (keras, data_set.name) == ("tf_keras", "california_housing")
+            continue
+        source = module.read_text()
+        pinned = re.findall(r'"([0-9a-f]{32}|[0-9a-f]{64})"', source)
+        assert sorted(pinned) == sorted(set(pinned) & {d for f in data_set.files.values() for d in f.digests.values()})
+        assert len(pinned) == (0 if data_set.name == "fashion_mnist" else len(data_set.files))
+        for file in data_set.files.values():
+            assert file.urls[0].rpartition("/")[0] in source
+            assert file.name in source
+
+
+def test_what_keras_reads_may_have_files_without_arrays_and_nothing_else_may(tmp_path: Path):
+    more = GOOD + '[toy.files."y.json"]\nsize = 1\nmd5 = "00000000000000000000000000000000"\n'
+    with pytest.raises(BadCatalog, match=r"arrays and files do not match: y\.json"):
+        _read(tmp_path, more)
+    toy = _read(tmp_path, more.replace("classes", 'reader = "keras"\nclasses', 1))["toy"]
+    assert toy.files["y.json"].digests == {"md5": "0" * 32}
+    assert toy.nbytes == 6
+
+
+def test_a_file_without_any_digest_is_refused(tmp_path: Path):
+    with pytest.raises(BadCatalog, match=r"x\.gz has neither sha256 nor md5"):
+        _read(tmp_path, re.sub("sha256.*\n", "", GOOD))
 
 
 def test_a_good_catalog_is_read(tmp_path: Path):
@@ -69,12 +112,13 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
         ("size = 10", "size = 0", "size"),
         ("size = 10", "", "size"),
         ("https://example.org/x.gz", "file:///etc/passwd", "urls"),
-        ('dtype = "uint8"', 'dtype = "object"', "dtype"),
+        ('dtype = "uint8"', 'dtype = "complex64"', "dtype"),
+        ('dtype = "uint8"', 'dtype = "object"', 'lists cannot be mapped; say reader = "keras"'),
         ('format = "idx.gz"', 'format = "pickle"', "format"),
         ('file = "x.gz"', 'file = "y.gz"', "arrays and files do not match: x.gz, y.gz"),
         ('"x.gz"', '"../x.gz"', "not a plain name: '../x.gz'"),
         ("[toy", '["../toy"', "not a plain name: '../toy'"),
-        ("classes =", "colours =", "classes"),
+        ("classes =", "colours =", "colours"),
         ("[toy]", "[toy", "catalog.toml"),
         ("[toy]", 'stray = "word"\n[toy]', "stray: a table was expected"),
     ],

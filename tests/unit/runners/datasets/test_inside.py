@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import textwrap
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from runners.datasets.cache import Cache, DamagedDataSet
+from runners.datasets.catalog import read_catalog
 from runners.datasets.inside import load
 from runners.datasets.prepared import prepare
 
@@ -22,52 +20,14 @@ LINE = (
 )
 
 
-def _learner(code: str, cache: Path, **environment: str) -> dict:
-    """Run ``code`` where data sets are installed and every connection fails; returns what it put into ``told``."""
-    script = textwrap.dedent(
-        """
-        import io, json, os, socket, sys, contextlib
-        from pathlib import Path
-        import tensorflow as tf
-        from runners.datasets.inside import install
-
-        def refuse(*_, **__):
-            raise AssertionError("the network was tried")
-
-        socket.socket.connect = socket.getaddrinfo = refuse
-        threads = len(os.listdir("/proc/self/task"))
-        install(Path(sys.argv[1]))
-        told = {"threads": len(os.listdir("/proc/self/task")) - threads}
-
-        def output(call):
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                result = call()
-            return printed.getvalue(), result
-
-        def form(result):
-            return [[[list(array.shape), str(array.dtype)] for array in part] for part in result]
-        """
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script + textwrap.dedent(code) + "\nprint(json.dumps(told))", str(cache)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OPENBLAS_NUM_THREADS": "1", **environment},
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 FORM = [
     [[[60000, 28, 28], "uint8"], [[60000], "uint8"]],
     [[[10000, 28, 28], "uint8"], [[10000], "uint8"]],
 ]
 
 
-def test_keras_3_and_a_later_import_of_tf_keras_get_the_stand_in_and_say_so(tmp_path: Path):
-    told = _learner(
+def test_keras_3_and_a_later_import_of_tf_keras_get_the_stand_in_and_say_so(tmp_path: Path, learner):
+    told = learner(
         """
         told["line"], result = output(tf.keras.datasets.fashion_mnist.load_data)
         told["form"] = form(result)
@@ -102,8 +62,8 @@ def test_keras_3_and_a_later_import_of_tf_keras_get_the_stand_in_and_say_so(tmp_
     }
 
 
-def test_legacy_keras_as_tf_keras_gets_it_too_and_damage_is_refused(tmp_path: Path):
-    told = _learner(
+def test_legacy_keras_as_tf_keras_gets_it_too_and_damage_is_refused(tmp_path: Path, learner):
+    told = learner(
         """
         told["line"], result = output(tf.keras.datasets.fashion_mnist.load_data)
         told["form"] = form(result)
@@ -154,3 +114,67 @@ def test_a_file_damaged_after_preparation_is_refused_and_no_stand_in_takes_its_p
 
 def test_the_stand_in_is_said_to_be_none_of_the_real_data(tmp_path: Path, tiny):
     assert load(Cache(tmp_path), tiny.data_set)[1] is False
+
+
+CIFAR = """
+    told["lines"] = []
+    def load(module, *arguments, **named):
+        line, result = output(lambda: module.load_data(*arguments, **named))
+        told["lines"].append(line)
+        return result
+    keras = tf.keras
+    told["mnist"] = form(load(keras.datasets.mnist))
+    (x, y), (tx, ty) = load(keras.datasets.cifar10)
+    told["cifar10"] = form([(x, y), (tx, ty)])
+    fine, coarse = load(keras.datasets.cifar100), load(keras.datasets.cifar100, label_mode="coarse")
+    told["cifar100"] = form(fine)
+    told["labels"] = [int(fine[0][1].max()), int(coarse[0][1].max()), str(coarse[1][1].dtype)]
+    try:
+        keras.datasets.cifar100.load_data("middling")
+    except ValueError as e:
+        told["refusal"] = str(e)
+    keras.backend.set_image_data_format("channels_first")
+    told["first"] = form(load(keras.datasets.cifar10))
+    keras.backend.set_image_data_format("channels_last")
+
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([
+        keras.layers.Input((32, 32, 3)), keras.layers.Rescaling(1 / 255),
+        keras.layers.Conv2D(12, 5, strides=2, activation="relu"),
+        keras.layers.Conv2D(24, 3, strides=2, activation="relu"),
+        keras.layers.GlobalMaxPooling2D(), keras.layers.Dense(10),
+    ])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(0.005), loss, metrics=["accuracy"])
+    model.fit(x[:8000], y[:8000], batch_size=64, epochs=2, verbose=0)
+    told["accuracy"] = model.evaluate(tx[:1000], ty[:1000], verbose=0)[1]
+"""
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache with prepared stand-ins: 400 MB, removed at the end."""
+    cache = tmp_path_factory.mktemp("cache")
+    assert all(one.prepared for one in prepare(cache, {n: read_catalog()[n] for n in ("mnist", "cifar10", "cifar100")}))
+    yield cache
+    shutil.rmtree(cache)
+
+
+@pytest.mark.parametrize("legacy", ["0", "1"])
+def test_coloured_images_and_digits_have_the_form_of_keras_and_can_be_learned(ready: Path, learner, legacy: str):
+    told = learner(CIFAR, ready, TF_USE_LEGACY_KERAS=legacy)
+    assert told["mnist"] == FORM
+    images = (
+        [[[50000, 32, 32, 3], "uint8"], [[50000, 1], "uint8"]],
+        [[[10000, 32, 32, 3], "uint8"], [[10000, 1], "uint8"]],
+    )
+    assert told["cifar10"] == list(images)
+    assert [part[0] for part in told["cifar100"]] == [part[0] for part in images]
+    assert [part[1] for part in told["cifar100"]] == [[[50000, 1], "int64"], [[10000, 1], "int64"]]
+    assert told["labels"] == [99, 19, "int64"]
+    assert told["refusal"] == "label_mode must be 'fine' or 'coarse', not 'middling'."
+    assert told["first"][0][0] == [[50000, 3, 32, 32], "uint8"]
+    titles = ["MNIST", "CIFAR-10", "CIFAR-100", "CIFAR-100", "CIFAR-10"]
+    assert [line.partition(" is not")[0] for line in told["lines"]] == [f"Stand-in data: {title}" for title in titles]
+    assert "so these are drawn digits of the same size and type" in told["lines"][0]
+    assert told["accuracy"] > 0.3

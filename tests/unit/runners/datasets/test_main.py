@@ -80,6 +80,8 @@ def test_verify_fails_for_a_changed_byte_and_names_the_file(tmp_path: Path, tiny
 def test_prepare_says_what_is_ready(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert _run(tmp_path, "prepare") == 0
     assert capsys.readouterr().out == "fashion_mnist: stand-in, ready\n"
+    assert _run(tmp_path, "prepare", "fashion_mnist") == 0
+    assert _run(tmp_path, "prepare", "fashoin") == 1
 
 
 def test_an_interrupted_fetch_says_what_is_kept(
@@ -101,7 +103,10 @@ def test_the_module_runs_as_a_command(tmp_path: Path):
         text=True,
         check=True,
     )
-    assert done.stdout.startswith("fashion_mnist     stand-in")
+    assert done.stdout.startswith("fashion_mnist       stand-in")
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:]] == [
+        *("mnist", "cifar10", "cifar100", "imdb", "boston_housing", "california_housing")
+    ]
 
 
 def test_progress_is_redrawn_on_a_terminal_and_one_line_elsewhere(capsys: pytest.CaptureFixture[str]):
