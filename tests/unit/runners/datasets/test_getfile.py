@@ -58,6 +58,7 @@ LINE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("legacy", ["0", "1"])
 def test_files_are_there_and_what_a_network_would_bring_is_refused(tmp_path: Path, learner, legacy: str):
     told = learner(READ, tmp_path, TF_USE_LEGACY_KERAS=legacy, HOME=str(tmp_path), KERAS_HOME=str(tmp_path / ".keras"))
@@ -109,6 +110,7 @@ EXTRACT = """
 """
 
 
+@pytest.mark.slow
 def test_an_archive_is_unpacked_as_it_would_be(tmp_path: Path, learner):
     told = learner(EXTRACT, tmp_path, HOME=str(tmp_path))
     names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]

@@ -160,6 +160,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(cache)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("legacy", ["0", "1"])
 def test_coloured_images_and_digits_have_the_form_of_keras_and_can_be_learned(ready: Path, learner, legacy: str):
     told = learner(CIFAR, ready, TF_USE_LEGACY_KERAS=legacy)
