@@ -15,22 +15,33 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
+from app.exports.numbers import numbers_table
 from app.exports.terminal import settled
 from app.runs.lanes import LaneLines, in_lane
 from app.runs.outcome import outcome_words
-from runners.protocol import Clear, Display, Error, Event, Finished, Notice, Outcome, Text
+from runners.protocol import Clear, Display, Error, Event, Finished, Metric, Notice, Outcome, Text
 
 _JSON = re.compile(r"application/([a-zA-Z0-9.-]+\+)?json")
 _SAID_ALREADY = (Outcome.ok, Outcome.error)
 
 
 def outputs_of(events: Iterable[Event], execution_count: int | None) -> list[NotebookNode]:
-    """The outputs in order: streams merged and settled as a terminal would, updates where the first display was."""
+    """The outputs in order: streams merged and settled as a terminal would, updates where the first display was.
+
+    The numbers of a training come last, as a table; how far it was at some moment is left out.
+    """
     board = _Board(execution_count)
+    metrics: list[Metric] = []
     for event in events:
-        board.take(event)
+        if isinstance(event, Metric):
+            metrics.append(event)
+        else:
+            board.take(event)
     board.end_lines(None)
-    return [_settle(output) for output in board.outputs]
+    outputs = [_settle(output) for output in board.outputs]
+    if table := numbers_table(metrics):
+        outputs.append(new_output("display_data", data={"text/plain": _clean(table)}))
+    return outputs
 
 
 @dataclass(eq=False)

@@ -13,6 +13,7 @@ import type { CellEditor } from "./editor";
 import { Output } from "./output";
 import type { Machine, Outcome, Run, Waiting } from "./protocol";
 import { untilTaken } from "./retry";
+import { Seeing } from "./seeing";
 import { ended, live, running, trouble, waitingLine, type Line } from "./status";
 import { say, sayCount } from "./strings";
 
@@ -48,6 +49,7 @@ export class Cell implements Owner {
   private readonly output: Output;
   private readonly outputBox: HTMLElement;
   private readonly status: HTMLElement;
+  private readonly seeing: Seeing;
 
   constructor(
     readonly root: HTMLElement,
@@ -63,6 +65,7 @@ export class Cell implements Owner {
     this.outputBox = need(root, ".output");
     this.status = need(root, ".status");
     this.output = new Output(this.outputBox, this.status, this.title, `${this.name}.txt`);
+    this.seeing = new Seeing(this.status, this.title, this.name);
     this.listen();
     this.restoreDraft();
   }
@@ -175,6 +178,7 @@ export class Cell implements Owner {
     this.runningSince = 0;
     this.root.classList.add("has-output");
     this.output.show(entry.transcript, entry.run);
+    this.seeing.show(entry.transcript, entry.run.topology);
     if (restored) return;
     this.root.dataset.run = entry.run.id;
     this.setState("waiting");
@@ -189,6 +193,7 @@ export class Cell implements Owner {
   changed(entry: Entry): void {
     if (this.shown !== entry) return;
     this.output.changed();
+    this.seeing.changed();
     if (entry.transcript.started && !entry.over && !entry.transcript.finished && !this.runningSince) this.tick();
   }
 
@@ -210,6 +215,7 @@ export class Cell implements Owner {
   finished(entry: Entry, restored: boolean): void {
     if (this.shown !== entry) return;
     this.rest();
+    this.seeing.ended(restored);
     const finished = entry.transcript.finished;
     if (!finished) {
       this.settle(null);
@@ -227,7 +233,7 @@ export class Cell implements Owner {
     this.root.dataset.outcome = finished.outcome;
     const anew = ["lost", "crash"].includes(finished.outcome);
     this.offerAgain(anew, anew || cellsMissing);
-    if (!restored) announce([`${this.title}:`, line.word, line.advice].join(" "));
+    if (!restored) announce([`${this.title}:`, line.word, line.advice, this.seeing.words()].join(" "));
     this.settle(finished.outcome);
     this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));
   }
@@ -235,6 +241,7 @@ export class Cell implements Owner {
   vanished(entry: Entry): void {
     if (this.shown !== entry) return;
     this.rest();
+    this.seeing.ended();
     this.say(trouble(say("outcome.lost"), say("advice.lost")), "finished");
     this.offerAgain(true, true);
     this.settle(null);
@@ -358,13 +365,19 @@ export class Cell implements Owner {
     this.runningSince = 0;
     this.root.removeAttribute("data-reconnecting");
     this.output.changed();
-    requestAnimationFrame(() => requestAnimationFrame(() => (this.outputBox.style.minHeight = "")));
+    requestAnimationFrame(() => requestAnimationFrame(() => this.letHeightGo()));
   }
 
   /** While the next output is on its way, the last one's room is kept. */
   private keepHeight(): void {
     const height = this.outputBox.offsetHeight;
     if (height > 0) this.outputBox.style.minHeight = `${height}px`;
+    this.seeing.keepHeight();
+  }
+
+  private letHeightGo(): void {
+    this.outputBox.style.minHeight = "";
+    this.seeing.letHeightGo();
   }
 
   /** Further runs of this very cell, behind the one that is shown. */

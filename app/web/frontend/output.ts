@@ -3,6 +3,7 @@
  * lanes is loaded when the first of them is heard.
  */
 
+import { offer } from "./download";
 import { make } from "./element";
 import { size } from "./figures";
 import { laneColour } from "./lane-colour";
@@ -139,12 +140,7 @@ export class Output implements Hands {
 
   downloadButton(): HTMLElement {
     const button = make("button.quiet", { type: "button" }, say("output.download"));
-    button.addEventListener("click", () => {
-      const url = URL.createObjectURL(new Blob(this.transcript?.lines() ?? [], { type: "text/plain" }));
-      const link = make<HTMLAnchorElement>("a", { href: url, download: this.fileName });
-      link.click();
-      window.setTimeout(() => URL.revokeObjectURL(url), 10_000);
-    });
+    button.addEventListener("click", () => offer(this.transcript?.lines() ?? [], "text/plain", this.fileName));
     return button;
   }
 

@@ -10,6 +10,8 @@ import type { DisplayItem } from "./transcript";
 import { say } from "./strings";
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/** What Lockstep's helpers say of a picture that this page draws itself (see `pictures.ts`). */
+const DRAWN = "application/vnd.lockstep.picture+json";
 const LONGEST_TEXT = 200_000;
 /** A row of a table, and the margins around all of it, in the style of `runs/display.html`. */
 const ROW_PX = 32;
@@ -19,6 +21,7 @@ const FRAME_MARGIN_PX = 24;
 export function showDisplay(item: DisplayItem, run: string, cell: string): HTMLElement {
   const { data } = item.event;
   const text = asString(data["text/plain"]);
+  if (data[DRAWN] !== undefined) return drawn(data[DRAWN], block("display.text", text));
   for (const type of PICTURES) {
     const content = asString(data[type]);
     if (content) return picture(type, content.replace(/\s+/g, ""), text, cell);
@@ -33,6 +36,16 @@ export function showDisplay(item: DisplayItem, run: string, cell: string): HTMLE
     return block("display.json", JSON.stringify(data["application/json"], null, 2));
   }
   return block("display.text", asString(data["text/markdown"]) || text || JSON.stringify(data));
+}
+
+/** Its words, until what draws it is there; for good where it cannot be drawn. */
+function drawn(content: unknown, words: HTMLElement): HTMLElement {
+  const place = make("div.display", {}, words);
+  void import("./pictures").then(
+    ({ drawPicture }) => words.replaceWith(drawPicture(content) ?? words),
+    () => undefined,
+  );
+  return place;
 }
 
 function picture(type: string, content: string, text: string, cell: string): HTMLElement {

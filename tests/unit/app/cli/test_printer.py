@@ -5,8 +5,21 @@ from __future__ import annotations
 import io
 from typing import Literal
 
-from app.cli.printer import TextPrinter
-from runners.protocol import Display, Error, Event, Finished, Frame, Limit, Notice, Outcome, Text
+from app.cli.printer import JsonPrinter, TextPrinter
+from runners.protocol import (
+    EVENT,
+    Display,
+    Error,
+    Event,
+    Finished,
+    Frame,
+    Limit,
+    Metric,
+    Notice,
+    Outcome,
+    Progress,
+    Text,
+)
 
 
 def said(*events: Event) -> str:
@@ -89,3 +102,18 @@ def test_on_a_terminal_a_worker_keeps_its_colours_and_moves_no_cursor() -> None:
     out, _ = printed(text("\x1b[31mred\x1b[2A\x1b]0;title\x07\nplain\n", "worker 0"), terminal=True)
 
     assert out == "[worker 0] \x1b[31mred\x1b[0m\n[worker 0] plain\n"
+
+
+def test_numbers_and_progress_are_for_programs_alone() -> None:
+    events = (
+        Metric(seq=1, at_ms=1, step=1, values={"loss": "nan"}),
+        Progress(seq=2, at_ms=1, label="fit", done=1, total=3),
+    )
+    out, err, lines = io.StringIO(), io.StringIO(), io.StringIO()
+
+    for event in events:
+        TextPrinter(out, err).show(event)
+        JsonPrinter(lines).show(event)
+
+    assert (out.getvalue(), err.getvalue()) == ("", "")
+    assert tuple(map(EVENT.validate_json, lines.getvalue().splitlines())) == events

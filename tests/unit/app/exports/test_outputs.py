@@ -133,3 +133,28 @@ def test_an_error_of_a_worker_says_whose_it_is() -> None:
     error = {"kind": "error", "name": "ValueError", "value": "x", "frames": [], "lane": "worker 1"}
 
     assert [(o["ename"], o["evalue"]) for o in _outputs(error)] == [("[worker 1] ValueError", "x")]
+
+
+def _metric(step: int, per: str = "step", **values: float | str) -> dict[str, Any]:
+    return {"kind": "metric", "step": step, "per": per, "values": values}
+
+
+def test_a_trainings_numbers_come_last_as_a_table_of_its_epochs() -> None:
+    epochs = [_metric(1, "epoch", loss=2.25, val_loss=2.5), _metric(2, "epoch", loss="nan")]
+    outputs = _outputs(_metric(1, loss=3.0), *epochs, _text("done\n"))
+
+    assert outputs[0]["text"] == "done\n"
+    assert outputs[1]["data"] == {"text/plain": "epoch  loss  val_loss\n    1  2.25       2.5\n    2   nan"}
+
+
+def test_many_steps_are_evenly_spread_and_lanes_are_named() -> None:
+    (table,) = _outputs(*(_metric(i, loss=i / 100) | {"lane": "worker 1"} for i in range(1, 101)))
+
+    lines = table["data"]["text/plain"].split("\n")
+    assert lines[0].split() == ["step", "lane", "loss"]
+    assert (lines[1].split(), lines[-2].split()) == (["1", "worker", "1", "0.01"], ["100", "worker", "1", "1"])
+    assert lines[-1] == "(20 of 100 rows, evenly spread)"
+
+
+def test_progress_leaves_nothing() -> None:
+    assert _outputs({"kind": "progress", "label": "fit", "done": 1, "total": 2}) == []

@@ -1,0 +1,14 @@
+/** The mark of a lane, which tells it from the others without its colour. Pure. */
+
+const SHAPES = 8;
+const OTHERS: readonly (readonly [RegExp, number])[] = [
+  [/^chief/, 5],
+  [/^evaluator/, 7],
+  [/^ps/, 3],
+];
+
+/** 0 to 7: workers and replicas count up from 0, the others from a place of their own. */
+export function laneShape(lane: string): number {
+  const first = OTHERS.find(([role]) => role.test(lane))?.[1] ?? 0;
+  return (first + Number(/(\d{1,4})$/.exec(lane)?.[1] ?? 0)) % SHAPES;
+}

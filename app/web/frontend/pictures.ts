@@ -1,0 +1,103 @@
+/** Pictures that Lockstep's helpers show: which examples went where, one all-reduce step by step, where variables live. */
+
+import "./seen-style";
+
+import { make } from "./element";
+import { size } from "./figures";
+import { laneColour } from "./lane-colour";
+import { readPicture, type Placement, type PictureData, type Shards } from "./picture-data";
+import { drawReplay } from "./replay";
+import { figure, say, sayCount } from "./strings";
+import { disclosed, numbersTable } from "./table";
+
+/** The picture that `content` describes, or null if it is unfit to be drawn. */
+export function drawPicture(content: unknown): HTMLElement | null {
+  const data = readPicture(content);
+  return data && draw(data);
+}
+
+function draw(data: PictureData): HTMLElement {
+  if (data.picture === "shards") return drawShards(data);
+  return data.picture === "replay" ? drawReplay(data) : drawPlacement(data);
+}
+
+function drawShards({ title, replicas, labels }: Shards): HTMLElement {
+  const columns = replicas.map(({ lane, device, examples, count }) => {
+    const rest = count - examples.length;
+    return make(
+      `div.shard.${laneColour(lane, "") || "r-ink"}`,
+      {},
+      make("b", {}, lane),
+      make("span", {}, [shortDevice(device), sayCount("picture.examples", count)].filter(Boolean).join(" · ")),
+      make(
+        "div.chips",
+        {},
+        ...examples.map((example) => make("span.chip-of-lane", {}, [example, labels.get(example)].filter(Boolean).join(" · "))),
+        rest > 0 && make("span", {}, say("picture.more", { count: figure(rest) })),
+      ),
+    );
+  });
+  const words = replicas.map(({ lane, examples, count }) => `${lane}: ${sayCount("picture.examples", count)}: ${examples.slice(0, 8).join(", ")}${count > 8 ? " …" : ""}.`);
+  const rows = replicas.flatMap(({ lane, device, examples }) => examples.map((example) => [example, ...(labels.size ? [labels.get(example) ?? ""] : []), lane, shortDevice(device)]));
+  const heads = [say("picture.example"), ...(labels.size ? [say("picture.label")] : []), say("picture.replica"), say("picture.device")];
+  const name = title || say("picture.shards");
+  return make(
+    "figure.drawn",
+    {},
+    make("figcaption", {}, name),
+    make("div.shards", { role: "img", "aria-label": [`${name}.`, ...words].join(" ") }, ...columns),
+    disclosed(say("chart.numbers"), () => numbersTable(name, heads, rows)),
+  );
+}
+
+function drawPlacement({ variables }: Placement): HTMLElement {
+  const devices = [...new Set(variables.flatMap((variable) => variable.devices))];
+  const short = shortDevices(devices);
+  const dot = (i: number): HTMLElement => make(`span.copy.${deviceColour(devices[i] as string)}`, { role: "img", "aria-label": say("picture.here") });
+  const name = say("picture.placement");
+  const cell = (text: string): HTMLElement => make("td", {}, text);
+  const rows = variables.map((variable) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, variable.name),
+      ...devices.map((device, i) => make("td.where", {}, variable.devices.includes(device) && dot(i))),
+      cell(variable.kind),
+      cell(`${variable.dtype} (${variable.shape.join(", ")})`),
+      cell(size(variable.bytes)),
+    ),
+  );
+  const held = devices.map((device) => variables.reduce((sum, variable) => sum + (variable.devices.includes(device) ? variable.bytes : 0), 0));
+  const foot = make("tr", {}, make("th", { scope: "row" }, say("picture.together")), ...held.map((bytes) => make("td.where", {}, size(bytes))), cell(""), cell(""), cell(""));
+  const heads = [say("picture.variable"), ...short, say("picture.kind"), say("picture.shape"), say("picture.size")];
+  const table = make(
+    "table",
+    {},
+    make("caption", {}, name),
+    make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)))),
+    make("tbody", {}, ...rows),
+    make("tfoot", {}, foot),
+  );
+  return make("figure.drawn.placement", {}, make("div.numbers-frame", { role: "group", tabindex: 0, "aria-label": name }, table));
+}
+
+/** `/job:worker/replica:0/task:1/device:GPU:0` as "worker 1 GPU:0"; the job only where there are several. */
+function shortDevices(devices: readonly string[]): string[] {
+  const hosts = new Set(devices.map((device) => host(device)));
+  return devices.map((device) => (hosts.size > 1 ? `${host(device)} ${shortDevice(device)}` : shortDevice(device)).trim());
+}
+
+function shortDevice(device: string): string {
+  return /([A-Z]+:\d+)$/i.exec(device)?.[1]?.toUpperCase() ?? device;
+}
+
+function host(device: string): string {
+  const [, job, task] = /\/job:(\w+)(?:\/replica:\d+)?\/task:(\d+)/.exec(device) ?? [];
+  return job && job !== "localhost" ? `${job} ${task as string}` : "";
+}
+
+function deviceColour(device: string): string {
+  const [, number] = /(?:GPU|TPU):(\d+)$/i.exec(device) ?? [];
+  if (number !== undefined) return `r${Number(number) % 8}`;
+  return laneColour(host(device), "");
+}

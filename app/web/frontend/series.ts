@@ -1,0 +1,305 @@
+/**
+ * The numbers of a run as trainings, panels and lines, made from its metric events one after the other. Pure.
+ *
+ * A new training begins where the steps of a lane go back: `fit` was called again. Lines of one scale share a panel:
+ * losses; what lies between 0 and 1; anything else has a panel of its own, together with its validation.
+ */
+
+import type { Lane, Measure, Metric } from "./protocol";
+
+export const MOST_TRAININGS = 6;
+export const MOST_PANELS = 6;
+export const MOST_LINES = 48;
+const MOST_COLUMNS = 200;
+/** Scales are reckoned with numbers no larger and no smaller than these: the reckoning itself must not overflow. */
+const LARGEST = 1e300;
+const SMALLEST = 1e-290;
+const VALIDATION = /^(val|test)_/;
+const LOSS = /loss/i;
+const SHARE = /(^|_)(acc|accuracy|auc|precision|recall|f1|f1_score|iou|top_?k|hit_rate)(_|$)|accuracy/i;
+
+export interface Line {
+  name: string;
+  lane: Lane;
+  /** Without `val_`: what training and validation have in common. */
+  base: string;
+  validation: boolean;
+  /** What `xs` counts. */
+  unit: "step" | "epoch";
+  /** Never falling. */
+  xs: number[];
+  /** NaN and infinities included. */
+  ys: number[];
+  /** Indices of points that stand for a whole epoch. */
+  ends: number[];
+  /** Of the finite values; the low one is above the high one while there is none. */
+  low: number;
+  high: number;
+}
+
+export interface Panel {
+  kind: "loss" | "share" | "other";
+  /** The name of what it shows, where it has one of its own. */
+  base: string;
+  lines: Line[];
+}
+
+interface Course {
+  training: number;
+  step: number | null;
+  epoch: number | null;
+}
+
+export class Training {
+  readonly lines = new Map<string, Line>();
+  readonly events: Metric[] = [];
+  /** Where each epoch ended on the axis of steps. */
+  readonly epochs = new Map<number, number>();
+  readonly lanes = new Set<Lane>();
+  unit: "step" | "epoch" = "epoch";
+
+  /** `number` counts from 1. */
+  constructor(readonly number: number) {}
+
+  take(event: Metric, course: Course): void {
+    const lane = event.lane ?? null;
+    this.lanes.add(lane);
+    this.events.push(event);
+    if (event.per === "step") {
+      this.unit = "step";
+      course.step = event.step;
+    } else {
+      course.epoch = event.step;
+      if (course.step !== null && !this.epochs.has(event.step)) this.epochs.set(event.step, course.step);
+    }
+    const unit = course.step === null ? "epoch" : "step";
+    const x = course.step ?? event.step;
+    for (const [name, value] of Object.entries(event.values)) {
+      const line = this.line(name, lane, unit);
+      if (line) add(line, x, measure(value), event.per === "epoch");
+    }
+  }
+
+  /** The lines by scale, in the order in which they first came. */
+  panels(): Panel[] {
+    const panels = new Map<string, Panel>();
+    for (const line of this.lines.values()) {
+      const kind = kindOf(line);
+      const key = kind === "other" ? `other ${line.base}` : kind;
+      const panel = panels.get(key) ?? { kind, base: line.base, lines: [] };
+      panel.lines.push(line);
+      panels.set(key, panel);
+    }
+    return [...panels.values()];
+  }
+
+  /** The positions of a line's points on this training's axis; NaN where it is not known yet. */
+  placed(line: Line): number[] {
+    if (line.unit === this.unit) return line.xs;
+    return line.xs.map((epoch) => this.epochs.get(epoch) ?? NaN);
+  }
+
+  private line(name: string, lane: Lane, unit: "step" | "epoch"): Line | null {
+    const key = JSON.stringify([lane, name]);
+    const found = this.lines.get(key);
+    if (found) return found;
+    if (this.lines.size >= MOST_LINES) return null;
+    const base = name.replace(VALIDATION, "");
+    const made: Line = {
+      name, lane, base, unit, validation: base !== name, xs: [], ys: [], ends: [], low: Infinity, high: -Infinity,
+    };
+    this.lines.set(key, made);
+    return made;
+  }
+}
+
+export class Series {
+  /** The last few; `begun` counts all. */
+  trainings: Training[] = [];
+  begun = 0;
+  private taken = 0;
+  private readonly courses = new Map<Lane, Course>();
+
+  /** Takes the events that it has not seen yet. */
+  read(events: readonly Metric[]): void {
+    for (; this.taken < events.length; this.taken++) this.take(events[this.taken] as Metric);
+  }
+
+  private take(event: Metric): void {
+    const lane = event.lane ?? null;
+    let course = this.courses.get(lane);
+    if (!course || startsAgain(event, course)) {
+      course = { training: course ? course.training + 1 : 1, step: null, epoch: null };
+      this.courses.set(lane, course);
+    }
+    while (this.begun < course.training) {
+      this.begun += 1;
+      this.trainings.push(new Training(this.begun));
+      if (this.trainings.length > MOST_TRAININGS) this.trainings.shift();
+    }
+    this.trainings.find((training) => training.number === course.training)?.take(event, course);
+  }
+}
+
+function startsAgain(event: Metric, course: Course): boolean {
+  if (event.per === "epoch") return course.epoch !== null && event.step < course.epoch;
+  if (course.step !== null) return event.step < course.step;
+  return course.epoch !== null;
+}
+
+function add(line: Line, x: number, y: number, end: boolean): void {
+  const last = line.xs.length - 1;
+  if (end && last >= 0 && line.xs[last] === x && line.ends.at(-1) !== last) line.ys[last] = y;
+  else {
+    line.xs.push(x);
+    line.ys.push(y);
+  }
+  if (end) line.ends.push(line.xs.length - 1);
+  if (!Number.isFinite(y)) return;
+  line.low = Math.max(-LARGEST, Math.min(line.low, y));
+  line.high = Math.min(LARGEST, Math.max(line.high, y));
+}
+
+function kindOf(line: Line): Panel["kind"] {
+  if (LOSS.test(line.base)) return "loss";
+  return SHARE.test(line.base) && line.low >= 0 && line.high <= 1 ? "share" : "other";
+}
+
+export function measure(value: Measure): number {
+  if (typeof value === "number") return value;
+  return value === "nan" ? NaN : value === "inf" ? Infinity : -Infinity;
+}
+
+/** The index of the last point at or before `x`; -1 if there is none. `xs` never fall. */
+export function before(xs: readonly number[], x: number): number {
+  let [low, high] = [0, xs.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((xs[middle] as number) <= x) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/**
+ * The points worth drawing: of each column of pixels the first, the lowest, the highest and the last, in order, in
+ * stretches that end where a value is no number. `column` gives the column of a position.
+ */
+export function thinned(xs: readonly number[], ys: readonly number[], column: (x: number) => number): number[][] {
+  const stretches: number[][] = [];
+  let stretch: number[] = [];
+  let [at, first, low, high, last] = [NaN, -1, -1, -1, -1];
+  const flush = (): void => {
+    if (first < 0) return;
+    stretch.push(...[...new Set([first, low, high, last])].sort((a, b) => a - b));
+    first = -1;
+  };
+  for (let i = 0; i < xs.length; i++) {
+    const y = ys[i] as number;
+    const here = column(xs[i] as number);
+    if (!Number.isFinite(y) || Number.isNaN(here)) {
+      flush();
+      if (stretch.length) stretches.push(stretch);
+      stretch = [];
+      continue;
+    }
+    if (first >= 0 && here === at) {
+      if (y < (ys[low] as number)) low = i;
+      if (y > (ys[high] as number)) high = i;
+      last = i;
+      continue;
+    }
+    flush();
+    at = here;
+    first = low = high = last = i;
+  }
+  flush();
+  if (stretch.length) stretches.push(stretch);
+  return stretches;
+}
+
+export interface Scale {
+  low: number;
+  high: number;
+  logarithmic: boolean;
+  ticks: number[];
+}
+
+/** Values far apart, as of a loss that falls through many powers of ten. */
+const FAR_APART = 1_000;
+
+/** A scale with round ends for values from `low` to `high`. */
+export function scale(low: number, high: number): Scale {
+  if (!(low <= high)) return { low: 0, high: 1, logarithmic: false, ticks: [0, 1] };
+  if (low > SMALLEST && high / low >= FAR_APART) {
+    const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+    const every = Math.max(1, Math.ceil((to - from) / 4));
+    const powers = Array.from({ length: Math.floor((to - from) / every) + 1 }, (_, i) => 10 ** (from + i * every));
+    return { low: 10 ** from, high: 10 ** to, logarithmic: true, ticks: powers };
+  }
+  const bottom = low >= 0 && low < 0.5 * high ? 0 : low;
+  const range = high - bottom || Math.abs(high) * 0.1;
+  const step = roundStep(range > SMALLEST ? range / 3 : 1);
+  const from = Math.floor(bottom / step) * step;
+  const steps = Math.max(1, Math.ceil((high - from) / step - 1e-9));
+  return {
+    low: from,
+    high: from + steps * step,
+    logarithmic: false,
+    ticks: Array.from({ length: steps + 1 }, (_, i) => Number((from + i * step).toPrecision(12))),
+  };
+}
+
+function roundStep(rough: number): number {
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const lead = rough / power;
+  return (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 2.5 ? 2.5 : lead <= 5 ? 5 : 10) * power;
+}
+
+/** Whole numbers from `from` to `to`, round ones inside, about `count` of them. */
+export function roundSteps(from: number, to: number, count: number): number[] {
+  if (to <= from) return [from];
+  const step = Math.max(1, Math.round(roundStep((to - from) / Math.max(1, count))));
+  const inside: number[] = [];
+  for (let at = Math.ceil(from / step) * step; at <= to; at += step) inside.push(at);
+  return inside;
+}
+
+/** Places for labels `gap` apart, as near to where they want to be as that allows, between `top` and `bottom`. */
+export function apart(wanted: readonly number[], gap: number, top: number, bottom: number): number[] {
+  const order = wanted.map((_, i) => i).sort((a, b) => (wanted[a] as number) - (wanted[b] as number));
+  const placed = [...wanted];
+  let least = top;
+  for (const i of order) {
+    placed[i] = Math.max(placed[i] as number, least);
+    least = (placed[i] as number) + gap;
+  }
+  let most = bottom;
+  for (const i of order.toReversed()) {
+    placed[i] = Math.min(placed[i] as number, most);
+    most = (placed[i] as number) - gap;
+  }
+  return placed;
+}
+
+/** At most `most` of them, evenly spread, the first and the last included. */
+export function spread<T>(all: readonly T[], most: number): T[] {
+  if (all.length <= most) return [...all];
+  return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))] as T);
+}
+
+/** All events as comma-separated values. */
+export function asCsv(events: readonly Metric[]): string {
+  const names = [...new Set(events.flatMap((event) => Object.keys(event.values)))].slice(0, MOST_COLUMNS);
+  const head = ["lane", "per", "step", ...names].map(quoted).join(",");
+  const rows = events.map((event) =>
+    [quoted(event.lane ?? ""), event.per, event.step, ...names.map((name) => event.values[name] ?? "")].join(","),
+  );
+  return [head, ...rows].join("\r\n") + "\r\n";
+}
+
+/** A field that no spreadsheet takes for a formula. */
+function quoted(text: string): string {
+  const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;
+}
