@@ -7,6 +7,7 @@ Snapshot is made from the folder and the Snapshot before it, and is never change
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import structlog
 from app.i18n import CODES, DEFAULT
 from app.lessons.course_file import CourseSource, read_course
 from app.lessons.directives import Fault
+from app.lessons.drawings import UnfitDrawing, drawing_at
 from app.lessons.errors import Mistake
 from app.lessons.header import SLUG
 from app.lessons.model import Lesson
@@ -136,7 +138,8 @@ def _load_file(path: Path, course: str, language: str, before: Reading | None, e
         return Reading("", None, None, shown, _faulty(path, Fault(1, f"the file cannot be read: {e.strerror}")))
     except NotText as e:
         return Reading("", None, None, shown, _faulty(path, e.fault))
-    digest = digest_of(f"{course}/{path.parent.name}/{path.name}", source, english.source if english else "")
+    name = f"{course}/{path.parent.name}/{path.name}"
+    digest = digest_of(name, source, english.source if english else "", *_drawings_beside(path))
     if before is not None and before.digest == digest:
         return before
     try:
@@ -145,6 +148,13 @@ def _load_file(path: Path, course: str, language: str, before: Reading | None, e
         log.exception("lesson_reader_failed", path=str(path))
         fault = Fault(1, "Lockstep failed on this file; its log has the traceback; please report it")
         return Reading("", None, None, shown, _faulty(path, fault))
+
+
+def _drawings_beside(path: Path) -> Iterator[str]:
+    """What the page may hold besides the file itself: names and times of its SVGs."""
+    for file in sorted(path.parent.glob("assets/**/*.svg")):
+        with suppress(OSError):
+            yield f"{file.name} {file.stat().st_mtime_ns} {file.stat().st_size}"
 
 
 def _read_file(
@@ -223,9 +233,7 @@ def _why_broken(
     if target.kind == "outside":
         return None
     if target.kind == "asset":
-        return (
-            None if (path.parent / target.name).is_file() else f"there is no file {target.name}; add it, or correct it"
-        )
+        return _why_no_picture(path.parent / target.name, reference)
     there = target.course or course
     slug = target.name or path.parent.name
     if there not in courses or slug not in courses[there].lessons:
@@ -236,6 +244,18 @@ def _why_broken(
         ids = other.document.survey.ids | {f"cell-{cell.name}" for cell in other.document.cells}
         if target.fragment not in ids:
             return f"'{slug}' has no heading #{target.fragment[:60]}; use one of {', '.join(sorted(ids)) or 'none'}"
+    return None
+
+
+def _why_no_picture(file: Path, reference: Reference) -> str | None:
+    name = reference.target.name
+    if not file.is_file():
+        return f"there is no file {name}; add it, or correct it"
+    if reference.drawing:
+        try:
+            drawing_at(file, "")
+        except UnfitDrawing as e:
+            return f"the drawing {name} stays outside the page: {e}"
     return None
 
 

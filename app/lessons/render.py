@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from markupsafe import Markup
 from app.i18n import N_, gettext, speaking
 from app.lessons.choices import machine_of
 from app.lessons.directives import Directive
+from app.lessons.drawings import CLASS, UnfitDrawing, drawing_at
 from app.lessons.formulas import UnreadableFormula, mathml
 from app.lessons.highlight import highlighted
 from app.lessons.links import StrangeLink, read_link
@@ -50,7 +52,7 @@ def render(
     cells = tuple(_cell(cell, document) for cell in document.cells)
     machine = machine_of(header)
     with speaking(document.language):
-        blocks = tuple(_blocks(document, cells, slug))
+        blocks = tuple(_blocks(document, cells, slug, path.parent))
     return Lesson(
         course=course,
         slug=slug,
@@ -101,10 +103,10 @@ def _cell(cell: SourceCell, document: Document) -> Cell:
     )
 
 
-def _blocks(document: Document, cells: Sequence[Cell], slug: str) -> Iterator[Block]:
+def _blocks(document: Document, cells: Sequence[Cell], slug: str, folder: Path) -> Iterator[Block]:
     """Cut the tokens at the cells; what lies between is prose."""
     renderer = LessonRenderer(MARKDOWN)
-    env = {**document.parsed.env, "slug": slug}
+    env = {**document.parsed.env, "slug": slug, "folder": folder}
     left = iter(cells)
     stretch: list[Token] = []
     for token in [*document.parsed.tokens, None]:
@@ -126,7 +128,7 @@ def _first_line(tokens: Sequence[Token]) -> int:
 
 
 class LessonRenderer(RendererHTML):
-    """One method a token type. ``env`` holds ``slug``, the lesson the text belongs to."""
+    """One method a token type. ``env`` holds ``slug`` and ``folder`` of the lesson the text belongs to."""
 
     # --- text ---
 
@@ -253,7 +255,7 @@ class LessonRenderer(RendererHTML):
 
     def figure_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         directive: Directive = tokens[idx].meta["directive"]
-        picture = _picture(directive.argument, directive.option("alt"), directive.option("width"), env)
+        picture = _drawing(directive, env)
         return f"<figure>{picture}<figcaption>\n" if directive.body.strip() else f"<figure>{picture}"
 
     def figure_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -261,7 +263,7 @@ class LessonRenderer(RendererHTML):
 
     def picture(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         directive: Directive = tokens[idx].meta["directive"]
-        picture = _picture(directive.argument, directive.option("alt"), directive.option("width"), env)
+        picture = _drawing(directive, env)
         return f"<p>{picture}</p>\n"
 
     # --- nothing to show ---
@@ -307,6 +309,17 @@ def _formula(latex: str, *, block: bool) -> str:
         return mathml(latex, block=block)
     except UnreadableFormula:
         return f"<code>{escapeHtml(latex)}</code>"
+
+
+def _drawing(directive: Directive, env: Any) -> str:
+    """The picture of a directive; one of class ``drawing`` becomes part of the page, if it may."""
+    alt = directive.option("alt")
+    if directive.option("class") == CLASS:
+        with suppress(StrangeLink, UnfitDrawing):
+            target = read_link(directive.argument)
+            if target.kind == "asset":
+                return drawing_at(env["folder"] / target.name, alt)
+    return _picture(directive.argument, alt, directive.option("width"), env)
 
 
 def _picture(source: str, alt: str, width: str, env: Any) -> str:

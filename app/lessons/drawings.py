@@ -1,0 +1,98 @@
+"""A lesson's SVG as part of the page, so that it follows the theme: ``fill="var(--r0, #0072b2)"`` is a lane's colour.
+
+Only shapes, text and plain attributes get through; nothing that runs, loads, styles or names. The second value of
+``var`` is for readers outside the page, such as a notebook. Pure, but for ``drawing_at``.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+from markdown_it.common.utils import escapeHtml
+from markupsafe import Markup
+
+CLASS = "drawing"
+"""The class by which a figure asks for this: ``:class: drawing``."""
+MOST_BYTES = 60_000
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_SHAPES = frozenset(("g", "path", "rect", "circle", "ellipse", "line", "polyline", "polygon", "text", "tspan"))
+_WORDS = frozenset(("title", "desc"))
+_GEOMETRY = "x y x1 y1 x2 y2 cx cy dx dy r rx ry width height d points transform"
+_LOOK = (
+    "fill fill-opacity stroke stroke-width stroke-dasharray stroke-linecap stroke-linejoin opacity "
+    "font-family font-size font-style font-weight letter-spacing text-anchor dominant-baseline"
+)
+_ATTRIBUTES = frozenset(f"{_GEOMETRY} {_LOOK}".split())
+_ON_ROOT = frozenset(("width", "height", "viewBox", "role", "aria-labelledby", "aria-label"))
+_VALUE = re.compile(r"[\w\s.,#%+*'()-]*", re.ASCII)
+_VIEW_BOX = re.compile(r"0 0 ([1-9][0-9]{0,3}) ([1-9][0-9]{0,3})")
+
+
+class UnfitDrawing(Exception):
+    """The file cannot be part of a page. ``str()`` says why, and what to do."""
+
+
+def drawing_at(file: Path, alt: str) -> Markup:
+    """The drawing in a file, as HTML; ``alt`` is what it says in few words.
+
+    Raises:
+        UnfitDrawing: it has something that a page may not have, or cannot be read.
+    """
+    try:
+        source = file.read_bytes()
+    except OSError as e:
+        raise UnfitDrawing(f"it cannot be read: {e.strerror}") from e
+    return drawing(source, alt)
+
+
+def drawing(source: bytes, alt: str) -> Markup:
+    """The drawing as HTML. Raises UnfitDrawing as ``drawing_at`` does."""
+    if len(source) > MOST_BYTES:
+        raise UnfitDrawing(f"it has {len(source):,} bytes, and a drawing at most {MOST_BYTES:,}")
+    if b"<!DOCTYPE" in source.upper() or b"<!ENTITY" in source.upper():
+        raise UnfitDrawing("it declares a document type; take that out")
+    try:
+        root = ET.fromstring(source)  # noqa: S314 - nothing is declared in it, so nothing expands
+    except (ET.ParseError, ValueError) as e:
+        raise UnfitDrawing(f"it is no well-formed XML: {e}") from e
+    size = _VIEW_BOX.fullmatch(root.get("viewBox", ""))
+    if root.tag != f"{_SVG}svg" or size is None:
+        raise UnfitDrawing('it has to be an <svg> with viewBox="0 0 WIDTH HEIGHT"')
+    _check(root, _ON_ROOT)
+    words = root.find(f"{_SVG}desc")
+    description = f"<desc>{escapeHtml(words.text or '')}</desc>" if words is not None else ""
+    shapes = "".join(_html(child) for child in root)
+    name = escapeHtml(alt)
+    return Markup(  # noqa: S704 - escaped piece by piece
+        f'<svg class="drawing" role="img" aria-label="{name}" viewBox="{size[0]}" width="{size[1]}" height="{size[2]}">'
+        f"{description}{shapes}</svg>"
+    )
+
+
+def _html(element: ET.Element) -> str:
+    tag = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
+    if tag in _WORDS:
+        return ""
+    if tag not in _SHAPES or element.tag == tag:
+        raise UnfitDrawing(f"it has <{tag or 'something that is no element'}>; a drawing has only shapes and text")
+    _check(element, _ATTRIBUTES)
+    attributes = "".join(f' {name}="{escapeHtml(value)}"' for name, value in element.items())
+    keeps_text = tag in ("text", "tspan")
+    inside = escapeHtml(element.text or "") if keeps_text else ""
+    for child in element:
+        inside += _html(child) + (escapeHtml(child.tail or "") if keeps_text else "")
+    return f"<{tag}{attributes}>{inside}</{tag}>"
+
+
+def _check(element: ET.Element, allowed: frozenset[str]) -> None:
+    for name, value in element.items():
+        plain = name.rpartition("}")[2]
+        if name not in allowed:
+            raise UnfitDrawing(
+                f"it has the attribute '{plain}'; colours are fill and stroke, links and styles are left out"
+            )
+        if element.tag != f"{_SVG}svg" and ("url" in value.lower() or not _VALUE.fullmatch(value)):
+            raise UnfitDrawing(f"its attribute '{plain}' is {value[:40]!r}; write numbers, words and var(--colour, #…)")

@@ -1,0 +1,110 @@
+"""A drawing becomes part of the page only without anything that a page may not have."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from app.lessons.drawings import MOST_BYTES, UnfitDrawing, drawing
+from app.lessons.load import Snapshot, load
+from tests.factories.lesson import HEADER
+
+ROOT = Path(__file__).parents[4]
+FIGURE = "```{figure} assets/ring.svg\n:class: drawing\n:alt: A ring\n\nOf four.\n```\n"
+
+
+def svg(inside: str, attributes: str = 'viewBox="0 0 10 20"') -> bytes:
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {attributes}>{inside}</svg>'.encode()
+
+
+def test_shapes_words_and_colours_of_the_theme_get_through() -> None:
+    shown = drawing(
+        svg(
+            '<desc>Two &amp; two</desc><g fill="var(--r0, #0072b2)"><text x="1">a <tspan dy="2">b</tspan> &lt;c</text></g>'
+        ),
+        'A "ring"',
+    )
+
+    assert shown == (
+        '<svg class="drawing" role="img" aria-label="A &quot;ring&quot;" viewBox="0 0 10 20" width="10" height="20">'
+        '<desc>Two &amp; two</desc><g fill="var(--r0, #0072b2)"><text x="1">a <tspan dy="2">b</tspan> &lt;c</text></g></svg>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (svg("<script>alert(1)</script>"), "it has <script>"),
+        (svg("<style>a{}</style>"), "it has <style>"),
+        (svg("<foreignObject/>"), "it has <foreignObject>"),
+        (svg("<image href='x'/>"), "it has <image>"),
+        (svg("<a href='javascript:x'><text/></a>"), "it has <a>"),
+        (svg("<g xmlns='http://www.w3.org/1999/xhtml'/>"), "it has <"),
+        (svg("<g onclick='x'/>"), "the attribute 'onclick'"),
+        (svg("<g style='fill:red'/>"), "the attribute 'style'"),
+        (svg("<g id='toc'/>"), "the attribute 'id'"),
+        (svg("", 'viewBox="0 0 10 20" onload="x"'), "the attribute 'onload'"),
+        (svg("<g fill='url(https://elsewhere.example/x)'/>"), "its attribute 'fill'"),
+        (svg("<g fill='URL(#a)'/>"), "its attribute 'fill'"),
+        (svg("<g fill='&#x6a;avascript:x'/>"), "its attribute 'fill'"),
+        (svg("", ""), "viewBox"),
+        (svg("", 'viewBox="0 0 1 &quot;"'), "viewBox"),
+        (b"<!DOCTYPE svg [<!ENTITY a 'b'>]>" + svg("&a;"), "document type"),
+        (svg("<g>"), "no well-formed XML"),
+        (svg(" " * MOST_BYTES), "bytes"),
+        (b"<html/>", "it has to be an <svg>"),
+    ],
+)
+def test_anything_else_is_refused_with_a_reason(source: bytes, why: str) -> None:
+    with pytest.raises(UnfitDrawing) as refused:
+        drawing(source, "")
+
+    assert why in str(refused.value)
+
+
+def _course(root: Path, picture: bytes) -> Snapshot:
+    folder = root / "course" / "rings"
+    (folder / "assets").mkdir(parents=True, exist_ok=True)
+    (root / "course" / "course.toml").write_text(
+        'title = "C"\nsummary = "S."\n[[modules]]\nslug = "m"\ntitle = "M"\nlessons = ["rings"]\n', encoding="utf-8"
+    )
+    (folder / "lesson.md").write_text(f"---\n{HEADER}---\n\n{FIGURE}", encoding="utf-8")
+    (folder / "assets" / "ring.svg").write_bytes(picture)
+    return load(root, Snapshot())
+
+
+def _page(snapshot: Snapshot) -> str:
+    (by_language,) = snapshot.lessons.values()
+    return "".join(str(block.html) for block in by_language["en"].blocks if hasattr(block, "html"))
+
+
+def test_a_figure_of_that_class_is_part_of_the_page_and_changes_with_its_file(tmp_path: Path) -> None:
+    first = _course(tmp_path, svg('<path d="M0 0"/>'))
+    second = _course(tmp_path, svg('<path d="M1 1L2 2"/>'))
+
+    assert first.mistakes == ()
+    assert '<figure><svg class="drawing" role="img" aria-label="A ring"' in _page(first)
+    assert '<path d="M0 0"></path></svg><figcaption>' in _page(first)
+    assert "M1 1L2 2" in _page(second)
+    assert first.digest != second.digest
+
+
+def test_one_that_may_not_be_part_of_it_stays_a_picture_beside_it_and_the_author_is_told(tmp_path: Path) -> None:
+    snapshot = _course(tmp_path, svg("<script>alert(1)</script>"))
+
+    assert '<img src="rings/assets/ring.svg" alt="A ring"' in _page(snapshot)
+    assert "script" not in _page(snapshot)
+    (mistake,) = snapshot.mistakes
+    assert "the drawing assets/ring.svg stays outside the page: it has <script>" in str(mistake)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "lessons").glob("*/*/assets/*.svg")), ids=lambda file: file.stem)
+def test_the_lessons_own_drawings_are_fit_and_read_by_text(file: Path) -> None:
+    drawing(file.read_bytes(), "")
+
+    root = ET.parse(file).getroot()  # noqa: S314 - our own
+    title, desc = (root.findtext(f"{{http://www.w3.org/2000/svg}}{name}") or "" for name in ("title", "desc"))
+    assert title
+    assert len(desc) > 80
