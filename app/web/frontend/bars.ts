@@ -14,7 +14,7 @@ interface Bar {
 }
 
 export class Bars {
-  readonly box = make("div.bars", { hidden: true });
+  readonly box = make("div.gauges", { hidden: true });
   private readonly bars = new Map<string, Bar>();
 
   /** `topology` decides the colours of lanes. */
@@ -38,8 +38,8 @@ export class Bars {
     if (found) return found;
     const name = [event.lane, event.label].filter(Boolean).join(" · ");
     const native = make<HTMLProgressElement>("progress", { "aria-label": name });
-    const words = make("span.bar-words");
-    const row = make("div.bar", {}, make("span.bar-name", {}, name), native, words);
+    const words = make("span.gauge-words");
+    const row = make("div.gauge", {}, make("span.gauge-name", {}, name), native, words);
     if (event.lane) row.classList.add("of-lane", laneColour(event.lane, this.topology));
     this.box.append(row);
     const bar = { row, native, words };

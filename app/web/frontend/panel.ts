@@ -14,8 +14,12 @@ const LEFT = 46;
 const RIGHT = 8;
 const LEAST_HEIGHT = 150;
 const LABEL_HEIGHT = 15;
-const LETTER = 6.6;
+const LABEL_SPACE = 16;
+/** The part of the width that labels may take. */
+const MOST_ROOM = 0.45;
+const LETTER = 6.4;
 const MARK = 3.4;
+const WORD_SPACE = 34;
 /** Marks of epochs and of values that are no number: more of them would be a carpet. */
 const MOST_EPOCHS = 24;
 const MOST_STRANGE = 8;
@@ -60,19 +64,19 @@ export class PanelView {
     this.panel = panel;
     this.training = training;
     const width = this.box.clientWidth || 320;
-    const labels = panel.lines.map((line) => label(line, panel));
+    const labels = panel.lines.map((line) => label(line, panel, Math.floor((MOST_ROOM * width - LABEL_SPACE) / LETTER)));
     const height = Math.max(LEAST_HEIGHT, panel.lines.length * LABEL_HEIGHT + TOP + BOTTOM);
-    const room = Math.min(0.42 * width, Math.max(...labels.map((text) => text.length)) * LETTER + 16);
+    const room = Math.min(MOST_ROOM * width, Math.max(...labels.map((text) => text.length)) * LETTER + LABEL_SPACE);
     this.frame = frameOf(panel, training, width - room - RIGHT, height - BOTTOM);
     this.caption.textContent = [titleOf(panel), this.frame.scale.logarithmic ? say("chart.logarithmic") : ""].filter(Boolean).join(" · ");
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("height", String(height));
     this.svg.setAttribute("aria-label", summary(panel));
-    const most = Math.floor(room / LETTER) - 1;
+    const words: number[] = [];
     this.svg.replaceChildren(
       ...axes(this.frame, training, width),
-      ...panel.lines.map((line) => lineGroup(line, panel, training, this.frame as Frame, this.topology)),
-      ...endLabels(panel, training, labels.map((text) => (text.length > most ? `${text.slice(0, most - 1)}…` : text)), this.frame, this.topology),
+      ...panel.lines.map((line) => lineGroup(line, panel, training, this.frame as Frame, this.topology, words)),
+      ...endLabels(panel, training, labels, this.frame, this.topology),
       this.headMark,
     );
     this.read(head);
@@ -135,13 +139,16 @@ function axes(frame: Frame, training: Training, width: number): SVGElement[] {
   }
   const unit = training.unit === "step" ? say("chart.steps") : say("chart.epochs");
   for (const tick of roundSteps(from, to, width < 300 ? 2 : 3)) {
-    made.push(draw("text.tick.middle", { x: horizontal(frame, tick), y: bottom + 16 }, figure(tick)));
+    const x = horizontal(frame, tick);
+    const atEnd = x > right - figure(tick).length * LETTER / 2;
+    made.push(draw(`text.tick.${atEnd ? "end" : "middle"}`, { x: atEnd ? right + 2 : x, y: bottom + 16 }, figure(tick)));
   }
   made.push(draw("text.tick", { x: right + 12, y: bottom + 16 }, unit));
   return made;
 }
 
-function lineGroup(line: Line, panel: Panel, training: Training, frame: Frame, topology: string): SVGElement {
+/** `words` are where the panel says already that a value is no number: one word for several marks that are close. */
+function lineGroup(line: Line, panel: Panel, training: Training, frame: Frame, topology: string, words: number[]): SVGElement {
   const xs = training.placed(line);
   const group = draw(`g.line.${colourOf(line, panel, topology)}${line.validation ? ".validation" : ""}`);
   const at = (i: number): [number, number] => [horizontal(frame, xs[i] as number), vertical(frame, line.ys[i] as number)];
@@ -161,6 +168,8 @@ function lineGroup(line: Line, panel: Panel, training: Training, frame: Frame, t
     const [x, y] = at(i);
     if (Number.isNaN(x)) continue;
     group.append(draw("path.strange", { d: `M${x - 3.5} ${y - 3.5}l7 7m0-7l-7 7` }));
+    if (words.some((other) => Math.abs(other - x) < WORD_SPACE)) continue;
+    words.push(x);
     group.append(draw("text.strange-word.middle", { x, y: y > frame.top + 24 ? y - 7 : y + 16 }, reading(line.ys[i] as number)));
   }
   return group;
@@ -192,11 +201,14 @@ function endLabels(panel: Panel, training: Training, labels: readonly string[], 
   });
 }
 
-/** What tells this line from the others of its panel, and its last value. */
-function label(line: Line, panel: Panel): string {
+/** What tells this line from the others of its panel, cut where it is too long, and its last value, which is not. */
+function label(line: Line, panel: Panel, most: number): string {
   const bases = new Set(panel.lines.map((other) => other.base));
   const name = bases.size > 1 || panel.lines.length === 1 || !line.lane ? line.name : line.validation ? line.name.replace(line.base, "").replace("_", "") : "";
-  return [line.lane, name, reading(line.ys.at(-1) as number)].filter(Boolean).join(" ");
+  const value = reading(line.ys.at(-1) as number);
+  const words = [line.lane, name].filter(Boolean).join(" ");
+  const room = Math.max(4, most - value.length - 1);
+  return `${words.length > room ? `${words.slice(0, room - 1)}…` : words} ${value}`.trim();
 }
 
 function colourOf(line: Line, panel: Panel, topology: string): string {

@@ -11,10 +11,10 @@ import { say } from "./strings";
 import { disclosed, numbersTable } from "./table";
 import { draw } from "./vector";
 
-const ROW = 46;
-const BAR_ROOM = 30;
-const LABEL = 96;
-const WIDTH = 560;
+/** Of the drawing of one row, which is as wide as there is room. */
+const HEIGHT = 46;
+const COLUMN = 10;
+const BAR = 7;
 const PAUSE_MS = 1_900;
 
 interface Row {
@@ -31,19 +31,14 @@ export function drawReplay(data: Replay): HTMLElement {
   const rows = rowsOf(data);
   const stages = stagesOf(data);
   const name = say("picture.replay", { variable: data.variable, shape: data.shape.join(", ") });
-  const height = rows.length * ROW + 4;
-  const svg = draw("svg.replay", { role: "img", viewBox: `0 0 ${WIDTH} ${height}`, "aria-label": `${name}. ${stages.join(" ")}` });
-  const groups = rows.map((row, i) => rowGroup(row, i * ROW));
-  const sum = data.replicas.length * ROW;
-  const flying = data.replicas.map((_, i) => {
-    const copy = (groups[i] as SVGElement).querySelector(".bars-of-row")?.cloneNode(true) as SVGElement;
-    copy.setAttribute("class", `flying ${(rows[i] as Row).colour}`);
-    copy.setAttribute("transform", `translate(0 ${i * ROW})`);
-    return copy;
+  const lines = rows.map(rowOf);
+  const picture = make("div.replay", { role: "img", "aria-label": `${name}. ${stages.join(" ")}` }, ...lines);
+  data.replicas.forEach((_, i) => {
+    const flying = (lines[i] as HTMLElement).lastElementChild?.cloneNode(true) as HTMLElement;
+    flying.classList.add("flying");
+    flying.style.setProperty("--way", String(data.replicas.length - i));
+    lines[i]?.append(flying);
   });
-  svg.append(...groups, ...flying);
-  flying.forEach((copy, i) => copy.style.setProperty("--way", `${sum - i * ROW}px`));
-
   const words = make("p.replay-words", { "aria-live": "polite" });
   const button = (label: string, act: () => void): HTMLButtonElement => {
     const made = make<HTMLButtonElement>("button", { type: "button" }, label);
@@ -53,9 +48,9 @@ export function drawReplay(data: Replay): HTMLElement {
   let stage = 0;
   let timer = 0;
   const show = (to: number): void => {
-    svg.classList.toggle("reducing", stage === 0 && to === 1);
+    picture.classList.toggle("reducing", stage === 0 && to === 1);
     stage = to;
-    groups.forEach((group, i) => group.classList.toggle("waiting", (rows[i] as Row).stage > stage));
+    lines.forEach((line, i) => line.classList.toggle("waiting", (rows[i] as Row).stage > stage));
     words.textContent = say("picture.stage", { stage: stage + 1, stages: stages.length, words: stages[stage] as string });
     back.disabled = stage === 0;
     on.disabled = stage === stages.length - 1;
@@ -79,7 +74,7 @@ export function drawReplay(data: Replay): HTMLElement {
     show(stage === stages.length - 1 ? 0 : stage + 1);
     play.textContent = say("picture.pause");
     timer = window.setInterval(() => {
-      if (!svg.isConnected || stage >= stages.length - 2) halt();
+      if (!picture.isConnected || stage >= stages.length - 2) halt();
       if (stage < stages.length - 1) show(stage + 1);
     }, PAUSE_MS);
   });
@@ -92,7 +87,7 @@ export function drawReplay(data: Replay): HTMLElement {
     "figure.drawn",
     {},
     make("figcaption", {}, [name, data.algorithm].filter(Boolean).join(" · ")),
-    make("div.replay-frame", {}, svg as Element as HTMLElement),
+    picture,
     make("div.replay-controls", { role: "group", "aria-label": say("picture.controls") }, back, play, on, words),
     disclosed(say("chart.numbers"), () => numbersTable(name, heads, body)),
   );
@@ -122,23 +117,22 @@ function largest(values: readonly number[]): number {
   return Math.max(0, ...values.map(Math.abs).filter(Number.isFinite)) || 1;
 }
 
-function rowGroup(row: Row, top: number): SVGElement {
-  const middle = ROW / 2;
-  const room = (WIDTH - LABEL) / row.values.length;
-  const wide = Math.min(34, room * 0.72);
-  const bars = row.values.map((value, i) => {
-    const x = LABEL + i * room + (room - wide) / 2;
-    const part = Number.isNaN(value) ? 0 : Math.max(-1, Math.min(1, value / row.largest));
-    const tall = Math.max(1, Math.abs(part) * (BAR_ROOM / 2));
-    const bar = draw("rect", { x: x.toFixed(1), y: (middle - (part > 0 ? tall : 0)).toFixed(1), width: wide.toFixed(1), height: tall.toFixed(1), rx: 1.5 });
-    if (Number.isFinite(value)) return bar;
-    return draw("g", {}, bar, draw("text.strange-word", { x: (x + wide / 2).toFixed(1), y: middle - 4 }, reading(value)));
+function rowOf(row: Row): HTMLElement {
+  const middle = HEIGHT / 2;
+  const width = COLUMN * row.values.length;
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, preserveAspectRatio: "none" }, draw("line", { x1: 0, x2: width, y1: middle, y2: middle }));
+  const bars = make("div.replay-bars", {}, svg);
+  row.values.forEach((value, i) => {
+    const x = i * COLUMN + (COLUMN - BAR) / 2;
+    if (!Number.isFinite(value)) {
+      const word = make("span.strange-word", {}, reading(value));
+      word.style.left = `${((i + 0.5) / row.values.length) * 100}%`;
+      bars.append(word);
+      return;
+    }
+    const part = value / row.largest;
+    const tall = Math.max(1, Math.abs(part) * (middle - 3));
+    svg.append(draw("rect", { x, y: (middle - (part > 0 ? tall : 0)).toFixed(1), width: BAR, height: tall.toFixed(1) }));
   });
-  return draw(
-    `g.replay-row.${row.colour}`,
-    { transform: `translate(0 ${top})` },
-    draw("line", { x1: LABEL, x2: WIDTH, y1: middle, y2: middle }),
-    draw("text.row-name", { x: 0, y: middle + 4 }, row.name.length > 14 ? `${row.name.slice(0, 13)}…` : row.name),
-    draw("g.bars-of-row", {}, ...bars),
-  );
+  return make(`div.replay-row.${row.colour}`, {}, make("span.row-name", {}, row.name), bars);
 }
