@@ -64,13 +64,14 @@ class Envelopes:
         parts = frames[frames.index(_DELIMITER) + 1 :][:_PARTS]
         if len(parts) < _PARTS or not hmac.compare_digest(parts[0], self._sign(parts[1:])):
             raise Malformed("not signed with this kernel's key")
-        header, parent, content = (_read(parts[n]) for n in (1, 2, 4))
-        if not all(isinstance(part, dict) for part in (header, parent, content)):
+        header, parent, metadata, content = map(_read, parts[1:_PARTS])
+        if not all(isinstance(part, dict) for part in (header, parent, metadata, content)):
             raise Malformed("a part is no object")
         name, kind = header.get("msg_id"), header.get("msg_type")
         if not isinstance(name, str) or not isinstance(kind, str):
             raise Malformed("no id or no type")
-        return {"msg_id": name, "msg_type": kind, "header": header, "parent_header": parent, "content": content}
+        message = {"msg_id": name, "msg_type": kind, "header": header, "parent_header": parent}
+        return message | {"metadata": metadata, "content": content}
 
     def _sign(self, parts: Sequence[bytes]) -> bytes:
         signature = self._hmac.copy()

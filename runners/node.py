@@ -14,10 +14,12 @@ from pathlib import Path
 import structlog
 
 from runners.datasets.beside import make_folder, prepare_beside
+from runners.faults import refuse
 from runners.kernels import Pool
 from runners.leases import Leases
 from runners.places import Leave, Rules, Waiter, in_turn, leaving
 from runners.protocol import (
+    Fault,
     Health,
     Keras,
     Limit,
@@ -27,6 +29,7 @@ from runners.protocol import (
     SessionInfo,
     SessionSpec,
     SessionState,
+    Topology,
 )
 from runners.runlog import RunLog
 from runners.sandbox import cgroups
@@ -162,6 +165,19 @@ class Node:
     def keep(self, name: str) -> SessionInfo:
         """Somebody still wants the session: its idle time begins anew. Raises Unknown."""
         self._session(name).keep()
+        return self.session(name)
+
+    def fault(self, name: str, fault: Fault) -> SessionInfo:
+        """Do something to one process of a session's cluster.
+
+        Raises:
+            Unknown: there is no such session.
+            Declined: it is no cluster, has no such process, or this cannot be done to it as it is.
+        """
+        session = self._session(name)
+        if refusal := refuse(fault, Topology.parse(session.spec.topology), session.members):
+            raise Declined(refusal.status, refusal.code, refusal.message)
+        session.fault(fault)
         return self.session(name)
 
     async def end(self, name: str) -> None:

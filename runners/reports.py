@@ -20,14 +20,29 @@ NOTICE = "application/vnd.lockstep.notice+json"
 PICTURE = "application/vnd.lockstep.picture+json"
 """``{"picture": kind, …}`` beside a ``text/plain`` that says the same; the page draws it and adds a table."""
 
-NOTICES: dict[str, str] = {}
+NOTICES: dict[str, str] = {
+    "keras-2-for-fit": (
+        "fit of Keras 3 does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. "
+        "Choose Keras 2 for this cell, or write the training loop yourself."
+    ),
+    "member-ended": "{task} has ended ({why}).",
+    "strategy-comes-first": (
+        "A MultiWorkerMirroredStrategy has to be made before TensorFlow's first operation. "
+        "Restart the session and run the cell that makes it first."
+    ),
+    "waiting-for-ended": "{task} is waiting for {other} at {address}, which has ended.",
+    "waiting-for-paused": "{task} is waiting for {other} at {address}, which is paused.",
+    "waiting-for-slow": "{task} is waiting for {other} at {address}, which is slowed down.",
+    "waiting-for-done": "{task} is waiting for {other} at {address}, which is through with this cell.",
+    "waiting-for-late": "{task} is waiting for {other} at {address}, which has not come to this point.",
+}
 """Code to English sentence, with the names of its values in braces."""
 
 _MOST_VALUES = 20
 _LONGEST_NAME = 60
 _LONGEST_VALUE = 120
 _LARGEST = 2**53
-_LONGEST_LANE = 20
+_LONGEST_LANE = 24
 
 Fields = tuple[str, dict[str, Any]]
 

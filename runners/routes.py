@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from runners.lease_routes import lease_routes
 from runners.node import Declined, Node, Unknown
-from runners.protocol import STRANGERS, Ack, Identifier, Refusal, RunRequest, SessionSpec, Wire
+from runners.protocol import STRANGERS, Ack, Fault, Identifier, Refusal, RunRequest, SessionSpec, Wire
 
 _KEEP_ALIVE_S = 15.0
 _LARGEST_BODY = 1 << 20
@@ -95,6 +95,11 @@ async def keep_session(request: Request) -> Response:
     return _json(_node(request).keep(_name(request)))
 
 
+async def do_fault(request: Request) -> Response:
+    fault = Fault.model_validate_json(await _body(request))
+    return _json(_node(request).fault(_name(request), fault))
+
+
 async def end_session(request: Request) -> Response:
     await _node(request).end(_name(request))
     return Response(status_code=204)
@@ -137,6 +142,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/sessions/{id}/interrupt", interrupt_session),
     ("POST", "/sessions/{id}/restart", restart_session),
     ("POST", "/sessions/{id}/keep", keep_session),
+    ("POST", "/sessions/{id}/faults", do_fault),
     ("DELETE", "/sessions/{id}", end_session),
     ("POST", "/runs", submit_run),
     ("GET", "/runs/{id}/events", run_events),

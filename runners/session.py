@@ -13,7 +13,7 @@ import structlog
 from runners.execution import Execution
 from runners.kernels import Kernel, KernelNotReady
 from runners.places import Leave, Sitter
-from runners.protocol import Keras, Outcome, SessionInfo, SessionSpec, SessionState
+from runners.protocol import Fault, Keras, Member, Outcome, SessionInfo, SessionSpec, SessionState, Topology
 from runners.runlog import RunLog
 from runners.sandbox.host import SandboxGone
 from runners.sandbox.usage import Usage
@@ -31,6 +31,16 @@ _REASONS: dict[type[Exception], str] = {
     SandboxGone: "sandbox-gone",
 }
 """Why a session could not go on, in words that a page can translate; anything else is ``internal``."""
+
+_STARTED_ANEW = {
+    True: ("member-restarted", "{tasks} had ended and was started anew; what it held is gone."),
+    False: (
+        "cluster-restarted",
+        "{tasks} had ended. Workers that train together begin together, so the whole cluster was started anew: "
+        "variables of earlier cells are gone.",
+    ),
+}
+"""By whether the others can go on without the process that ended."""
 
 
 class KernelSource(Protocol):
@@ -120,7 +130,18 @@ class Session:
             generation=self.generation,
             runs=self._runs,
             gone_because=self.gone_because,
+            members=self.members,
         )
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The processes of its cluster; none where there is no cluster, or no kernel yet."""
+        return self._kernel.sandbox.members if self._kernel and self.state != SessionState.gone else ()
+
+    def fault(self, fault: Fault) -> None:
+        """Do something to a process of its cluster. Raises SandboxGone."""
+        if self._kernel:
+            self._kernel.sandbox.fault(fault)
 
     def admit(self) -> None:
         """There is room: begin to live. One that has ended meanwhile stays in the queue until it is buried."""
@@ -284,11 +305,25 @@ class Session:
         self._runs = 0
         self._become_idle()
 
+    async def _start_anew(self, ended: list[str], run: RunLog) -> None:
+        """Start processes of the cluster that have ended: those that train together have to begin together."""
+        apart = Topology.parse(self.spec.topology).kind == "ps" or ended == ["evaluator"]
+        code, text = _STARTED_ANEW[apart]
+        who = " and ".join(ended)
+        run.add("notice", code=code, values={"tasks": who}, text=text.format(tasks=who))
+        if not apart:
+            await self._fresh_kernel()
+            return
+        for task in ended:
+            self.fault(Fault(task=task, action="restart"))
+
     async def _run(self, run: RunLog) -> None:
         assert self._kernel
         self.current, self._execution = run, (execution := Execution(run, self._limits))
         if self._kernel.exited.done():
             await self._fresh_kernel()
+        elif ended := [member.task for member in self.members if member.state == "ended"]:
+            await self._start_anew(ended, run)
         self.state = SessionState.busy
         assert self._usage
         run.runs_before, self._runs = self._runs, self._runs + 1

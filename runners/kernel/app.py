@@ -10,8 +10,11 @@ import asyncio
 import gc
 import os
 import random
+import secrets
+import socket
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -36,16 +39,20 @@ from traitlets.config import Config
 
 from runners.devices import setup
 from runners.devices.topology import Topology
-from runners.kernel import report
+from runners.kernel import faults, lanes, place, report, steps
+from runners.kernel.advice import advice
+from runners.kernel.cluster import Failure, Others, left_well, summary
 from runners.kernel.errors import show_only_the_ends
 from runners.kernel.output import WarmStream, pack
+from runners.kernel.place import Place
+from runners.kernel.waiting import Watch
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 """The order of the listening descriptors; on the host their files end in -1 … -5."""
 
 _FLUSH_S = 0.02
 """How long printed text waits for more before it is sent; ipykernel's own 0.2 s is felt."""
-_NO_KEYBOARD = "a run cannot wait for the keyboard: put the value into the code, as in name = 'Ada'"
+NO_KEYBOARD = "a run cannot wait for the keyboard: put the value into the code, as in name = 'Ada'"
 
 
 class WarmHeartbeat(Heartbeat):  # type: ignore[misc]
@@ -71,6 +78,10 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
     """ipykernel's kernel, but what asks for the keyboard is told that there is none, unless there is one."""
 
     keyboard = False
+    others: Others | None = None
+    """The other processes, where this one is part of a cluster."""
+    watch: Watch | None = None
+    """As ``others``."""
 
     shell_class = Type("runners.kernel.app.WarmShell")
 
@@ -88,17 +99,36 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
         parent = self.get_parent("shell")
         self.session.send(self.iopub_socket, kind, content, parent=parent, metadata=metadata, ident=self._topic(kind))
 
+    async def do_execute(self, code: str, silent: bool, store_history: bool = True, *more: Any, **named: Any) -> Any:
+        """Run a cell here; in a cluster everywhere, and it has ended when it has ended everywhere."""
+        own = place.here()
+        if own is None or self.others is None or self.watch is None:
+            return await super().do_execute(code, silent, store_history, *more, **named)
+        self.others.begin(code, store_history)
+        with self.watch.cell():
+            reply: dict[str, Any] = await super().do_execute(code, silent, store_history, *more, **named)
+        failures, interrupted = self.others.finish()
+        if reply["status"] == "error":
+            failures.insert(0, Failure(own.task, reply["ename"], reply["evalue"]))
+        elif interrupted:
+            failures.insert(0, Failure(own.task, "KeyboardInterrupt", ""))
+        if failures and not (len(failures) == 1 and left_well(failures[0].name, failures[0].value)):
+            name, value = summary(failures)
+            reply |= {"status": "error", "ename": name, "evalue": value}
+            reply.setdefault("traceback", [])
+        return reply
+
     def raw_input(self, prompt: str = "") -> str:
         """``input()`` ends here."""
         if self.keyboard:
             return str(super().raw_input(prompt))
-        raise StdinNotImplementedError(_NO_KEYBOARD)
+        raise StdinNotImplementedError(NO_KEYBOARD)
 
     def getpass(self, prompt: str = "", stream: object = None, **more: Any) -> str:
         """``getpass.getpass()`` ends here."""
         if self.keyboard:
             return str(super().getpass(prompt, stream, **more))
-        raise StdinNotImplementedError(_NO_KEYBOARD)
+        raise StdinNotImplementedError(NO_KEYBOARD)
 
 
 class WarmShell(ZMQInteractiveShell):  # type: ignore[misc]
@@ -108,6 +138,19 @@ class WarmShell(ZMQInteractiveShell):  # type: ignore[misc]
         """Without a kernel there is no event loop to choose."""
         if self.kernel is not None:
             super().enable_gui(gui)
+
+    def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
+        super()._showtraceback(etype, evalue, stb)
+        files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(evalue.__traceback__)]
+        keras = 2 if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else 3
+        if code := advice(etype.__name__, str(evalue), files, keras):
+            report.notice(code)
+
+    def ask_exit(self) -> None:
+        """Without a kernel, ``exit()`` ends the cell."""
+        if self.kernel is None:
+            raise SystemExit
+        super().ask_exit()
 
     def move_in(self, kernel: WarmKernel) -> None:
         """Belong to ``kernel``, and find out anew what depends on the process and its folders."""
@@ -199,6 +242,7 @@ def build() -> WarmKernelApp:
     application.init_code()
     shell.run_line_magic("matplotlib", "inline")
     show_only_the_ends(shell.InteractiveTB)
+    lanes.mark_prints_of_tensors()
     _rehearse(application)
     return application
 
@@ -217,7 +261,14 @@ def _rehearse(application: WarmKernelApp) -> None:
     kernels.get_registered_kernels_for_op("NoOp")
 
 
-def prepare(listeners: list[int], topology: str, key: bytes, keyboard: bool = False) -> WarmKernelApp:
+def prepare(
+    listeners: list[int],
+    topology: str,
+    key: bytes,
+    keyboard: bool = False,
+    own: Place | None = None,
+    news: socket.socket | None = None,
+) -> WarmKernelApp:
     """Make this process, a child of one that called ``build``, a kernel that answers once ``start`` is called on it.
 
     Args:
@@ -225,9 +276,12 @@ def prepare(listeners: list[int], topology: str, key: bytes, keyboard: bool = Fa
         topology: what TensorFlow shall see, e.g. ``gpu:4``.
         key: signs the messages between this kernel and its client.
         keyboard: whether ``input()`` may ask that client.
+        own: its place in a cluster, if it is part of one.
+        news: where PID 1 tells of the cluster's other processes.
     """
     gc.enable()
     reseed()
+    belong(own)
     setup.set_up(Topology.parse(topology))
     sys.path[:] = [p for p in sys.path if p and Path(p).exists()]
     sys.argv = [""]
@@ -240,11 +294,26 @@ def prepare(listeners: list[int], topology: str, key: bytes, keyboard: bool = Fa
     application.session.pack = pack
     application.open()
     application.kernel.keyboard = keyboard
+    if own and news:
+        lanes.name_all(application.session)
+        application.kernel.watch = Watch(own)
+        application.kernel.others = Others(own, news, application.kernel.publish)
     if not keyboard:  # whose client is not ours knows nothing of reports
         report.send_through(application.kernel.publish)
     for stream in (sys.stdout, sys.stderr):
         stream.flush_interval = _FLUSH_S  # type: ignore[union-attr]
     return application
+
+
+def belong(own: Place | None) -> None:
+    """Be the process of a cluster's task, or of none: call before TensorFlow is set up."""
+    place.take(own)
+    if own is None:
+        lanes.begin(secrets.token_hex(4), None)
+        return
+    lanes.begin(own.nonce, own.task.lane)
+    own.tell_tensorflow()
+    steps.belong_to(own.board, own.number, faults.carry_out)
 
 
 def reseed() -> None:

@@ -1,12 +1,15 @@
 """PID 1 of a sandbox: it keeps the warm copy of TensorFlow and forks kernels from it, one at a time.
 
-A restart is therefore a fork, never an import. PID 1 runs no learner code, and nothing inside can signal it or look
-into it. It speaks with the supervisor over its control socket, one JSON object a packet:
+A restart is therefore a fork, never an import; so is each further process of a cluster (see ``team``). PID 1 runs no
+learner code, and nothing inside can signal it or look into it. It speaks with the supervisor over its control socket,
+one JSON object a packet:
 
     supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …,
                           "kernel": N}    its number, counted from 1
                           {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
+                          {"op": "fault", "task": …, "action": …, "at_step": …}
     PID 1 -> supervisor   {"exited": N, "kernel": N}    the kernel's exit status, negative for a signal
+                          {"members": [[task, state, address], …]}    of a cluster, whenever one of them changes
                           {"failed": …}   a kernel did not come up, and why
                           {"files": N, "left": [[B, I], …]}   bytes in the sandbox's own folders, which live in
                                           memory; and for each what is left there, in bytes and in inodes
@@ -25,10 +28,13 @@ import select
 import signal
 import socket
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from runners.devices.topology import Topology
 from runners.kernel import app
+from runners.kernel.team import Team
 from runners.sandbox import linux
 from runners.sandbox.policy import HOME
 
@@ -52,6 +58,8 @@ class Init:
         self._kernel: int | None = None
         self._number = 0
         self._complaint: int | None = None
+        self._team: Team | None = None
+        """Where the machine is a cluster: its processes."""
         self._bell = socket.socketpair()
         """Rung by the end of a child."""
 
@@ -63,19 +71,20 @@ class Init:
             end.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
-        poll = select.poll()
-        poll.register(self._control, select.POLLIN)
-        poll.register(wake, select.POLLIN)
         while True:
-            for fd, _ in poll.poll():
-                if fd == self._control.fileno():
+            wait_s = self._team.tick() if self._team else None
+            watched = [self._control, wake, *([self._team.wishes] if self._team else [])]
+            for end in select.select(watched, [], [], wait_s)[0]:
+                if end is self._control:
                     data = self._control.recv(_LARGEST_COMMAND)
                     if not data:
                         return
                     self._obey(json.loads(data))
-                else:
+                elif end is wake:
                     with contextlib.suppress(BlockingIOError):
                         wake.recv(4096)
+                elif self._team and end is self._team.wishes:
+                    self._team.hear()
             self._reap()
 
     def _obey(self, command: dict[str, Any]) -> None:
@@ -84,21 +93,51 @@ class Init:
                 self._end_all()
                 self._start(command)
             case "signal" if self._kernel is not None:
+                if self._team and command["signum"] == signal.SIGINT:
+                    self._team.interrupt()
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self._kernel, int(command["signum"]))
             case "kill":
                 self._end_all()
             case "usage":
                 self._tell(_usage())
+            case "fault" if self._team:
+                self._team.do(command["task"], command["action"], command["at_step"])
 
     def _start(self, command: dict[str, Any]) -> None:
         self._complaint, complain = os.pipe2(os.O_NONBLOCK)
         self._number = int(command["kernel"])
+        topology = Topology.parse(command["topology"])
+        self._team = team = Team(topology, self._fork_member, self._tell_members) if topology.cluster else None
+
+        def be_kernel() -> None:
+            place = news = None
+            if team:
+                team.leave_in_child(kernel=True)
+                place, news = team.place(0), team.kernels_news
+            key, keyboard = command["key"].encode(), bool(command["keyboard"])
+            kernel = app.prepare(self._listeners, command["topology"], key, keyboard, place, news)
+            os.close(complain)
+            kernel.start()
+
+        self._kernel = self._fork(be_kernel, complain)
+        os.close(complain)
+        if team:
+            team.begin(self._kernel)
+
+    def _fork_member(self, work: Callable[[], None], complain: int) -> int:
+        def without_a_client() -> None:
+            for fd in self._listeners:
+                os.close(fd)  # they are the kernel's
+            work()
+
+        return self._fork(without_a_client, complain)
+
+    def _fork(self, work: Callable[[], None], complain: int) -> int:
+        """A child that does ``work`` and ends; it writes why to ``complain`` if it cannot. Returns its number."""
         pid = os.fork()
         if pid:
-            os.close(complain)
-            self._kernel = pid
-            return
+            return pid
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -108,10 +147,7 @@ class Init:
             linux.set_dumpable(True)
             with contextlib.suppress(OSError):
                 Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
-            key, keyboard = command["key"].encode(), bool(command["keyboard"])
-            kernel = app.prepare(self._listeners, command["topology"], key, keyboard)
-            os.close(complain)
-            kernel.start()
+            work()
         except Exception:
             with contextlib.suppress(OSError):
                 os.write(complain, traceback.format_exc(limit=-5)[-_LONGEST_COMPLAINT:].encode())
@@ -127,6 +163,9 @@ class Init:
         with contextlib.suppress(ChildProcessError):
             while True:
                 os.waitpid(-1, 0)
+        if self._team:
+            self._team.close()
+            self._team = None
         if had_kernel:
             self._tell_exit(-signal.SIGKILL)
 
@@ -141,6 +180,8 @@ class Init:
                     if complaint := self._read_complaint():
                         self._tell({"failed": complaint})
                     self._tell_exit(os.waitstatus_to_exitcode(status))
+                if self._team:
+                    self._team.ended(pid, os.waitstatus_to_exitcode(status))
 
     def _read_complaint(self) -> str:
         """What a kernel wrote that did not come up; it may be the learner's words."""
@@ -156,6 +197,9 @@ class Init:
 
     def _tell_exit(self, status: int) -> None:
         self._tell({"exited": int(status), "kernel": self._number})
+
+    def _tell_members(self, members: list[list[str]]) -> None:
+        self._tell({"members": members})
 
     def _tell(self, word: dict[str, Any]) -> None:
         self._control.send(json.dumps(word).encode())

@@ -16,6 +16,8 @@ from ipykernel.iostream import OutStream
 from jupyter_client.jsonutil import json_clean, json_default
 from jupyter_client.session import json_packer
 
+from runners.kernel import lanes
+
 _PIPE_BYTES = 65_536
 _PATIENCE_S = 1.0
 
@@ -31,18 +33,39 @@ class WarmStream(OutStream):  # type: ignore[misc]
         self._taken = 0
         self._taking = threading.Condition()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._splitter = lanes.splitter()
+        self._asked = False
         super()._setup_stream_redirects(name)
 
     def flush(self) -> None:
         """Send all that was written so far, through Python or the descriptor."""
         self._drain()
+        self._asked = True
         super().flush()
 
     def write(self, string: str) -> int | None:
         """Take text after what the descriptor got before it."""
         self._drain()
-        written: int | None = super().write(string)
-        return written
+        super().write(lanes.marked(string))
+        return len(string)
+
+    def _flush(self) -> None:
+        """Send what was gathered, each lane's as a message of its own."""
+        self._flush_pending = self._subprocess_flush_pending = False
+        final, self._asked = self._asked, False
+        for parent, data in self._flush_buffers():
+            for replica, text in self._splitter.feed(data, final):
+                self._send(parent, text, lanes.lane(replica))
+
+    def _send(self, parent: dict[str, Any], text: str, lane: str | None) -> None:
+        self.session.pid = os.getpid()  # a child's text goes through its parent's thread
+        metadata = {"lockstep": {"lane": lane}} if lane else None
+        message = self.session.msg("stream", {"name": self.name, "text": text}, parent=parent, metadata=metadata)
+        for hook in self._hooks:
+            message = hook(message)
+            if message is None:
+                return
+        self.session.send(self.pub_thread, message, ident=self.topic)
 
     def _drain(self) -> None:
         if self._fid is None or not self._is_master_process() or threading.current_thread() == self.watch_fd_thread:

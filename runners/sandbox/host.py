@@ -15,6 +15,7 @@ from typing import Any
 
 import structlog
 
+from runners.protocol import Fault, Member
 from runners.sandbox.cgroups import Group
 
 log = structlog.get_logger()
@@ -53,6 +54,8 @@ class Sandbox:
     """Bytes in the sandbox's own folders when ``ask_usage`` was last answered."""
     left: tuple[tuple[int, int], ...] = ()
     """What was left in each of them then, in bytes and in inodes."""
+    members: tuple[Member, ...] = ()
+    """The processes of its cluster, if its machine is one, as PID 1 has last told."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     _exit: asyncio.Future[int] | None = None
     _kernels: int = 0
@@ -94,6 +97,10 @@ class Sandbox:
     def send_signal(self, signum: int) -> None:
         """Signal the kernel's process; SIGKILL is for all that runs in the sandbox. ``kill`` waits for the end."""
         self._say({"op": "kill"} if signum == signal.SIGKILL else {"op": "signal", "signum": int(signum)})
+
+    def fault(self, fault: Fault) -> None:
+        """Have PID 1 do it to a process of the cluster. Raises SandboxGone."""
+        self._say({"op": "fault"} | fault.model_dump())
 
     async def kill(self) -> None:
         """End all that runs in the sandbox, at once; the sandbox itself too, if its PID 1 does not get it done.
@@ -172,6 +179,8 @@ class Sandbox:
             case {"files": int(size), "left": list(left)}:
                 self.file_bytes, self.left = size, tuple((int(free), int(inodes)) for free, inodes in left)
                 self._answered.set()
+            case {"members": list(members)}:
+                self.members = tuple(Member(task=task, state=state, address=where) for task, state, where in members)
             case {"failed": str(complaint)}:
                 log.error("kernel did not start", sandbox=self.name, error=complaint)
 

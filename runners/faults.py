@@ -1,0 +1,43 @@
+"""Whether a fault can be done to a process of a cluster as it is. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runners.protocol import Fault, Member, Topology
+
+
+class Refused(NamedTuple):
+    """Why not: an HTTP status, a stable code, and a sentence for people."""
+
+    status: int
+    code: str
+    message: str
+
+
+def refuse(fault: Fault, topology: Topology, members: tuple[Member, ...]) -> Refused | None:
+    """Why ``fault`` cannot be done, or None if it can.
+
+    Args:
+        fault: what is wished.
+        topology: the session's.
+        members: its processes as they are now; none while its kernel starts.
+    """
+    lanes = [task.lane for task in topology.tasks]
+    if not lanes:
+        return Refused(409, "no-cluster", f"a {topology} is one process; faults are for clusters such as workers:2")
+    if fault.task not in lanes:
+        return Refused(422, "unknown-task", f"there is no {fault.task} in {topology}; there is {', '.join(lanes)}")
+    if fault.at_step is not None and fault.action in ("resume", "restart"):
+        return Refused(422, "not-at-a-step", f"{fault.action} is done at once: who is held or gone reaches no step")
+    state = next((member.state for member in members if member.task == fault.task), None)
+    if state is None:
+        return Refused(409, "not-started", f"{fault.task} is not there yet; run a cell first")
+    if fault.action == "restart":
+        if fault.task == lanes[0]:
+            return Refused(409, "own-process", f"{fault.task} is the notebook's own process: restart the session")
+        if state != "ended":
+            return Refused(409, "still-running", f"{fault.task} has not ended")
+    elif state == "ended":
+        return Refused(409, "has-ended", f"{fault.task} has ended; restart it first")
+    return None

@@ -1,0 +1,22 @@
+"""What to say beside an error that only somebody who knows TensorFlow's limits understands. Pure."""
+
+from __future__ import annotations
+
+_STARTUP = "Collective ops must be configured at program startup"
+
+
+def advice(name: str, text: str, frames: list[str], keras: int) -> str | None:
+    """The code of a notice (see ``runners.reports``) about an error, or None.
+
+    Args:
+        name: the error's class.
+        text: what it says.
+        frames: names of the files that its traceback goes through.
+        keras: the version in use.
+    """
+    if name == "RuntimeError" and _STARTUP in text:
+        return "strategy-comes-first"
+    of_fit = any(file.endswith(("/trainer.py", "/backend/tensorflow/optimizer.py")) for file in frames)
+    if keras == 3 and name in ("ValueError", "TypeError") and "PerReplica" in text and of_fit:
+        return "keras-2-for-fit"
+    return None

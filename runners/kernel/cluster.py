@@ -1,0 +1,281 @@
+"""The other processes of a cluster as the kernel knows them: it hands them each cell and passes on their output.
+
+A thread does both, so that output flows while the kernel's own program trains. The others are the learner's programs:
+what they send that is no line of the agreed kind is dropped.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from runners.devices import cluster
+from runners.devices.topology import Task
+from runners.kernel import report
+from runners.kernel.board import Status
+from runners.kernel.marks import Splitter, lane
+from runners.kernel.place import Place
+
+Publish = Callable[[str, dict[str, Any], str | None], None]
+"""Sends a message of the output channel: its type, its content, its lane."""
+
+_CHUNK = 65_536
+_LONGEST_LINE = 32 * 1024 * 1024
+_GATHER_S = 0.005
+"""A little pause after each round of reading, so that what is printed in small pieces comes in larger ones."""
+_MOST_NEWS = 256
+_LAST_READS = 64
+_ENDED_S = 0.3
+"""PID 1 knows how a process ended this much later at most."""
+_AFTER_INTERRUPT_S = 1.2
+"""How long the others may take to hear an interrupt; the supervisor waits a little longer before it ends everything."""
+_PASSED_ON = ("display_data", "update_display_data", "execute_result", "error", "clear_output")
+
+
+@dataclass
+class Failure:
+    """How a cell failed in one process: the error's name and text."""
+
+    task: Task
+    name: str
+    value: str
+
+
+@dataclass(eq=False)
+class _Member:
+    """One other process."""
+
+    number: int
+    task: Task
+    link: socket.socket | None = None
+    pipes: dict[int, _Pipe] = field(default_factory=dict)
+    buffer: bytearray = field(default_factory=bytearray)
+    done: int = 0
+    """The last cell it is through with."""
+    error: tuple[str, str] | None = None
+    waiting_cell: bytes = b""
+    """A cell that came before the process did."""
+    ended: bool = False
+
+
+class _Pipe:
+    """Printed text on its way."""
+
+    def __init__(self, name: str, nonce: str) -> None:
+        self.name = name
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.splitter = Splitter(nonce)
+
+
+class Others:
+    """All processes of the cluster but this one.
+
+    Args:
+        own: this process's place.
+        news: PID 1 sends the ends of what leads to each process as it starts.
+        publish: see ``Publish``.
+    """
+
+    def __init__(self, own: Place, news: socket.socket, publish: Publish) -> None:
+        self._own = own
+        self._news = news
+        self._publish = publish
+        tasks = enumerate(own.topology.tasks)
+        self._members = {n: _Member(n, task) for n, task in tasks if n != own.number}
+        self._changed = threading.Condition()
+        self._epoll = select.epoll()
+        self._epoll.register(news.fileno(), select.EPOLLIN)
+        self._by_link: dict[int, _Member] = {}
+        self._by_pipe: dict[int, _Member] = {}
+        self._cell = 0
+        threading.Thread(target=self._pass_on, daemon=True, name="cluster").start()
+
+    def begin(self, code: str, store_history: bool) -> None:
+        """Hand out a cell to all who run cells."""
+        with self._changed:
+            self._cell += 1
+            line = json.dumps({"run": self._cell, "code": code, "store_history": store_history}).encode() + b"\n"
+            for member in self._runners():
+                member.error, member.waiting_cell = None, line
+                self._hand_over(member)
+
+    def finish(self) -> tuple[list[Failure], bool]:
+        """Wait until the others are through with the cell.
+
+        Returns:
+            How it failed in each in which it did, and whether an interrupt came meanwhile. Whoever does not hear an
+            interrupt is ended.
+        """
+        interrupted = False
+        deadline: float | None = None
+        while True:
+            try:
+                with self._changed:
+                    left = [member for member in self._runners() if member.done < self._cell and not member.ended]
+                    if not left:
+                        break
+                    if deadline is not None and time.monotonic() > deadline:
+                        for member in left:
+                            self._own.wish(member.task.lane, "kill")
+                        deadline = time.monotonic() + _AFTER_INTERRUPT_S
+                    self._changed.wait(0.1)
+            except KeyboardInterrupt:
+                interrupted, deadline = True, time.monotonic() + _AFTER_INTERRUPT_S
+        failures = [Failure(m.task, *m.error) for m in self._runners() if m.error and not left_well(*m.error)]
+        return failures, interrupted
+
+    def _runners(self) -> list[_Member]:
+        """Who runs cells."""
+        return [m for m in self._members.values() if not cluster.serves(self._own.topology, m.task)]
+
+    def _hand_over(self, member: _Member) -> None:
+        """Send a cell if its process is there."""
+        if member.link is None or not member.waiting_cell:
+            return
+        line, member.waiting_cell = member.waiting_cell, b""
+        with contextlib.suppress(OSError):  # its end is noticed where it is read
+            member.link.sendall(line)
+
+    # --- the thread -----------------------------------------------------------------------------------------
+
+    def _pass_on(self) -> None:
+        while True:
+            ready = {fd for fd, _ in self._epoll.poll()}
+            if self._news.fileno() in ready:
+                self._take_news()
+            for fd in ready & self._by_link.keys():
+                self._read_link(self._by_link[fd])
+            for fd in ready & self._by_pipe.keys():
+                self._read_pipe(self._by_pipe[fd], fd)
+            time.sleep(_GATHER_S)
+
+    def _take_news(self) -> None:
+        """A process has started; these are our ends of its link and its pipes."""
+        data, fds, _, _ = socket.recv_fds(self._news, _MOST_NEWS, 3)
+        if not data:
+            self._epoll.unregister(self._news.fileno())
+            return
+        member = self._members[json.loads(data)["joined"]]
+        if member.link is not None:
+            self._part_with(member)
+        link, out, err = fds
+        with self._changed:
+            member.link, member.ended = socket.socket(fileno=link), False
+            member.buffer.clear()
+            member.pipes = {out: _Pipe("stdout", self._own.nonce), err: _Pipe("stderr", self._own.nonce)}
+            if not member.waiting_cell:
+                member.done = self._cell  # it came in the middle of one that others run
+            self._hand_over(member)
+        self._by_link[link] = member
+        self._epoll.register(link, select.EPOLLIN)
+        for fd in member.pipes:
+            self._by_pipe[fd] = member
+            self._epoll.register(fd, select.EPOLLIN)
+
+    def _read_link(self, member: _Member) -> None:
+        assert member.link
+        try:
+            data = member.link.recv(_CHUNK, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        member.buffer += data
+        if not data or len(member.buffer) > _LONGEST_LINE:
+            self._part_with(member)
+            return
+        *lines, rest = member.buffer.split(b"\n")
+        member.buffer = bytearray(rest)
+        for line in lines:
+            with contextlib.suppress(ValueError, TypeError, RecursionError):
+                self._take(member, json.loads(line))
+
+    def _take(self, member: _Member, word: Any) -> None:
+        match word:
+            case {"kind": str(kind), "content": dict(content)} if kind in _PASSED_ON:
+                named = word.get("lane")
+                self._publish(kind, content, named if isinstance(named, str) else member.task.lane)
+            case {"done": int(cell), "error": error} if cell == self._cell:
+                for fd in list(member.pipes):
+                    self._read_pipe(member, fd, final=True)
+                with self._changed:
+                    member.done = cell
+                    match error:
+                        case [str(name), str(value)]:
+                            member.error = (name, value)
+                    self._changed.notify_all()
+
+    def _read_pipe(self, member: _Member, fd: int, final: bool = False) -> None:
+        pipe = member.pipes.get(fd)
+        if pipe is None:
+            return
+        data = b"" if final and not select.select([fd], [], [], 0)[0] else os.read(fd, _CHUNK)
+        if not data and not final:
+            self._close_pipe(member, fd)
+        for replica, text in pipe.splitter.feed(pipe.decoder.decode(data), final=final or not data):
+            self._publish("stream", {"name": pipe.name, "text": text}, lane(member.task.lane, replica))
+
+    def _close_pipe(self, member: _Member, fd: int) -> None:
+        member.pipes.pop(fd, None)
+        self._by_pipe.pop(fd, None)
+        self._epoll.unregister(fd)
+        os.close(fd)
+
+    def _part_with(self, member: _Member) -> None:
+        """The process is gone, or says what nobody understands."""
+        link = member.link
+        if link is None:
+            return
+        for fd in list(member.pipes):
+            for _ in range(_LAST_READS):  # a child that it has left behind may print for ever
+                if fd in member.pipes and select.select([fd], [], [], 0)[0]:
+                    self._read_pipe(member, fd)
+        for fd in list(member.pipes):
+            self._close_pipe(member, fd)
+        self._epoll.unregister(link.fileno())
+        self._by_link.pop(link.fileno(), None)
+        link.close()
+        running = member.done < self._cell and member in self._runners()
+        why = self._how_it_ended(member)
+        report.notice("member-ended", lane=member.task.lane, task=member.task.lane, why=why)
+        with self._changed:
+            member.link, member.ended = None, True
+            if running:
+                member.error = ("WorkerEnded", why)
+            self._changed.notify_all()
+
+    def _how_it_ended(self, member: _Member) -> str:
+        end = time.monotonic() + _ENDED_S
+        while self._own.board.status(member.number) != Status.ended and time.monotonic() < end:
+            time.sleep(0.005)
+        status = self._own.board.exit_status(member.number)
+        if status >= 0:
+            return f"exit status {status}"
+        try:
+            return signal.Signals(-status).name
+        except ValueError:
+            return f"signal {-status}"
+
+
+def left_well(name: str, value: str) -> bool:
+    """Whether this is how a script ends itself, and not an error."""
+    return name == "SystemExit" and value in ("", "0", "None")
+
+
+def summary(failures: list[Failure]) -> tuple[str, str]:
+    """One error for a whole cell: name and text."""
+    first = failures[0]
+    alike = [failure for failure in failures if (failure.name, failure.value) == (first.name, first.value)]
+    where = " and ".join(failure.task.lane for failure in alike)
+    others = [f"; in {failure.task.lane}: {failure.name}" for failure in failures if failure not in alike]
+    return first.name, f"in {where}: {first.value}{''.join(others)}"

@@ -1,0 +1,66 @@
+"""What a process of a cluster is given by PID 1: which task it is, where the others are, and how to ask for things."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import dataclass
+
+from runners.devices import cluster
+from runners.devices.topology import Task, Topology
+from runners.kernel.board import Board
+
+LONGEST_WISH = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One task's place in its cluster.
+
+    Attributes:
+        number: its place in ``topology.tasks``; 0 is the learner's kernel.
+        ports: of all tasks, in that order.
+        board: see ``board``.
+        wishes: takes what PID 1 shall do, a JSON object of at most LONGEST_WISH bytes a packet.
+        nonce: see ``lanes``.
+    """
+
+    topology: Topology
+    number: int
+    ports: tuple[int, ...]
+    board: Board
+    wishes: socket.socket
+    nonce: str
+
+    @property
+    def task(self) -> Task:
+        """The task itself."""
+        return self.topology.tasks[self.number]
+
+    def tell_tensorflow(self) -> None:
+        """Set ``TF_CONFIG``."""
+        os.environ["TF_CONFIG"] = cluster.tf_config(self.topology, self.ports, self.number)
+
+    def address_of(self, number: int) -> str:
+        """Where a task listens, once its program has it listen."""
+        return cluster.address(self.ports[number])
+
+    def wish(self, task: str, action: str, at_step: int | None = None) -> None:
+        """Ask PID 1 to do something to a task; what it makes no sense of it drops."""
+        word = {"task": task, "action": action, "at_step": at_step}
+        self.wishes.send(json.dumps(word).encode())
+
+
+_place: Place | None = None
+
+
+def take(place: Place | None) -> None:
+    """Note this process's own place."""
+    global _place
+    _place = place
+
+
+def here() -> Place | None:
+    """This process's place; None where there is no cluster."""
+    return _place

@@ -1,0 +1,206 @@
+"""The processes of a cluster as PID 1 holds them: it forks them, does to them what is wished, and knows how they are.
+
+What it reads from a wish or from the board may be a lie of the learner's program, which owns all these processes; the
+worst it can do is what it may do anyway: end, stop and restart them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from runners.devices import cluster
+from runners.devices.topology import Topology
+from runners.kernel import worker
+from runners.kernel.board import Action, Board, Status
+from runners.kernel.place import LONGEST_WISH, Place
+
+_STOPPED_S, _GOING_S = 0.09, 0.01
+"""A slow process has a tenth of the time."""
+_MOST_STEP = 1_000_000_000
+
+Fork = Callable[[Callable[[], None], int], int]
+"""Forks a child that does this and ends; the descriptor takes what it says if it fails. Returns its number."""
+
+
+class Team:
+    """The tasks of one start of a cluster; the first of them, the kernel, is not forked here.
+
+    Args:
+        topology: what they are.
+        fork: see ``Fork``.
+        tell: told of every change, with ``members``.
+    """
+
+    def __init__(self, topology: Topology, fork: Fork, tell: Callable[[list[list[str]]], None]) -> None:
+        self._topology = topology
+        self._fork = fork
+        self._tell = tell
+        self._board = Board(len(topology.tasks))
+        self._ports = cluster.free_ports(len(topology.tasks))
+        self._nonce = secrets.token_hex(4)
+        self._pids: dict[int, int] = {}
+        """The number of each living process by its task's."""
+        self._slow: set[int] = set()
+        self._toggle_at = 0.0
+        self._stopped = False
+        self.wishes, self._wishing = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._news, self.kernels_news = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (self.wishes, self._news):
+            end.setblocking(False)
+
+    def place(self, number: int) -> Place:
+        """What the process of a task is given."""
+        return Place(self._topology, number, self._ports, self._board, self._wishing, self._nonce)
+
+    def leave_in_child(self, kernel: bool) -> None:
+        """Close, in a child, what only PID 1 may have; a child that is not the kernel gets no news."""
+        self.wishes.close()
+        self._news.close()
+        if not kernel:
+            self.kernels_news.close()
+
+    def begin(self, kernel: int) -> None:
+        """The kernel is there, as process ``kernel``: start the others."""
+        self.kernels_news.close()
+        self._joined(0, kernel)
+        for number in range(1, len(self._topology.tasks)):
+            self._start(number)
+        self._tell(self.members())
+
+    def close(self) -> None:
+        """Every process is gone."""
+        for end in (self.wishes, self._wishing, self._news, self.kernels_news):
+            end.close()
+        self._tell([])
+
+    def members(self) -> list[list[str]]:
+        """Lane, state and address of each, in order."""
+        tasks = enumerate(self._topology.tasks)
+        return [[task.lane, self._board.status(n).name, cluster.address(self._ports[n])] for n, task in tasks]
+
+    def interrupt(self) -> None:
+        """SIGINT for those beside the kernel. Who is held goes on first: it could not hear it."""
+        for number, pid in self._pids.items():
+            self._let_go_on(number)
+            if number:
+                _signal(pid, signal.SIGINT)
+        self._tell(self.members())
+
+    def ended(self, pid: int, status: int) -> None:
+        """The process ``pid`` was reaped."""
+        for number, own in list(self._pids.items()):
+            if own == pid:
+                del self._pids[number]
+                self._slow.discard(number)
+                self._board.set_exit_status(number, status)
+                self._board.set_status(number, Status.ended)
+                self._tell(self.members())
+
+    def hear(self) -> None:
+        """Read one wish."""
+        try:
+            data = self.wishes.recv(LONGEST_WISH)
+            wish = json.loads(data)
+        except (OSError, ValueError, RecursionError):
+            return
+        if isinstance(wish, dict):
+            self.do(wish.get("task"), wish.get("action"), wish.get("at_step"))
+
+    def do(self, task: Any, action: Any, at_step: Any = None) -> None:
+        """Do ``action`` to the task of that lane, or have it wait; what makes no sense is not done."""
+        number = next((n for n, known in enumerate(self._topology.tasks) if known.lane == task), None)
+        if number is None:
+            return
+        waits = isinstance(at_step, int) and not isinstance(at_step, bool) and 0 <= at_step <= _MOST_STEP
+        if waits and action in Action.__members__ and self._board.step(number) < at_step:
+            self._board.await_step(number, at_step, Action[action])
+        else:
+            self._do_now(number, action)
+        self._tell(self.members())
+
+    def _do_now(self, number: int, action: Any) -> None:
+        pid = self._pids.get(number)
+        match action:
+            case "kill" if number:
+                self._end(number)
+            case "kill" if pid is not None:
+                _signal(pid, signal.SIGKILL)  # the kernel itself: PID 1 has more to say of its end
+            case "pause" if pid is not None:
+                self._slow.discard(number)
+                self._board.set_status(number, Status.paused)
+                _signal(pid, signal.SIGSTOP)
+            case "slow" if pid is not None:
+                self._let_go_on(number)
+                self._slow.add(number)
+                self._board.set_status(number, Status.slow)
+            case "resume":
+                self._let_go_on(number)
+            case "restart" if number and pid is None:
+                self._start(number)
+
+    def tick(self) -> float | None:
+        """Stop the slow ones, or let them go on, when it is time; returns seconds until it is again, None for never."""
+        if not self._slow:
+            return None
+        now = time.monotonic()
+        if now >= self._toggle_at:
+            self._stopped = not self._stopped
+            self._toggle_at = now + (_STOPPED_S if self._stopped else _GOING_S)
+            for number in self._slow:
+                _signal(self._pids[number], signal.SIGSTOP if self._stopped else signal.SIGCONT)
+        return max(0.0, self._toggle_at - now)
+
+    def _let_go_on(self, number: int) -> None:
+        self._slow.discard(number)
+        if (pid := self._pids.get(number)) is not None:
+            _signal(pid, signal.SIGCONT)
+            self._board.set_status(number, Status.running)
+
+    def _end(self, number: int) -> None:
+        pid = self._pids.get(number)
+        if pid is None:
+            return
+        _signal(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            _, status = os.waitpid(pid, 0)
+            self.ended(pid, os.waitstatus_to_exitcode(status))
+
+    def _start(self, number: int) -> None:
+        """Fork a task's process, and hand the kernel its ends of what leads to it."""
+        self._board.begin(number)
+        link, kernels_link = socket.socketpair()
+        (out, to_out), (err, to_err) = os.pipe(), os.pipe()
+        kernels = (kernels_link.fileno(), out, err)
+
+        def work() -> None:
+            self.leave_in_child(kernel=False)
+            kernels_link.close()
+            os.close(out)
+            os.close(err)
+            worker.serve(self.place(number), link, to_out, to_err)
+
+        pid = self._fork(work, to_err)
+        with contextlib.suppress(OSError):  # a kernel that is about to end, or that does not read
+            socket.send_fds(self._news, [json.dumps({"joined": number}).encode()], kernels)
+        for fd in (out, err, to_out, to_err):
+            os.close(fd)
+        link.close()
+        kernels_link.close()
+        self._joined(number, pid)
+
+    def _joined(self, number: int, pid: int) -> None:
+        self._pids[number] = pid
+        self._board.set_status(number, Status.running)
+
+
+def _signal(pid: int, signum: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signum)

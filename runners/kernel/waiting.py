@@ -1,0 +1,116 @@
+"""Says for whom a process of a cluster waits, so that nobody sits before a silent cell.
+
+A thread looks at the main one: it waits if it stays in one call of TensorFlow's for seconds and the process computes
+nothing meanwhile. For whom, the board tells: whoever has ended, is held, or is not in such a call itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from runners.devices import cluster
+from runners.kernel import report
+from runners.kernel.board import Board, Status, Work
+from runners.kernel.place import Place
+
+_LOOK_S = 0.5
+_WAITS_S = 3.0
+_LATE_S = 6.0
+"""When one that is merely elsewhere is named: by then it would have said that it waits, too."""
+_BUSY = 0.2
+"""The part of a core from which on a process computes."""
+_NEAR = 6
+"""Frames above the innermost in which TensorFlow is looked for."""
+_HELD = {Status.ended: "ended", Status.paused: "paused", Status.slow: "slow"}
+
+
+class Watch:
+    """Looks at the calling thread while it runs cells; ``own`` is this process's place."""
+
+    def __init__(self, own: Place) -> None:
+        self._own = own
+        self._main = threading.get_ident()
+        self._in_cell = threading.Event()
+        threading.Thread(target=self._look_on, daemon=True, name="waiting").start()
+
+    @contextmanager
+    def cell(self) -> Iterator[None]:
+        """While a cell runs."""
+        self._own.board.set_work(self._own.number, Work.cell)
+        self._in_cell.set()
+        try:
+            yield
+        finally:
+            self._in_cell.clear()
+            self._own.board.set_work(self._own.number, Work.nothing)
+
+    def _look_on(self) -> None:
+        while True:
+            self._in_cell.wait()
+            self._look_at_one_cell()
+
+    def _look_at_one_cell(self) -> None:
+        frame: FrameType | None = None
+        since, cpu, said = time.monotonic(), time.process_time(), set[int]()
+        while self._in_cell.is_set():
+            now, used = time.monotonic(), time.process_time()
+            latest = sys._current_frames().get(self._main)
+            # The frame is held, so that no later call gets the same place in memory.
+            if latest is not frame or used - cpu > _BUSY * max(_WAITS_S, now - since):
+                frame, since, cpu, said = latest, now, used, set()
+                self._set(Work.cell)
+            elif now - since >= _WAITS_S and latest is not None and in_tensorflow(latest):
+                self._set(Work.waiting)
+                self._say(now - since, said)
+            time.sleep(_LOOK_S)
+
+    def _set(self, work: Work) -> None:
+        if self._in_cell.is_set():
+            self._own.board.set_work(self._own.number, work)
+
+    def _say(self, waited_s: float, said: set[int]) -> None:
+        for number, why in awaited(self._own, self._own.board, waited_s):
+            if number not in said:
+                said.add(number)
+                lane, other = self._own.task.lane, self._own.topology.tasks[number].lane
+                where = self._own.address_of(number)
+                report.notice(f"waiting-for-{why}", lane=lane, task=lane, other=other, address=where)
+
+
+def in_tensorflow(frame: FrameType) -> bool:
+    """Whether the innermost call is TensorFlow's, or one of Python's own made by TensorFlow."""
+    here: FrameType | None = frame
+    for _ in range(_NEAR):
+        if here is None:
+            return False
+        if "/tensorflow/python/" in here.f_code.co_filename:
+            return True
+        if not here.f_code.co_filename.endswith(("/threading.py", "/queue.py", "/selectors.py")):
+            return False
+        here = here.f_back
+    return False
+
+
+def awaited(own: Place, board: Board, waited_s: float) -> list[tuple[int, str]]:
+    """For whom a task may be waiting: its number and ``ended``, ``paused``, ``slow``, ``done`` or ``late``.
+
+    Those that train together wait for each other; the evaluator is not among them, and who serves is never late.
+    """
+    found: list[tuple[int, str]] = []
+    for number, task in enumerate(own.topology.tasks):
+        if number == own.number or task.role == "evaluator":
+            continue
+        if why := _HELD.get(board.status(number)):
+            found.append((number, why))
+        elif cluster.serves(own.topology, task):
+            continue
+        elif board.work(number) == Work.nothing:
+            found.append((number, "done"))
+        elif board.work(number) == Work.cell and waited_s >= _LATE_S:
+            found.append((number, "late"))
+    return found

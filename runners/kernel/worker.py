@@ -1,0 +1,182 @@
+"""A further process of a cluster: it runs each cell as the learner's kernel does, and sends it what comes of it.
+
+Printed text goes through two pipes, everything else as lines of JSON through a socket, the link:
+
+    kernel -> here   {"run": N, "code": …, "store_history": …}
+    here -> kernel   {"kind": …, "content": {…}, "lane": …}    a message of Jupyter's output channel
+                     {"done": N, "error": null | [name, value]}
+
+The kernel reads the pipes and the link in the order in which they were written to, because a line is sent only once
+the pipes are empty.
+"""
+
+from __future__ import annotations
+
+import array
+import builtins
+import fcntl
+import gc
+import io
+import json
+import os
+import signal
+import socket
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+from IPython.core.error import StdinNotImplementedError
+from jupyter_client.jsonutil import json_clean, json_default
+from jupyter_client.session import Session
+
+from runners.devices import cluster, setup
+from runners.kernel import app, lanes, report
+from runners.kernel.place import Place
+from runners.kernel.waiting import Watch
+
+_TOLD_S = 1.0
+"""How long what was printed may take to reach the kernel before the next line goes out in any case."""
+_LOOK_S = 0.0005
+
+
+def serve(own: Place, link: socket.socket, out: int, err: int) -> NoReturn:
+    """Be the process of ``own``'s task until the kernel is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _print_to(out, err)
+    gc.enable()
+    app.reseed()
+    app.belong(own)
+    setup.set_up(own.topology)
+    commands = link.makefile("rb")
+    if cluster.serves(own.topology, own.task):
+        server = _serve_tensorflow(own)
+        while commands.readline():
+            pass
+        del server
+        os._exit(0)
+    program = _Program(own, _Link(link))
+    for line in commands:
+        program.run(json.loads(line))
+    os._exit(0)
+
+
+class _Link:
+    """Sends lines to the kernel, from any thread, each after what was printed before it."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._lock = threading.Lock()
+
+    def send(self, word: dict[str, Any]) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        line = json.dumps(json_clean(word), default=json_default).encode() + b"\n"
+        with self._lock:
+            end = time.monotonic() + _TOLD_S
+            while (_unread(1) or _unread(2)) and time.monotonic() < end:
+                time.sleep(_LOOK_S)
+            self._link.sendall(line)
+
+
+class _LinkSession(Session):  # type: ignore[misc]
+    """What IPython takes for a connection to its clients."""
+
+    def send_through(self, link: _Link) -> None:
+        """Send every message through ``link``."""
+        self._to = link
+
+    def send(
+        self, stream: Any, msg_or_type: Any, content: Any = None, *_: Any, metadata: Any = None, **__: Any
+    ) -> None:
+        """Send a message, given whole or by its type and content."""
+        kind = msg_or_type
+        if isinstance(msg_or_type, dict):
+            kind, content = msg_or_type["msg_type"], msg_or_type["content"]
+        self._to.send({"kind": kind, "content": content})
+
+
+class _Program:
+    """A shell of IPython's, and the cells it runs."""
+
+    def __init__(self, own: Place, link: _Link) -> None:
+        self._watch = Watch(own)
+        self._link = link
+        self._shell = app.WarmShell.instance()
+        self._shell.init_environment()
+        self._shell.home_dir = self._shell.starting_dir = str(Path.cwd())
+        session = _LinkSession()
+        session.send_through(link)
+        for part in (self._shell.displayhook, self._shell.display_pub):
+            part.session, part.pub_socket = session, None
+        builtins.input = _no_keyboard
+        sys.path[:] = [p for p in sys.path if p and Path(p).exists()]
+        sys.argv = [""]
+        report.send_through(self._report)
+
+    def run(self, cell: dict[str, Any]) -> None:
+        """Run one cell to its end, and say how it ended."""
+        error: BaseException | None = None
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            with self._watch.cell():
+                result = self._shell.run_cell(cell["code"], store_history=bool(cell["store_history"]))
+            error = result.error_before_exec or result.error_in_exec
+        except KeyboardInterrupt as e:  # between the cell's end and the next line
+            error = e
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        said = None if error is None else [type(error).__name__, str(error)]
+        self._link.send({"done": cell["run"], "error": said})
+
+    def _report(self, kind: str, content: dict[str, Any], lane: str | None) -> None:
+        self._link.send({"kind": kind, "content": content, "lane": lane})
+
+
+def _serve_tensorflow(own: Place) -> Any:
+    """What a worker or a parameter server runs: TensorFlow's own server, as in its guides."""
+    import tensorflow as tf
+
+    resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+    config = tf.compat.v1.ConfigProto()
+    config.inter_op_parallelism_threads = max(os.cpu_count() or 1, own.topology.workers + 1)
+    return tf.distribute.Server(
+        resolver.cluster_spec(), own.task.role, own.task.index, protocol="grpc", config=config, start=True
+    )
+
+
+def _print_to(out: int, err: int) -> None:
+    """Have descriptors 1 and 2, and Python's streams, lead into the pipes."""
+    for fd, name in ((out, "stdout"), (err, "stderr")):
+        number = 1 if name == "stdout" else 2
+        os.dup2(fd, number)
+        os.close(fd)
+        raw = os.fdopen(number, "wb", buffering=0, closefd=False)
+        stream = _Printed(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+class _Printed(io.TextIOWrapper):
+    """Standard output or error of a worker."""
+
+    def write(self, text: str) -> int:
+        """Print; a replica's text says whose it is."""
+        super().write(lanes.marked(text))
+        return len(text)
+
+
+def _no_keyboard(prompt: object = "") -> str:
+    raise StdinNotImplementedError(app.NO_KEYBOARD)
+
+
+def _unread(descriptor: int) -> int:
+    """Bytes in a pipe that nobody has read."""
+    count = array.array("i", [0])
+    try:
+        fcntl.ioctl(descriptor, termios.FIONREAD, count)
+    except OSError:
+        return 0
+    return count[0]
