@@ -21,6 +21,16 @@ PICTURE = "application/vnd.lockstep.picture+json"
 """``{"picture": kind, …}`` beside a ``text/plain`` that says the same; the page draws it and adds a table."""
 
 NOTICES: dict[str, str] = {
+    "gpu-memory": "{gpu} is simulated and has no memory of its own: the figures are the bytes of the tensors and "
+    "variables that live on it now, without what a step needs while it runs.",
+    "gpu-memory-limits": "Simulated GPUs have no memory of their own: the limits are noted, but nothing that exceeds "
+    "them is refused.",
+    "gpu-names": "{gpu} is simulated by TensorFlow's logical device {device}, and that is the name that its tensors "
+    "and variables report.",
+    "nccl": "NCCL needs real GPUs. Each simulated one adds up the gradients of all by itself instead: the same sums, "
+    "reached another way.",
+    "nccl-ring": "NCCL needs real GPUs. The simulated ones pass their gradients around in a ring instead: the same "
+    "sums, reached another way.",
     "keras-2-for-fit": (
         "fit of Keras 3 does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. "
         "Choose Keras 2 for this cell, or write the training loop yourself."

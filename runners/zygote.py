@@ -125,10 +125,11 @@ def load(keras: int) -> None:
     import tensorflow as tf
 
     from runners.datasets import inside
-    from runners.devices import eager
+    from runners.devices import eager, placements
     from runners.kernel import app
 
     eager.run_ops_as_ops()
+    placements.print_placements()
     inside.install(Path(DATASETS))
     app.build()
     _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets

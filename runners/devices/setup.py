@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from runners.devices import gpu, workers
+from runners.devices import gpu
 from runners.devices.topology import Topology
 
 
 def set_up(topology: Topology) -> None:
     """Show ``topology`` to this process. Call once, before any op ran; runs no op itself."""
     match topology.kind:
-        case "gpu":
+        case "gpu" | "workers" if topology.devices:
             gpu.simulate(topology.devices)
-        case "workers" if topology.devices:
-            gpu.simulate(topology.devices)
-            workers.show_gpus(topology.devices)

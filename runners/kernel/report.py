@@ -23,6 +23,11 @@ def send_through(sink: Sink | None) -> None:
     _sink = sink
 
 
+def heard() -> bool:
+    """Whether anybody takes this process's reports."""
+    return _sink is not None
+
+
 def send(kind: str, content: dict[str, Any], lane: str | None = None) -> None:
     """Send any Jupyter message of the output channel."""
     if _sink is not None:

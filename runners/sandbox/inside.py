@@ -128,9 +128,9 @@ def build_root(policy: Policy) -> None:
     for target, name in policy.links:
         Path(_NEW_ROOT + name).symlink_to(target)
     for path, content in policy.files:
-        file = Path(_NEW_ROOT + path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content)
+        _write(path, content, 0o644)
+    for path, content in policy.programs:
+        _write(path, content, 0o755)
     _make_dev(policy)
     _make_proc(policy)
     os.chdir(_NEW_ROOT)
@@ -139,6 +139,13 @@ def build_root(policy: Policy) -> None:
     os.chdir("/")
     remount = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV
     linux.mount("none", "/", None, remount)
+
+
+def _write(path: str, content: str, mode: int) -> None:
+    file = Path(_NEW_ROOT + path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content)
+    file.chmod(mode)
 
 
 def _bind(source: str, target: str) -> None:

@@ -6,11 +6,13 @@ Nothing in this module touches the machine but for asking which folders exist, s
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
+from runners.devices import smi
 from runners.sandbox.landlock import DEVICE, WRITE, Right
 from runners.settings import Limits, MiB
 
@@ -40,6 +42,7 @@ _SYSCTLS = (
 )
 _PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _PROC_HIDDEN = ("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list")
+_SMI = f"{smi.FOLDER}/smi.py"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -64,6 +67,8 @@ class Policy:
     """(target, name) of symbolic links."""
     files: tuple[tuple[str, str], ...]
     """(path, content) of small files made for the sandbox."""
+    programs: tuple[tuple[str, str], ...]
+    """The same of small programs."""
     devices: tuple[str, ...]
     tmpfs: tuple[Tmpfs, ...]
     rlimits: tuple[tuple[str, int], ...]
@@ -88,7 +93,7 @@ class Policy:
     def from_json(cls, text: str) -> Self:
         """Read what ``to_json`` wrote."""
         raw = json.loads(text)
-        for name in ("read_only", "links", "files", "rlimits", "environment", "sysctls", "landlock"):
+        for name in ("read_only", "links", "files", "programs", "rlimits", "environment", "sysctls", "landlock"):
             raw[name] = tuple(map(tuple, raw[name]))
         for name in ("devices", "proc_read_only", "proc_hidden", "seccomp"):
             raw[name] = tuple(raw[name])
@@ -131,7 +136,8 @@ def session_policy(limits: Limits, datasets: str | None, seccomp: tuple[bytes, .
     return Policy(
         read_only=binds,
         links=links,
-        files=_etc_files(),
+        files=(*_etc_files(), (_SMI, Path(smi.__file__).read_text())),
+        programs=((f"{smi.FOLDER}/nvidia-smi", _nvidia_smi(limits)),),
         devices=_DEVICES,
         tmpfs=(
             Tmpfs(_TMP, disk, limits.inodes, 0o1777),
@@ -166,6 +172,11 @@ def _etc_files() -> tuple[tuple[str, str], ...]:
         ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
         ("/etc/resolv.conf", ""),
     )
+
+
+def _nvidia_smi(limits: Limits) -> str:
+    """Tells of simulated GPUs, where the PATH leads to it: see ``devices/smi.py``."""
+    return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {_SMI} {limits.memory_mb} "$@"\n'
 
 
 def _rlimits(limits: Limits) -> tuple[tuple[str, int], ...]:

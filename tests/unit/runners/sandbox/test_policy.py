@@ -90,3 +90,12 @@ def test_only_folders_of_ones_own_are_written_and_no_devices_made() -> None:
         "/dev/pts",
         "/proc",
     }
+
+
+def test_nvidia_smi_is_there_for_sessions_whose_path_leads_to_it() -> None:
+    ((path, program),) = POLICY.programs
+    assert path == "/opt/lockstep/bin/nvidia-smi"
+    assert program.startswith("#!/bin/sh\nexec ")
+    assert program.endswith(' -IS /opt/lockstep/bin/smi.py 512 "$@"\n')
+    assert "/opt/lockstep/bin/smi.py" in dict(POLICY.files)
+    assert "/opt/lockstep" not in dict(POLICY.environment)["PATH"]

@@ -1,0 +1,53 @@
+"""NCCL where GPUs are simulated: another all-reduce of the same sums, and a sentence that says so.
+
+``NcclAllReduce`` would run ops that only CUDA has. In their place each device adds up the values of all, so every
+replica gets the same bits. Between workers (``CommunicationOptions``) TensorFlow itself takes its ring where devices
+are CPUs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from tensorflow.python.distribute import collective_all_reduce_strategy, collective_util, cross_device_ops
+from tensorflow.python.framework import ops
+from tensorflow.python.ops import math_ops, nccl_ops
+
+from runners.devices import notices
+
+
+def replace() -> None:
+    """Replace NCCL in this process."""
+    nccl_ops.all_sum = all_sum
+    algorithm, strategy = cross_device_ops.NcclAllReduce, collective_all_reduce_strategy.CollectiveAllReduceExtended
+    init, warn = algorithm.__init__, strategy._warn_nccl_no_gpu
+
+    @functools.wraps(init)
+    def with_notice(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        notices.once("nccl")
+
+    def warn_nccl_no_gpu(self: Any) -> None:
+        warn(self)
+        if self._communication_options.implementation == collective_util.CommunicationImplementation.NCCL:
+            notices.once("nccl-ring")
+
+    algorithm.__init__ = with_notice
+    strategy._warn_nccl_no_gpu = warn_nccl_no_gpu
+
+
+def all_sum(tensors: Sequence[Any]) -> list[Any]:
+    """The sum of ``tensors``, once on the device of each.
+
+    Raises:
+        ValueError: there are none, as with NCCL.
+    """
+    if not tensors:
+        raise ValueError("Must pass >0 tensors to all reduce operations")
+    sums = []
+    for tensor in tensors:
+        with ops.device(tensor.device):
+            sums.append(math_ops.add_n(tensors))
+    return sums

@@ -1,0 +1,63 @@
+"""Simulated GPUs in a session as learners have it."""
+
+from __future__ import annotations
+
+from runners.client import RunnerClient
+from runners.protocol import Notice, Outcome
+from tests.factories.node import Learner
+
+ASK = """
+import subprocess, sys
+def said(*command):
+    return subprocess.run(command, capture_output=True, text=True)
+table = said("nvidia-smi")
+assert table.returncode == 0, table
+print(table.stdout, end="")
+print(said("nvidia-smi", "-L").stdout, end="")
+query = said("nvidia-smi", "--query-gpu=index,memory.total,memory.used", "--format=csv,noheader,nounits")
+print(query.stdout, end="")
+print(query.stderr, end="", file=sys.stderr)
+"""
+
+
+async def test_nvidia_smi_shows_the_devices_of_the_session_and_that_they_are_simulated(client: RunnerClient) -> None:
+    learner = Learner(client, topology="gpu:2")
+    told = await learner.run(ASK)
+    await learner.leave()
+    lines = told.stdout.splitlines()
+
+    assert told.outcome == Outcome.ok, told.text
+    assert "simulated by Lockstep: there is no NVIDIA driver here" in told.stdout
+    assert [line for line in lines if line.startswith("GPU ")] == [
+        f"GPU {i}: Lockstep simulated GPU (UUID: GPU-simulated-{i})" for i in range(2)
+    ]
+    index, total, used = lines[-1].split(", ")
+    assert index == "1"
+    assert int(total) > 0
+    assert used == "[N/A]" or 0 < int(used) < int(total)
+    assert "memory is that of the session" in told.stderr
+
+
+async def test_nvidia_smi_works_as_a_shell_command_of_a_cell_and_is_missing_where_there_are_no_gpus(
+    client: RunnerClient,
+) -> None:
+    learner = Learner(client, topology="gpu:1")
+    told = await learner.run("!nvidia-smi -L")
+    await learner.leave()
+    assert told.stdout.replace("\r", "") == "GPU 0: Lockstep simulated GPU (UUID: GPU-simulated-0)\n"
+
+    other = Learner(client, topology="cpu")
+    told = await other.run('import shutil\nprint(shutil.which("nvidia-smi"))')
+    await other.leave()
+    assert "lockstep" not in told.stdout
+
+
+async def test_a_learner_who_names_a_gpu_is_told_once_by_what_name_its_tensors_go(learner: Learner) -> None:
+    code = 'import tensorflow as tf\nwith tf.device("/gpu:1"):\n    print(tf.constant(1.0).device)'
+    first, second = await learner.run(code), await learner.run(code)
+
+    assert first.stdout == second.stdout == "/job:localhost/replica:0/task:0/device:CPU:1\n"
+    (notice,) = [event for event in first.events if isinstance(event, Notice)]
+    assert notice.code == "gpu-names"
+    assert notice.text.startswith("GPU:1 is simulated by TensorFlow's logical device CPU:1")
+    assert [event for event in second.events if isinstance(event, Notice)] == []
