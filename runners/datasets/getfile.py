@@ -26,12 +26,14 @@ HOMES = ("keras.src.utils.file_utils", "tf_keras.src.utils.data_utils")
 """Where the two Kerases define ``get_file``."""
 
 STAND_IN_LINE = (
-    "Stand-in data: {title} is not in this node's cache, so {file} holds {stand_in} in the format of the real file. "
-    "An operator can get the real one with: lockstep datasets fetch {name}"
+    "Stand-in data: {title} is not in this node's cache, so {file} comes from {stand_in}, in the format of the real "
+    "file. An operator can get the real one with: lockstep datasets fetch {name}"
 )
 
 _WEIGHTS = "keras-applications/"
 """Part of the address of every file of pretrained weights."""
+_DOWNLOADING = "Downloading data from "
+"""How Keras begins to say that it downloads; an address follows."""
 
 Retrieve = Callable[..., Any]
 
@@ -141,16 +143,21 @@ def _retrieve(shelf: Shelf, original: Retrieve) -> Retrieve:
         found = shelf.find(url)
         if found is not None:
             return shelf.put(*found, Path(filename))
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme == "file" or parts.hostname in ("localhost", "127.0.0.1", "::1"):
+        if _is_near(url):
             return original(url, filename, *args, **kwargs)
         raise shelf.refusal(url)
 
     return urlretrieve
 
 
+def _is_near(url: str) -> bool:
+    """Whether an address lies within the sandbox."""
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme == "file" or parts.hostname in ("localhost", "127.0.0.1", "::1")
+
+
 class _WithoutDownloads:
-    """Keras's module for output, but nobody is told of the download of a file that is here."""
+    """Keras's module for output, but nobody is told of a download that there is not."""
 
     def __init__(self, real: ModuleType, shelf: Shelf) -> None:
         self._real = real
@@ -161,5 +168,6 @@ class _WithoutDownloads:
 
     def print_msg(self, message: str, line_break: bool = True) -> None:
         """Print what Keras wants to say."""
-        if self._shelf.find(message.removeprefix("Downloading data from ")) is None:
+        _, download, url = message.partition(_DOWNLOADING)
+        if not download or (_is_near(url) and self._shelf.find(url) is None):
             self._real.print_msg(message, line_break=line_break)

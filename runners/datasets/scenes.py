@@ -192,8 +192,8 @@ class Studio:
                 if parts not in drawn:
                     drawn[parts] = masters(parts, rolls, _MODELS)
         self._masters = drawn
-        fine = rolls.below(41, _PIECES * _SIDE * _SIDE).reshape(_PIECES, _SIDE, _SIDE, 1)
-        coarse = rolls.below(41, _PIECES * (_SIDE // 4) ** 2).reshape(_PIECES, _SIDE // 4, _SIDE // 4, 1)
+        fine = rolls.below(41, _PIECES * _SIDE * _SIDE).reshape(_PIECES, _SIDE, _SIDE)
+        coarse = rolls.below(41, _PIECES * (_SIDE // 4) ** 2).reshape(_PIECES, _SIDE // 4, _SIDE // 4)
         self._grain = (fine + coarse.repeat(4, axis=1).repeat(4, axis=2) - 40).astype(np.int16)
 
     def draw(self, rolls: Rolls, label: int, count: int) -> npt.NDArray[np.uint8]:
@@ -203,33 +203,32 @@ class Studio:
         image = _fade(rolls, scene.grounds, count)
         for parts, colours in ((scene.body, scene.tones), (scene.detail, (scene.trim,))):
             _lay(image, caster.cast(self._masters[parts]), _colours(rolls, colours, count))
-        image += self._grain[rolls.below(_PIECES, count)]
+        image += self._grain[rolls.below(_PIECES, count)][:, None]
         image += (rolls.below(51, count) - 25).astype(np.int16).reshape(count, 1, 1, 1)
         np.clip(image, 0, 255, out=image)
-        return image.astype(np.uint8)
+        return image.astype(np.uint8).transpose(0, 2, 3, 1)
 
 
 def _colours(rolls: Rolls, colours: Sequence[Colour], count: int) -> Values:
-    """One of ``colours`` for each image, and not exactly that: (count, 1, 1, 3)."""
+    """One of ``colours`` for each image, and not exactly that: (count, 3, 1, 1)."""
     chosen = np.array(colours, np.int16)[rolls.below(len(colours), count)]
     off = (rolls.below(61, count * 3) - 30).astype(np.int16).reshape(count, 3)
-    return (chosen + off)[:, None, None, :]
+    return (chosen + off)[:, :, None, None]
 
 
 def _fade(rolls: Rolls, grounds: Sequence[tuple[Colour, Colour]], count: int) -> Values:
-    """From one colour at the top to another at the bottom: (count, 32, 32, 3)."""
+    """From one colour at the top to another at the bottom: (count, 3, 32, 32), a plane for each colour."""
     top, bottom = (np.array([pair[end] for pair in grounds], np.int16) for end in (0, 1))
     chosen = rolls.below(len(grounds), count)
     off = (rolls.below(61, count * 3) - 30).astype(np.int16).reshape(count, 3)
-    first, last = (top[chosen] + off)[:, None, :], (bottom[chosen] + off)[:, None, :]
-    share = np.arange(_SIDE, dtype=np.int16).reshape(1, _SIDE, 1)
-    rows = first + ((last - first) * share >> 5)
-    return np.repeat(rows[:, :, None, :], _SIDE, axis=2)
+    first, last = (top[chosen] + off)[:, :, None], (bottom[chosen] + off)[:, :, None]
+    rows = first + ((last - first) * np.arange(_SIDE, dtype=np.int16) >> 5)
+    return np.repeat(rows[:, :, :, None], _SIDE, axis=3)
 
 
 def _lay(image: Values, mask: Masks, colour: Values) -> None:
     """Lay a colour over an image where the mask is."""
     over = colour - image
-    over *= mask.astype(np.int16)[:, :, :, None]
+    over *= mask.astype(np.int16)[:, None]
     over >>= 6
     image += over

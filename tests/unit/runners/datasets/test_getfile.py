@@ -53,7 +53,7 @@ READ = """
 """
 
 LINE = (
-    "Stand-in data: {} is not in this node's cache, so {} holds {} in the format of the real file. "
+    "Stand-in data: {} is not in this node's cache, so {} comes from {}, in the format of the real file. "
     "An operator can get the real one with: lockstep datasets fetch {}\n"
 )
 
@@ -156,6 +156,9 @@ def test_another_address_is_kerass_own_business_only_within_the_sandbox(
     for url in ("http://localhost.example.org/a", "gs://bucket/a", "nothing"):
         with pytest.raises(getfile.NoNetwork):
             home.get_file("a", url)
+    assert capsys.readouterr().out == ""
+    home.io_utils.print_msg("A word")
+    assert capsys.readouterr().out == "A word\n"
     assert home.io_utils.other == 7
 
 
