@@ -194,6 +194,23 @@ async def test_the_data_set_of_the_lessons_loads_without_a_network_and_says_what
     assert "Stand-in data" in told.text
 
 
+async def test_a_file_of_a_data_set_is_made_in_the_sandbox_and_weights_are_refused_in_a_sentence(
+    learner: Learner,
+) -> None:
+    told = await learner.run(
+        "import keras\n"
+        "(x, y), _ = keras.datasets.boston_housing.load_data()\n"
+        "print(x.shape, y.dtype)\n"
+        "keras.applications.MobileNetV2(input_shape=(96, 96, 3), alpha=0.35)"
+    )
+    assert told.outcome == Outcome.error
+    assert told.stdout.startswith("Stand-in data: Boston Housing is not in this node's cache")
+    assert told.stdout.endswith("(404, 13) float64\n")
+    assert told.error is not None
+    assert told.error.name == "NoPretrainedWeights"
+    assert "Write weights=None in place of weights='imagenet'" in told.error.value
+
+
 @pytest.mark.slow
 async def test_a_session_may_have_keras_2(client: RunnerClient) -> None:
     learner = Learner(client, keras=2)
