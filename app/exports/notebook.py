@@ -36,7 +36,9 @@ class CellRun:
 def notebook(lesson: Lesson, page: str, runs: Mapping[str, CellRun] | None = None) -> NotebookNode:
     """Make the notebook. ``page`` is the whole address of the lesson's page; ``runs`` are by the cell's name."""
     with speaking(lesson.language):
-        cells = [*_opening(lesson, page), *_body(lesson, page, runs or {})]
+        runs = runs or {}
+        setup = setup_code(lesson, (run.code for run in runs.values()))
+        cells = [*_opening(lesson, page, setup), *_body(lesson, page, runs)]
     made = new_notebook(cells=cells, metadata=_metadata(lesson, page))
     made.nbformat, made.nbformat_minor = FORMAT
     nbformat.validate(made)
@@ -64,11 +66,11 @@ def _metadata(lesson: Lesson, page: str) -> dict[str, Any]:
     }
 
 
-def _opening(lesson: Lesson, page: str) -> Iterable[NotebookNode]:
+def _opening(lesson: Lesson, page: str, setup: str) -> Iterable[NotebookNode]:
     title = f"# {lesson.title}\n\n{lesson.summary}\n\n<{page}>"
     yield new_markdown_cell(title, id="lockstep-title")
     yield new_markdown_cell(setup_note(lesson), id="lockstep-machine")
-    yield new_code_cell(setup_code(lesson), id="lockstep-devices", metadata={"lockstep": {"setup": True}})
+    yield new_code_cell(setup, id="lockstep-devices", metadata={"lockstep": {"setup": True}})
 
 
 def _body(lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> Iterable[NotebookNode]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from app.i18n import gettext, ngettext
 from app.lessons.model import Cell, Lesson
 from runners.protocol import Topology
@@ -35,18 +38,59 @@ tf.config.set_visible_devices([], "GPU")  # this lesson ran on one CPU
 print("devices:", [device.name for device in tf.config.list_logical_devices()])
 """
 
+_HELPERS = """\
+
+
+# Lockstep's helpers in short, for a Jupyter that has none: numbers are printed, pictures are left out.
+import contextlib
+import sys
+import types
+
+
+def log(step, **values):
+    print(f"step {int(step)}:", ", ".join(f"{name} = {float(value):.4g}" for name, value in values.items()))
+
+
+def progress(iterable, *_, **__):
+    return iterable
+
+
+def replay(*_, **__):
+    return contextlib.nullcontext()
+
+
+def only_in_lockstep(*_, **__):
+    print("(Lockstep shows or does something here; see the lesson's page.)")
+
+
+try:
+    import lockstep
+except ImportError:
+    lockstep = sys.modules["lockstep"] = types.ModuleType("lockstep")
+    for helper in (log, progress, replay):
+        setattr(lockstep, helper.__name__, helper)
+    for name in ("help", "shards", "placement", "kill", "pause", "resume", "slow", "restart"):
+        setattr(lockstep, name, only_in_lockstep)
+"""
+_IMPORTS_HELPERS = re.compile(r"^[ \t]*(import|from)[ \t]+lockstep\b", re.MULTILINE)
+
 
 def machine(lesson: Lesson) -> Topology:
     """The one machine a notebook can have: the lesson's own."""
     return Topology.parse(lesson.topology)
 
 
-def setup_code(lesson: Lesson) -> str:
-    """Code that makes the lesson's devices on any machine with TensorFlow."""
+def setup_code(lesson: Lesson, codes: Iterable[str] = ()) -> str:
+    """Code that makes the lesson's devices on any machine with TensorFlow.
+
+    Where a cell of the lesson, or one of ``codes``, imports Lockstep's helpers, it also defines stand-ins for them.
+    """
     keras = _KERAS_2 if lesson.keras == 2 else ""
     topology = machine(lesson)
     template = _ONE_CPU if topology.kind == "cpu" else _DEVICES
-    return template.format(keras=keras, replicas=topology.replicas).rstrip("\n")
+    devices = template.format(keras=keras, replicas=topology.replicas)
+    wanted = any(_IMPORTS_HELPERS.search(code) for code in (*(cell.code for cell in lesson.cells), *codes))
+    return (devices + _HELPERS if wanted else devices).rstrip("\n")
 
 
 def setup_note(lesson: Lesson) -> str:

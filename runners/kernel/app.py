@@ -39,7 +39,7 @@ from traitlets.config import Config
 
 from runners.devices import setup
 from runners.devices.topology import Topology
-from runners.kernel import faults, lanes, place, report, steps
+from runners.kernel import faults, lanes, place, report, seeing, steps
 from runners.kernel.advice import advice
 from runners.kernel.cluster import Failure, Others, left_well, summary
 from runners.kernel.errors import show_only_the_ends
@@ -243,6 +243,7 @@ def build() -> WarmKernelApp:
     shell.run_line_magic("matplotlib", "inline")
     show_only_the_ends(shell.InteractiveTB)
     lanes.mark_prints_of_tensors()
+    seeing.follow(shell.events)
     _rehearse(application)
     return application
 
@@ -282,7 +283,9 @@ def prepare(
     gc.enable()
     reseed()
     belong(own)
-    setup.set_up(Topology.parse(topology))
+    machine = Topology.parse(topology)
+    setup.set_up(machine)
+    seeing.install(machine)
     sys.path[:] = [p for p in sys.path if p and Path(p).exists()]
     sys.argv = [""]
     asyncio.set_event_loop(asyncio.new_event_loop())

@@ -17,6 +17,7 @@ from jupyter_client.jsonutil import json_clean, json_default
 from jupyter_client.session import json_packer
 
 from runners.kernel import lanes
+from runners.kernel.meter import meter
 
 _PIPE_BYTES = 65_536
 _PATIENCE_S = 1.0
@@ -55,7 +56,8 @@ class WarmStream(OutStream):  # type: ignore[misc]
         final, self._asked = self._asked, False
         for parent, data in self._flush_buffers():
             for replica, text in self._splitter.feed(data, final):
-                self._send(parent, text, lanes.lane(replica))
+                self._send(parent, text, lane := lanes.lane(replica))
+                meter().printed(text, self.name, lane)
 
     def _send(self, parent: dict[str, Any], text: str, lane: str | None) -> None:
         self.session.pid = os.getpid()  # a child's text goes through its parent's thread

@@ -33,7 +33,8 @@ from jupyter_client.jsonutil import json_clean, json_default
 from jupyter_client.session import Session
 
 from runners.devices import cluster, setup
-from runners.kernel import app, lanes, report
+from runners.kernel import app, lanes, report, seeing
+from runners.kernel.meter import meter
 from runners.kernel.place import Place
 from runners.kernel.waiting import Watch
 
@@ -50,6 +51,7 @@ def serve(own: Place, link: socket.socket, out: int, err: int) -> NoReturn:
     app.reseed()
     app.belong(own)
     setup.set_up(own.topology)
+    seeing.install(own.topology)
     commands = link.makefile("rb")
     if cluster.serves(own.topology, own.task):
         server = _serve_tensorflow(own)
@@ -165,6 +167,7 @@ class _Printed(io.TextIOWrapper):
     def write(self, text: str) -> int:
         """Print; a replica's text says whose it is."""
         super().write(lanes.marked(text))
+        meter().printed(text, str(self.name))
         return len(text)
 
 

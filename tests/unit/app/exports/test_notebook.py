@@ -129,6 +129,28 @@ def test_cells_with_a_machine_of_their_own_are_named() -> None:
     assert "`one`" not in note
 
 
+def test_code_with_lockstep_helpers_runs_where_there_is_no_lockstep() -> None:
+    code = """import lockstep
+for step in lockstep.progress(range(2), label="x"):
+    lockstep.log(step, loss=0.5 / (step + 1))
+with lockstep.replay("kernel"):
+    lockstep.shards([1])
+lockstep.placement(1)
+lockstep.kill(1, at_step=3)"""
+    lesson = rendered(CELL.replace("print(1)", code))
+    setup, cell = (cell.source for cell in notebook(lesson, PAGE).cells[2:4])
+
+    stand_ins = setup.partition("# Lockstep's helpers")[2]
+    here = subprocess.run(
+        [sys.executable, "-I", "-c", "#" + stand_ins + "\n" + cell], capture_output=True, text=True, check=False
+    )
+
+    assert here.stderr == ""
+    assert here.stdout.splitlines()[:2] == ["step 0: loss = 0.5", "step 1: loss = 0.25"]
+    assert here.stdout.count("see the lesson's page") == 3
+    assert "import sys" not in notebook(rendered(CELL), PAGE).cells[2].source
+
+
 @pytest.mark.slow
 def test_a_strategy_in_plain_python_finds_the_devices_that_the_notebook_makes() -> None:
     body = CELL.replace(

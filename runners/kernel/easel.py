@@ -1,0 +1,50 @@
+"""Shows pictures, and knows which machine is simulated here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runners.devices.topology import Topology
+from runners.kernel import report
+from runners.kernel.pictures import Picture, device_name, replica_device
+
+_stands_for: str | None = None
+
+
+def know(topology: Topology) -> None:
+    """Remember what logical CPUs stand for in this process."""
+    global _stands_for
+    _stands_for = "TPU" if topology.kind == "tpu" else "GPU" if topology.devices else None
+
+
+def simulates() -> bool:
+    """Whether logical CPUs stand for something else here."""
+    return _stands_for is not None
+
+
+def show(picture: Picture) -> None:
+    """Send a picture to the page; where nobody takes it, its words are printed."""
+    content, text = picture
+    if report.heard():
+        report.picture(content, text)
+    else:
+        print(text)
+
+
+def of_replica(device: Any) -> str:
+    """The name of a device that a replica runs on."""
+    return replica_device(str(device or ""), _stands_for)
+
+
+def of_variable(variable: Any) -> tuple[str, ...]:
+    """The names of the devices that a variable has a copy or a piece on.
+
+    The copies of a mirrored one lie where the replicas run; any other lies where TensorFlow says.
+    """
+    copies = getattr(variable, "values", None)
+    if isinstance(copies, tuple):
+        return tuple(of_replica(copy.device) for copy in copies)
+    pieces = getattr(variable, "variables", None)
+    if isinstance(pieces, list | tuple):
+        return tuple(device_name(piece.device) for piece in pieces)
+    return (device_name(str(variable.device or "")),)

@@ -1,0 +1,73 @@
+"""``lockstep.placement``: where variables live."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from runners.kernel import easel
+from runners.kernel.pictures import Place, placement_picture
+
+
+def placement(*what: Any) -> None:
+    """Show on which devices variables live, how many bytes each copy has, and of which kind they are.
+
+        lockstep.placement(model)
+        lockstep.placement(model.optimizer, counter)
+
+    Args:
+        what: models, layers, optimizers, variables, or lists of them.
+
+    Raises:
+        TypeError: something has no variables; the message says what to give.
+    """
+    easel.show(placement_picture([place_of(variable) for variable in _variables(what)]))
+
+
+def place_of(variable: Any) -> Place:
+    """Where one variable lives; Keras's or TensorFlow's, distributed or not."""
+    inner = plain_variable(variable)
+    dtype = tf.as_dtype(inner.dtype)
+    shape = tuple(int(size) for size in inner.shape)
+    return Place(
+        name=name_of(variable),
+        shape=shape,
+        dtype=dtype.name,
+        kind=type(inner).__name__.removeprefix("Resource"),
+        devices=easel.of_variable(inner),
+        size=math.prod(shape) * (dtype.size or 0),
+    )
+
+
+def plain_variable(variable: Any) -> Any:
+    """TensorFlow's variable within one of Keras 3."""
+    return variable._value if hasattr(variable, "path") and hasattr(variable, "_value") else variable
+
+
+def name_of(variable: Any) -> str:
+    """As a learner would call it: ``sequential/dense/kernel``."""
+    return str(getattr(variable, "path", None) or variable.name).removesuffix(":0")
+
+
+def _variables(what: Any) -> Iterator[Any]:
+    if isinstance(what, list | tuple):
+        for each in what:
+            yield from _variables(each)
+    elif isinstance(what, Mapping):
+        yield from _variables(list(what.values()))
+    elif isinstance(what, tf.distribute.Strategy):
+        raise TypeError("a strategy keeps no list of its variables: give lockstep.placement the model")
+    elif _is_variable(what):
+        yield what
+    elif hasattr(what, "variables"):
+        inside = what.variables
+        yield from _variables(list(inside() if callable(inside) else inside))
+    else:
+        raise TypeError(f"lockstep.placement takes models, layers, optimizers and variables, not {type(what).__name__}")
+
+
+def _is_variable(what: Any) -> bool:
+    return all(hasattr(what, name) for name in ("assign", "shape", "dtype")) or type(what).__name__ == "ShardedVariable"
