@@ -10,6 +10,11 @@ COPY locks/build.txt locks/runner.txt locks/
 RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hashes -r locks/build.txt \
  && python3 -m venv /venv && /venv/bin/pip install -q --no-deps --require-hashes -r locks/runner.txt
 
+# For docker/gpu.compose.yml: CUDA's libraries in the versions that this TensorFlow asks for.
+ARG CUDA=""
+RUN if [ -n "$CUDA" ]; then \
+      /venv/bin/pip install -q "tensorflow[and-cuda]==$(/venv/bin/pip show tensorflow | sed -n 's/^Version: //p')"; fi
+
 # The project's entry points, by which jupyter_client finds our kernels; the code itself stays in /lockstep.
 COPY pyproject.toml README.md ./
 RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \

@@ -11,12 +11,16 @@ import contextlib
 import os
 import secrets
 import signal
+import time
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import Any
 
 import structlog
 
 from runners.channel import Channel, open_channel
+from runners.devices.hardware import Real
+from runners.devices.topology import Topology
 from runners.envelope import Envelopes, Malformed
 from runners.protocol import Keras
 from runners.sandbox.host import Sandbox, SandboxGone
@@ -37,6 +41,9 @@ _TRY_AGAIN_S = 2.0
 _MOST_FAILURES = 3
 """Kernels in a row that could not be made before the node says so: on a full machine the system may end one."""
 _KEYS = 3
+"""Machines, each of one topology and Keras, that kernels are kept ready for: those asked for last."""
+_CLUSTER_S = 600.0
+"""A cluster costs as many processes as it has members: one is kept ready, until this long after it was asked for."""
 _KEY_BYTES = 32
 _EXECUTE = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
 
@@ -51,16 +58,22 @@ class Kernel:
     Attributes:
         exited: the exit status of the kernel process, once there is one.
         message_bytes: size of the message last taken, whether it was one or not.
+        given: the real devices of its sandbox, None if it has none.
         cut_off: set when a channel broke: the kernel ended, closed it, or sent what no kernel sends. It does not come
             back but by ``restart``.
     """
 
     exited: asyncio.Future[int]
 
-    def __init__(self, sandbox: Sandbox, topology: str, keras: Keras, limits: Limits) -> None:
+    def __init__(
+        self, sandbox: Sandbox, topology: str, keras: Keras, limits: Limits, given: Real | None = None
+    ) -> None:
         self.sandbox = sandbox
         self.topology = topology
         self.keras = keras
+        self.given = given
+        self.when_closed: Callable[[], None] | None = None
+        """Called once, when nothing of its sandbox is left."""
         self.cut_off = asyncio.Event()
         self.message_bytes = 0
         self._cause: WireError | None = None
@@ -68,14 +81,14 @@ class Kernel:
         self._iopub, self._shell = self._channels()
 
     @classmethod
-    async def create(cls, zygote: Zygote, topology: str, keras: Keras) -> Kernel:
-        """Fork a sandbox and a kernel in it.
+    async def create(cls, zygote: Zygote, topology: str, keras: Keras, given: Real | None = None) -> Kernel:
+        """Fork a sandbox and a kernel in it; with ``given`` it has these real devices.
 
         Raises:
             NoZygote: the machine or the zygote refused.
             KernelNotReady: it started and stayed silent.
         """
-        kernel = cls(await zygote.spawn(), topology, keras, zygote.limits)
+        kernel = cls(await zygote.spawn(given), topology, keras, zygote.limits, given)
         try:
             await kernel._start()
         except BaseException:
@@ -119,7 +132,12 @@ class Kernel:
     async def close(self) -> None:
         """End the sandbox and everything in it."""
         self._disconnect()
-        await self.sandbox.destroy()
+        try:
+            await self.sandbox.destroy()
+        finally:
+            done, self.when_closed = self.when_closed, None
+            if done:
+                done()
 
     async def _start(self) -> None:
         key = secrets.token_hex(_KEY_BYTES).encode()
@@ -212,6 +230,7 @@ class Pool:
         self._size = size
         self._zygote = zygote
         self._ready: OrderedDict[tuple[str, Keras], deque[Kernel]] = OrderedDict({first: deque()})
+        self._asked_at: dict[tuple[str, Keras], float] = {}
         self._wanted = asyncio.Event()
         self._wanted.set()
         self._filler: asyncio.Task[None] | None = None
@@ -235,7 +254,13 @@ class Pool:
         return sum(not kernel.exited.done() for waiting in self._ready.values() for kernel in waiting)
 
     def sweep(self) -> None:
-        """Let go of kernels that have ended while they waited, and make others."""
+        """Let go of kernels that have ended while they waited, and make others; and of clusters nobody asks for."""
+        for key, waiting in list(self._ready.items()):
+            if Topology.parse(key[0]).cluster and time.monotonic() - self._asked_at.get(key, 0.0) > _CLUSTER_S:
+                del self._ready[key]
+                self._asked_at.pop(key, None)
+                for kernel in waiting:
+                    self._let_go(kernel)
         for waiting in self._ready.values():
             for kernel in [kernel for kernel in waiting if kernel.exited.done()]:
                 waiting.remove(kernel)
@@ -247,6 +272,7 @@ class Pool:
         key = topology, keras
         self._ready.setdefault(key, deque())
         self._ready.move_to_end(key)
+        self._asked_at[key] = time.monotonic()
         self._wanted.set()
         self._asking += 1
         self._nobody_asks.clear()
@@ -290,7 +316,7 @@ class Pool:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            while key := self._short() or (self._failures and next(reversed(self._ready))):
+            while key := self._short() or (self._failures and next(reversed(self._ready), None)):
                 await asyncio.sleep(_TRY_AGAIN_S if self._failures else _PAUSE_S)
                 await self._nobody_asks.wait()
                 try:
@@ -320,12 +346,16 @@ class Pool:
 
     def _short(self) -> tuple[str, Keras] | None:
         for key in reversed(list(self._ready)[-_KEYS:]):
-            if len(self._ready[key]) < self._size:
+            if len(self._ready[key]) < self._kept_ready(key[0]):
                 return key
         return None
 
+    def _kept_ready(self, topology: str) -> int:
+        return min(self._size, 1) if Topology.parse(topology).cluster else self._size
+
     def _forget_old_keys(self) -> None:
         while len(self._ready) > _KEYS:
-            _, waiting = self._ready.popitem(last=False)
+            key, waiting = self._ready.popitem(last=False)
+            self._asked_at.pop(key, None)
             for kernel in waiting:
                 self._let_go(kernel)

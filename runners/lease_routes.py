@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from runners.leases import Leases, NoKernel, NoLease, NoPlace, NotForStrangers, OtherKeras
+from runners.leases import Leases, NoKernel, NoLease, NoPlace, NotForStrangers, OtherMachine
 from runners.node import Declined, Unknown
 from runners.protocol import KernelLease, KernelSpec, Limit, Signal
 
@@ -66,7 +66,7 @@ def _telling(handler: Handler) -> Handler:
             raise Declined(403, "not-for-strangers", str(e)) from e
         except NoPlace as e:
             raise Declined(429, "node-full", str(e), Limit(name="sessions", value=e.most, unit="count")) from e
-        except OtherKeras as e:
+        except OtherMachine as e:
             raise Declined(409, "other-machine", str(e)) from e
         except NoKernel as e:
             raise Declined(503, "no-sandbox", str(e)) from e

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from runners.devices.hardware import Real, Usable
+from runners.devices.stock import NoDevice, Stock
 from runners.jupyter.folder import sweep
 from runners.protocol import Exited, Keras, KernelLease, KernelSpec
 from runners.sandbox.host import CHANNELS, Sandbox, SandboxGone
@@ -56,14 +58,15 @@ class NoKernel(Exception):
     """The machine gives no sandbox; ``str()`` says why."""
 
 
-class OtherKeras(Exception):
-    """A sandbox has the Keras version it was born with."""
+class OtherMachine(Exception):
+    """A sandbox has the Keras version, and the real devices, that it was born with."""
 
 
 @dataclass
 class _Lease:
     sandbox: Sandbox
-    keras: Keras
+    spec: KernelSpec
+    given: Real | None
     exited: asyncio.Future[int]
     readers: int = 0
     alone_since: float = field(default_factory=time.monotonic)
@@ -89,6 +92,7 @@ class Leases:
         has_room: whether one more place may be taken.
         left: called after a place became free.
         settings: how many places there are, what limits each sandbox, and whether strangers are near.
+        stock: the node's real devices.
     """
 
     def __init__(
@@ -97,8 +101,10 @@ class Leases:
         has_room: Callable[[], bool],
         left: Callable[[], None],
         settings: RunnerSettings,
+        stock: Stock | None = None,
     ) -> None:
         self._zygote = zygote
+        self._stock = stock or Stock("simulate", 1, Usable())
         self._has_room = has_room
         self._most = settings.max_sessions
         self._left = left
@@ -127,11 +133,11 @@ class Leases:
         name = secrets.token_hex(8)
         self._being_made += 1
         try:
-            sandbox = await self._sandbox(spec.keras)
+            sandbox, given = await self._sandbox(spec)
             if self._closed:
-                await sandbox.destroy()
+                await self._destroy(sandbox, given)
                 raise NoKernel("the supervisor is ending")
-            lease = _Lease(sandbox, spec.keras, asyncio.get_running_loop().create_future())
+            lease = _Lease(sandbox, spec, given, asyncio.get_running_loop().create_future())
             self._leases[name] = lease
         finally:
             self._being_made -= 1
@@ -153,11 +159,14 @@ class Leases:
 
         Raises:
             NoLease: there is none; where the sandbox itself has ended, there is none from now on.
-            OtherKeras: that takes another sandbox.
+            OtherMachine: that takes another sandbox.
         """
         lease = self._find(name)
-        if spec.keras != lease.keras:
-            raise OtherKeras(f"this kernel has Keras {lease.keras}; ask for a new one to have Keras {spec.keras}")
+        was = lease.spec
+        if spec.keras != was.keras:
+            raise OtherMachine(f"this kernel has Keras {was.keras}; ask for a new one to have Keras {spec.keras}")
+        if lease.given and spec.topology != was.topology:
+            raise OtherMachine(f"this kernel has real devices; ask for a new one to have {spec.topology}")
         try:
             lease.start(spec)
         except SandboxGone as e:
@@ -182,7 +191,7 @@ class Leases:
             if task is not asyncio.current_task():
                 task.cancel()
         try:
-            await lease.sandbox.destroy()
+            await self._destroy(lease.sandbox, lease.given)
         finally:
             self._left()
 
@@ -198,14 +207,29 @@ class Leases:
         except KeyError:
             raise NoLease(f"no kernel {name}") from None
 
-    async def _sandbox(self, keras: Keras) -> Sandbox:
-        zygote = self._zygote(keras)
+    async def _sandbox(self, spec: KernelSpec) -> tuple[Sandbox, Real | None]:
+        zygote = self._zygote(spec.keras)
+        try:
+            given = self._stock.take(spec.topology)
+        except NoDevice as e:
+            raise NoKernel(str(e)) from e
         try:
             while not zygote.ready and not zygote.trouble:  # noqa: ASYNC110 - one or the other comes within seconds
                 await asyncio.sleep(0.05)
-            return await zygote.spawn()
-        except NoZygote as e:
-            raise NoKernel(str(e)) from e
+            return await zygote.spawn(given), given
+        except BaseException as e:
+            if given:
+                self._stock.give_back(given)
+            if isinstance(e, NoZygote):
+                raise NoKernel(str(e)) from e
+            raise
+
+    async def _destroy(self, sandbox: Sandbox, given: Real | None) -> None:
+        try:
+            await sandbox.destroy()
+        finally:
+            if given:
+                self._stock.give_back(given)
 
     async def _read(self, lease: _Lease) -> AsyncIterator[Exited | None]:
         lease.readers += 1

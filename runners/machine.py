@@ -14,12 +14,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psutil
 
+from runners.devices.find import find
+from runners.devices.hardware import Listing, usable
 from runners.protocol import Machine, Offer
 from runners.sandbox import linux
 from runners.sandbox.seccomp import compile_filters
@@ -47,7 +50,7 @@ def survey() -> Machine:
         _bubblewrap,
         _cpus,
         _memory,
-        _gpus,
+        _accelerators,
         _python,
     )
     return Machine(offers=[look() for look in looks])
@@ -178,16 +181,29 @@ def _memory() -> Offer:
     return Offer(name="memory", good=True, detail=detail)
 
 
-def _gpus() -> Offer:
-    cards = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
-    models = [line.partition(":")[2].strip() for card in cards for line in _read(card).splitlines() if "Model:" in line]
-    devices = sorted(str(path) for path in Path("/dev").glob("nvidia[0-9]*"))
-    found = models or devices
-    detail = f"{len(found)}: {', '.join(sorted(set(found)))}; sessions simulate theirs" if found else _NO_GPU
-    return Offer(name="GPUs", good=True, detail=detail)
+def _accelerators() -> Offer:
+    return accelerators(find(), os.environ.get(_DEVICES, "") or "auto")
 
 
-_NO_GPU = "none found; sessions simulate theirs"
+def accelerators(listing: Listing, mode: str) -> Offer:
+    """What was found, whether sessions get it, and what to do about what they cannot get. Pure."""
+    found = usable(listing)
+    names = [f"{count} x {name}" for name, count in Counter(unit.name for unit in found.gpus).items()]
+    if found.tpu_cores:
+        names.append(f"TPU {found.tpu}, a tpu:{found.tpu_cores}")
+    serves = {"gpu": bool(found.gpus), "tpu": bool(found.tpu_cores)}.get(mode, True)
+    if mode == "simulate":
+        follows = "sessions simulate theirs"
+    elif not serves:
+        follows = f"sessions that ask for a {mode.upper()} are refused"
+    else:
+        follows = "sessions get them while they are free" if names else "sessions simulate theirs"
+    detail = f"{', '.join(names) or 'none found'}; {_DEVICES}={mode}: {follows}"
+    means = ". ".join(found.left_out) or f"Nothing real is there; {_DEVICES}=auto simulates instead."
+    return Offer(name="accelerators", good=serves and not found.left_out, detail=detail, means=means)
+
+
+_DEVICES = "LOCKSTEP_DEVICES"
 
 
 def _python() -> Offer:

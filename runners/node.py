@@ -14,6 +14,7 @@ from pathlib import Path
 import structlog
 
 from runners.datasets.beside import make_folder, prepare_beside
+from runners.devices.stock import Stock
 from runners.faults import refuse
 from runners.kernels import Pool
 from runners.leases import Leases
@@ -36,6 +37,7 @@ from runners.sandbox import cgroups
 from runners.sandbox.users import Users, users_of
 from runners.session import Session
 from runners.settings import MiB, RunnerSettings
+from runners.supply import Supply
 from runners.walls import UNSAFE
 from runners.zygotes import Zygote
 
@@ -83,8 +85,10 @@ class Node:
         self._users = Users(users_of(settings))
         _sweep_folders()
         self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
-        self._pool = Pool(settings.warm_kernels, self._zygote, (settings.warm_topology, 3))
-        self.leases = Leases(self._zygote, self._has_room, self._admit, settings)
+        self._stock = Stock.of_this_machine(settings.devices, settings.sessions_per_gpu)
+        self._pool = Pool(settings.warm_kernels, self._zygote, (settings.warm_topology, settings.warm_keras[0]))
+        self._supply = Supply(self._pool, self._stock, self._zygote, settings.warm_keras)
+        self.leases = Leases(self._zygote, self._has_room, self._admit, settings, self._stock)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- life -------------------------------------------------------------------------------------------------
@@ -94,7 +98,8 @@ class Node:
         data_sets = (self._settings.data_dir / "datasets").absolute()
         make_folder(data_sets)
         self._spawn(prepare_beside(data_sets))
-        self._zygote(3)
+        for keras in self._settings.warm_keras:
+            self._zygote(keras)
         self._pool.keep()
         self._spawn(self._sweep())
         self._spawn(self._make_way())
@@ -116,7 +121,7 @@ class Node:
 
     def health(self) -> Health:
         """The node's own account of itself."""
-        zygote = self._zygote(3)
+        zygote = self._zygote(self._settings.warm_keras[0])
         trouble = zygote.trouble or self._pool.trouble
         return Health(
             status="broken" if trouble else "ready" if zygote.ready else "starting",
@@ -128,7 +133,7 @@ class Node:
             dropped_messages=self._dropped + sum(s.dropped for s in self._all() if not s.gone.is_set()),
             walls=zygote.walls,
             strangers=self._settings.strangers,
-            refuses=self._refuses(3),
+            refuses=self._refuses(self._settings.warm_keras[0]),
         )
 
     def tell_of_strangers(self) -> None:
@@ -230,7 +235,7 @@ class Node:
         self._make_room_for(spec.owner)
         if session and not session.gone.is_set():
             self._dying.add(session)
-        session = Session(name, spec, self._settings.limits, self._settings.idle_s, self._pool)
+        session = Session(name, spec, self._settings.limits, self._settings.idle_s, self._supply)
         self._sessions[name] = session
         self._queue.append(session)
         self._zygote(spec.keras)
@@ -334,7 +339,8 @@ class Node:
     def _zygote(self, keras: Keras) -> Zygote:
         """The zygote of a Keras version, started when first asked for."""
         if keras not in self._zygotes:
-            self._zygotes[keras] = Zygote(self._settings, keras, self._folder, self._groups, self._users)
+            belongings = (self._folder, self._groups, self._users, self._stock.found)
+            self._zygotes[keras] = Zygote(self._settings, keras, *belongings)
             self._zygotes[keras].keep()
         return self._zygotes[keras]
 

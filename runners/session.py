@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from runners.devices.stock import NoDevice
 from runners.execution import Execution
 from runners.kernels import Kernel, KernelNotReady
 from runners.places import Leave, Sitter
@@ -26,6 +27,7 @@ _NOT_USABLE_AFTER = (Outcome.processes,)
 """Processes without end are still there: only a fresh kernel gets rid of them."""
 
 _REASONS: dict[type[Exception], str] = {
+    NoDevice: "no-device",
     NoZygote: "no-sandbox",
     KernelNotReady: "no-kernel",
     SandboxGone: "sandbox-gone",
@@ -44,7 +46,10 @@ _STARTED_ANEW = {
 
 
 class KernelSource(Protocol):
-    """Where a session gets its kernel: ``kernels.Pool``, or a test's own."""
+    """Where a session gets its kernel: ``supply.Supply``, or a test's own."""
+
+    def is_cold(self, keras: Keras) -> bool:
+        """Whether a kernel of this Keras has to wait for the import of TensorFlow."""
 
     async def take(self, topology: str, keras: Keras) -> Kernel:
         """A kernel that answers."""
@@ -79,6 +84,8 @@ class Session:
         self._end: str | None = None
         self._runs = 0
         """Taken by the kernel it has now."""
+        self._cold = False
+        """Whether its first kernel has to wait for an import."""
         self.used = False
         """Whether a run was ever handed in."""
         self._idle_since = self._workless_since = time.monotonic()
@@ -131,6 +138,7 @@ class Session:
             runs=self._runs,
             gone_because=self.gone_because,
             members=self.members,
+            real=bool(self._kernel and self._kernel.given),
         )
 
     @property
@@ -148,6 +156,9 @@ class Session:
         if self.over:
             return
         self.state = SessionState.starting
+        self._cold = self._source.is_cold(self.spec.keras)
+        for run in self.waiting:
+            self._tell_of_cold(run)
         self._life = asyncio.create_task(self._live(), name=f"session-{self.name}")
 
     def submit(self, run: RunLog) -> int:
@@ -156,7 +167,15 @@ class Session:
         ahead = len(self.waiting) + (self.current is not None)
         self.waiting.append(run)
         self._news.set()
+        self._tell_of_cold(run)
         return ahead
+
+    def _tell_of_cold(self, run: RunLog) -> None:
+        """Say once in a run why it waits for seconds where others do not."""
+        if self._cold and self.state == SessionState.starting:
+            keras = self.spec.keras
+            text = f"TensorFlow with Keras {keras} is starting on this server: the first time takes several seconds."
+            run.add("notice", code="keras-starting", values={"keras": keras}, text=text)
 
     def stop(self, run: RunLog) -> None:
         """Interrupt this run, or take it out of the queue."""
@@ -215,7 +234,7 @@ class Session:
             because = await self._work()
         except asyncio.CancelledError:
             because = self._end or "ended"
-        except (NoZygote, KernelNotReady, SandboxGone) as e:
+        except (NoDevice, NoZygote, KernelNotReady, SandboxGone) as e:
             log.error("session broke", session=self.name, error=str(e))
             self._fail(next(reason for kind, reason in _REASONS.items() if isinstance(e, kind)), str(e))
         except Exception:

@@ -19,14 +19,18 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from runners.devices.hardware import Mode
 from runners.devices.topology import Topology
 from runners.messages import MIME_TYPES
+from runners.protocol import Keras
 
 MiB = 1024 * 1024
 _DAY_S = 86_400.0
 _MIME_TYPE = re.compile(r"(application|image|text)/[a-z0-9][a-z0-9.+-]{0,99}")
 _NO_TYPE = "must be MIME types of text, images or data such as text/html or image/png, with commas between"
 _NO_PROGRAM = "must not hold {mime}: a browser may run it as a program"
+_NO_KERAS = "must be 3, 2, or both with a comma between"
+_NO_CLUSTER = "must be one machine such as gpu:4, tpu:8 or cpu: clusters are kept ready while they are in use"
 _EXECUTABLE = re.compile(r".*(script|wasm|xhtml|xml-dtd|x-shockwave|widget).*|(application|text)/xml(-.*)?")
 
 
@@ -134,7 +138,15 @@ class RunnerSettings(BaseSettings):
     warm_kernels: Annotated[int, Bounds(0, 100, "kernels")] = 2
     """Kernels kept ready per topology in use."""
     warm_topology: str = "gpu:4"
-    """The topology that is kept ready before anybody asked."""
+    """The topology that is kept ready before anybody asked; one machine, for a cluster costs many processes."""
+    warm_keras: Annotated[tuple[Keras, ...], NoDecode] = (3,)
+    """Versions of Keras whose TensorFlow is imported before anybody asked; another one is when it is first asked for.
+    """
+    devices: Mode = "auto"
+    """``auto``: real GPUs or a TPU where there are some for a session, simulated ones otherwise; ``simulate``: never
+    real ones; ``gpu``, ``tpu``: who asks for such gets real ones or a refusal."""
+    sessions_per_gpu: Annotated[int, Bounds(1, 64, "sessions")] = 1
+    """Sessions that may have the same real GPU; each then has a fixed part of its memory."""
     outer_wall: Literal["auto", "bubblewrap", "none"] = "auto"
     """The wall around the zygote; ``none`` where a container is that wall already."""
     service_uid: Annotated[int, Bounds(1, 2**31 - 2, "a user id")] = 61_000
@@ -154,7 +166,18 @@ class RunnerSettings(BaseSettings):
     @field_validator("warm_topology")
     @classmethod
     def _known(cls, text: str) -> str:
-        return str(Topology.parse(text))
+        topology = Topology.parse(text)
+        if topology.cluster:
+            raise PydanticCustomError("one_machine", _NO_CLUSTER)
+        return str(topology)
+
+    @field_validator("warm_keras", mode="before")
+    @classmethod
+    def _versions(cls, value: Any) -> Any:
+        words = re.split(r"[\s,]+", value.strip()) if isinstance(value, str) else [str(each) for each in value]
+        if not words or not set(words) <= {"2", "3"}:
+            raise PydanticCustomError("keras", _NO_KERAS)
+        return tuple(dict.fromkeys(map(int, words)))
 
     @field_validator("mime_types", mode="before")
     @classmethod

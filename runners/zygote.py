@@ -38,10 +38,11 @@ _DESCRIPTORS = 6
 
 
 def main() -> None:
-    """Run as ``python -m runners.zygote --socket FD --keras 2|3 [--become UID --users FIRST-LAST]``."""
+    """Run as ``python -m runners.zygote --socket FD --keras 2|3 [--hardware] [--become UID --users FIRST-LAST]``."""
     parser = argparse.ArgumentParser(description="Lockstep's zygote (started by the supervisor)")
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--keras", type=int, choices=(2, 3), default=3)
+    parser.add_argument("--hardware", action="store_true", help="this machine has real accelerators")
     parser.add_argument("--become", type=int, default=0)
     parser.add_argument("--users", default="")
     arguments = parser.parse_args()
@@ -54,7 +55,7 @@ def main() -> None:
     supervisor = socket.socket(fileno=arguments.socket)
     set_up_environment(arguments.keras)
     with quiet():
-        load(arguments.keras)
+        load(arguments.keras, hardware=arguments.hardware)
     heap.settle()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor may have ended meanwhile
         supervisor.send(json.dumps({"ready": True}).encode())
@@ -101,8 +102,12 @@ def set_up_environment(keras: int) -> None:
     )
 
 
-def load(keras: int) -> None:
-    """Import all that a session is likely to touch, so that its pages are shared and nobody waits for it."""
+def load(keras: int, *, hardware: bool = False) -> None:
+    """Import all that a session is likely to touch, so that its pages are shared and nobody waits for it.
+
+    Where there is hardware that a session may be given, no device is asked for: a process that has asked CUDA once, and
+    was told that there is nothing, hears the same for good, and so do its children.
+    """
     sys.modules["debugpy"] = None  # type: ignore[assignment]  # 300 ms of import that no learner needs
     for name in (
         "numpy",
@@ -131,7 +136,11 @@ def load(keras: int) -> None:
     eager.run_ops_as_ops()
     placements.print_placements()
     inside.install(Path(DATASETS))
-    app.build()
+    app.build(ask_for_devices=not hardware)
+    if keras == 2:
+        from runners.kernel import keras2
+
+        keras2.install()
     _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
 
 

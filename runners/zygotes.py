@@ -16,6 +16,7 @@ from pathlib import Path
 
 import structlog
 
+from runners.devices.hardware import Real, Usable
 from runners.protocol import Wall
 from runners.sandbox import outer
 from runners.sandbox.cgroups import Groups, NoGroup
@@ -35,7 +36,7 @@ _START_S = 240.0
 """How long a zygote may take to import TensorFlow; one that takes longer hangs."""
 _SPAWN_S = 30.0
 _NEXT_ZYGOTE_S = 45.0
-"""How long a sandbox may wait for a zygote that is being replaced."""
+"""How long a sandbox may wait for a zygote that is being replaced; for the first one, as long as that may take."""
 _OOM_SCORE = "400"
 """Of a sandbox's PID 1; less than its kernels', which go first."""
 _MOST_REFUSALS = 3
@@ -64,13 +65,22 @@ class Unsafe(NoZygote):
 class Zygote:
     """One zygote for one Keras version; restarted for as long as it is kept."""
 
-    def __init__(self, settings: RunnerSettings, keras: int, folder: Path, groups: Groups, users: Users) -> None:
+    def __init__(
+        self,
+        settings: RunnerSettings,
+        keras: int,
+        folder: Path,
+        groups: Groups,
+        users: Users,
+        hardware: Usable = Usable(),  # noqa: B008 - it never changes
+    ) -> None:
         self.limits = settings.limits
         self._settings = settings
         self._keras = keras
         self._folder = folder
         self._groups = groups
         self._users = users
+        self._hardware = hardware
         self._leases: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self._ready = asyncio.Event()
@@ -78,13 +88,14 @@ class Zygote:
         self._process: subprocess.Popen[bytes] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._unwanted: set[asyncio.Task[None]] = set()
-        self._policy = ""
+        self._datasets: str | None = None
         self.wall = "none"
         self.trouble: str | None = None
         self.walls: list[Wall] = []
         """Around the first sandbox of the latest zygote; empty until there was one."""
         self._refusals = 0
         self._failures = 0
+        self._was_ready = False
 
     @property
     def ready(self) -> bool:
@@ -115,8 +126,8 @@ class Zygote:
         await asyncio.gather(*self._unwanted, return_exceptions=True)
         self._stop()
 
-    async def spawn(self) -> Sandbox:
-        """Fork a sandbox, in its cgroup before it runs anything.
+    async def spawn(self, given: Real | None = None) -> Sandbox:
+        """Fork a sandbox, in its cgroup before it runs anything; with ``given`` it has these real devices for life.
 
         Who is cancelled here leaves nothing behind: the zygote answers in turn, so what was asked for is awaited all
         the same, and destroyed.
@@ -128,7 +139,7 @@ class Zygote:
             Unsafe: a wall is missing that must not be.
         """
         try:
-            async with asyncio.timeout(_NEXT_ZYGOTE_S):
+            async with asyncio.timeout(_NEXT_ZYGOTE_S if self._was_ready else _START_S):
                 while True:
                     if self.trouble and self._failures >= _MOST_FAILURES:
                         raise NoZygote(self.trouble)
@@ -136,12 +147,12 @@ class Zygote:
                     if self.refuses:
                         raise Unsafe(UNSAFE)
                     with contextlib.suppress(ZygoteEnded):
-                        return await self._make_even_if_unwanted()
+                        return await self._make_even_if_unwanted(given)
         except TimeoutError:
-            raise NoZygote(self.trouble or f"no zygote was ready within {_NEXT_ZYGOTE_S:g} s") from None
+            raise NoZygote(self.trouble or "no zygote was ready in time") from None
 
-    async def _make_even_if_unwanted(self) -> Sandbox:
-        making = asyncio.create_task(self._make(), name="sandbox")
+    async def _make_even_if_unwanted(self, given: Real | None) -> Sandbox:
+        making = asyncio.create_task(self._make(given), name="sandbox")
         try:
             return await asyncio.shield(making)
         except OSError as e:
@@ -152,7 +163,7 @@ class Zygote:
             unwanted.add_done_callback(self._unwanted.discard)
             raise
 
-    async def _make(self) -> Sandbox:
+    async def _make(self, given: Real | None = None) -> Sandbox:
         name = secrets.token_hex(6)
         folder = self._folder / name
         folder.mkdir(mode=0o700)
@@ -160,7 +171,7 @@ class Zygote:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
-                user, pid, landlock, pidfd = await self._ask([theirs.fileno(), *(c.fileno() for c in channels)])
+                user, pid, landlock, pidfd = await self._ask(given, [theirs.fileno(), *(c.fileno() for c in channels)])
         except BaseException:
             ours.close()
             for path in (*folder.iterdir(),):
@@ -189,23 +200,23 @@ class Zygote:
         await sandbox.gone.wait()
         self._users.give_back(user)
 
-    async def _ask(self, descriptors: list[int]) -> tuple[int | None, int, int, int]:
+    async def _ask(self, given: Real | None, descriptors: list[int]) -> tuple[int | None, int, int, int]:
         """Ask for a sandbox. Returns its user, its PID 1, the version of Landlock that is under, and a pidfd of it."""
         try:
             user = self._users.take()
         except NoUser as e:
             raise NoZygote(str(e)) from e
         try:
-            return user, *await self._ask_for(user, descriptors)
+            return user, *await self._ask_for(user, self._policy(given), descriptors)
         except BaseException:
             self._users.give_back(user)
             raise
 
-    async def _ask_for(self, user: int | None, descriptors: list[int]) -> tuple[int, int, int]:
+    async def _ask_for(self, user: int | None, policy: str, descriptors: list[int]) -> tuple[int, int, int]:
         async with self._lock:
             if not self.ready and asyncio.current_task() is not self._keeper:
                 raise ZygoteEnded("the zygote was replaced, and nobody has looked at the walls of the next one")
-            data, fds = await self._exchange(user, descriptors)
+            data, fds = await self._exchange(user, policy, descriptors)
         answer = json.loads(data)
         if "error" in answer or not fds:
             for fd in fds:
@@ -215,12 +226,12 @@ class Zygote:
         self._refusals = 0
         return int(answer["pid"]), int(answer["landlock"]), fds[0]
 
-    async def _exchange(self, user: int | None, descriptors: list[int]) -> tuple[bytes, list[int]]:
+    async def _exchange(self, user: int | None, policy: str, descriptors: list[int]) -> tuple[bytes, list[int]]:
         """One request and its answer; the caller holds the lock."""
         link = self._link
         if link is None:
             raise ZygoteEnded("the zygote is being replaced")
-        request = json.dumps({"policy": self._policy, "user": user}).encode()
+        request = json.dumps({"policy": policy, "user": user}).encode()
         try:
             socket.send_fds(link, [request], descriptors)
             data, fds = await asyncio.wait_for(self._receive(link), _SPAWN_S)
@@ -268,6 +279,7 @@ class Zygote:
                 await self._inspect()
                 self._failures = 0
                 self.trouble = None
+                self._was_ready = True
                 self._ready.set()
                 assert self._process
                 status = await _ended(self._process)
@@ -297,13 +309,18 @@ class Zygote:
 
     def _launch(self, link: socket.socket) -> subprocess.Popen[bytes]:
         arguments = ["--socket", str(link.fileno()), "--keras", str(self._keras)]
-        command, self.wall = outer.zygote_command(self._settings, arguments)
+        if self._hardware:
+            arguments.append("--hardware")
+        command, self.wall = outer.zygote_command(self._settings, arguments, self._hardware.nodes)
         datasets = outer.datasets_folder(self._settings)
-        seen = DATASETS if datasets and self.wall == "bubblewrap" else datasets
-        self._policy = session_policy(self._settings.limits, seen, compile_filters()).to_json()
+        self._datasets = DATASETS if datasets and self.wall == "bubblewrap" else datasets
+        self._policy(None)  # what cannot be had is said before anything is started
         environment = {"PYTHONPATH": _PACKAGE_PARENT, "MALLOC_ARENA_MAX": _MOST_ARENAS}
         environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
         return subprocess.Popen(command, pass_fds=[link.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL)
+
+    def _policy(self, given: Real | None) -> str:
+        return session_policy(self.limits, self._datasets, compile_filters(), given).to_json()
 
     async def _inspect(self) -> None:
         """Make one sandbox with a kernel, look at it from outside, and judge which walls are in force.

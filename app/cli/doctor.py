@@ -21,6 +21,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
+from app.cli.proof import prove
 from app.cli.runner_at_hand import NoRunner, RefusesItsSettings, runner_at_hand, settled
 from app.cli.speech import USAGE, read_settings
 from app.db import Database
@@ -81,15 +82,32 @@ class Findings:
 
 def doctor(
     wants_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
+    devices: Annotated[bool, typer.Option("--devices", help="Prove real GPUs or a TPU: 0 if it holds.")] = False,
 ) -> None:
-    """Look at machine, walls, limits, database and lessons.
+    """Look at machine, walls, limits, database and lessons; or prove that real devices work in sessions.
 
     Exit status: 0 well, 1 not working, 2 a setting cannot be used, 3 not safe for strangers' code.
     """
     settings = read_settings()
+    if devices:
+        raise typer.Exit(asyncio.run(_prove(settings, wants_json)))
     findings = asyncio.run(_look(settings))
     typer.echo(as_json(findings) if wants_json else "\n".join(as_text(findings)))
     raise typer.Exit(findings.status)
+
+
+async def _prove(settings: Settings, wants_json: bool) -> int:
+    try:
+        async with runner_at_hand(settings) as client:
+            proof = await prove(client)
+    except RefusesItsSettings as e:
+        typer.echo("\n".join((str(e), *_unusable())), err=True)
+        return USAGE
+    except (NoRunner, RunnerError) as e:
+        typer.echo(str(e), err=True)
+        return NOT_WORKING
+    typer.echo(json.dumps(asdict(proof) | {"holds": proof.holds}, indent=2) if wants_json else "\n".join(proof.lines()))
+    return 0 if proof.holds else NOT_WORKING
 
 
 # --- looking ----------------------------------------------------------------------------------------------------

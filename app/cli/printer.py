@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 from app.cli.screen import RESET, Screen, still
 from app.exports.terminal import settled
+from app.lessons.machines import topology_words
 from app.runs.lanes import LaneLines, in_lane
 from app.runs.limits import advice, limit_words
 from app.runs.outcome import outcome_words
-from runners.protocol import Display, Error, Event, Finished, Notice, Outcome, Text
+from runners.protocol import Display, Error, Event, Finished, Notice, Outcome, SessionInfo, Text, Topology
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CONTROL = re.compile("[\x7f-\x9f]")
@@ -19,6 +21,9 @@ _CONTROL = re.compile("[\x7f-\x9f]")
 
 class Printer(Protocol):
     """Shows events as they come."""
+
+    def begin(self, machine: SessionInfo) -> None:
+        """Called once, before the event that says that the program has started."""
 
     def show(self, event: Event) -> None:
         """Called for each event, in order."""
@@ -29,9 +34,19 @@ class JsonPrinter:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
+        self._more: dict[str, Any] = {}
+        """For the event that comes next."""
+
+    def begin(self, machine: SessionInfo) -> None:
+        simulated = Topology.parse(machine.topology).simulated and not machine.real
+        self._more = {"machine": {"topology": machine.topology, "keras": machine.keras, "simulated": simulated}}
 
     def show(self, event: Event) -> None:
-        self._out.write(_CONTROL.sub(lambda c: f"\\u{ord(c[0]):04x}", event.model_dump_json()) + "\n")
+        line = event.model_dump_json()
+        if self._more:
+            line = json.dumps(json.loads(line) | self._more, ensure_ascii=False, separators=(",", ":"))
+            self._more = {}
+        self._out.write(_CONTROL.sub(lambda c: f"\\u{ord(c[0]):04x}", line) + "\n")
         self._out.flush()
 
 
@@ -47,6 +62,13 @@ class TextPrinter:
         self._err = _Sheet(err)
         self._session_failed = False
         self._lines = LaneLines(settled)
+
+    def begin(self, machine: SessionInfo) -> None:
+        words = topology_words(machine.topology, real=machine.real)
+        if machine.real:
+            self._err.write(f"lockstep: {words}.\n")
+        elif Topology.parse(machine.topology).simulated:
+            self._err.write(f"lockstep: {words}. Times tell nothing about real ones.\n")
 
     def show(self, event: Event) -> None:
         match event:

@@ -20,7 +20,18 @@ from app.cli.runner_at_hand import NoRunner, runner_at_hand
 from app.cli.speech import USAGE, give_up, read_settings
 from app.settings import Settings
 from runners.client import NotKnown, Refused, RunnerClient, RunnerError, RunnerUnavailable
-from runners.protocol import MOST_CODE_BYTES, Event, Finished, Keras, Outcome, RunRequest, SessionSpec, UnknownTopology
+from runners.protocol import (
+    MOST_CODE_BYTES,
+    POSSIBLE,
+    Event,
+    Finished,
+    Keras,
+    Outcome,
+    RunRequest,
+    SessionSpec,
+    Started,
+    UnknownTopology,
+)
 
 _INTERRUPTED = 130
 _PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -29,12 +40,15 @@ _PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 def run(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A Python script; - reads standard input.")],
-    topology: Annotated[str, typer.Option(help="The machine it sees: cpu or gpu:N.")] = "gpu:4",
+    topology: Annotated[str, typer.Option(help=f"The machine it sees: {POSSIBLE}.")] = "gpu:4",
     keras: Annotated[int, typer.Option(min=2, max=3, help="Which Keras tf.keras is.")] = 3,
     timeout: Annotated[float | None, typer.Option(help="Seconds it may take.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One event a line; the last has the outcome.")] = False,
 ) -> None:
-    """Run a script in the sandbox. The exit status is 0 only if its outcome is ok."""
+    """Run a script in the sandbox, on the machine it names; what is simulated is said on standard error.
+
+    Exit status: 0 its outcome is ok, 1 it is another or there is no runner, 2 asked wrongly, 130 interrupted.
+    """
     settings = read_settings()
     try:
         name = secrets.token_hex(16)
@@ -68,7 +82,7 @@ class _Script:
     async def run(self, settings: Settings) -> int:
         """Print what comes and return the exit status."""
         task = asyncio.current_task()
-        async with runner_at_hand(settings) as client:
+        async with runner_at_hand(settings, self._request.spec.keras) as client:
             loop = asyncio.get_running_loop()
             stopping: set[asyncio.Task[None]] = set()
 
@@ -98,6 +112,9 @@ class _Script:
         while True:
             try:
                 async for event in client.events(self._request.id, after=last.seq if last else 0):
+                    if isinstance(event, Started):
+                        with suppress(RunnerError):
+                            self._printer.begin(await client.session(self._request.session))
                     self._printer.show(event)
                     last, pauses = event, iter(_PAUSES_S)
                     if isinstance(event, Finished):

@@ -12,7 +12,7 @@ from pathlib import Path
 from app.cli.local_runner import LocalRunner
 from app.settings import Settings
 from runners.client import RunnerClient, RunnerUnavailable
-from runners.protocol import Health
+from runners.protocol import Health, Keras
 
 _PATIENCE_S = 120.0
 _MOST_FAILURES = 2
@@ -28,8 +28,8 @@ class RefusesItsSettings(NoRunner):
 
 
 @asynccontextmanager
-async def runner_at_hand(settings: Settings) -> AsyncIterator[RunnerClient]:
-    """A client of a supervisor that answers.
+async def runner_at_hand(settings: Settings, keras: Keras = 3) -> AsyncIterator[RunnerClient]:
+    """A client of a supervisor that answers; one that has to be started begins with this Keras.
 
     Raises:
         NoRunner: there is none.
@@ -43,7 +43,7 @@ async def runner_at_hand(settings: Settings) -> AsyncIterator[RunnerClient]:
     said: list[str] = []
     with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
         socket = Path(folder) / "supervisor.sock"
-        few = {"LOCKSTEP_WARM_KERNELS": "0"}
+        few = {"LOCKSTEP_WARM_KERNELS": "0", "LOCKSTEP_WARM_KERAS": str(keras)}
         with LocalRunner(socket, settings.data_dir, extra=few, tell=said.append) as local:
             async with RunnerClient(socket) as client:
                 await _wait_for(client, local, said)

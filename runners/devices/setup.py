@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from runners.devices import gpu
+from runners.devices import gpu, real
 from runners.devices.topology import Topology
 
 
 def set_up(topology: Topology) -> None:
     """Show ``topology`` to this process. Call once, before any op ran; runs no op itself."""
+    if (shares := real.given()) is not None:
+        real.show(shares)
+        return
     match topology.kind:
         case "gpu" | "workers" if topology.devices:
             gpu.simulate(topology.devices)

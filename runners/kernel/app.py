@@ -227,10 +227,13 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         heartbeat.start()
 
 
-def build() -> WarmKernelApp:
+def build(*, ask_for_devices: bool = True) -> WarmKernelApp:
     """Make, in the zygote, all of a kernel that needs no thread, socket or topology: the application and its shell.
 
     What is built here is built once and shared; what is left for ``prepare`` every learner waits for.
+
+    Args:
+        ask_for_devices: whether TensorFlow may find out here which devices there are, once for all children.
     """
     with tempfile.TemporaryDirectory() as folder:  # a profile's folders are made at once; a session does without
         os.environ["IPYTHONDIR"] = folder
@@ -245,6 +248,8 @@ def build() -> WarmKernelApp:
     lanes.mark_prints_of_tensors()
     seeing.follow(shell.events)
     _rehearse(application)
+    if ask_for_devices:
+        tf.config.list_physical_devices()
     return application
 
 
@@ -258,7 +263,6 @@ def _rehearse(application: WarmKernelApp) -> None:
     except ValueError as e:  # half a second of imports
         application.shell.InteractiveTB.structured_traceback(type(e), e, e.__traceback__)
     _ = application.session
-    tf.config.list_physical_devices()
     kernels.get_registered_kernels_for_op("NoOp")
 
 

@@ -181,7 +181,7 @@ def _make_proc(policy: Policy) -> None:
     except PermissionError:
         set_sysctls(policy, "/proc")
         linux.mount("tmpfs", proc, "tmpfs", flags, "size=64k,mode=555")
-        for name in _HARMLESS_PROC:
+        for name in (*_HARMLESS_PROC, *policy.proc_shown):
             if Path(f"/proc/{name}").exists():
                 _bind(f"/proc/{name}", f"{proc}/{name}")
         Path(proc, "self").mkdir()
@@ -209,6 +209,10 @@ def _cover_proc(policy: Policy, proc: str) -> None:
     for name in policy.proc_hidden:
         with contextlib.suppress(FileNotFoundError):
             linux.mount(f"{_NEW_ROOT}/dev/null", f"{proc}/{name}", None, linux.MS_BIND)
+    for name in policy.proc_covered:
+        with contextlib.suppress(FileNotFoundError):
+            flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_RDONLY
+            linux.mount("tmpfs", f"{proc}/{name}", "tmpfs", flags, "size=4k,mode=555")
 
 
 def set_environment(policy: Policy) -> None:

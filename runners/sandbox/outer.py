@@ -37,12 +37,15 @@ def chosen(settings: RunnerSettings, *, root: bool, bubblewrap: str | None) -> s
     return "none"
 
 
-def zygote_command(settings: RunnerSettings, arguments: list[str]) -> tuple[list[str], str]:
+def zygote_command(
+    settings: RunnerSettings, arguments: list[str], nodes: tuple[str, ...] = ()
+) -> tuple[list[str], str]:
     """The command that starts a zygote behind its wall.
 
     Args:
         settings: the runner's settings.
         arguments: of ``python -m runners.zygote``.
+        nodes: devices below ``/dev`` that sandboxes may be given. The zygote passes them on and opens none.
 
     Returns:
         The command, and the name of the wall in force.
@@ -55,10 +58,10 @@ def zygote_command(settings: RunnerSettings, arguments: list[str]) -> tuple[list
         return python, wall
     users = users_of(settings)
     become = ["--become", str(settings.service_uid), "--users", f"{users[0]}-{users[-1]}"] if users else []
-    return [bubblewrap, *_view(settings, root=root), "--", *python, *become], wall
+    return [bubblewrap, *_view(settings, nodes, root=root), "--", *python, *become], wall
 
 
-def _view(settings: RunnerSettings, *, root: bool) -> list[str]:
+def _view(settings: RunnerSettings, nodes: tuple[str, ...], *, root: bool) -> list[str]:
     binds, links = system_folders()
     package = str(Path(__file__).resolve().parents[1])
     binds += tuple((p, p) for p in (*python_folders(), package))
@@ -77,6 +80,8 @@ def _view(settings: RunnerSettings, *, root: bool) -> list[str]:
         options += ["--symlink", target, name]
     # /proc is shown whole: a fresh one for each session may only be mounted where none of it is covered.
     options += ["--dev", "/dev", "--bind", "/proc", "/proc"]
+    for node in nodes:
+        options += ["--dev-bind", f"/dev/{node}", f"/dev/{node}"]
     options += ["--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
     options += ["--setenv", "PYTHONPATH", str(Path(package).parent)]
     if root:  # to become a plain user, and in each child that of a session

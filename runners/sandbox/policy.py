@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from runners.devices import smi
+from runners.devices import real, smi
+from runners.devices.hardware import Real
 from runners.sandbox.landlock import DEVICE, WRITE, Right
 from runners.settings import Limits, MiB
 
@@ -43,6 +44,7 @@ _SYSCTLS = (
 _PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _PROC_HIDDEN = ("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list")
 _SMI = f"{smi.FOLDER}/smi.py"
+_GPU_FACTS = "driver/nvidia"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -80,6 +82,10 @@ class Policy:
     """Below /proc, as far as it is a real one and they exist."""
     proc_hidden: tuple[str, ...]
     """Files below /proc that are empty inside."""
+    proc_covered: tuple[str, ...]
+    """Folders below /proc that are empty inside."""
+    proc_shown: tuple[str, ...]
+    """Files and folders of the host's /proc that a session without a real one sees beside the harmless ones."""
     landlock: tuple[tuple[str, int], ...]
     """(path, ``landlock.Right``s of files and folders below it)."""
     seccomp: tuple[str, ...] = field(repr=False, default=())
@@ -95,7 +101,7 @@ class Policy:
         raw = json.loads(text)
         for name in ("read_only", "links", "files", "programs", "rlimits", "environment", "sysctls", "landlock"):
             raw[name] = tuple(map(tuple, raw[name]))
-        for name in ("devices", "proc_read_only", "proc_hidden", "seccomp"):
+        for name in ("devices", "proc_read_only", "proc_hidden", "proc_covered", "proc_shown", "seccomp"):
             raw[name] = tuple(raw[name])
         raw["tmpfs"] = tuple(Tmpfs(**t) for t in raw["tmpfs"])
         return cls(**raw)
@@ -120,14 +126,18 @@ def system_folders() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str]
     return tuple(binds), tuple(links)
 
 
-def session_policy(limits: Limits, datasets: str | None, seccomp: tuple[bytes, ...]) -> Policy:
+def session_policy(
+    limits: Limits, datasets: str | None, seccomp: tuple[bytes, ...], given: Real | None = None
+) -> Policy:
     """The policy of a learner's session.
 
     Args:
         limits: what it may use.
         datasets: the data set cache as the zygote sees it, or None.
         seccomp: the compiled filters.
+        given: the real devices it has, if it has any; it sees no others.
     """
+    devices = (*_DEVICES, *(given.nodes if given else ()))
     binds, links = system_folders()
     binds += tuple((p, p) for p in python_folders())
     if datasets:
@@ -136,29 +146,31 @@ def session_policy(limits: Limits, datasets: str | None, seccomp: tuple[bytes, .
     return Policy(
         read_only=binds,
         links=links,
-        files=(*_etc_files(), (_SMI, Path(smi.__file__).read_text())),
-        programs=((f"{smi.FOLDER}/nvidia-smi", _nvidia_smi(limits)),),
-        devices=_DEVICES,
+        files=(*_etc_files(), *(() if given else ((_SMI, Path(smi.__file__).read_text()),))),
+        programs=() if given else ((f"{smi.FOLDER}/nvidia-smi", _nvidia_smi(limits)),),
+        devices=devices,
         tmpfs=(
             Tmpfs(_TMP, disk, limits.inodes, 0o1777),
             Tmpfs(HOME, disk, limits.inodes),
             Tmpfs(_SHM, disk, limits.inodes, 0o1777),
         ),
-        rlimits=_rlimits(limits),
-        environment=_environment(),
+        rlimits=_rlimits(limits, given),
+        environment=(*_environment(), *real.environment(given)),
         sysctls=_SYSCTLS,
         proc_read_only=_PROC_READ_ONLY,
         proc_hidden=_PROC_HIDDEN,
-        landlock=_landlock(),
+        proc_covered=() if given else (_GPU_FACTS,),
+        proc_shown=(_GPU_FACTS, "devices") if given else (),
+        landlock=_landlock(devices),
         seccomp=tuple(program.hex() for program in seccomp),
     )
 
 
-def _landlock() -> tuple[tuple[str, int], ...]:
+def _landlock(names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """Where a session may write, said a second time: a mount that is writable by mistake stays closed."""
     read = Right.EXECUTE | Right.READ_FILE | Right.READ_DIR
     own = tuple((path, int(read | WRITE)) for path in _WRITABLE)
-    devices = tuple((f"/dev/{name}", int(DEVICE)) for name in (*_DEVICES, "pts"))
+    devices = tuple((f"/dev/{name}", int(DEVICE)) for name in (*names, "pts"))
     # Not /proc/self: that would be PID 1's for good. What may be written of others there, the kernel asks itself.
     return (("/", int(read)), *own, *devices, ("/proc", int(Right.WRITE_FILE | Right.TRUNCATE)))
 
@@ -179,13 +191,15 @@ def _nvidia_smi(limits: Limits) -> str:
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {_SMI} {limits.memory_mb} "$@"\n'
 
 
-def _rlimits(limits: Limits) -> tuple[tuple[str, int], ...]:
+def _rlimits(limits: Limits, given: Real | None) -> tuple[tuple[str, int], ...]:
+    # CUDA's libraries reserve many times what they use: there the cgroup alone limits memory.
+    data = () if given else (("RLIMIT_DATA", (2 * limits.memory_mb + _MAPPED_MB) * MiB),)
     return (
         ("RLIMIT_CORE", 1),  # too little for a file; and unlike 0 it keeps a core from the host's helper behind a pipe
         ("RLIMIT_NOFILE", limits.open_files),
         ("RLIMIT_NPROC", limits.processes),
         ("RLIMIT_FSIZE", limits.file_mb * MiB),
-        ("RLIMIT_DATA", (2 * limits.memory_mb + _MAPPED_MB) * MiB),  # a belt: the cgroup is the real memory limit
+        *data,  # a belt: the cgroup is the real memory limit
         ("RLIMIT_CPU", _RUNS_OF_A_PROCESS * limits.cpu_s),  # a belt: the supervisor counts each run
         ("RLIMIT_MEMLOCK", 65_536),
         ("RLIMIT_MSGQUEUE", 0),

@@ -47,7 +47,8 @@ async def test_output_goes_where_the_script_sent_it_and_ok_is_0(
 
     assert ended.status == 0, ended.err
     assert ended.out == "hello\n\x1b[1mbold\x1b[0m\u2028\n42\n"
-    assert ended.err == "careful\nlockstep: stand-in data\n"
+    simulated = "lockstep: 2 GPUs, simulated. Times tell nothing about real ones.\n"
+    assert ended.err == f"{simulated}careful\nlockstep: stand-in data\n"
     assert run.request.code == "print('hello')\n"
     assert run.request.spec.topology == "gpu:2"
     assert supervisor.sessions == {}, "the session is ended with the command"
@@ -92,7 +93,9 @@ async def test_json_is_one_event_a_line_and_the_last_has_the_outcome(
 
     events = [json.loads(line) for line in ended.out.strip("\n").split("\n")]
     assert [event["kind"] for event in events] == ["started", "text", "text", "finished"]
+    assert events[0]["machine"] == {"topology": "gpu:4", "keras": 3, "simulated": True}
     assert events[-1]["outcome"] == "ok"
+    assert ended.err == ""
     assert ended.status == 0
 
 
@@ -111,6 +114,7 @@ async def test_a_script_may_come_from_standard_input(supervisor: Supervisor, tmp
         (["nothing.py"], "nothing.py cannot be read: No such file or directory."),
         (["."], "Is a directory"),
         (["{script}", "--topology", "quantum:3"], "unknown topology 'quantum:3'; possible: cpu, gpu:1"),
+        (["{script}", "--topology", "ps:8+8"], "as in ps:2+1; a cluster may end in +chief"),
         (["{script}", "--keras", "4"], "--keras"),
         (["{script}", "--timeout", "0"], "--timeout"),
         (["{script}", "--timeout", "nan"], "--timeout"),

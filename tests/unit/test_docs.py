@@ -25,6 +25,7 @@ _MAKE_TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 _ROW = r"^\| `{}` \| (.+) \| .+ \|$"
 _IN_WORDS = {
     "LOCKSTEP_DATABASE_URL": "SQLite in the data directory",
+    "LOCKSTEP_WARM_KERAS": "3",
     "LOCKSTEP_MIME_TYPES": "text, HTML, Markdown, LaTeX, JSON and pictures",
 }
 """Defaults that are worked out where they are used, or too long for a table."""

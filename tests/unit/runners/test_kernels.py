@@ -18,7 +18,7 @@ class NoMachine:
 
     limits = Limits()
 
-    async def spawn(self) -> Sandbox:
+    async def spawn(self, given: object = None) -> Sandbox:
         """Refuse."""
         raise NoZygote("no room")
 
@@ -103,3 +103,29 @@ async def test_who_is_cancelled_leaves_no_kernel_half_closed(monkeypatch: pytest
         kernel.may_close.set()
     await asyncio.wait_for(closing, 10)
     assert made[0].closed
+
+
+async def test_of_a_cluster_one_is_kept_ready_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Waiting] = []
+
+    async def create(*_: object) -> Waiting:
+        made.append(Waiting())
+        made[-1].may_close.set()
+        return made[-1]
+
+    monkeypatch.setattr(Kernel, "create", create)
+    monkeypatch.setattr(kernels, "_PAUSE_S", 0.0)
+    pool = Pool(2, lambda _: NoMachine(), ("cpu", 3))
+    pool.keep()
+    await pool.take("workers:2", 3)
+    async with asyncio.timeout(10):
+        while len(pool) < 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    assert len(pool) == 3, "two CPUs and one cluster"
+
+    monkeypatch.setattr(kernels, "_CLUSTER_S", 0.0)
+    pool.sweep()
+    assert len(pool) == 2
+    await pool.close()
+    assert [kernel.closed for kernel in made].count(True) == 3

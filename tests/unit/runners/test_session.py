@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from runners.devices.stock import NoDevice
 from runners.kernels import Kernel
-from runners.protocol import Keras, SessionSpec, SessionState
+from runners.protocol import Keras, Outcome, RunRequest, SessionSpec, SessionState
+from runners.runlog import RunLog
 from runners.session import Session
 from runners.settings import Limits
 
 
 class NoKernels:
     """A source that nobody may ask."""
+
+    cold = False
+
+    def is_cold(self, keras: Keras) -> bool:
+        """As the test says."""
+        return self.cold
 
     async def take(self, topology: str, keras: Keras) -> Kernel:
         """Fail the test."""
@@ -26,3 +36,45 @@ async def test_one_that_has_ended_in_the_queue_takes_no_place() -> None:
 
     assert session.state == SessionState.gone
     assert session.gone.is_set()
+
+
+class Refusing(NoKernels):
+    """A source that takes its time and has no device."""
+
+    def __init__(self) -> None:
+        self.may_refuse = asyncio.Event()
+
+    async def take(self, topology: str, keras: Keras) -> Kernel:
+        """Refuse."""
+        await self.may_refuse.wait()
+        raise NoDevice("no GPU was found")
+
+
+async def test_who_waits_for_another_keras_is_told_so_and_a_refusal_says_why() -> None:
+    spec = SessionSpec(owner="o", topology="gpu:1", keras=2)
+    source = Refusing()
+    source.cold = True
+    session = Session("s", spec, Limits(), 60, source)
+    runs = [
+        RunLog(RunRequest(id=name, session="s", spec=spec, code=""), Limits(), (), lambda _: None)
+        for name in ("a", "b")
+    ]
+
+    session.submit(runs[0])
+    session.admit()
+    await asyncio.sleep(0)
+    session.submit(runs[1])
+    source.may_refuse.set()
+    await session.gone.wait()
+
+    assert session.gone_because == "failed"
+    assert not session.info().real
+    for run in runs:
+        notices = [event async for event in run.after(0, 1.0) if event is not None]
+        assert [getattr(event, "code", event.kind) for event in notices] == [
+            "keras-starting",
+            "session-failed",
+            "finished",
+        ]
+        assert notices[1].values["reason"] == "no-device"  # type: ignore[union-attr]
+        assert notices[2].outcome == Outcome.crash  # type: ignore[union-attr]

@@ -132,6 +132,44 @@ def test_a_warm_topology_that_does_not_exist_is_refused(monkeypatch: pytest.Monk
         RunnerSettings()
 
 
+@pytest.mark.parametrize("topology", ["workers:2", "workers:2xgpu:2", "ps:2+1"])
+def test_a_cluster_is_not_kept_ready_before_anybody_asks(monkeypatch: pytest.MonkeyPatch, topology: str) -> None:
+    monkeypatch.setenv("LOCKSTEP_WARM_TOPOLOGY", topology)
+    with pytest.raises(ValidationError) as refused:
+        RunnerSettings()
+    assert list(refusals(refused.value)) == [
+        "LOCKSTEP_WARM_TOPOLOGY: must be one machine such as gpu:4, tpu:8 or cpu: "
+        "clusters are kept ready while they are in use"
+    ]
+
+
+@pytest.mark.parametrize(("written", "read"), [("2", (2,)), ("3,2", (3, 2)), (" 2 3 2", (2, 3))])
+def test_the_kerases_that_start_with_the_runner(
+    monkeypatch: pytest.MonkeyPatch, written: str, read: tuple[int, ...]
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_WARM_KERAS", written)
+    assert RunnerSettings().warm_keras == read
+
+
+@pytest.mark.parametrize("written", ["", "4", "3;2", "keras"])
+def test_a_keras_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
+    monkeypatch.setenv("LOCKSTEP_WARM_KERAS", written)
+    with pytest.raises(ValidationError) as refused:
+        RunnerSettings()
+    assert list(refusals(refused.value)) == ["LOCKSTEP_WARM_KERAS: must be 3, 2, or both with a comma between"]
+
+
+@pytest.mark.parametrize(("name", "value"), [("DEVICES", "cuda"), ("SESSIONS_PER_GPU", "0")])
+def test_a_word_about_devices_that_means_nothing_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"LOCKSTEP_{name}", value)
+    with pytest.raises(ValidationError) as refused:
+        RunnerSettings()
+    (sentence,) = refusals(refused.value)
+    assert sentence.startswith(f"LOCKSTEP_{name}: ")
+
+
 def test_a_limit_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_LIMITS__MEMORY_MB", "4096")
     assert RunnerSettings().limits == Limits(memory_mb=4096)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Literal
+
+import pytest
 
 from app.cli.printer import JsonPrinter, TextPrinter
 from runners.protocol import (
@@ -18,6 +21,9 @@ from runners.protocol import (
     Notice,
     Outcome,
     Progress,
+    SessionInfo,
+    SessionState,
+    Started,
     Text,
 )
 
@@ -117,3 +123,39 @@ def test_numbers_and_progress_are_for_programs_alone() -> None:
 
     assert (out.getvalue(), err.getvalue()) == ("", "")
     assert tuple(map(EVENT.validate_json, lines.getvalue().splitlines())) == events
+
+
+def began(machine: SessionInfo) -> tuple[str, dict[str, object]]:
+    """What a person is told of the machine, and what a program is."""
+    err, out = io.StringIO(), io.StringIO()
+    TextPrinter(io.StringIO(), err).begin(machine)
+    printer = JsonPrinter(out)
+    printer.begin(machine)
+    printer.show(Started(seq=1, at_ms=0))
+    printer.show(finished(Outcome.ok))
+    first, second = map(json.loads, out.getvalue().splitlines())
+    assert "machine" not in second
+    return err.getvalue(), first["machine"]
+
+
+@pytest.mark.parametrize(
+    ("topology", "real", "words"),
+    [
+        ("cpu", False, ""),
+        ("gpu:4", False, "lockstep: 4 GPUs, simulated. Times tell nothing about real ones.\n"),
+        (
+            "workers:2xgpu:2",
+            False,
+            "lockstep: 2 workers with 2 GPUs each, simulated. Times tell nothing about real ones.\n",
+        ),
+        ("gpu:4", True, "lockstep: 4 GPUs, real.\n"),
+        ("tpu:8", True, "lockstep: TPU with 8 cores, real.\n"),
+    ],
+)
+def test_what_is_simulated_is_said_before_anything_else(topology: str, real: bool, words: str) -> None:
+    machine = SessionInfo(id="s", state=SessionState.busy, topology=topology, keras=2, real=real)
+
+    said, told = began(machine)
+
+    assert said == words
+    assert told == {"topology": topology, "keras": 2, "simulated": topology != "cpu" and not real}

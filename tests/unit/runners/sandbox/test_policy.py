@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runners.devices.hardware import Real, Share, Unit
 from runners.sandbox.landlock import Right
 from runners.sandbox.policy import DATASETS, HOME, Policy, session_policy
 from runners.settings import Limits, MiB
@@ -52,6 +53,38 @@ def test_what_can_be_written_is_private_and_small() -> None:
 
 def test_devices_are_harmless_ones() -> None:
     assert set(POLICY.devices) == {"null", "zero", "full", "random", "urandom"}
+
+
+GIVEN = Real(
+    shares=(
+        Share(Unit("GPU-1", "T4", 15_360, ("nvidia3",)), 2, 7_000),
+        Share(Unit("GPU-2", "T4", 15_360, ("nvidia5",))),
+    ),
+    nodes=("nvidia3", "nvidia5", "nvidiactl", "nvidia-uvm"),
+)
+
+
+def test_a_session_without_real_devices_is_told_so_and_sees_nothing_of_them() -> None:
+    environment = dict(POLICY.environment)
+    assert environment["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert "LOCKSTEP_REAL" not in environment
+    assert POLICY.proc_covered == ("driver/nvidia",)
+    assert POLICY.proc_shown == ()
+
+
+def test_a_session_with_real_devices_can_open_them_and_no_others() -> None:
+    policy = session_policy(LIMITS, None, (), GIVEN)
+    environment = dict(policy.environment)
+
+    assert set(policy.devices) - set(POLICY.devices) == set(GIVEN.nodes)
+    assert {path for path, _ in policy.landlock} - {path for path, _ in POLICY.landlock} == {
+        f"/dev/{node}" for node in GIVEN.nodes
+    }
+    assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-1,GPU-2"
+    assert environment["LOCKSTEP_REAL"] == "[[2, 7000], [1, null]]"
+    assert "RLIMIT_DATA" not in dict(policy.rlimits)
+    assert policy.proc_covered == ()
+    assert Policy.from_json(policy.to_json()) == policy
 
 
 def test_every_limit_exists_and_leaves_no_core() -> None:

@@ -1,0 +1,150 @@
+"""Looks for real accelerators: ``python -m runners.devices.find`` prints a ``hardware.Listing`` as JSON.
+
+NVML is asked, in a process of its own that ends at once: neither the supervisor nor a zygote ever opens a GPU, and CUDA
+is initialised by nobody. Without a trace of an accelerator under ``/dev`` not even that process is started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from runners.devices.hardware import Card, Instance, Listing
+
+_MiB = 1024 * 1024
+_PATTERNS = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-caps/*", "accel[0-9]*", "vfio/*")
+_PATIENCE_S = 30.0
+"""A driver that has to start its GPUs first takes seconds for each."""
+_TPU_FILES = ("/run/tpu-env", "/home/tpu-env", "/tmp/tpu-env")  # noqa: S108 - only read, as TPU VMs write it
+_TPU_TYPE = re.compile(r"^\s*ACCELERATOR_TYPE\s*[:=]\s*['\"]?([a-z0-9-]{2,32})['\"]?\s*$", re.MULTILINE)
+
+
+def find() -> Listing:
+    """What this machine has; a failed look is a listing with its ``trouble``."""
+    nodes = _nodes()
+    if not nodes:
+        return Listing()
+    command = [sys.executable, "-m", "runners.devices.find"]
+    try:
+        said = subprocess.run(command, capture_output=True, check=True, timeout=_PATIENCE_S, text=True)
+        return Listing.from_json(said.stdout)
+    except subprocess.TimeoutExpired:
+        trouble = f"the driver did not list its GPUs within {_PATIENCE_S:g} s"
+    except subprocess.CalledProcessError as e:
+        trouble = f"the look at the GPUs ended with status {e.returncode}: {e.stderr.strip()[-200:]}"
+    except (OSError, ValueError, TypeError, KeyError) as e:
+        trouble = f"the look at the GPUs failed: {e}"
+    return Listing(nodes=nodes, trouble=trouble)
+
+
+def _nodes() -> tuple[str, ...]:
+    dev = Path("/dev")
+    found = (path for pattern in _PATTERNS for path in sorted(dev.glob(pattern)))
+    return tuple(str(path.relative_to(dev)) for path in found if path.is_char_device())
+
+
+def _look() -> Listing:
+    nodes = _nodes()
+    cards: tuple[Card, ...] = ()
+    trouble = ""
+    if any(node.startswith("nvidia") for node in nodes):
+        try:
+            cards = _cards()
+        except ImportError:
+            trouble = "GPUs cannot be listed: the package nvidia-ml-py is not installed"
+        except Exception as e:
+            trouble = f"GPUs cannot be listed: {e}"
+    tpu = _tpu() if any(node.startswith(("accel", "vfio/")) for node in nodes) else ""
+    return Listing(nodes, cards, tpu, _has_tpu_software(), trouble)
+
+
+def _cards() -> tuple[Card, ...]:
+    """All GPUs, by NVML. Raises ImportError without its Python package, and what that raises."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        return tuple(_card(pynvml, handle) for handle in handles)
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _card(nvml: Any, handle: Any) -> Card:
+    minor = nvml.nvmlDeviceGetMinorNumber(handle)
+    try:
+        cut_up = nvml.nvmlDeviceGetMigMode(handle)[0] == nvml.NVML_DEVICE_MIG_ENABLE
+    except nvml.NVMLError_NotSupported:
+        cut_up = False
+    return Card(
+        uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
+        name=_text(nvml.nvmlDeviceGetName(handle)),
+        minor=minor,
+        memory_mb=nvml.nvmlDeviceGetMemoryInfo(handle).total // _MiB,
+        capability=tuple(nvml.nvmlDeviceGetCudaComputeCapability(handle)),
+        mig=cut_up,
+        instances=_instances(nvml, handle, minor) if cut_up else (),
+    )
+
+
+def _instances(nvml: Any, handle: Any, minor: int) -> tuple[Instance, ...]:
+    found = []
+    for number in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        try:
+            part = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
+        except (nvml.NVMLError_NotFound, nvml.NVMLError_InvalidArgument):
+            continue  # fewer were cut than could be
+        gpu, compute = nvml.nvmlDeviceGetGpuInstanceId(part), nvml.nvmlDeviceGetComputeInstanceId(part)
+        folder = f"gpu{minor}/mig/gi{gpu}"
+        found.append(
+            Instance(
+                uuid=_text(nvml.nvmlDeviceGetUUID(part)),
+                name=_text(nvml.nvmlDeviceGetName(part)),
+                memory_mb=nvml.nvmlDeviceGetMemoryInfo(part).total // _MiB,
+                caps=(_cap(f"{folder}/access"), _cap(f"{folder}/ci{compute}/access")),
+            )
+        )
+    return tuple(found)
+
+
+def _cap(name: str) -> int:
+    """The minor number of the node that opens an instance. Raises OSError, or ValueError where the file has none."""
+    said = Path("/proc/driver/nvidia/capabilities", name).read_text()
+    number = re.search(r"DeviceFileMinor:\s*(\d+)", said)
+    if number is None:
+        raise ValueError(f"{name} names no device node")
+    return int(number[1])
+
+
+def _tpu() -> str:
+    """The accelerator type of a TPU VM, from its environment or the file that its agent writes."""
+    if name := os.environ.get("TPU_ACCELERATOR_TYPE", ""):
+        return name
+    for file in map(Path, _TPU_FILES):
+        try:
+            found = _TPU_TYPE.search(file.read_text())
+        except OSError:
+            continue
+        if found:
+            return found[1]
+    return ""
+
+
+def _has_tpu_software() -> bool:
+    try:
+        return bool(version("tensorflow-tpu"))
+    except PackageNotFoundError:
+        return False
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+if __name__ == "__main__":
+    print(_look().to_json())

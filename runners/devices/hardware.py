@@ -1,0 +1,298 @@
+"""Which real GPUs or TPU a session gets, decided from what was found, what is asked for, and what others hold. Pure.
+
+``runners.devices.find`` looks at a machine and writes a ``Listing``; ``usable`` reads from it what TensorFlow can use;
+``decide`` gives a session some of that, or says in words why its devices are simulated or why it is refused.
+
+A session has a GPU, or an instance of one that is cut up by MIG, for itself, unless the operator lets several share.
+Where more GPUs are asked for than are free, the free ones are split into several logical GPUs of one size. A cluster's
+devices are always simulated: its machines would be one machine, and NCCL refuses two processes on one GPU.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal, Self
+
+from runners.devices.topology import Topology
+
+Mode = Literal["auto", "simulate", "gpu", "tpu"]
+
+OLDEST_CAPABILITY = (6, 0)
+"""Of the GPUs that TensorFlow 2.21's packages are compiled for."""
+_CONTEXT_MB = 512
+"""What CUDA takes of a GPU for each process, beside its tensors."""
+_LEAST_MB = 512
+"""A logical GPU with less would hold no model worth looking at."""
+_SHARED_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
+"""Device nodes that every CUDA process opens."""
+_CAPABILITIES = "nvidia-caps/nvidia-cap"
+CORES: Mapping[str, int] = {
+    "v2-8": 8,
+    "v3-8": 8,
+    "v4-8": 4,
+    "v5litepod-1": 1,
+    "v5litepod-4": 4,
+    "v5litepod-8": 8,
+    "v6e-1": 1,
+    "v6e-4": 4,
+    "v6e-8": 8,
+}
+"""What TensorFlow counts on a TPU VM that is one whole machine, by its accelerator type."""
+
+
+# --- what was found ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A part of a GPU that MIG has cut off, as NVML lists it."""
+
+    uuid: str
+    name: str
+    memory_mb: int
+    caps: tuple[int, ...]
+    """The minor numbers of the device nodes that open it: of its GPU instance and of its compute instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A GPU as NVML lists it."""
+
+    uuid: str
+    name: str
+    minor: int
+    """Its device node is ``/dev/nvidia<minor>``."""
+    memory_mb: int
+    capability: tuple[int, int]
+    mig: bool = False
+    """Cut up: only its instances can be used."""
+    instances: tuple[Instance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a machine has, as it was read; the recorded ones of the tests are these."""
+
+    nodes: tuple[str, ...] = ()
+    """Device nodes below ``/dev`` that belong to accelerators."""
+    cards: tuple[Card, ...] = ()
+    tpu: str = ""
+    """The accelerator type of a TPU VM, as in ``v3-8``; empty if this is none."""
+    tpu_software: bool = False
+    """Whether the TensorFlow installed here can drive a TPU."""
+    trouble: str = ""
+    """Why GPUs that seem to be there could not be listed."""
+
+    def to_json(self) -> str:
+        """For the pipe between the process that looks and the supervisor."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what ``to_json`` wrote."""
+        raw = json.loads(text)
+        raw["cards"] = tuple(
+            Card(
+                **card
+                | {
+                    "capability": tuple(card["capability"]),
+                    "instances": tuple(Instance(**i | {"caps": tuple(i["caps"])}) for i in card["instances"]),
+                }
+            )
+            for card in raw["cards"]
+        )
+        return cls(**raw | {"nodes": tuple(raw["nodes"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is given as one: a GPU or an instance of one."""
+
+    uuid: str
+    name: str
+    memory_mb: int
+    nodes: tuple[str, ...]
+    part: bool = False
+    """An instance: CUDA shows a process no more than one of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usable:
+    """What sessions can be given, and what stays out and why."""
+
+    gpus: tuple[Unit, ...] = ()
+    shared_nodes: tuple[str, ...] = ()
+    """Needed beside those of each GPU."""
+    tpu: str = ""
+    tpu_cores: int = 0
+    tpu_nodes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    """A sentence for each accelerator that cannot be used."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Every device node that some session may get."""
+        own = (node for unit in self.gpus for node in unit.nodes)
+        return tuple(dict.fromkeys((*own, *self.shared_nodes, *self.tpu_nodes)))
+
+    def __bool__(self) -> bool:
+        return bool(self.gpus or self.tpu_cores)
+
+
+def usable(listing: Listing) -> Usable:
+    """Read from a listing what TensorFlow can use."""
+    left_out = [listing.trouble] if listing.trouble else []
+    shared = tuple(node for node in _SHARED_NODES if node in listing.nodes)
+    gpus: list[Unit] = []
+    for card in listing.cards:
+        if why := _unusable(card, listing):
+            left_out.append(f"{card.name} ({card.uuid}): {why}")
+        elif card.mig:
+            gpus += [Unit(i.uuid, i.name, i.memory_mb, _nodes_of(card, i), part=True) for i in card.instances]
+        else:
+            gpus.append(Unit(card.uuid, card.name, card.memory_mb, _nodes_of(card)))
+    cores = CORES.get(listing.tpu, 0)
+    if listing.tpu and not cores:
+        left_out.append(f"TPU {listing.tpu}: Lockstep knows only TPU VMs that are one whole machine")
+    elif listing.tpu and not listing.tpu_software:
+        left_out.append(f"TPU {listing.tpu}: the TensorFlow installed here cannot drive it; install tensorflow-tpu")
+        cores = 0
+    tpu_nodes = tuple(node for node in listing.nodes if node.startswith(("accel", "vfio/"))) if cores else ()
+    return Usable(tuple(gpus), shared if gpus else (), listing.tpu if cores else "", cores, tpu_nodes, tuple(left_out))
+
+
+def _unusable(card: Card, listing: Listing) -> str:
+    if card.capability < OLDEST_CAPABILITY:
+        has, needs = (".".join(map(str, version)) for version in (card.capability, OLDEST_CAPABILITY))
+        return f"its compute capability is {has}, and TensorFlow needs {needs}"
+    if card.mig and not card.instances:
+        return "it is in MIG mode and has no instances; make some with nvidia-smi mig -cgi … -C"
+    missing = [node for node in (*_nodes_of(card), "nvidiactl", "nvidia-uvm") if node not in listing.nodes]
+    return f"/dev/{missing[0]} is missing; as root: nvidia-modprobe -u -c=0" if missing else ""
+
+
+def _nodes_of(card: Card, instance: Instance | None = None) -> tuple[str, ...]:
+    return (f"nvidia{card.minor}", *(f"{_CAPABILITIES}{minor}" for minor in (instance.caps if instance else ())))
+
+
+# --- who gets what ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a session has of one GPU."""
+
+    unit: Unit
+    logical: int = 1
+    """As how many GPUs TensorFlow shows it."""
+    memory_mb: int | None = None
+    """What each of these may take; None: as much as there is, little by little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """Real devices for one session."""
+
+    shares: tuple[Share, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """Below ``/dev``, all that its sandbox shall have."""
+    tpu: str = ""
+
+    @property
+    def holds(self) -> tuple[str, ...]:
+        """The names under which others see what this session has."""
+        return (self.tpu,) if self.tpu else tuple(share.unit.uuid for share in self.shares)
+
+    @property
+    def words(self) -> str:
+        """As in ``2 logical GPUs on NVIDIA A100``."""
+        if self.tpu:
+            return f"TPU {self.tpu}"
+        return ", ".join(
+            share.unit.name if share.logical == 1 else f"{share.logical} logical GPUs on {share.unit.name}"
+            for share in self.shares
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Stand-ins; ``why`` is empty where nothing real could have been expected."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """No session: the operator wants real devices, and there are none for it."""
+
+    why: str
+
+
+Decision = Real | Simulated | Refused
+
+
+def decide(mode: Mode, topology: Topology, found: Usable, held: Mapping[str, int], sharing: int = 1) -> Decision:
+    """Decide what a session of this topology gets.
+
+    Args:
+        mode: what the operator set.
+        topology: what the session asks for.
+        found: what the machine has.
+        held: sessions that hold each GPU (by its uuid) or the TPU (by its type).
+        sharing: sessions that may hold one GPU.
+    """
+    if mode == "simulate" or topology.kind not in ("gpu", "tpu"):
+        return Simulated()
+    wanted: Mode = "gpu" if topology.kind == "gpu" else "tpu"
+    if mode not in ("auto", wanted):
+        return Simulated()
+    given = _gpus(topology, found, held, sharing) if wanted == "gpu" else _tpu(topology, found, held)
+    if isinstance(given, Real):
+        return given
+    return Refused(given) if mode == wanted else Simulated(given)
+
+
+def _tpu(topology: Topology, found: Usable, held: Mapping[str, int]) -> Real | str:
+    if not found.tpu_cores:
+        return "no TPU was found on this machine"
+    if topology.devices != found.tpu_cores:
+        return f"the TPU of this machine is a tpu:{found.tpu_cores}; only that can be real"
+    if held.get(found.tpu):
+        return "the TPU of this machine is in use by another session"
+    return Real(nodes=found.tpu_nodes, tpu=found.tpu)
+
+
+def _gpus(topology: Topology, found: Usable, held: Mapping[str, int], sharing: int) -> Real | str:
+    """Fewest holders first. Whole GPUs for who wants several, the smallest that will do for who wants one."""
+    if not found.gpus:
+        return "no GPU that TensorFlow can use was found on this machine"
+    free = [unit for unit in found.gpus if held.get(unit.uuid, 0) < _sharers(unit, sharing)]
+    if not free:
+        return "every GPU of this machine is in use by other sessions"
+    fewest = min(held.get(unit.uuid, 0) for unit in free)
+    first = [unit for unit in free if held.get(unit.uuid, 0) == fewest]
+    chosen = _choose(first, topology.devices)
+    shares = []
+    for position, unit in enumerate(chosen):
+        logical = len(range(position, topology.devices, len(chosen)))
+        sharers = _sharers(unit, sharing)
+        each = (unit.memory_mb // sharers - _CONTEXT_MB) // logical
+        if each < _LEAST_MB:
+            return f"{unit.name} has too little memory for {topology.devices} GPUs: each would have {max(0, each)} MB"
+        shares.append(Share(unit, logical, None if sharers == logical == 1 else each))
+    nodes = dict.fromkeys((*(node for unit in chosen for node in unit.nodes), *found.shared_nodes))
+    return Real(tuple(shares), tuple(nodes))
+
+
+def _choose(units: list[Unit], count: int) -> list[Unit]:
+    whole = sorted((unit for unit in units if not unit.part), key=lambda unit: -unit.memory_mb)
+    if count == 1:
+        return [min(units, key=lambda unit: unit.memory_mb)]
+    return whole[:count] or [max(units, key=lambda unit: unit.memory_mb)]
+
+
+def _sharers(unit: Unit, sharing: int) -> int:
+    """Sessions that may hold a GPU: fewer than the operator allows where it has not the memory."""
+    return max(1, min(sharing, unit.memory_mb // (_CONTEXT_MB + _LEAST_MB)))

@@ -1,0 +1,64 @@
+"""The real devices of one node, and how many sessions hold each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import structlog
+
+from runners.devices.find import find
+from runners.devices.hardware import Mode, Real, Refused, Simulated, Usable, decide, usable
+from runners.devices.topology import Topology
+
+log = structlog.get_logger()
+
+
+class NoDevice(Exception):
+    """The operator wants real devices only, and there is none for this session. ``str()`` says why."""
+
+
+class Stock:
+    """Used from the node's event loop.
+
+    Args:
+        mode: whether real devices are given, and whether stand-ins may take their place.
+        sharing: sessions that may hold one GPU.
+        found: what there is.
+    """
+
+    def __init__(self, mode: Mode, sharing: int, found: Usable) -> None:
+        self._mode = mode
+        self._sharing = sharing
+        self.found = found
+        self._held: Counter[str] = Counter()
+
+    @classmethod
+    def of_this_machine(cls, mode: Mode, sharing: int) -> Stock:
+        """Look at the machine, unless everything is simulated anyway. Takes a second for each GPU, none without."""
+        found = usable(find()) if mode != "simulate" else Usable()
+        for sentence in found.left_out:
+            log.warning("accelerator cannot be used", why=sentence)
+        if found:
+            log.info("accelerators found", gpus=[unit.name for unit in found.gpus], tpu=found.tpu)
+        return cls(mode, sharing, found)
+
+    def take(self, topology: str) -> Real | None:
+        """Devices for one session, held until they are given back; None if it shall simulate them.
+
+        Raises:
+            NoDevice: it must not simulate them, and there are none.
+        """
+        parsed = Topology.parse(topology)
+        match decide(self._mode, parsed, self.found, self._held, self._sharing):
+            case Real() as given:
+                self._held.update(given.holds)
+                return given
+            case Refused(why):
+                raise NoDevice(f"{why}, and this server does not simulate {parsed.kind.upper()}s")
+            case Simulated(why) if why and self.found:
+                log.info("devices are simulated", topology=topology, why=why)
+        return None
+
+    def give_back(self, given: Real) -> None:
+        """A session that had them has ended."""
+        self._held.subtract(given.holds)

@@ -1,0 +1,52 @@
+"""Where sessions get their kernels: with real devices where the node has some for them, out of the pool otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runners.devices.stock import Stock
+from runners.kernels import Kernel, Pool
+from runners.protocol import Keras
+from runners.zygotes import Zygote
+
+
+class Supply:
+    """The kernels of one node. Used from its event loop.
+
+    Args:
+        pool: kernels without real devices.
+        stock: the node's real devices.
+        zygote: gives the zygote of a Keras version.
+        warm: the versions whose zygotes start with the node.
+    """
+
+    def __init__(
+        self, pool: Pool, stock: Stock, zygote: Callable[[Keras], Zygote], warm: tuple[Keras, ...] = (3,)
+    ) -> None:
+        self._pool = pool
+        self._stock = stock
+        self._zygote = zygote
+        self._warm = warm
+
+    def is_cold(self, keras: Keras) -> bool:
+        """Whether a kernel has to wait for an import of TensorFlow that somebody had to ask for."""
+        zygote = self._zygote(keras)
+        return keras not in self._warm and not zygote.ready and not zygote.trouble
+
+    async def take(self, topology: str, keras: Keras) -> Kernel:
+        """A kernel that answers. Its devices, if it has real ones, are free again once it is closed.
+
+        Raises:
+            NoDevice: it needs real devices, and there are none for it.
+            NoZygote, KernelNotReady: as ``Kernel.create`` does.
+        """
+        given = self._stock.take(topology)
+        if given is None:
+            return await self._pool.take(topology, keras)
+        try:
+            kernel = await Kernel.create(self._zygote(keras), topology, keras, given)
+        except BaseException:
+            self._stock.give_back(given)
+            raise
+        kernel.when_closed = lambda: self._stock.give_back(given)
+        return kernel

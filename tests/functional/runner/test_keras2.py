@@ -1,0 +1,64 @@
+"""Keras 2 from end to end: code of TensorFlow 2.6's time, unmodified, through the command and a real runner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.protocol import Outcome
+from tests.factories.command import Ended, finish, start
+from tests.factories.node import Learner, Node
+
+PROGRAMS = Path(__file__).parents[1] / "programs"
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Iterator[Node]:
+    """A node on which nobody has asked for Keras 2."""
+    node = Node(limits__run_s=120, limits__cpu_s=240)
+    yield node.start()
+    node.remove()
+
+
+async def ran(node: Node, data: Path, program: str, *options: str) -> Ended:
+    command = ("run", str(PROGRAMS / program), "--keras=2", *options)
+    return await finish(await start(*command, runner_socket=node.socket, data_dir=data), within_s=200)
+
+
+async def test_the_first_run_on_keras_2_is_told_that_it_starts_and_the_second_finds_it_there(fresh: Node) -> None:
+    code = "import tensorflow as tf\ntf.keras.layers.__name__.split('.')[0]"
+    async with fresh.client() as client:
+        first, second = Learner(client, topology="cpu", keras=2), Learner(client, topology="cpu", keras=2)
+        told = await first.run(code)
+        again = await second.run(code)
+        assert len(fresh.zygotes()) == 2
+        await first.leave()
+        await second.leave()
+
+    assert (told.outcome, told.result, again.result) == (Outcome.ok, "'tf_keras'", "'tf_keras'")
+    assert told.kinds[0] == "notice"
+    assert getattr(told.events[0], "code", "") == "keras-starting"
+    assert "notice" not in again.kinds
+
+
+@pytest.mark.parametrize("topology", ["gpu:4", "cpu"])
+async def test_a_custom_loop_of_its_time_runs(fresh: Node, tmp_path: Path, topology: str) -> None:
+    ended = await ran(fresh, tmp_path, "mirrored_loop.py", f"--topology={topology}")
+
+    assert ended.status == 0, ended.err
+    replicas = 4 if topology == "gpu:4" else 1
+    assert f"Number of devices: {replicas}\nEpoch 1, Loss: " in ended.out
+    assert ("simulated" in ended.err) is (topology == "gpu:4")
+
+
+async def test_fit_mixed_precision_and_states_of_their_time_run(fresh: Node, tmp_path: Path) -> None:
+    ended = await ran(fresh, tmp_path, "fit_and_stateful.py", "--topology=gpu:2", "--json")
+
+    assert ended.status == 0, ended.out[-3000:]
+    events = [json.loads(line) for line in ended.out.splitlines()]
+    started = next(event for event in events if event["kind"] == "started")
+    assert started["machine"] == {"topology": "gpu:2", "keras": 2, "simulated": True}
+    assert "done with" in "".join(event.get("text", "") for event in events if event["kind"] == "text")

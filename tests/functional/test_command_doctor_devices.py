@@ -1,0 +1,103 @@
+"""``lockstep doctor --devices``: what counts as proof that real devices work in sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli.proof import Trial, prove
+from runners.client import RunnerClient
+from tests.factories.command import lockstep
+from tests.factories.supervisor import Supervisor
+
+
+def said(device: str, replicas: int, *opened: str, right: bool = True) -> dict[str, Any]:
+    return {"names": ["T4"], "device": device, "right": right, "replicas": replicas, "opened": list(opened)}
+
+
+@asynccontextmanager
+async def runner(supervisor: Supervisor, answers: list[dict[str, Any] | None]) -> AsyncIterator[RunnerClient]:
+    """A runner whose sessions, one after the other, have a real device and say this, or have none."""
+    served: set[str] = set()
+
+    async def play() -> None:
+        while True:
+            for name in [name for name in supervisor.submitted if name not in served]:
+                served.add(name)
+                run = supervisor.runs[name]
+                session = run.request.session
+                if run.request.code == "pass":
+                    real = answers[0] is not None
+                    if not real:
+                        answers.pop(0)
+                    supervisor.sessions[session] = supervisor.sessions[session].model_copy(update={"real": real})
+                else:
+                    await supervisor.say(run, f"noise\nlockstep-proof {json.dumps(answers.pop(0))}\n")
+                await supervisor.finish(run)
+            await asyncio.sleep(0.005)
+
+    playing = asyncio.create_task(play())
+    try:
+        async with RunnerClient(supervisor.socket) as client:
+            yield client
+    finally:
+        playing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await playing
+
+
+async def test_two_gpus_that_compute_alone_and_together_are_a_proof(supervisor: Supervisor) -> None:
+    gpu = "/job:localhost/replica:0/task:0/device:GPU:0"
+    answers = [said(gpu, 1, "aa"), said(gpu, 1, "bb"), None, said(gpu, 2, "aa", "bb")]
+
+    async with runner(supervisor, answers) as client:
+        proof = await prove(client)
+
+    assert proof.holds, list(proof.lines())
+    assert [trial.topology for trial in proof.trials] == ["gpu:1", "gpu:1", "gpu:2"]
+    assert list(proof.lines())[-1] == "All of it is real, and no session saw another's."
+    assert supervisor.sessions == {}
+
+
+@pytest.mark.parametrize(
+    ("trial", "wrong"),
+    [
+        (Trial("gpu:1", said("/device:CPU:0", 1)), "the matrices were multiplied on /device:CPU:0"),
+        (Trial("gpu:2", said("/device:GPU:0", 1)), "its strategy has 1 replicas"),
+        (Trial("gpu:1", said("/device:GPU:0", 1, right=False)), "it computed something else than it should"),
+        (Trial("gpu:1", trouble="the program ended with error"), "the program ended with error"),
+        (Trial("gpu:1", said("/device:GPU:0", 1)), ""),
+    ],
+)
+def test_what_is_no_proof_says_why(trial: Trial, wrong: str) -> None:
+    assert trial.judged() == wrong
+
+
+async def test_two_sessions_that_can_open_one_device_are_no_proof(supervisor: Supervisor) -> None:
+    gpu = "/device:GPU:0"
+    answers = [said(gpu, 1, "aa"), said(gpu, 1, "aa", "bb"), None, said(gpu, 2, "aa", "bb")]
+
+    async with runner(supervisor, answers) as client:
+        proof = await prove(client)
+
+    assert not proof.holds
+    assert "failed  two sessions could open aa at the same time" in list(proof.lines())
+
+
+async def test_without_a_real_device_it_says_so_and_is_1(supervisor: Supervisor, tmp_path: Path) -> None:
+    supervisor.answer = []
+
+    told = await lockstep("doctor", "--devices", runner_socket=supervisor.socket, data_dir=tmp_path)
+    as_json = await lockstep("doctor", "--devices", "--json", runner_socket=supervisor.socket, data_dir=tmp_path)
+
+    assert (told.status, as_json.status) == (1, 1)
+    assert told.out.startswith("No real device was proven. The runner has simulated devices only;")
+    assert json.loads(as_json.out)["holds"] is False
+    assert supervisor.sessions == {}

@@ -1,0 +1,95 @@
+"""Which kernels sessions get, and when real devices are free again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners import supply as module
+from runners.devices.hardware import Listing, Real, usable
+from runners.devices.stock import NoDevice, Stock
+from runners.supply import Supply
+from runners.zygotes import NoZygote
+
+A100 = usable(Listing.from_json((Path(__file__).parent / "devices" / "listings" / "one-a100.json").read_text()))
+
+
+class Pool:
+    """One that is asked for simulated devices only."""
+
+    async def take(self, topology: str, keras: int) -> str:
+        """A kernel."""
+        return f"{topology} from the pool"
+
+
+class Zygote:
+    """One that is, or is not, there yet."""
+
+    ready = False
+    trouble = None
+
+
+class Kernel:
+    """A kernel with real devices."""
+
+    when_closed: Any = None
+    fails = False
+
+    def __init__(self, given: Real) -> None:
+        self.given = given
+
+    @classmethod
+    async def create(cls, zygote: object, topology: str, keras: int, given: Real) -> Kernel:
+        """Make one, or fail."""
+        if cls.fails:
+            raise NoZygote("no room")
+        return cls(given)
+
+
+@pytest.fixture
+def stock(monkeypatch: pytest.MonkeyPatch) -> Stock:
+    monkeypatch.setattr(module, "Kernel", Kernel)
+    return Stock("gpu", 1, A100)
+
+
+def supply_of(stock: Stock, **more: Any) -> Any:
+    return Supply(Pool(), stock, lambda _: Zygote(), **more)  # type: ignore[arg-type, return-value]
+
+
+async def test_who_asks_for_gpus_gets_a_kernel_with_real_ones_until_it_is_closed(stock: Stock) -> None:
+    supply = supply_of(stock)
+
+    kernel = await supply.take("gpu:2", 3)
+    assert kernel.given.words == "2 logical GPUs on NVIDIA A100-SXM4-40GB"
+    with pytest.raises(NoDevice):
+        await supply.take("gpu:1", 3)
+    kernel.when_closed()
+
+    assert (await supply.take("gpu:1", 3)).given
+
+
+async def test_a_kernel_that_cannot_be_made_holds_nothing(stock: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
+    supply = supply_of(stock)
+    monkeypatch.setattr(Kernel, "fails", True)
+    with pytest.raises(NoZygote):
+        await supply.take("gpu:1", 3)
+    monkeypatch.setattr(Kernel, "fails", False)
+
+    assert (await supply.take("gpu:1", 3)).given
+
+
+@pytest.mark.parametrize("topology", ["cpu", "tpu:8", "workers:2xgpu:2"])
+async def test_the_rest_comes_out_of_the_pool(stock: Stock, topology: str) -> None:
+    assert await supply_of(stock).take(topology, 3) == f"{topology} from the pool"
+
+
+def test_only_a_keras_that_nobody_warmed_is_cold_and_only_until_it_is_there(
+    stock: Stock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supply = supply_of(stock, warm=(3,))
+    assert (supply.is_cold(3), supply.is_cold(2)) == (False, True)
+
+    monkeypatch.setattr(Zygote, "ready", True)
+    assert not supply.is_cold(2)
