@@ -40,6 +40,8 @@ export interface Replay {
   reduced: number[];
   before: number[];
   after: number[] | null;
+  /** Where in the variable each number is, as indices; empty where that is not told. */
+  positions: number[][];
 }
 export interface Placed {
   name: string;
@@ -86,7 +88,7 @@ function shards(from: Record<string, unknown>): Shards {
 
 function replay(from: Record<string, unknown>): Replay {
   const reduced = numbers(from.reduced);
-  const same = (values: number[]): number[] => (values.length === reduced.length ? values : unfit());
+  const same = <T>(values: T[]): T[] => (values.length === reduced.length ? values : unfit());
   return {
     picture: "replay",
     variable: word(from.variable),
@@ -97,6 +99,7 @@ function replay(from: Record<string, unknown>): Replay {
     reduced,
     before: same(numbers(from.before)),
     after: from.after === null || from.after === undefined ? null : same(numbers(from.after)),
+    positions: from.positions === undefined ? [] : same(list(from.positions, MOST_VALUES).map(shape)),
   };
 }
 

@@ -25,7 +25,7 @@ function drawShards({ title, replicas, labels }: Shards): HTMLElement {
   const columns = replicas.map(({ lane, device, examples, count }) => {
     const rest = count - examples.length;
     return make(
-      `div.shard.${laneColour(lane, "") || "r-ink"}`,
+      `div.shard.${replicaColour(lane)}`,
       {},
       make("b", {}, lane),
       make("span", {}, [shortDevice(device), sayCount("picture.examples", count)].filter(Boolean).join(" · ")),
@@ -40,7 +40,7 @@ function drawShards({ title, replicas, labels }: Shards): HTMLElement {
   const words = replicas.map(({ lane, examples, count }) => `${lane}: ${sayCount("picture.examples", count)}: ${examples.slice(0, 8).join(", ")}${count > 8 ? " …" : ""}.`);
   const rows = replicas.flatMap(({ lane, device, examples }) => examples.map((example) => [example, ...(labels.size ? [labels.get(example) ?? ""] : []), lane, shortDevice(device)]));
   const heads = [say("picture.example"), ...(labels.size ? [say("picture.label")] : []), say("picture.replica"), say("picture.device")];
-  const name = title || say("picture.shards");
+  const name = [say("picture.shards"), title].filter(Boolean).join(" · ");
   return make(
     "figure.drawn",
     {},
@@ -69,16 +69,22 @@ function drawPlacement({ variables }: Placement): HTMLElement {
   );
   const held = devices.map((device) => variables.reduce((sum, variable) => sum + (variable.devices.includes(device) ? variable.bytes : 0), 0));
   const foot = make("tr", {}, make("th", { scope: "row" }, say("picture.together")), ...held.map((bytes) => make("td.where", {}, size(bytes))), cell(""), cell(""), cell(""));
-  const heads = [say("picture.variable"), ...short, say("picture.kind"), say("picture.shape"), say("picture.size")];
+  const heads = [say("picture.variable"), ...short, say("picture.kind"), say("picture.shape"), say("picture.size")].map(head);
   const table = make(
     "table",
     {},
     make("caption", {}, name),
-    make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { scope: "col" }, text)))),
+    make("thead", {}, make("tr", {}, ...heads)),
     make("tbody", {}, ...rows),
     make("tfoot", {}, foot),
   );
   return make("figure.drawn.placement", {}, make("div.numbers-frame", { role: "group", tabindex: 0, "aria-label": name }, table));
+}
+
+/** A head of a column; what a device's name says in brackets stands below it. */
+function head(text: string): HTMLElement {
+  const [name, remark] = text.split(/ (?=\()/, 2);
+  return make("th", { scope: "col" }, name, remark !== undefined && make("small", {}, remark));
 }
 
 /** `/job:worker/replica:0/task:1/device:GPU:0` as "worker 1 GPU:0"; the job only where there are several. */
@@ -88,16 +94,23 @@ function shortDevices(devices: readonly string[]): string[] {
 }
 
 function shortDevice(device: string): string {
-  return /([A-Z]+:\d+)$/i.exec(device)?.[1]?.toUpperCase() ?? device;
+  return /\/device:(\w+:\d+)$/.exec(device)?.[1] ?? device;
 }
 
 function host(device: string): string {
-  const [, job, task] = /\/job:(\w+)(?:\/replica:\d+)?\/task:(\d+)/.exec(device) ?? [];
+  const [, job, task] = /^\/job:(\w+)(?:\/replica:\d+)?\/task:(\d+)/.exec(device) ?? [];
   return job && job !== "localhost" ? `${job} ${task as string}` : "";
 }
 
 function deviceColour(device: string): string {
-  const [, number] = /(?:GPU|TPU):(\d+)$/i.exec(device) ?? [];
-  if (number !== undefined) return `r${Number(number) % 8}`;
-  return laneColour(host(device), "");
+  const [task] = /^(?:worker|ps) \d+|^chief/.exec(device) ?? [];
+  const of = task ?? host(device);
+  if (of) return laneColour(of, "");
+  const [, number] = /(?:GPU|TPU):(\d+)/i.exec(device) ?? [];
+  return number === undefined ? "r-ink" : `r${Number(number) % 8}`;
+}
+
+/** A replica of one of several workers is named after both: "worker 1, replica 0". */
+function replicaColour(lane: string): string {
+  return laneColour(/replica \d+$/.exec(lane)?.[0] ?? lane, "");
 }

@@ -82,7 +82,7 @@ export function drawReplay(data: Replay): HTMLElement {
   show(0);
 
   const heads = [say("picture.element"), ...rows.map((row) => row.name)];
-  const body = data.reduced.map((_, i) => [String(i), ...rows.map((row) => reading(row.values[i] as number))]);
+  const body = data.reduced.map((_, i) => [data.positions[i]?.join(", ") || String(i), ...rows.map((row) => reading(row.values[i] as number))]);
   return make(
     "figure.drawn",
     {},
@@ -96,7 +96,7 @@ export function drawReplay(data: Replay): HTMLElement {
 function rowsOf(data: Replay): Row[] {
   const gradients = largest([...data.replicas.flatMap((replica) => replica.values), ...data.reduced]);
   const variable = largest([...data.before, ...(data.after ?? [])]);
-  const rows: Row[] = data.replicas.map(({ lane, values }) => ({ name: lane, values, colour: laneColour(lane, "") || "r-ink", stage: 0, largest: gradients }));
+  const rows: Row[] = data.replicas.map(({ lane, values }) => ({ name: lane, values, colour: laneColour(lane, ""), stage: 0, largest: gradients }));
   rows.push({ name: operationOf(data), values: data.reduced, colour: "own", stage: 1, largest: gradients });
   rows.push({ name: say("picture.before"), values: data.before, colour: "r-ink", stage: 2, largest: variable });
   if (data.after) rows.push({ name: say("picture.after"), values: data.after, colour: "own", stage: 3, largest: variable });

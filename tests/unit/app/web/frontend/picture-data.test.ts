@@ -15,6 +15,7 @@ test("what is whole is read", () => {
   assert.deepEqual((readPicture(shards) as Shards).replicas[0], { lane: "replica 0", device: "/device:GPU:0", examples: ["1", "b"], count: 9 });
   assert.deepEqual((readPicture(replay) as Replay).reduced, [3, NaN]);
   assert.equal((readPicture({ ...replay, after: [1, 2] }) as Replay).after?.length, 2);
+  assert.deepEqual((readPicture({ ...replay, positions: [[0, 0], [1, 0]] }) as Replay).positions, [[0, 0], [1, 0]]);
   assert.equal(readPicture(placement)?.picture, "placement");
   assert.equal((readPicture({ ...shards, labels: { "1": "a coat" } }) as Shards).labels.get("1"), "a coat");
 });
@@ -28,7 +29,7 @@ test("what is not as it should be is no picture", () => {
     { ...shards, replicas: [{ ...shards.replicas[0], lane: "x".repeat(121) }] }, { ...shards, replicas: [{ ...shards.replicas[0], examples: [{}] }] },
     { ...shards, title: { toString: "x" } }, { ...shards, labels: "x" }, { ...shards, labels: { a: [] } },
     { ...replay, reduced: [3] }, { ...replay, reduced: deep(17), before: deep(17), replicas: [{ lane: "a", values: deep(17) }] },
-    { ...replay, before: ["1", "2"] }, { ...replay, after: [1] }, { ...replay, replicas: [{ lane: "a", values: [1] }] }, { ...replay, shape: [-1] }, { ...replay, shape: deep(9) },
+    { ...replay, before: ["1", "2"] }, { ...replay, after: [1] }, { ...replay, replicas: [{ lane: "a", values: [1] }] }, { ...replay, shape: [-1] }, { ...replay, shape: deep(9) }, { ...replay, positions: [[0]] }, { ...replay, positions: [0, 1] }, { ...replay, positions: [["a"], [1]] },
     { ...placement, variables: [] }, { ...placement, variables: Array(201).fill(variable) }, { ...placement, variables: [{ ...variable, bytes: 1.5 }] },
     { ...placement, variables: [{ ...variable, devices: Array(33).fill("a") }] },
     { ...placement, variables: deep(40).map((i) => ({ ...variable, devices: [`d${i as number}`] })) },
