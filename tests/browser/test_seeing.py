@@ -1,4 +1,4 @@
-"""What a training is to the eye, the ear and the keyboard: charts, bars of progress, pictures, each with its numbers."""
+"""A training for the eye, the ear and the keyboard: charts, bars of progress, pictures, each with its numbers."""
 
 from __future__ import annotations
 
@@ -119,10 +119,10 @@ for step in range(10):
     await expect(cell.root.locator(".strange-word")).to_have_text("nan")
 
 
-async def test_twenty_thousand_points_are_few_on_the_page(hall: Hall) -> None:
-    code = "\nfor step in range(20_000): metric(step, loss=1 + math.sin(step) + (step == 7777) * 50)"
+async def test_thousands_of_points_are_few_on_the_page(hall: Hall) -> None:
+    code = "\nfor step in range(6_000): metric(step, loss=1 + math.sin(step) + (step == 3333) * 50)"
     cell = await opened(hall, code)
-    await cell.finished(timeout_s=120)
+    await cell.finished()
     await expect(cell.root.locator(".label text")).to_contain_text("loss")
 
     path = await cell.root.locator(".line .stroke").get_attribute("d") or ""
@@ -177,7 +177,8 @@ picture("in words", picture="replay", variable="w", shape=[2], operation="sum", 
 async def test_shards_and_placement_are_drawn_and_what_is_unfit_is_said_in_words(hall: Hall) -> None:
     code = """
 picture("shards", picture="shards", title="1 batch", labels=None, replicas=[
-    {"lane": f"replica {r}", "device": f"GPU:{r}", "examples": [f"#{r * 2}", f"#{r * 2 + 1}"], "count": 9} for r in range(2)])
+    {"lane": f"replica {r}", "device": f"GPU:{r}", "examples": [f"#{r * 2}", f"#{r * 2 + 1}"], "count": 9}
+    for r in range(2)])
 picture("placement", picture="placement", variables=[{"name": "w", "shape": [2, 3], "dtype": "float32",
     "kind": "MirroredVariable", "devices": ["GPU:0 (simulated by CPU:0)", "GPU:1 (simulated by CPU:1)"], "bytes": 24}])
 picture("unfit, in words", picture="shards", replicas="<img src=x onerror=alert(1)>")
@@ -189,7 +190,7 @@ picture("unfit, in words", picture="shards", replicas="<img src=x onerror=alert(
     await expect(cell.root.locator(".chip-of-lane")).to_have_text(["#0", "#1", "#2", "#3"])
     await expect(cell.root.locator(".placement thead th").nth(1)).to_have_text("GPU:0(simulated by CPU:0)")
     await expect(cell.root.locator(".placement tbody .copy")).to_have_count(2)
-    await expect(cell.root.get_by_text("unfit, in words")).to_be_visible()
+    await expect(cell.root.get_by_text("unfit, in words", exact=True)).to_be_visible()
     assert await cell.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     assert [
         each for each in await violations(cell.page) if "cm-scroller" not in each and "data-action" not in each

@@ -10,5 +10,5 @@ export function reading(value: number): string {
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e6 || size < 1e-3)) return value.toExponential(2).replace(/\.?0*e\+?/, "e").replaceAll("-", "\u2212");
   format ??= new Intl.NumberFormat(language(), { maximumSignificantDigits: 4 });
-  return format.format(value);
+  return format.format(value).replace("-", "\u2212");
 }
