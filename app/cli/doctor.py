@@ -30,7 +30,7 @@ from app.lessons.catalog import Catalog
 from app.settings import Settings
 from runners.client import RunnerError
 from runners.environment import runner_environment
-from runners.protocol import Health, Machine, Offer, Wall
+from runners.protocol import POSSIBLE, Health, Machine, Offer, Wall
 
 NOT_WORKING, NOT_SAFE = 1, 3
 _WIDTH = 80
@@ -122,6 +122,7 @@ async def _look(settings: Settings) -> Findings:
         "database": settings.shown_database,
         "lessons": str(settings.lessons_dir),
         "socket": str(settings.socket),
+        "machines": POSSIBLE,
     }
     checks = [await _ask_database(settings), check_lessons(catalog), asked.check]
     return Findings(shown, checks, (asked.machine or _survey()).offers, asked.health, asked.running, asked.unusable)

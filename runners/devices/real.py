@@ -23,11 +23,17 @@ class DevicesMissing(RuntimeError):
 
 
 def environment(given: Real | None) -> tuple[tuple[str, str], ...]:
-    """What a sandbox's environment says of the devices it was given; with None, that there are none."""
+    """What a sandbox's environment says of the devices it was given.
+
+    With None it says nothing: ``CUDA_VISIBLE_DEVICES`` is then the learner's, for simulated GPUs, and without a device
+    node there is nothing to hide.
+    """
     if given is None:
-        return (("CUDA_VISIBLE_DEVICES", "-1"),)
+        return ()
     shares = [[share.logical, share.memory_mb] for share in given.shares]
+    libraries = os.environ.get("LD_LIBRARY_PATH")  # where a container's driver may lie; programs of the session need it
     return (
+        *((("LD_LIBRARY_PATH", libraries),) if libraries and shares else ()),
         ("CUDA_VISIBLE_DEVICES", ",".join(share.unit.uuid for share in given.shares) or "-1"),
         ("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
         (_GIVEN, json.dumps(shares)),

@@ -64,10 +64,8 @@ GIVEN = Real(
 )
 
 
-def test_a_session_without_real_devices_is_told_so_and_sees_nothing_of_them() -> None:
-    environment = dict(POLICY.environment)
-    assert environment["CUDA_VISIBLE_DEVICES"] == "-1"
-    assert "LOCKSTEP_REAL" not in environment
+def test_a_session_without_real_devices_sees_nothing_of_them() -> None:
+    assert not {"CUDA_VISIBLE_DEVICES", "LOCKSTEP_REAL"} & dict(POLICY.environment).keys()
     assert POLICY.proc_covered == ("driver/nvidia",)
     assert POLICY.proc_shown == ()
 

@@ -1,0 +1,85 @@
+"""Who gets the one real device of a node, and what its session then sees; with a device that only seems to be a TPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.protocol import Outcome
+from tests.factories import with_tpu
+from tests.factories.node import Learner, Node
+
+SEEN = f"import os\nos.path.exists('/dev/{with_tpu.NODE}'), os.environ.get('CUDA_VISIBLE_DEVICES')"
+
+
+@pytest.fixture(scope="module", params=["auto", "tpu"])
+def strict(request: pytest.FixtureRequest) -> str:
+    """How the operator wants it."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def equipped(strict: str) -> Iterator[Node]:
+    node = Node((sys.executable, with_tpu.__file__), devices=strict, limits__run_s=60, warm_topology="cpu")
+    yield node.start()
+    node.remove()
+
+
+async def test_the_device_is_one_sessions_until_it_ends(equipped: Node, strict: str) -> None:
+    async with equipped.client() as client:
+        first, second, third = (Learner(client, topology="tpu:8") for _ in range(3))
+        had = await first.run(SEEN)
+        assert (await client.session(first.session)).real
+        after_restart = await _again(first)
+        had_not = await second.run(SEEN)
+        refused = strict == "tpu"
+        if not refused:
+            assert not (await client.session(second.session)).real
+        await first.leave()
+        got_it = await third.run(SEEN)
+        for learner in (second, third):
+            await learner.leave()
+
+    assert had.result == after_restart == got_it.result == "(True, '-1')"
+    if refused:
+        assert had_not.outcome == Outcome.crash
+        notice = next(event for event in had_not.events if event.kind == "notice")
+        assert (notice.code, notice.values["reason"]) == ("session-failed", "no-device")
+        assert "in use by another session, and this server does not simulate TPUs" in notice.text
+    else:
+        assert had_not.result == "(False, None)"
+
+
+async def test_other_machines_are_what_they_always_were(equipped: Node) -> None:
+    async with equipped.client() as client:
+        learner = Learner(client, topology="gpu:2")
+        told = await learner.run(SEEN + ", len(__import__('tensorflow').config.list_physical_devices('GPU'))")
+        assert not (await client.session(learner.session)).real
+        await learner.leave()
+
+    assert told.result == "(False, None, 2)"
+
+
+async def _again(learner: Learner) -> str:
+    await learner.client.restart(learner.session)
+    return str((await learner.run(SEEN)).result)
+
+
+@pytest.mark.parametrize("keras", [3, 2])
+def test_a_zygote_on_such_a_machine_has_asked_for_no_device(keras: int, tmp_path: Path) -> None:
+    """Who has asked CUDA once, with its devices hidden, is told for good that there are none."""
+    program = f"""
+from runners import zygote
+zygote.set_up_environment({keras})
+zygote.load({keras}, hardware=True)
+from tensorflow.python.eager import context
+assert context.context()._physical_devices is None
+assert "libcuda" not in open("/proc/self/maps").read()
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=Path.cwd())
+    assert done.returncode == 0, done.stderr[-2000:]
