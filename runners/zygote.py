@@ -91,6 +91,7 @@ def set_up_environment(keras: int) -> None:
     """What TensorFlow reads from the environment when it is imported."""
     os.environ.update(
         TF_CPP_MIN_LOG_LEVEL="2",
+        TF_GRPC_WORKER_CACHE_QUEUES="2",  # each a thread, of every server of a cluster; 64 by itself
         TF_USE_LEGACY_KERAS="1" if keras == 2 else "0",
         KERAS_BACKEND="tensorflow",
         OPENBLAS_NUM_THREADS="1",

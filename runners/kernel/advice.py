@@ -16,7 +16,7 @@ def advice(name: str, text: str, frames: list[str], keras: int) -> str | None:
     """
     if name == "RuntimeError" and _STARTUP in text:
         return "strategy-comes-first"
-    of_fit = any(file.endswith(("/trainer.py", "/backend/tensorflow/optimizer.py")) for file in frames)
-    if keras == 3 and name in ("ValueError", "TypeError") and "PerReplica" in text and of_fit:
+    of_keras = any("/keras/src/" in file for file in frames)
+    if keras == 3 and of_keras and name in ("ValueError", "TypeError") and "PerReplica" in text:
         return "keras-2-for-fit"
     return None

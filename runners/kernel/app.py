@@ -39,7 +39,7 @@ from traitlets.config import Config
 
 from runners.devices import setup
 from runners.devices.topology import Topology
-from runners.kernel import faults, lanes, place, report, seeing, steps
+from runners.kernel import faults, lanes, meeting, place, portpicker, report, seeing, steps
 from runners.kernel.advice import advice
 from runners.kernel.cluster import Failure, Others, left_well, summary
 from runners.kernel.errors import show_only_the_ends
@@ -247,6 +247,7 @@ def build(*, ask_for_devices: bool = True) -> WarmKernelApp:
     show_only_the_ends(shell.InteractiveTB)
     lanes.mark_prints_of_tensors()
     seeing.follow(shell.events)
+    portpicker.offer()
     _rehearse(application)
     if ask_for_devices:
         tf.config.list_physical_devices()
@@ -321,6 +322,8 @@ def belong(own: Place | None) -> None:
     lanes.begin(own.nonce, own.task.lane)
     own.tell_tensorflow()
     steps.belong_to(own.board, own.number, faults.carry_out)
+    if own.task.role in ("chief", "worker") and own.topology.kind == "workers":
+        meeting.wait_for_each_other(own)
 
 
 def reseed() -> None:

@@ -11,7 +11,7 @@ import struct
 from enum import IntEnum
 
 _SLOT = 64
-_STEP, _FAULT_STEP, _FAULT, _STATUS, _WORK, _EXIT = 0, 8, 16, 17, 18, 20
+_STEP, _FAULT_STEP, _FAULT, _STATUS, _WORK, _MET, _EXIT = 0, 8, 16, 17, 18, 19, 20
 _NONE = -1
 
 
@@ -57,6 +57,7 @@ class Board:
         self.take_fault(task)
         self.set_status(task, Status.starting)
         self.set_work(task, Work.nothing)
+        self._write("b", task, _MET, 0)
         self._write("h", task, _EXIT, 0)
 
     def step(self, task: int) -> int:
@@ -84,6 +85,14 @@ class Board:
     def set_work(self, task: int, work: Work) -> None:
         """Say what it is doing."""
         self._write("b", task, _WORK, work)
+
+    def came(self, task: int) -> bool:
+        """Whether it has come to where all who train together meet, now or before."""
+        return bool(self._read("b", task, _MET))
+
+    def come(self, task: int) -> None:
+        """Say that it has come there."""
+        self._write("b", task, _MET, 1)
 
     def exit_status(self, task: int) -> int:
         """How it ended, negative for a signal; 0 also while it lives."""

@@ -35,6 +35,7 @@ _GATHER_S = 0.005
 """A little pause after each round of reading, so that what is printed in small pieces comes in larger ones."""
 _MOST_NEWS = 256
 _LAST_READS = 64
+_SUMMARY = 200
 _ENDED_S = 0.3
 """PID 1 knows how a process ended this much later at most."""
 _AFTER_INTERRUPT_S = 1.2
@@ -278,4 +279,9 @@ def summary(failures: list[Failure]) -> tuple[str, str]:
     alike = [failure for failure in failures if (failure.name, failure.value) == (first.name, first.value)]
     where = " and ".join(failure.task.lane for failure in alike)
     others = [f"; in {failure.task.lane}: {failure.name}" for failure in failures if failure not in alike]
-    return first.name, f"in {where}: {first.value}{''.join(others)}"
+    return first.name, f"in {where}: {_short(first.value)}{''.join(others)}"
+
+
+def _short(text: str) -> str:
+    """The beginning and the end of an error's text: all of it is in its lane."""
+    return text if len(text) <= 2 * _SUMMARY else f"{text[:_SUMMARY]} … {text[-_SUMMARY:]}"

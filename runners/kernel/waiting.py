@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from runners.devices import cluster
-from runners.kernel import report
+from runners.kernel import meeting, report
 from runners.kernel.board import Board, Status, Work
 from runners.kernel.place import Place
 
@@ -83,12 +83,12 @@ class Watch:
 
 
 def in_tensorflow(frame: FrameType) -> bool:
-    """Whether the innermost call is TensorFlow's, or one of Python's own made by TensorFlow."""
+    """Whether the innermost call is TensorFlow's, or one of Python's own made by TensorFlow, or waits in its place."""
     here: FrameType | None = frame
     for _ in range(_NEAR):
         if here is None:
             return False
-        if "/tensorflow/python/" in here.f_code.co_filename:
+        if "/tensorflow/python/" in here.f_code.co_filename or here.f_code.co_filename == meeting.__file__:
             return True
         if not here.f_code.co_filename.endswith(("/threading.py", "/queue.py", "/selectors.py")):
             return False
