@@ -20,6 +20,8 @@ _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 _LAST_LINES = 12
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """And whatever else a terminal might obey."""
+_NO_NAME = re.compile(r"[^a-z0-9]")
+"""What the name of a session may not have, of what a topology has."""
 _ARROW = re.compile(r"^-+> (\d+)", re.MULTILINE)
 
 
@@ -97,7 +99,7 @@ class Rehearsal:
         Raises:
             RunnerError: the supervisor declined, or does not answer.
         """
-        session = f"{self._name}-{cell.topology.replace(':', '-')}-{cell.keras}"
+        session = f"{self._name}-{_NO_NAME.sub('-', cell.topology)}-{cell.keras}"
         self._sessions.add(session)
         spec = SessionSpec(owner=self._name, topology=cell.topology, keras=2 if cell.keras == 2 else 3)
         request = RunRequest(id=secrets.token_hex(16), session=session, spec=spec, code=cell.code)

@@ -10,6 +10,7 @@ import pytest
 
 from runners.protocol import Outcome
 from tests.factories.command import Ended, finish, start
+from tests.factories.course import LESSON, write_course
 from tests.factories.node import Learner, Node
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -52,6 +53,22 @@ async def test_a_custom_loop_of_its_time_runs(fresh: Node, tmp_path: Path, topol
     replicas = 4 if topology == "gpu:4" else 1
     assert f"Number of devices: {replicas}\nEpoch 1, Loss: " in ended.out
     assert ("simulated" in ended.err) is (topology == "gpu:4")
+
+
+async def test_a_lesson_and_its_cells_choose_their_keras(fresh: Node, tmp_path: Path) -> None:
+    courses = write_course(tmp_path)
+    lesson = courses / LESSON / "lesson.md"
+    asks = "import tensorflow as tf\nassert tf.keras.layers.__name__.split('.')[0] == '{}', tf.keras.layers.__name__"
+    text = lesson.read_text().replace("keras: 3\n", "keras: 2\n").replace(":topology: cpu\n", ":keras: 3\n")
+    text = text.replace('print("hello")', asks.format("tf_keras")).replace('print("alone")', asks.format("keras"))
+    lesson.write_text(text)
+
+    command = ("lesson", "check")
+    options = {"runner_socket": fresh.socket, "data_dir": tmp_path, "lessons_dir": courses}
+    ended = await finish(await start(*command, **options), within_s=120)
+
+    assert ended.status == 0, ended.out + ended.err
+    assert "0 unexpected outcomes." in ended.out
 
 
 async def test_fit_mixed_precision_and_states_of_their_time_run(fresh: Node, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""``lockstep run --topology …`` on a real runner: what the script sees, and the exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.factories.command import Ended, finish, start
+from tests.factories.node import Node
+
+WHO = """
+import json, os
+task = json.loads(os.environ["TF_CONFIG"])["task"]
+print("I am", task["type"], task["index"])
+"""
+REPLICAS = "import tensorflow as tf\nprint(tf.distribute.MirroredStrategy().num_replicas_in_sync, 'replicas')"
+MACHINES = {
+    "cpu": (REPLICAS, {"1 replicas"}),
+    "gpu:3": (REPLICAS, {"3 replicas"}),
+    "workers:2": (WHO, {"[worker 0] I am worker 0", "[worker 1] I am worker 1"}),
+    "workers:2xgpu:2+chief": (WHO + REPLICAS, {"[chief] I am chief 0", "[worker 0] 2 replicas"}),
+}
+
+
+async def ran(node: Node, folder: Path, code: str, *options: str) -> Ended:
+    script = folder / "script.py"
+    script.write_text(code)
+    command = ("run", str(script), *options)
+    return await finish(await start(*command, runner_socket=node.socket, data_dir=folder), within_s=120)
+
+
+@pytest.mark.parametrize("topology", MACHINES)
+async def test_a_script_sees_the_machine_it_was_given_and_standard_error_says_what_is_simulated(
+    node: Node, tmp_path: Path, topology: str
+) -> None:
+    code, wanted = MACHINES[topology]
+
+    ended = await ran(node, tmp_path, code, f"--topology={topology}")
+
+    assert ended.status == 0, ended.err
+    assert wanted <= set(ended.out.splitlines())
+    assert ended.err.count("simulated. Times tell nothing about real ones.") == (topology != "cpu")
+
+
+async def test_an_error_in_a_worker_is_1(node: Node, tmp_path: Path) -> None:
+    ended = await ran(node, tmp_path, WHO + "if task['index'] == 1: raise ValueError('mine')", "--topology=workers:2")
+
+    assert ended.status == 1
+    assert "[worker 1] ValueError: mine" in ended.err
