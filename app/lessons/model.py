@@ -71,6 +71,12 @@ class Cell:
         """Whether a learner may pick another machine or another Keras."""
         return len(self.topologies) > 1 or len(self.kerases) > 1
 
+    @property
+    def group(self) -> str:
+        """The same for all cells that start with the same and offer the same: they share one choice."""
+        topologies, kerases = " ".join(self.topologies), " ".join(map(str, self.kerases))
+        return f"{self.topology} of {topologies}, {self.keras} of {kerases}"
+
 
 Block = Prose | Cell
 

@@ -59,7 +59,7 @@ export class Cell implements Owner {
     this.name = root.dataset.cell ?? "";
     this.lesson = root.dataset.lesson ?? "";
     this.title = root.dataset.title ?? this.name;
-    this.original = JSON.parse(need(root, "script.original").textContent || '""') as string;
+    this.original = need(root, "pre.code").textContent;
     this.mayFail = root.hasAttribute("data-may-fail");
     this.code = this.original;
     this.outputBox = need(root, ".output");
@@ -88,7 +88,7 @@ export class Cell implements Owner {
     this.warmed = true;
     this.keepHeight();
     const code = this.code;
-    const machine = this.root.querySelector(".picker") ? this.machine : null;
+    const machine = this.root.dataset.group ? this.machine : null;
     const hope = new AbortController();
     this.pending.add(hope);
     if (!this.board.unfinished(this).length) this.say(live(say("state.sending")), "waiting");

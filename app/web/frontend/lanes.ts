@@ -5,6 +5,8 @@
  * of arrival is one for all cells, and is kept in this browser.
  */
 
+import "./lanes-style";
+
 import { Arrangement, inOrder, OTHERS } from "./arrangement";
 import { make } from "./element";
 import { laneColour } from "./lane-colour";
@@ -31,7 +33,7 @@ interface Lane {
 export class LaneBoard {
   private arrangement = new Arrangement();
   private readonly root = make("div.lanes-view");
-  private readonly grid = make("div.lanes", { role: "group", "aria-label": say("lanes.title") });
+  private readonly grid = make("div.lane-grid", { role: "group", "aria-label": say("lanes.title") });
   private readonly above: Sheet;
   private readonly below: Sheet;
   private readonly lanes = new Map<string, Lane>();
@@ -106,7 +108,7 @@ export class LaneBoard {
     const count = make("span.lane-count");
     const box = make("div.lane-box");
     const root = make<HTMLDetailsElement>(
-      `details.lane.${laneColour(name, this.topology)}`,
+      `details.run-lane.${laneColour(name, this.topology)}`,
       { role: "group", "aria-label": title.textContent ?? "", open },
       make("summary", {}, title, count),
       box,
@@ -115,7 +117,9 @@ export class LaneBoard {
     const sheet = new Sheet(box, name === OTHERS ? this.hands : this.bare());
     sheet.empty();
     this.lanes.set(name, { root, count, sheet });
-    this.grid.append(...inOrder(this.lanes.keys()).map((each) => (this.lanes.get(each) as Lane).root));
+    const names = inOrder(this.lanes.keys());
+    const next = this.lanes.get(names[names.indexOf(name) + 1] ?? "");
+    this.grid.insertBefore(root, next?.root ?? null); // the others stay: one that is moved forgets how far it was scrolled
   }
 
   /** The hands without a label: the lane's own name says it. */

@@ -4,7 +4,7 @@
  */
 
 import { announce } from "./announce";
-import { need } from "./element";
+import { make, need } from "./element";
 import type { Machine } from "./protocol";
 import { say } from "./strings";
 
@@ -46,63 +46,89 @@ export class Choices {
   }
 }
 
-/** The picker of one cell. */
+/** The picker of one cell. What may be picked stands in a template that all cells of its group share. */
 class Picker {
   readonly group: string;
+  private readonly button: HTMLButtonElement;
+  private panel: HTMLElement | null = null;
 
   constructor(
     private readonly root: HTMLElement,
-    private readonly panel: HTMLElement,
-    chosen: (picker: Picker, machine: Machine) => void,
+    private readonly choices: DocumentFragment,
+    private readonly chosen: (picker: Picker, machine: Machine) => void,
   ) {
-    this.group = panel.dataset.group ?? "";
-    const button = need<HTMLButtonElement>(root, "[data-action=machine]");
-    const toggle = (open: boolean): void => {
-      panel.hidden = !open;
-      button.setAttribute("aria-expanded", String(open));
-    };
-    button.addEventListener("click", () => toggle(Boolean(panel.hidden)));
-    panel.addEventListener("change", () => chosen(this, this.picked()));
-    panel.addEventListener("keydown", ({ key }) => {
-      if (key !== "Escape") return;
-      toggle(false);
-      button.focus();
-    });
+    this.group = root.dataset.group ?? "";
+    this.button = need(root, "[data-action=machine]");
+    this.button.addEventListener("click", () => this.toggle(this.button.getAttribute("aria-expanded") === "false"));
   }
 
   /** All that may be picked of `what`. */
   offered(what: "topology" | "keras"): string[] {
-    const radios = [...this.radios(what)].map((radio) => radio.value);
-    return radios.length ? radios : [this.root.dataset[what] ?? ""];
+    return [...radios(this.choices, what)].map((radio) => radio.value);
   }
 
   /** The cell runs there from now on. */
   show({ topology, keras }: Machine): void {
-    for (const radio of this.radios("topology")) radio.checked = radio.value === topology;
-    for (const radio of this.radios("keras")) radio.checked = radio.value === String(keras);
     Object.assign(this.root.dataset, { topology, keras: String(keras) });
-    const drawn = this.panel.querySelector("[data-pick=topology]:checked + span > .machine");
-    if (drawn) need(this.root, ".machine-button .machine").replaceWith(drawn.cloneNode(true));
-    const version = this.root.querySelector(".machine-keras");
+    this.check();
+    const drawn = this.choices.querySelector(`[value="${topology}"] + span > .machine`);
+    if (drawn) need(this.button, ".machine").replaceWith(drawn.cloneNode(true));
+    const version = this.button.querySelector(".machine-keras");
     if (version) version.textContent = `Keras ${keras}`;
   }
 
   words(): string {
     return [".machine-words", ".machine-keras"]
-      .map((part) => this.root.querySelector(`.machine-button ${part}`)?.textContent)
+      .map((part) => this.button.querySelector(part)?.textContent)
       .filter(Boolean)
       .join(", ");
   }
 
-  private picked(): Machine {
-    const of = (what: "topology" | "keras"): string =>
-      [...this.radios(what)].find((radio) => radio.checked)?.value ?? this.root.dataset[what] ?? "";
-    return { topology: of("topology"), keras: Number(of("keras")) };
+  private toggle(open: boolean): void {
+    this.panel ??= this.make();
+    this.panel.hidden = !open;
+    this.button.setAttribute("aria-expanded", String(open));
   }
 
-  private radios(what: string): NodeListOf<HTMLInputElement> {
-    return this.panel.querySelectorAll(`[data-pick=${what}]`);
+  private make(): HTMLElement {
+    const id = `${this.root.id}-machines`;
+    const panel = make("div.picker", { id }, this.choices.cloneNode(true));
+    need(panel, ".picker-note").id = `${id}-note`;
+    for (const fieldset of panel.querySelectorAll("fieldset")) {
+      const inputs = fieldset.querySelectorAll("input");
+      for (const radio of inputs) radio.name = `${id}-${radio.dataset.pick}`;
+      fieldset.setAttribute("aria-describedby", `${id}-note`);
+      if (inputs.length === 1) fieldset.remove();
+    }
+    panel.addEventListener("change", () => this.chosen(this, this.picked(panel)));
+    panel.addEventListener("keydown", ({ key }) => {
+      if (key !== "Escape") return;
+      this.toggle(false);
+      this.button.focus();
+    });
+    need(this.root, ".cell-top").after(panel);
+    this.button.setAttribute("aria-controls", id);
+    this.panel = panel;
+    this.check();
+    return panel;
   }
+
+  /** Marks what the cell runs on. */
+  private check(): void {
+    for (const what of ["topology", "keras"] as const) {
+      for (const radio of this.panel ? radios(this.panel, what) : []) radio.checked = radio.value === this.root.dataset[what];
+    }
+  }
+
+  private picked(panel: HTMLElement): Machine {
+    const of = (what: "topology" | "keras"): string =>
+      [...radios(panel, what)].find((radio) => radio.checked)?.value ?? this.root.dataset[what] ?? "";
+    return { topology: of("topology"), keras: Number(of("keras")) };
+  }
+}
+
+function radios(within: ParentNode, what: string): NodeListOf<HTMLInputElement> {
+  return within.querySelectorAll(`[data-pick=${what}]`);
 }
 
 /** Sets up the pickers of a page's cells; `changed` is called when the learner has chosen. */
@@ -116,10 +142,11 @@ export function setUpPickers(roots: HTMLElement[], lesson: string, shelf: Shelf 
     announce(say("machine.chosen", { machine: all[0]?.words() ?? "" }));
     changed();
   };
+  const templates = [...document.querySelectorAll<HTMLTemplateElement>("template[data-choices]")];
   for (const root of roots) {
-    const panel = root.querySelector<HTMLElement>(".picker");
-    if (!panel) continue;
-    const picker = new Picker(root, panel, chosen);
+    const template = templates.find(({ dataset }) => dataset.choices === root.dataset.group);
+    if (!template) continue;
+    const picker = new Picker(root, template.content, chosen);
     pickers.push(picker);
     const kept = choices.find(picker.group, picker.offered("topology"), picker.offered("keras").map(Number));
     if (kept) picker.show(kept);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from pathlib import Path
 
@@ -222,3 +223,13 @@ class _Shouting:
 def test_a_digest_tells_texts_apart_and_where_they_end() -> None:
     assert digest_of("ab", "c") != digest_of("a", "bc")
     assert digest_of("ab", "c") == digest_of("ab", "c")
+
+
+@pytest.mark.parametrize(
+    "code", ["print(1)", "\n\nx = 1", 's = """\\n\n<&> \\u00e9 한 \t"""', "if 1:\n\ty = 1  # <b>", "f('&amp;')"]
+)
+def test_the_page_shows_a_cells_code_to_the_letter(code: str) -> None:
+    """The page's script takes the original from there."""
+    (cell,) = rendered(CELL.replace("print(1)", code)).cells
+
+    assert html.unescape(re.sub(r"<[^>]+>", "", str(cell.highlighted))) == cell.code

@@ -1,0 +1,141 @@
+"""Output of workers and replicas in lanes, and the choice of a machine."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.browser.conftest import Hall
+from tests.browser.instrument import Instrument
+from tests.browser.test_pages import violations
+
+LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+SPEAKING = """\
+def say(lane, text):
+    content = {"name": "stdout", "text": text}
+    get_ipython().kernel.publish("stream", content, lane)
+
+print("before", flush=True)
+for step in range(3):
+    for i in (1, 0):
+        say(f"replica {i}", f"step {step} of {i}\\n")
+print("after", flush=True)
+"""
+
+
+async def speak(page: Page, code: str = SPEAKING) -> Instrument:
+    """A cell in which two replicas have spoken."""
+    cell = Instrument(page, "strategy")
+    await cell.write(code)
+    await cell.run()
+    await cell.finished()
+    return cell
+
+
+def lane(cell: Instrument, name: str) -> Locator:
+    return cell.root.get_by_role("group", name=name, exact=True)
+
+
+def view(cell: Instrument, name: str) -> Locator:
+    return cell.root.get_by_role("group", name="How the output is shown").get_by_role("radio", name=name)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(hall: Hall, dark: bool) -> None:
+    cell = await speak(await (await hall.admit(dark=dark)).open(LESSON))
+
+    assert await lane(cell, "replica 0").locator(".row").all_text_contents() == [f"step {i} of 0" for i in range(3)]
+    assert await lane(cell, "replica 1").locator(".row").all_text_contents() == [f"step {i} of 1" for i in range(3)]
+    assert await cell.root.locator(".run-lane .lane-name").all_text_contents() == ["replica 0", "replica 1"]
+    assert await cell.root.locator(".stretch").all_text_contents() == ["before", "after"]
+    assert await violations(cell.page) == []
+
+
+async def test_lanes_can_be_one_list_and_the_choice_is_kept(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = await speak(page)
+
+    await expect(view(cell, "Lanes")).to_be_checked()
+    await view(cell, "Lanes").press("ArrowRight")
+    for _ in range(2):
+        await expect(view(cell, "One list")).to_be_checked()
+        await expect(cell.rows).to_have_count(8)
+        lines = await cell.root.locator(".output .rows > *").all_text_contents()
+        assert (lines[0], lines[-1]) == ("before", "after")
+        assert sorted(lines[1:-1]) == sorted(f"replica {r}step {i} of {r}" for i in range(3) for r in range(2))
+        assert await violations(page) == []
+        await page.reload()
+        await cell.finished()
+
+    await view(cell, "Lanes").check()
+    await expect(lane(cell, "replica 1")).to_be_visible()
+
+
+async def test_on_a_phone_one_lane_is_open_and_the_others_are_folded(hall: Hall) -> None:
+    page = await (await hall.admit(width=390, height=844)).open(LESSON)
+    cell = await speak(page)
+
+    await expect(lane(cell, "replica 0").locator("summary")).to_be_visible()
+    opened = [await lane(cell, f"replica {i}").get_attribute("open") is not None for i in range(2)]
+    assert sorted(opened) == [False, True]
+    await lane(cell, f"replica {opened.index(False)}").locator("summary").tap()
+    await expect(cell.root.locator(".run-lane[open]")).to_have_count(2)
+    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+
+
+async def test_a_very_long_lane_is_folded_and_ends_in_sight(hall: Hall) -> None:
+    code = """\
+publish = get_ipython().kernel.publish
+for block in range(30):
+    text = "".join(f"line {block * 200 + i}\\n" for i in range(200))
+    publish("stream", {"name": "stdout", "text": text}, "worker 1")
+publish("stream", {"name": "stdout", "text": "short\\n"}, "worker 0")
+"""
+    cell = await speak(await (await hall.admit()).open(LESSON), code)
+
+    long = lane(cell, "worker 1")
+    await expect(long.get_by_text("line 5999", exact=True)).to_be_attached()
+    below = "box => box.scrollHeight - box.clientHeight - box.scrollTop"
+    assert await long.locator(".lane-box").evaluate(below) < 2
+    await expect(long.locator("summary")).to_contain_text("6,000 lines")
+    await expect(long.locator(".fold")).to_contain_text("lines folded")
+    assert await long.locator(".row").count() < 2_500
+    assert await lane(cell, "worker 0").locator(".row").all_text_contents() == ["short"]
+
+
+async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    button = cell.root.get_by_role("button", name=re.compile("^Change the machine:"))
+    await expect(button).to_contain_text("4 GPUs, simulated")
+
+    await button.click()
+    await expect(cell.root.get_by_text("variables do not come along")).to_be_visible()
+    await cell.root.get_by_role("radio", name="2 GPUs, simulated").check()
+    await expect(page.locator("#announcements")).to_contain_text("Runs on 2 GPUs, simulated from now on.")
+    await expect(page.locator("#session .machine-words")).to_have_text("2 GPUs, simulated")
+    assert await violations(page) == []
+    await page.keyboard.press("Escape")
+    await expect(button).to_be_focused()
+    await cell.run()
+    await cell.has_row("Replicas: 2")
+    await cell.finished()
+
+    await page.reload()
+
+    await expect(button).to_contain_text("2 GPUs, simulated")
+    others = page.locator(".cell:has(.machine-button)")
+    machines = await others.evaluate_all("cells => cells.map(cell => cell.dataset.topology)")
+    assert len(machines) > 1
+    assert set(machines) == {"gpu:2"}
+    await cell.finished()
+    assert await cell.lines() == ["Replicas: 2"]
+
+
+async def test_without_a_choice_there_is_nothing_to_pick(hall: Hall) -> None:
+    page = await (await hall.admit()).open("/en/")
+
+    await expect(page.locator(".cell .machine")).to_have_count(1)
+    await expect(page.locator(".picker, .machine-button")).to_have_count(0)
