@@ -7,6 +7,9 @@ import { laneColour } from "./lane-colour";
 import type { Progress } from "./protocol";
 import { figure, language, say, sayCount } from "./strings";
 
+/** What Keras does under these names begins with a trace of the model, in which no step is done. */
+const TRACED = ["fit", "evaluate", "predict"];
+
 interface Bar {
   row: HTMLElement;
   native: HTMLProgressElement;
@@ -50,7 +53,7 @@ export class Bars {
 
 function paint({ native, words }: Bar, event: Progress): void {
   const known = event.total !== null && event.total > 0;
-  if (known && event.done > 0) {
+  if (known && !isTracing(event)) {
     native.max = event.total as number;
     native.value = Math.min(event.done, event.total as number);
   } else native.removeAttribute("value");
@@ -60,10 +63,14 @@ function paint({ native, words }: Bar, event: Progress): void {
 }
 
 export function inWords(event: Progress): string {
-  if (event.done === 0 && event.unit !== "item") return say("progress.tracing");
+  if (isTracing(event)) return say("progress.tracing");
   const done = amount(event);
   const left = event.left_s === null || complete(event) ? "" : say("progress.left", { time: timeLeft(event.left_s) });
   return [done, left].filter(Boolean).join(" · ");
+}
+
+function isTracing({ done, label }: Progress): boolean {
+  return done === 0 && TRACED.includes(label);
 }
 
 function amount({ done, total, unit }: Progress): string {
