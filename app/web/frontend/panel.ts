@@ -14,7 +14,7 @@ const LEFT = 46;
 const RIGHT = 8;
 const LEAST_HEIGHT = 150;
 const LABEL_HEIGHT = 15;
-const LABEL_SPACE = 16;
+const LABEL_SPACE = 26;
 /** The part of the width that labels may take. */
 const MOST_ROOM = 0.45;
 const LETTER = 6.4;
@@ -196,7 +196,9 @@ function endLabels(panel: Panel, training: Training, labels: readonly string[], 
     const from = Number.isNaN(x) ? frame.right : x;
     const group = draw(`g.label.${colourOf(line, panel, topology)}${line.validation ? ".validation" : ""}`);
     group.append(draw("path.leader", { d: `M${(from + 5).toFixed(1)} ${(wanted[i] as number).toFixed(1)}L${frame.right + 9} ${(places[i] as number).toFixed(1)}` }));
-    group.append(draw("text", { x: frame.right + 12, y: (places[i] as number) + 4 }, labels[i] as string));
+    const y = places[i] as number;
+    if (line.lane) group.append(mark(line, frame.right + 15, y));
+    group.append(draw("text", { x: frame.right + (line.lane ? 24 : 12), y: y + 4 }, labels[i] as string));
     return group;
   });
 }
