@@ -15,7 +15,7 @@ from runners.kernel import report
 from runners.kernel.lines import LONGEST_LINE, Printed
 from runners.kernel.pace import Pace, Throttle
 
-_STEPS_PER_S = 8
+STEPS_PER_S = 8
 _EPOCHS_PER_S = 2
 _QUICK_EPOCHS = 50
 """So many are sent however quick they are: each is worth more than a step."""
@@ -37,7 +37,7 @@ class Meter:
         self.run = 0
         """Counts the runs of this process."""
         self._clock = clock
-        self._steps: Throttle[_Numbers] = Throttle(1 / _STEPS_PER_S, _send_step, clock)
+        self._steps: Throttle[_Numbers] = Throttle(1 / STEPS_PER_S, _send_step, clock)
         self._epochs: Throttle[_Numbers] = Throttle(1 / _EPOCHS_PER_S, _send_epoch, clock, _QUICK_EPOCHS)
         self._told = False
         self._printed: dict[str | None, Printed] = {}

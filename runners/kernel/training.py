@@ -12,13 +12,14 @@ import contextlib
 import functools
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
 from runners.kernel import steps
-from runners.kernel.meter import Course, Value, meter
+from runners.kernel.meter import STEPS_PER_S, Course, Value, meter
 
 _CALLBACKS = ("keras.src.callbacks.callback_list", "tf_keras.src.callbacks")
 _TRAINERS = (("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"), ("tf_keras.src.engine.training", "Model"))
@@ -191,6 +192,9 @@ class Watcher:
         """Steps of this epoch."""
         self._each: int | None = None
         """Steps of an epoch, once one is over."""
+        self._latest: Any = None
+        """The numbers of the latest step that nobody was told of."""
+        self._next_s = 0.0
         self._begun = 0
         """The model's steps of the run before this ``fit``."""
 
@@ -220,40 +224,51 @@ class Watcher:
         self._epochs_left = max(1, int(self.params.get("epochs") or 1) - epoch)
         self._first_step, self._done = self._trained.steps, 0
 
-    @_quiet
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         """On the thread that trains: what waits for a step happens before the next one."""
         steps.reached(self._first_step + batch)
 
-    @_quiet
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """``batch`` is the last one that is done, from 0. Keras 3 may call from several threads, out of order."""
+        """``batch`` is the last one that is done, from 0. Keras 3 may call from several threads, out of order.
+
+        A small model makes a thousand steps a second: most of them only leave their numbers here.
+        """
         with self._lock:
-            if batch + 1 <= self._done:
+            if batch < self._done:
                 return
             self._done = batch + 1
-            self._trained.steps = self._first_step + self._done
-            meter().tell(self._trained.steps, _numbers(logs))
-            if self._course is not None:
-                self._course.reached(self._trained.steps - self._begun, self._total())
+            self._latest = logs
+            now = time.monotonic()
+            if now >= self._next_s:
+                self._next_s = now + 1 / STEPS_PER_S
+                self._tell_steps()
+
+    @_quiet
+    def _tell_steps(self) -> None:
+        """Report what the latest step has left."""
+        latest, self._latest = self._latest, None
+        self._trained.steps = self._first_step + self._done
+        if latest is not None:
+            meter().tell(self._trained.steps, _numbers(latest))
+        if self._course is not None:
+            self._course.reached(self._trained.steps - self._begun, self._total())
 
     @_quiet
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """With what was validated."""
         if not self._done and (each := self.params.get("steps")):
             self._done = int(each)  # a coordinator tells nothing of single steps
-            self._trained.steps = self._first_step + self._done
+        self._tell_steps()
         self._each = self._done
         steps.reached(self._trained.steps)
         self._trained.epochs = max(epoch + 1, self._trained.epochs + 1)
         meter().tell(self._trained.epochs, _numbers(logs), "epoch")
-        if self._course is not None:
-            self._course.reached(self._trained.steps - self._begun, self._total())
 
     @_quiet
     def on_train_end(self, logs: Any = None) -> None:
         """The last numbers, sent or not."""
         self._training = False
+        self._tell_steps()
         meter().flush()
         if self._course is not None:
             done = self._trained.steps - self._begun
