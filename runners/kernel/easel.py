@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runners.devices import real
 from runners.devices.topology import Topology
 from runners.kernel import report
 from runners.kernel.pictures import Picture, device_name, replica_device
@@ -12,9 +13,11 @@ _stands_for: str | None = None
 
 
 def know(topology: Topology) -> None:
-    """Remember what logical CPUs stand for in this process."""
+    """Remember what logical CPUs stand for in this process: nothing, where its devices are real."""
     global _stands_for
-    _stands_for = "TPU" if topology.kind == "tpu" else "GPU" if topology.devices else None
+    _stands_for = (
+        None if real.given() is not None else "TPU" if topology.kind == "tpu" else "GPU" if topology.devices else None
+    )
 
 
 def simulates() -> bool:

@@ -312,3 +312,30 @@ async def test_a_replay_that_sees_nothing_says_why(keras: Learner) -> None:
     assert "last/bias" in told.error.value
     told = await keras.run("tf.config.functions_run_eagerly()")
     assert told.result == "False"
+
+
+async def test_each_worker_of_a_cluster_tells_its_own_numbers_and_shards(client: RunnerClient) -> None:
+    learner = Learner(client, topology="workers:2", keras=2)
+    told = await ran(
+        learner,
+        "import tensorflow as tf, lockstep, numpy as np\n"
+        "strategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
+        "numbers = tf.data.Dataset.range(8).batch(4)\n"
+        "lockstep.shards(numbers, strategy)\n"
+        "with strategy.scope():\n"
+        "    model = tf.keras.Sequential([tf.keras.layers.Input((2,)), tf.keras.layers.Dense(1)])\n"
+        "    model.compile('sgd', 'mse')\n"
+        "model.fit(np.ones((16, 2)), np.ones(16), batch_size=8, epochs=2, verbose=0)\n"
+        "lockstep.placement(model)\n"
+        "try:\n    lockstep.replay().__enter__()\nexcept ValueError as e:\n    print(e)",
+    )
+    await learner.leave()
+    lanes = {"worker 0", "worker 1"}
+    assert {e.lane for e in metrics(told, "epoch")} == lanes
+    assert {p.lane for p in progress(told)} == lanes
+    shown = {d.lane: d.data[PICTURE]["replicas"] for d in told.displays if d.data.get(PICTURE, {}).get("title")}
+    assert {lane: [r["lane"] for r in replicas] for lane, replicas in shown.items()} == {
+        lane: [f"{lane}, replica 0"] for lane in lanes
+    }
+    assert sorted(e for replicas in shown.values() for r in replicas for e in r["examples"]) == ["0", "1", "2", "3"]
+    assert told.stdout.count("each process has its own") == 2
