@@ -157,7 +157,7 @@ def usable(listing: Listing) -> Usable:
     if listing.tpu and not cores:
         left_out.append(f"TPU {listing.tpu}: Lockstep knows only TPU VMs that are one whole machine")
     elif listing.tpu and not listing.tpu_software:
-        left_out.append(f"TPU {listing.tpu}: the TensorFlow installed here cannot drive it; install tensorflow-tpu")
+        left_out.append(f"TPU {listing.tpu}: the TensorFlow installed here cannot drive it")
         cores = 0
     tpu_nodes = tuple(node for node in listing.nodes if node.startswith(("accel", "vfio/"))) if cores else ()
     return Usable(tuple(gpus), shared if gpus else (), listing.tpu if cores else "", cores, tpu_nodes, tuple(left_out))
