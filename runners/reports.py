@@ -27,6 +27,8 @@ NOTICES: dict[str, str] = {
     "them is refused.",
     "gpu-names": "{gpu} is simulated by TensorFlow's logical device {device}, and that is the name that its tensors "
     "and variables report.",
+    "hierarchical-copy": "HierarchicalCopyAllReduce is made for an even number of GPUs. With {replicas} it leaves one "
+    "replica's gradients out of the sum, on real GPUs too: choose another all-reduce, or another number.",
     "nccl": "NCCL needs real GPUs. Each simulated one adds up the gradients of all by itself instead: the same sums, "
     "reached another way.",
     "nccl-ring": "NCCL needs real GPUs. The simulated ones pass their gradients around in a ring instead: the same "

@@ -15,6 +15,8 @@ from runners.devices import gpu_lists, gpu_names, nccl, smi
 
 def simulate(count: int) -> None:
     """Make TensorFlow in this process see ``count`` GPUs. Call once, before any op ran; runs no op itself."""
+    os.environ.pop("CUDA_VISIBLE_DEVICES", None)  # a learner may set it, for the simulated ones
+    os.putenv("CUDA_VISIBLE_DEVICES", "-1")  # CUDA itself reads this
     gpu_lists.show(count)
     gpu_names.translate(gpu_lists.logical_gpus, gpu_lists.settled)
     nccl.replace()

@@ -1,8 +1,9 @@
-"""NCCL where GPUs are simulated: another all-reduce of the same sums, and a sentence that says so.
+"""All-reduces where GPUs are simulated: for NCCL another one of the same sums, and a sentence that says so.
 
 ``NcclAllReduce`` would run ops that only CUDA has. In their place each device adds up the values of all, so every
 replica gets the same bits. Between workers (``CommunicationOptions``) TensorFlow itself takes its ring where devices
-are CPUs.
+are CPUs. ``HierarchicalCopyAllReduce`` is TensorFlow's own, and leaves a replica out where their number is odd: that
+is said.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.python.distribute import collective_all_reduce_strategy, collective_util, cross_device_ops
+from tensorflow.python.distribute import (
+    collective_all_reduce_strategy,
+    collective_util,
+    cross_device_ops,
+    cross_device_utils,
+)
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import math_ops, nccl_ops
 
@@ -34,7 +40,15 @@ def replace() -> None:
         if self._communication_options.implementation == collective_util.CommunicationImplementation.NCCL:
             notices.once("nccl-ring")
 
+    copy = cross_device_utils.aggregate_gradients_using_hierarchical_copy
+
+    def copy_and_warn(avail_devices: Sequence[str], replica_grads: Any) -> Any:
+        if len(avail_devices) % 2:
+            notices.once("hierarchical-copy", replicas=len(avail_devices))
+        return copy(avail_devices, replica_grads)
+
     algorithm.__init__ = with_notice
+    cross_device_utils.aggregate_gradients_using_hierarchical_copy = copy_and_warn
     strategy._warn_nccl_no_gpu = warn_nccl_no_gpu
 
 

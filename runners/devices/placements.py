@@ -32,7 +32,7 @@ def print_placements() -> None:
 
 def _print(message: bytes) -> None:
     if _wanted:  # TensorFlow itself goes on
-        print(message.decode(errors="replace"), file=sys.stderr)
+        print(message.decode(errors="replace"), end="", file=sys.stderr)
 
 
 _callback = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(_print)

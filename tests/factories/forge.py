@@ -82,7 +82,6 @@ def _be(code: str, topology: str, environment: dict[str, str]) -> None:
     status = 1
     try:
         signal.alarm(_PATIENCE_S)
-        del os.environ["CUDA_VISIBLE_DEVICES"]
         os.environ.update(environment)
         from runners.devices import setup
         from runners.devices.topology import Topology

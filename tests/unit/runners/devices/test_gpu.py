@@ -356,6 +356,25 @@ def test_every_all_reduce_gives_the_same_sums_and_nccl_says_once_what_it_is(eith
     assert said.count("NCCL needs real GPUs.") == 1
 
 
+HIERARCHY = """
+strategy = tf.distribute.MirroredStrategy(cross_device_ops=tf.distribute.HierarchicalCopyAllReduce())
+
+@tf.function
+def step():
+    replica = tf.distribute.get_replica_context()
+    return replica.all_reduce("sum", [tf.cast(replica.replica_id_in_sync_group, tf.float32)] * 2)
+
+print([float(total[0]) for total in strategy.experimental_local_results(strategy.run(step))])
+"""
+
+
+def test_what_a_hierarchical_copy_leaves_out_is_said(forge: Forge) -> None:
+    odd, even = run(forge, HIERARCHY, "gpu:3"), run(forge, HIERARCHY, "gpu:4")
+    assert "[1.0, 1.0, 1.0]" in odd  # 0 + 1, and not 2
+    assert odd.count("With 3 it leaves one replica's gradients out of the sum") == 1
+    assert even == "[6.0, 6.0, 6.0, 6.0]\n"
+
+
 def test_keras_takes_kernels_that_the_cpu_has(either: Forge, request: pytest.FixtureRequest) -> None:
     keras3 = "keras3" in request.node.name
     first = 'layers.Conv2D(2, 3, data_format="channels_first")(images)' if keras3 else ""
