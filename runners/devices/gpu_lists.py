@@ -139,6 +139,8 @@ def _hide_from_keras(context: Any) -> None:
 def _hidden(listing: Any) -> Any:
     def list_devices(this: Any, device_type: str | None = None) -> list[Any]:
         devices: list[Any] = listing(this, device_type)
+        if device_type == "CPU":  # a strategy asks often
+            return devices
         asks = sys._getframe(2)  # between is TensorFlow's function of the same name
         if _is_keras(asks):
             return [d for d in devices if d.device_type != "GPU"]
