@@ -16,7 +16,7 @@ const LEAST_HEIGHT = 150;
 const LABEL_HEIGHT = 15;
 const LABEL_SPACE = 26;
 /** The part of the width that labels may take. */
-const MOST_ROOM = 0.45;
+const MOST_ROOM = 0.5;
 const LETTER = 6.4;
 const MARK = 3.4;
 const WORD_SPACE = 34;
