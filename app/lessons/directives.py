@@ -35,8 +35,8 @@ SHAPES: dict[str, Shape] = {
     **{name: Shape("admonition", "optional") for name in ADMONITIONS},
     "admonition": Shape("titled", "required", frozenset({"class"})),
     "dropdown": Shape("titled", "required"),
-    "figure": Shape("figure", "required", frozenset({"alt", "class", "width"})),
-    "image": Shape("image", "required", frozenset({"alt", "class", "width"})),
+    "figure": Shape("figure", "required", frozenset({"alt", "width"})),
+    "image": Shape("image", "required", frozenset({"alt", "width"})),
     "math": Shape("math", "none"),
     "table": Shape("table", "optional"),
 }

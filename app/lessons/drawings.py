@@ -1,7 +1,8 @@
 """A lesson's SVG as part of the page, so that it follows the theme: ``fill="var(--r0, #0072b2)"`` is a lane's colour.
 
-Only shapes, text and plain attributes get through; nothing that runs, loads, styles or names. The second value of
-``var`` is for readers outside the page, such as a notebook. Pure, but for ``drawing_at``.
+A file asks for it with ``<svg class="drawing" …>``. Only shapes, text and plain attributes get through; nothing that
+runs, loads, styles or names. The second value of ``var`` is for readers outside the page, such as a notebook. Pure, but
+for ``drawing_at``.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from pathlib import Path
 from markdown_it.common.utils import escapeHtml
 from markupsafe import Markup
 
-CLASS = "drawing"
-"""The class by which a figure asks for this: ``:class: drawing``."""
 MOST_BYTES = 60_000
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -26,8 +25,9 @@ _LOOK = (
     "font-family font-size font-style font-weight letter-spacing text-anchor dominant-baseline"
 )
 _ATTRIBUTES = frozenset(f"{_GEOMETRY} {_LOOK}".split())
-_ON_ROOT = frozenset(("width", "height", "viewBox", "role", "aria-labelledby", "aria-label"))
+_ON_ROOT = frozenset(("class", "width", "height", "viewBox", "role", "aria-labelledby", "aria-label"))
 _VALUE = re.compile(r"[\w\s.,#%+*'()-]*", re.ASCII)
+_ASKS = re.compile(rb'<svg\b[^>]*\sclass="drawing"')
 _VIEW_BOX = re.compile(r"0 0 ([1-9][0-9]{0,3}) ([1-9][0-9]{0,3})")
 
 
@@ -35,23 +35,26 @@ class UnfitDrawing(Exception):
     """The file cannot be part of a page. ``str()`` says why, and what to do."""
 
 
-def drawing_at(file: Path, alt: str) -> Markup:
-    """The drawing in a file, as HTML; ``alt`` is what it says in few words.
+def drawing_at(file: Path, alt: str) -> Markup | None:
+    """The drawing in a file, as HTML; None for a file that is to stay a picture. ``alt`` says in few words what it is.
 
     Raises:
-        UnfitDrawing: it has something that a page may not have, or cannot be read.
+        UnfitDrawing: it has something that a page may not have.
     """
+    if file.suffix != ".svg":
+        return None
     try:
-        source = file.read_bytes()
-    except OSError as e:
-        raise UnfitDrawing(f"it cannot be read: {e.strerror}") from e
-    return drawing(source, alt)
+        with file.open("rb") as opened:
+            source = opened.read(MOST_BYTES + 1)
+    except OSError:
+        return None
+    return drawing(source, alt) if _ASKS.search(source) else None
 
 
 def drawing(source: bytes, alt: str) -> Markup:
     """The drawing as HTML. Raises UnfitDrawing as ``drawing_at`` does."""
     if len(source) > MOST_BYTES:
-        raise UnfitDrawing(f"it has {len(source):,} bytes, and a drawing at most {MOST_BYTES:,}")
+        raise UnfitDrawing(f"it has more than {MOST_BYTES:,} bytes")
     if b"<!DOCTYPE" in source.upper() or b"<!ENTITY" in source.upper():
         raise UnfitDrawing("it declares a document type; take that out")
     try:

@@ -233,7 +233,7 @@ def _why_broken(
     if target.kind == "outside":
         return None
     if target.kind == "asset":
-        return _why_no_picture(path.parent / target.name, reference)
+        return _why_no_picture(path.parent / target.name, target.name)
     there = target.course or course
     slug = target.name or path.parent.name
     if there not in courses or slug not in courses[there].lessons:
@@ -247,15 +247,13 @@ def _why_broken(
     return None
 
 
-def _why_no_picture(file: Path, reference: Reference) -> str | None:
-    name = reference.target.name
+def _why_no_picture(file: Path, name: str) -> str | None:
     if not file.is_file():
         return f"there is no file {name}; add it, or correct it"
-    if reference.drawing:
-        try:
-            drawing_at(file, "")
-        except UnfitDrawing as e:
-            return f"the drawing {name} stays outside the page: {e}"
+    try:
+        drawing_at(file, "")
+    except UnfitDrawing as e:
+        return f"the drawing {name} cannot be part of the page: {e}"
     return None
 
 

@@ -22,7 +22,7 @@ from markupsafe import Markup
 from app.i18n import N_, gettext, speaking
 from app.lessons.choices import machine_of
 from app.lessons.directives import Directive
-from app.lessons.drawings import CLASS, UnfitDrawing, drawing_at
+from app.lessons.drawings import UnfitDrawing, drawing_at
 from app.lessons.formulas import UnreadableFormula, mathml
 from app.lessons.highlight import highlighted
 from app.lessons.links import StrangeLink, read_link
@@ -255,7 +255,7 @@ class LessonRenderer(RendererHTML):
 
     def figure_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         directive: Directive = tokens[idx].meta["directive"]
-        picture = _drawing(directive, env)
+        picture = _picture(directive.argument, directive.option("alt"), directive.option("width"), env)
         return f"<figure>{picture}<figcaption>\n" if directive.body.strip() else f"<figure>{picture}"
 
     def figure_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -263,7 +263,7 @@ class LessonRenderer(RendererHTML):
 
     def picture(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         directive: Directive = tokens[idx].meta["directive"]
-        picture = _drawing(directive, env)
+        picture = _picture(directive.argument, directive.option("alt"), directive.option("width"), env)
         return f"<p>{picture}</p>\n"
 
     # --- nothing to show ---
@@ -311,17 +311,6 @@ def _formula(latex: str, *, block: bool) -> str:
         return f"<code>{escapeHtml(latex)}</code>"
 
 
-def _drawing(directive: Directive, env: Any) -> str:
-    """The picture of a directive; one of class ``drawing`` becomes part of the page, if it may."""
-    alt = directive.option("alt")
-    if directive.option("class") == CLASS:
-        with suppress(StrangeLink, UnfitDrawing):
-            target = read_link(directive.argument)
-            if target.kind == "asset":
-                return drawing_at(env["folder"] / target.name, alt)
-    return _picture(directive.argument, alt, directive.option("width"), env)
-
-
 def _picture(source: str, alt: str, width: str, env: Any) -> str:
     try:
         target = read_link(source)
@@ -329,6 +318,9 @@ def _picture(source: str, alt: str, width: str, env: Any) -> str:
         return escapeHtml(alt)
     if target.kind != "asset":
         return escapeHtml(alt)
+    with suppress(UnfitDrawing):
+        if (drawing := drawing_at(env["folder"] / target.name, alt)) is not None:
+            return drawing
     size = f' width="{width}"' if width.isascii() and width.isdigit() else ""
     address = escapeHtml(target.address(env["slug"]))
     return f'<img src="{address}" alt="{escapeHtml(alt)}"{size} loading="lazy" decoding="async">'

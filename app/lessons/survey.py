@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from markdown_it.token import Token
 
 from app.lessons.directives import Directive, Fault
-from app.lessons.drawings import CLASS
 from app.lessons.formulas import UnreadableFormula, mathml
 from app.lessons.highlight import knows
 from app.lessons.links import StrangeLink, Target, read_link
@@ -28,8 +27,6 @@ class Reference:
 
     target: Target
     line: int
-    drawing: bool = False
-    """It is to be part of the page: an SVG without anything that a page may not have."""
 
 
 @dataclass(slots=True)
@@ -116,12 +113,7 @@ class _Walk:
 
     def figure(self, token: Token, tokens: list[Token], i: int) -> None:
         directive: Directive = token.meta["directive"]
-        drawing = directive.option("class") == CLASS
-        self._picture(
-            directive.argument, directive.option("alt"), directive.line, "an option ':alt: …'", drawing=drawing
-        )
-        if "class" in directive.options and not (drawing and directive.argument.endswith(".svg")):
-            self.fault("'class' has to be drawing, and the file an .svg", directive.options["class"].line)
+        self._picture(directive.argument, directive.option("alt"), directive.line, "an option ':alt: …'")
         width = directive.option("width")
         if width and not (re.fullmatch(r"[0-9]{1,4}", width) and int(width)):
             self.fault("'width' has to be a whole number of pixels", directive.options["width"].line)
@@ -185,7 +177,7 @@ class _Walk:
         except StrangeLink as e:
             self.fault(f"the link {e}", line)
 
-    def _picture(self, source: str, alt: str, line: int, where: str, *, drawing: bool = False) -> None:
+    def _picture(self, source: str, alt: str, line: int, where: str) -> None:
         if not alt.strip():
             self.fault(f"the picture '{source[:80]}' has no alternative text; add {where}", line)
         try:
@@ -197,7 +189,7 @@ class _Walk:
                 f"the picture '{source[:80]}' is not in the lesson; put it into assets/ and write assets/…", line
             )
         else:
-            self.found.references.append(Reference(target, line, drawing))
+            self.found.references.append(Reference(target, line))
 
 
 _VISITS: dict[str, Callable[[_Walk, Token, list[Token], int], None]] = {

@@ -12,7 +12,8 @@ from app.lessons.load import Snapshot, load
 from tests.factories.lesson import HEADER
 
 ROOT = Path(__file__).parents[4]
-FIGURE = "```{figure} assets/ring.svg\n:class: drawing\n:alt: A ring\n\nOf four.\n```\n"
+FIGURE = "```{figure} assets/ring.svg\n:alt: A ring\n\nOf four.\n```\n\n![The same](assets/ring.svg)\n"
+ASKING = 'class="drawing" viewBox="0 0 10 20"'
 
 
 def svg(inside: str, attributes: str = 'viewBox="0 0 10 20"') -> bytes:
@@ -76,24 +77,32 @@ def _page(snapshot: Snapshot) -> str:
     return "".join(str(block.html) for block in by_language["en"].blocks if hasattr(block, "html"))
 
 
-def test_a_figure_of_that_class_is_part_of_the_page_and_changes_with_its_file(tmp_path: Path) -> None:
-    first = _course(tmp_path, svg('<path d="M0 0"/>'))
-    second = _course(tmp_path, svg('<path d="M1 1L2 2"/>'))
+def test_a_drawing_is_part_of_the_page_and_changes_with_its_file(tmp_path: Path) -> None:
+    first = _course(tmp_path, svg('<path d="M0 0"/>', ASKING))
+    second = _course(tmp_path, svg('<path d="M1 1L2 2"/>', ASKING))
 
     assert first.mistakes == ()
     assert '<figure><svg class="drawing" role="img" aria-label="A ring"' in _page(first)
     assert '<path d="M0 0"></path></svg><figcaption>' in _page(first)
+    assert '<p><svg class="drawing" role="img" aria-label="The same"' in _page(first)
     assert "M1 1L2 2" in _page(second)
     assert first.digest != second.digest
 
 
 def test_one_that_may_not_be_part_of_it_stays_a_picture_beside_it_and_the_author_is_told(tmp_path: Path) -> None:
-    snapshot = _course(tmp_path, svg("<script>alert(1)</script>"))
+    snapshot = _course(tmp_path, svg("<script>alert(1)</script>", ASKING))
 
     assert '<img src="rings/assets/ring.svg" alt="A ring"' in _page(snapshot)
     assert "script" not in _page(snapshot)
-    (mistake,) = snapshot.mistakes
-    assert "the drawing assets/ring.svg stays outside the page: it has <script>" in str(mistake)
+    assert len(snapshot.mistakes) == 2
+    assert "the drawing assets/ring.svg cannot be part of the page: it has <script>" in str(snapshot.mistakes[0])
+
+
+def test_a_file_that_does_not_ask_stays_a_picture(tmp_path: Path) -> None:
+    snapshot = _course(tmp_path, svg("<style>a{}</style>"))
+
+    assert snapshot.mistakes == ()
+    assert _page(snapshot).count("<img ") == 2
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "lessons").glob("*/*/assets/*.svg")), ids=lambda file: file.stem)
