@@ -26,7 +26,7 @@ _BUTTONS: dict[Action, str] = {
     "kill": N_("Kill"),
     "pause": N_("Pause"),
     "resume": N_("Resume"),
-    "slow": N_("Slow down"),
+    "slow": N_("Slow"),
     "restart": N_("Start again"),
 }
 _STATES = {

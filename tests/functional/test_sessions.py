@@ -325,7 +325,7 @@ async def test_the_processes_of_a_cluster_are_listed_with_what_can_be_done_to_th
     assert re.findall(r'aria-label="([^"]+: worker \d)"', panel) == [
         "Kill: worker 0",
         "Pause: worker 0",
-        "Slow down: worker 0",
+        "Slow: worker 0",
         "Kill: worker 1",
         "Resume: worker 1",
     ]

@@ -38,8 +38,9 @@ export class LaneBoard {
   private readonly below: Sheet;
   private readonly lanes = new Map<string, Lane>();
   private readonly switch: HTMLFieldSetElement;
-  /** Folded lanes, so that a clearing does not open them. */
-  private readonly folded = new Set<string>();
+  /** Lanes that the learner opened or folded. Else all are open, and on a phone the first. */
+  private readonly turned = new Map<string, boolean>();
+  private readonly narrow = window.matchMedia(NARROW);
 
   constructor(
     private readonly box: HTMLElement,
@@ -102,24 +103,23 @@ export class LaneBoard {
   }
 
   private add(name: string): void {
-    const first = this.lanes.size === 0;
-    const open = !this.folded.has(name) && (first || !window.matchMedia(NARROW).matches);
     const title = make("b.lane-name", {}, name === OTHERS ? say("lanes.others") : name);
     const count = make("span.lane-count");
     const box = make("div.lane-box");
     const root = make<HTMLDetailsElement>(
       `details.run-lane.${laneColour(name, this.topology)}`,
-      { role: "group", "aria-label": title.textContent ?? "", open },
+      { role: "group", "aria-label": title.textContent ?? "" },
       make("summary", {}, title, count),
       box,
     );
-    root.addEventListener("toggle", () => (root.open ? this.folded.delete(name) : this.folded.add(name)));
+    root.firstElementChild?.addEventListener("click", () => this.turned.set(name, !root.open));
     const sheet = new Sheet(box, name === OTHERS ? this.hands : this.bare());
     sheet.empty();
     this.lanes.set(name, { root, count, sheet });
     const names = inOrder(this.lanes.keys());
     const next = this.lanes.get(names[names.indexOf(name) + 1] ?? "");
     this.grid.insertBefore(root, next?.root ?? null); // the others stay: one that is moved forgets how far it was scrolled
+    for (const [each, lane] of this.lanes) lane.root.open = this.turned.get(each) ?? (!this.narrow.matches || each === names[0]);
   }
 
   /** The hands without a label: the lane's own name says it. */
