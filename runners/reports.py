@@ -47,6 +47,32 @@ NOTICES: dict[str, str] = {
     "waiting-for-slow": "{task} is waiting for {other} at {address}, which is slowed down.",
     "waiting-for-done": "{task} is waiting for {other} at {address}, which is through with this cell.",
     "waiting-for-late": "{task} is waiting for {other} at {address}, which has not come to this point.",
+    "tpu-compiled-again": (
+        "{function} has now been compiled {count} times: for {new} after {old}. A TPU takes seconds to minutes "
+        "for each: keep shapes the same, and pass numbers that change as tensors."
+    ),
+    "tpu-dynamic-batch": (
+        "{function}: an input of shape {shape} has a size that is unknown before the program runs. A TPU pads it "
+        "to the largest batch, and some operations refuse it: make batches of one size with batch(…, "
+        "drop_remainder=True)."
+    ),
+    "tpu-dynamic-operation": (
+        "{function}: the size of what {operation} returns depends on its values. A TPU pads it to the largest "
+        "size there can be, and operations that follow may refuse it: keep the size, with tf.where(condition, x, "
+        "y) or by multiplying with a mask."
+    ),
+    "tpu-on-host": (
+        "{function}: a TPU cannot run {operation}. It runs on the host, and every step waits for it: do this in "
+        "the input pipeline or outside of the step."
+    ),
+    "tpu-simulated": (
+        "This TPU is simulated: {count} logical CPU devices stand for its cores. It keeps a TPU's rules; its "
+        "speed says nothing about a TPU's."
+    ),
+    "tpu-wide": (
+        "{function}: {operation} computes in {dtype}, for which a TPU has no hardware. It is emulated, many times"
+        " slower: use float32 or bfloat16."
+    ),
 }
 """Code to English sentence, with the names of its values in braces."""
 

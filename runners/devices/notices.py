@@ -1,4 +1,4 @@
-"""What the simulation tells learners, each sentence once in a process."""
+"""What the simulation tells learners."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ _said: set[str] = set()
 
 
 def once(code: str, **values: str | float) -> None:
-    """Say one of the sentences of ``runners.reports.NOTICES``, unless it was said before.
+    """``say`` a sentence, unless one of its code was said in this process."""
+    if code not in _said:
+        _said.add(code)
+        say(code, **values)
+
+
+def say(code: str, **values: str | float) -> None:
+    """Say one of the sentences of ``runners.reports.NOTICES``.
 
     It goes to the page; where nobody takes reports, as in a notebook of another Jupyter client, to standard error.
     """
-    if code in _said:
-        return
-    _said.add(code)
     if report.heard():
         report.notice(code, None, **values)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runners.devices import gpu, real
+from runners.devices import gpu, real, tpu
 from runners.devices.topology import Topology
 
 
@@ -14,3 +14,7 @@ def set_up(topology: Topology) -> None:
     match topology.kind:
         case "gpu" | "workers" if topology.devices:
             gpu.simulate(topology.devices)
+        case "tpu":
+            tpu.simulate(topology.devices)
+    if topology.kind != "tpu":
+        tpu.explain_absence(str(topology))

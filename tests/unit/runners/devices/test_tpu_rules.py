@@ -1,0 +1,72 @@
+"""What a TPU would say of the operations of a step."""
+
+from __future__ import annotations
+
+import pytest
+
+from runners.devices.tpu_rules import Compilations, Node, could_matter, judge, refusal, unknown_sizes, written
+
+
+def _found(*nodes: Node, host_allowed: bool = True) -> list[tuple[str, str]]:
+    return [(finding.kind, finding.operation) for finding in judge(nodes, host_allowed)]
+
+
+@pytest.mark.parametrize(
+    ("op", "found"),
+    [
+        ("EagerPyFunc", [("host", "EagerPyFunc (tf.py_function)")]),
+        ("PyFunc", [("host", "PyFunc (tf.numpy_function)")]),
+        ("Where", [("dynamic", "Where (tf.where, tf.boolean_mask)")]),
+        ("UniqueV2", [("dynamic", "UniqueV2 (tf.unique)")]),
+        ("StringLower", [("host", "StringLower")]),
+        ("PrintV2", [("host", "tf.print")]),
+        ("DecodeJpeg", [("host", "DecodeJpeg")]),
+        *((op, []) for op in ("SelectV2", "MatMul", "Assert", "Const", "DynamicStitch", "StatelessRandomUniformV2")),
+    ],
+)
+def test_an_operation_is_judged_by_its_kind(op: str, found: list[tuple[str, str]]) -> None:
+    assert _found(Node(op, "x", ("float32",))) == found
+    assert could_matter(op, ["float32"]) == bool(found)
+
+
+def test_what_runs_on_the_host_is_refused_where_nothing_may() -> None:
+    assert _found(Node("StringLower", "x"), host_allowed=False) == [("refused", "StringLower")]
+
+
+def test_only_products_in_wide_numbers_are_worth_a_word() -> None:
+    assert _found(Node("MatMul", "x", ("float64",)), Node("Cast", "y", ("float64",))) == [("wide", "MatMul")]
+    assert could_matter("MatMul", ["float64"])
+    assert not could_matter("Cast", ["float64"])
+
+
+def test_the_same_operation_at_the_same_place_is_found_once() -> None:
+    twice = [Node("Where", "a", place="step:3"), Node("Where", "b", place="step:3"), Node("Where", "c", place="step:4")]
+    assert [finding.node.name for finding in judge(twice, host_allowed=True)] == ["a", "c"]
+
+
+def test_a_refusal_has_the_words_to_search_for_and_says_what_to_do() -> None:
+    refused = judge([Node("PyFunc", "PyFunc_1", place="step:3"), Node("Substr", "s")], host_allowed=False)
+    text = refusal("step", refused)
+    assert "XLA_TPU_JIT" in text
+    assert "no registered 'PyFunc' OpKernel" in text
+    assert "{{node PyFunc_1}}, from step:3" in text
+    assert "no registered 'Substr' OpKernel" in text
+    assert "Lockstep: tf.numpy_function calls Python" in text
+    assert "set_soft_device_placement(True)" in refusal("step", judge([Node("PrintV2", "p")], host_allowed=False))
+
+
+def test_the_first_shape_with_an_unknown_size_is_found() -> None:
+    assert unknown_sizes([(), (4, 2), (None, 3), None]) == (None, 3)
+    assert unknown_sizes([(4,), None]) is None
+    assert unknown_sizes([(), (4, 2)]) == "known"
+    assert [written(s) for s in ((None, 3), (4,), (), None)] == ["(None, 3)", "(4,)", "()", "unknown"]
+
+
+def test_compilations_are_told_by_what_has_changed_and_not_every_time() -> None:
+    compilations = Compilations()
+    assert compilations.note(("float32(4, 2)", "1")) is None
+    assert compilations.note(("float32(4, 2)", "1")) is None
+    assert compilations.note(("float32(3, 2)", "1")) == (2, "float32(3, 2)", "float32(4, 2)")
+    told = [compilations.note(("float32(3, 2)", str(number))) for number in range(2, 10)]
+    assert told == [None, None, (5, "4", "3"), None, None, None, None, (10, "9", "8")]
+    assert compilations.note(("float32(4, 2)", "1")) is None
