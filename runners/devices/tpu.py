@@ -1,4 +1,4 @@
-"""``tpu:N`` without a TPU: N logical CPU devices stand for its N cores, and one more for the machine that feeds it.
+"""``tpu:N`` without a TPU: N logical CPU devices stand for its N cores, the first for the machine that feeds it, too.
 
 As on a TPU's own machine, the cores are listed as physical devices at once and as logical ones after
 ``initialize_tpu_system``. Names of devices are translated where TensorFlow takes them.
@@ -74,7 +74,7 @@ class _System:
 def simulate(count: int) -> None:
     """Make TensorFlow in this process see a TPU of ``count`` cores. Call once, before any op ran; runs no op itself."""
     cpus = tf_config.list_physical_devices("CPU")
-    tf_config.set_logical_device_configuration(cpus[0], [tf.config.LogicalDeviceConfiguration()] * (count + 1))
+    tf_config.set_logical_device_configuration(cpus[0], [tf.config.LogicalDeviceConfiguration()] * count)
     system = _System(count)
     _answer_lists(system)
     _answer_names(system)
@@ -104,7 +104,7 @@ def explain_absence(topology: str) -> None:
 
 
 def as_cpu(device: Any, cores: int) -> Any:
-    """Turn ``/TPU:1`` into the device that stands for it, ``/CPU:2``; anything else is returned as it is.
+    """Turn ``/TPU:1`` into the device that stands for it, ``/CPU:1``; anything else is returned as it is.
 
     Raises:
         tf.errors.InvalidArgumentError: the TPU has fewer cores.
@@ -120,7 +120,7 @@ def as_cpu(device: Any, cores: int) -> Any:
         if (core := int(match[1])) >= cores:
             message = f"unknown device {device}: the cores of this TPU are TPU:0 to TPU:{cores - 1}"
             raise tf.errors.InvalidArgumentError(None, None, message)
-        return f"CPU:{core + 1}"
+        return f"CPU:{core}"
 
     return _TPU.sub(stand_in, device)
 
@@ -162,7 +162,7 @@ def _answer_names(system: _System) -> None:
         name = as_cpu(device_name_or_function, system.cores)
         if name is not device_name_or_function and (named := _TPU.search(str(device_name_or_function))):
             core = int(named[1])
-            notices.once("gpu-names", gpu=f"TPU:{core}", device=f"CPU:{core + 1}")
+            notices.once("gpu-names", gpu=f"TPU:{core}", device=f"CPU:{core}")
         return device(name)
 
     ops.device = device_or_core

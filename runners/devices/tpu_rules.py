@@ -81,8 +81,8 @@ _HOST = frozenset(
         "UnsortedSegmentJoin",
     }
 )
-_PRINTS = frozenset({"Print", "PrintV2", "StringFormat"})
-"""Also ``tf.strings.format``, which tf.print is made of."""
+_PRINTS = frozenset({"Print", "PrintV2"})
+_PARTS_OF_PRINTS = frozenset({"StringFormat", "StringJoin"})
 _WIDE = frozenset({"float64", "complex128"})
 _MATMULS = frozenset({"MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "Conv2D", "Conv3D"})
 _ANNOUNCED = (2, 5, 10, 20, 50, 100)
@@ -127,8 +127,12 @@ def judge(nodes: Iterable[Node], host_allowed: bool) -> list[Finding]:
         host_allowed: whether what cannot be compiled may run on the host: TensorFlow's soft device placement, which
             for a function has to be asked for.
     """
+    nodes = list(nodes)
+    printing = {node.place for node in nodes if node.op in _PRINTS}
     found: dict[tuple[Kind, str, str], Finding] = {}
     for node in nodes:
+        if node.op in _PARTS_OF_PRINTS and node.place in printing:
+            continue
         kind = _kind_of(node.op)
         if kind is None and node.op in _MATMULS and not _WIDE.isdisjoint(node.dtypes):
             kind = "wide"

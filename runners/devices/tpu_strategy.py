@@ -69,7 +69,7 @@ class TPUExtended(mirrored_strategy.MirroredExtended):  # type: ignore[misc]
             cores = np.array([[assignment.tpu_ordinal(r, c) for c in within] for r in range(assignment.num_replicas)])
         # Collective ops take a key that no condition within a loop can see, and Keras's steps_per_execution is one.
         reduction = cross_device_ops.ReductionToOneDevice()
-        super().__init__(strategy, [f"/device:CPU:{core + 1}" for core in cores[:, 0]], reduction)
+        super().__init__(strategy, [f"/device:CPU:{core}" for core in cores[:, 0]], reduction)
         self._tpu_cluster_resolver, self._tpu_metadata, self._device_assignment = resolver, metadata, assignment
         self._tpu_devices = np.vectorize(lambda core: f"{HOST[:-5]}TPU:{core}", otypes=[object])(cores)
         self._host_device = HOST

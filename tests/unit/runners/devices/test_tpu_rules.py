@@ -44,6 +44,11 @@ def test_the_same_operation_at_the_same_place_is_found_once() -> None:
     assert [finding.node.name for finding in judge(twice, host_allowed=True)] == ["a", "c"]
 
 
+def test_a_print_is_found_as_one_operation() -> None:
+    parts = [Node("StringFormat", "f", place="step:3"), Node("PrintV2", "p", place="step:3")]
+    assert _found(*parts, Node("StringFormat", "g", place="step:4")) == [("host", "tf.print"), ("host", "StringFormat")]
+
+
 def test_a_refusal_has_the_words_to_search_for_and_says_what_to_do() -> None:
     refused = judge([Node("PyFunc", "PyFunc_1", place="step:3"), Node("Substr", "s")], host_allowed=False)
     text = refusal("step", refused)
