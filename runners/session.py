@@ -235,7 +235,8 @@ class Session:
         except asyncio.CancelledError:
             because = self._end or "ended"
         except (NoDevice, NoZygote, KernelNotReady, SandboxGone) as e:
-            log.error("session broke", session=self.name, error=str(e))
+            tell = log.info if isinstance(e, NoDevice) else log.error  # the first is as the operator wants it
+            tell("session broke", session=self.name, error=str(e))
             self._fail(next(reason for kind, reason in _REASONS.items() if isinstance(e, kind)), str(e))
         except Exception:
             log.exception("session broke", session=self.name)

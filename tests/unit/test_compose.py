@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from runners.environment import runner_environment
 from runners.settings import Limits
 
 ROOT = Path(__file__).parents[2]
@@ -137,3 +138,26 @@ def test_the_runner_image_holds_nothing_of_the_application_and_the_web_image_onl
         "runners/__init__.py", "runners/protocol.py", "runners/client.py", "runners/environment.py",
         "runners/devices/__init__.py", "runners/devices/topology.py",
     }  # fmt: skip
+
+
+def test_with_gpus_the_runner_gets_devices_and_memory_and_no_way_out() -> None:
+    overlay: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "gpu.compose.yml").read_text())
+    runner = overlay["services"]["runner"]
+
+    assert overlay.keys() == {"services"}
+    assert overlay["services"].keys() == {"runner"}
+    assert runner.keys() == {
+        "image",
+        "build",
+        "environment",
+        "security_opt",
+        "mem_limit",
+        "memswap_limit",
+        "deploy",
+    }
+    assert runner["security_opt"] == ["systempaths=unconfined"]
+    (wanted,) = runner["deploy"]["resources"]["reservations"]["devices"]
+    assert wanted["capabilities"] == ["gpu"]
+    settings = {name: str(value) for name, value in runner["environment"].items() if name.startswith("LOCKSTEP_")}
+    assert runner_environment(settings) == settings
+    assert "ARG CUDA" in (ROOT / "docker" / "runner.Dockerfile").read_text()
