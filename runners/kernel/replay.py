@@ -11,6 +11,7 @@ import functools
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
@@ -18,12 +19,13 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.distribute import cross_device_ops, distribute_lib
+from tensorflow.python.distribute import cross_device_ops, distribute_lib, mirrored_strategy, tpu_strategy
 
 from runners.kernel import easel
 from runners.kernel.pictures import Reduction, most_telling, replay_picture
 from runners.kernel.placement import name_of, plain_variable
 
+_KERAS_2 = "tf_keras.src.engine.training"
 _KERAS_3 = "keras.src.backend.tensorflow.optimizer"
 _NAMES_SHOWN = 12
 
@@ -78,6 +80,12 @@ class Replay:
         self._replace(distribute_lib.StrategyExtendedV2, "update", self._update)
         if (keras := sys.modules.get(_KERAS_3)) is not None:
             self._replace(keras.TFOptimizer, "_backend_update_step", self._note_names)
+        if (keras := sys.modules.get(_KERAS_2)) is not None:
+            for name in ("make_train_function", "make_test_function", "make_predict_function"):
+                self._replace(keras.Model, name, _made_as_functions)
+        for strategy in (tpu_strategy.TPUStrategyV2, tpu_strategy.TPUStrategy):
+            self._replace(strategy, "run", _run_on_tpu)
+        self._leave_out_warnings()
         logger = tf.get_logger()
         logger.addFilter(_no_advice)
         self._undo.append(lambda: logger.removeFilter(_no_advice))
@@ -102,6 +110,12 @@ class Replay:
 
         setattr(owner, name, replacement)
         self._undo.append(lambda: setattr(owner, name, original))
+
+    def _leave_out_warnings(self) -> None:
+        """TensorFlow says that ``tf.data`` keeps its functions, which nobody has asked."""
+        warnings.filterwarnings("ignore", message="Even though the `tf.config.experimental_run_functions_eagerly`")
+        ours = warnings.filters[0]
+        self._undo.append(lambda: _forget_filter(ours))
 
     def _stop(self) -> None:
         while self._undo:
@@ -198,6 +212,32 @@ class Replay:
         devices = tuple(easel.of_replica(getattr(value, "device", "")) for value in one.replicas)
         self._stop()
         easel.show(replay_picture(_few(name, one, devices, gradients, reduced, before, after)))
+
+
+def _forget_filter(ours: Any) -> None:
+    warnings.filters = [each for each in warnings.filters if each is not ours]
+
+
+def _made_as_functions(make: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+    """Keras 2 makes a step that is none of TensorFlow's functions while those run op by op, and keeps it for good."""
+    eagerly = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(False)
+    try:
+        return make(model, *args, **kwargs)
+    finally:
+        tf.config.run_functions_eagerly(eagerly)
+
+
+def _run_on_tpu(
+    run: Callable[..., Any], strategy: Any, fn: Any, args: Any = (), kwargs: Any = None, **more: Any
+) -> Any:
+    """A TPU runs graphs only; the logical CPUs that stand for its cores run op by op, too."""
+    if not tf.executing_eagerly():
+        return run(strategy, fn, args, kwargs, **more)
+    if not isinstance(strategy.extended, mirrored_strategy.MirroredExtended):
+        raise ValueError("lockstep.replay cannot look into the compiled step of a real TPU: choose a simulated one")
+    with strategy.scope():
+        return strategy.extended.call_for_each_replica(fn, args, kwargs)
 
 
 def replay(variable: Any = None) -> Replay:

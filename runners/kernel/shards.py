@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -154,7 +155,7 @@ def _text(tensor: Any, i: int) -> str:
 
 def _lane(strategy: Any) -> str:
     """The names of this process's replicas, with a place for their numbers."""
-    resolver = getattr(strategy, "cluster_resolver", None)
+    resolver = getattr(strategy, "cluster_resolver", None) if os.environ.get("TF_CONFIG") else None
     if resolver is None or getattr(resolver, "task_type", None) not in ("worker", "chief"):
         return "replica {}"
     who = "chief" if resolver.task_type == "chief" else f"worker {resolver.task_id}"
