@@ -142,10 +142,12 @@ time.sleep(3)
     bar = cell.root.get_by_role("progressbar", name="fit")
 
     await expect(cell.root.locator(".gauge-words")).to_have_text(
-        "TensorFlow is tracing the model: the first step takes longest"
+        "TensorFlow is tracing the model: the first step takes longest", timeout=60_000
     )
     assert await bar.get_attribute("value") is None
-    await expect(cell.root.locator(".gauge-words")).to_have_text("120 of 300 steps · about 2 minutes left")
+    await expect(cell.root.locator(".gauge-words")).to_have_text(
+        "120 of 300 steps · about 2 minutes left", timeout=20_000
+    )
     assert await bar.evaluate("bar => bar.position") == pytest.approx(0.4)
     await cell.finished()
     await expect(bar).to_have_count(0)
