@@ -346,3 +346,29 @@ async def test_each_worker_of_a_cluster_tells_its_own_numbers_and_shards(client:
     }
     assert sorted(e for replicas in shown.values() for r in replicas for e in r["examples"]) == ["0", "1", "2", "3"]
     assert told.stdout.count("each process has its own") == 2
+
+
+async def test_a_replay_works_on_a_simulated_tpu(client: RunnerClient) -> None:
+    learner = Learner(client, topology="tpu:2")
+    told = await ran(
+        learner,
+        "import tensorflow as tf, lockstep, numpy as np\n"
+        "resolver = tf.distribute.cluster_resolver.TPUClusterResolver('')\n"
+        "tf.config.experimental_connect_to_cluster(resolver)\n"
+        "tf.tpu.experimental.initialize_tpu_system(resolver)\n"
+        "strategy = tf.distribute.TPUStrategy(resolver)\n"
+        "with strategy.scope():\n"
+        "    model = tf.keras.Sequential([tf.keras.layers.Input((2,)), tf.keras.layers.Dense(3)])\n"
+        "    model.compile(tf.keras.optimizers.SGD(0.5), 'mse')\n"
+        "data = tf.data.Dataset.from_tensor_slices((np.random.rand(32, 2), np.ones((32, 3)))).batch(8, True)\n"
+        "with lockstep.replay() as seen:\n"
+        "    model.fit(data, verbose=0)\n"
+        "print(np.allclose(sum(seen.gradients), seen.reduced),"
+        " np.allclose(seen.after - seen.before, -0.5 * seen.reduced, atol=1e-6))\n"
+        "lockstep.placement(model)",
+    )
+    await learner.leave()
+    assert told.stdout.endswith("True True\n")
+    replay, placement = pictures(told)
+    assert [replica["device"] for replica in replay["replicas"]] == placement["variables"][0]["devices"]
+    assert placement["variables"][0]["devices"] == ["TPU:0 (simulated by CPU:0)", "TPU:1 (simulated by CPU:1)"]
