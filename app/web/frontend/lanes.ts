@@ -103,7 +103,7 @@ export class LaneBoard {
   }
 
   private add(name: string): void {
-    const title = make("b.lane-name", {}, name === OTHERS ? say("lanes.others") : name);
+    const title = name === OTHERS ? make("b.lane-name", {}, say("lanes.others")) : make("b.lane-name", { lang: "en" }, name);
     const count = make("span.lane-count");
     const box = make("div.lane-box");
     const root = make<HTMLDetailsElement>(

@@ -19,6 +19,8 @@ import { laneOf, type Item, type Transcript } from "./transcript";
 
 /** So many documents of HTML are alive at once; the earlier ones are links. */
 const LIVE_FRAMES = 20;
+/** Characters of a lane's name that have room in front of a line. */
+const SHORT_NAME = 10;
 
 export class Output implements Hands {
   private transcript: Transcript | null = null;
@@ -74,6 +76,7 @@ export class Output implements Hands {
 
   private empty(): void {
     this.frames.clear();
+    this.box.classList.remove("long-names");
     this.list.empty();
     this.lanes?.empty();
   }
@@ -135,7 +138,9 @@ export class Output implements Hands {
 
   label(item: Item): HTMLElement | null {
     const lane = laneOf(item);
-    return lane === null ? null : make(`b.lane-name.${laneColour(lane, this.topology)}`, {}, lane);
+    if (lane === null) return null;
+    if (lane.length > SHORT_NAME) this.box.classList.add("long-names");
+    return make(`b.lane-name.${laneColour(lane, this.topology)}`, { lang: "en" }, lane);
   }
 
   downloadButton(): HTMLElement {

@@ -86,14 +86,15 @@ test("an error and the end are kept apart", () => {
   assert.equal(transcript.text(), "ValueError: no\n");
 });
 
-test("100,000 lines are taken in well under a second", () => {
+test("100,000 lines take well under a second of one processor", () => {
   const transcript = new Transcript();
-  const begun = performance.now();
+  const begun = process.cpuUsage();
   for (let seq = 1; seq <= 1_000; seq++) {
     transcript.apply(text(seq, Array.from({ length: 100 }, (_, i) => `line ${seq * 100 + i}\n`).join("")));
   }
   assert.equal(transcript.items.length, 100_000);
-  assert.ok(performance.now() - begun < 1_500);
+  const { user, system } = process.cpuUsage(begun);
+  assert.ok(user + system < 1_500_000);
 });
 
 const from = (lane: string | null, event: RunEvent): RunEvent => ({ ...event, lane }) as RunEvent;
