@@ -42,6 +42,10 @@ NOTICES: dict[str, str] = {
         "A MultiWorkerMirroredStrategy has to be made before TensorFlow's first operation. "
         "Restart the session and run the cell that makes it first."
     ),
+    "wait-broken-off": (
+        "{task} no longer waits for the others. "
+        "To train together again, run the cell that makes the strategy once more."
+    ),
     "waiting-for-ended": "{task} is waiting for {other} at {address}, which has ended.",
     "waiting-for-paused": "{task} is waiting for {other} at {address}, which is paused.",
     "waiting-for-slow": "{task} is waiting for {other} at {address}, which is slowed down.",

@@ -14,6 +14,7 @@ import secrets
 import socket
 import sys
 import tempfile
+import time
 import traceback
 from pathlib import Path
 from typing import Any, ClassVar
@@ -107,9 +108,10 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
         self.others.begin(code, store_history)
         with self.watch.cell():
             reply: dict[str, Any] = await super().do_execute(code, silent, store_history, *more, **named)
+        ended = time.monotonic()
         failures, interrupted = self.others.finish()
         if reply["status"] == "error":
-            failures.insert(0, Failure(own.task, reply["ename"], reply["evalue"]))
+            failures.insert(0, Failure(own.task, reply["ename"], reply["evalue"], ended))
         elif interrupted:
             failures.insert(0, Failure(own.task, "KeyboardInterrupt", ""))
         if failures and not (len(failures) == 1 and left_well(failures[0].name, failures[0].value)):

@@ -11,7 +11,7 @@ import struct
 from enum import IntEnum
 
 _SLOT = 64
-_STEP, _FAULT_STEP, _FAULT, _STATUS, _WORK, _MET, _EXIT = 0, 8, 16, 17, 18, 19, 20
+_STEP, _FAULT_STEP, _FAULT, _STATUS, _WORK, _EXIT, _INTERRUPTS, _CAME, _READY = 0, 8, 16, 17, 18, 20, 24, 32, 40
 _NONE = -1
 
 
@@ -57,7 +57,8 @@ class Board:
         self.take_fault(task)
         self.set_status(task, Status.starting)
         self.set_work(task, Work.nothing)
-        self._write("b", task, _MET, 0)
+        self._write("q", task, _CAME, 0)
+        self._write("q", task, _READY, 0)
         self._write("h", task, _EXIT, 0)
 
     def step(self, task: int) -> int:
@@ -86,13 +87,33 @@ class Board:
         """Say what it is doing."""
         self._write("b", task, _WORK, work)
 
-    def came(self, task: int) -> bool:
-        """Whether it has come to where all who train together meet, now or before."""
-        return bool(self._read("b", task, _MET))
+    def came(self, task: int) -> int:
+        """How often it has come to where all who train together meet."""
+        return int(self._read("q", task, _CAME))
 
-    def come(self, task: int) -> None:
-        """Say that it has come there."""
-        self._write("b", task, _MET, 1)
+    def come(self, task: int) -> int:
+        """Say that it has come there once more; returns how often now."""
+        return self._count(task, _CAME)
+
+    def turn_back(self, task: int) -> None:
+        """Say that it came in vain: it does not count."""
+        self._count(task, _CAME, -1)
+
+    def ready(self, task: int) -> int:
+        """How often it was connected to those who had come."""
+        return int(self._read("q", task, _READY))
+
+    def be_ready(self, task: int) -> None:
+        """Say that it is connected."""
+        self._count(task, _READY)
+
+    def interrupts(self, task: int) -> int:
+        """How often it was interrupted."""
+        return int(self._read("q", task, _INTERRUPTS))
+
+    def interrupt(self, task: int) -> None:
+        """Count an interrupt; only PID 1 calls this."""
+        self._count(task, _INTERRUPTS)
 
     def exit_status(self, task: int) -> int:
         """How it ended, negative for a signal; 0 also while it lives."""
@@ -116,6 +137,11 @@ class Board:
         value, at = int(self._read("b", task, _FAULT)), self.fault_at(task)
         self._write("q", task, _FAULT_STEP, _NONE)
         return Action(value) if at != _NONE and 1 <= value <= len(Action) else None
+
+    def _count(self, task: int, at: int, by: int = 1) -> int:
+        count = max(0, self._read("q", task, at) + by) % 2**62
+        self._write("q", task, at, count)
+        return count
 
     def _read(self, kind: str, task: int, at: int) -> int:
         value: int = struct.unpack_from(kind, self._page, task * _SLOT + at)[0]

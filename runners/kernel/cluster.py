@@ -38,18 +38,19 @@ _LAST_READS = 64
 _SUMMARY = 200
 _ENDED_S = 0.3
 """PID 1 knows how a process ended this much later at most."""
-_AFTER_INTERRUPT_S = 1.2
+_AFTER_INTERRUPT_S = 3.0
 """How long the others may take to hear an interrupt; the supervisor waits a little longer before it ends everything."""
 _PASSED_ON = ("display_data", "update_display_data", "execute_result", "error", "clear_output")
 
 
 @dataclass
 class Failure:
-    """How a cell failed in one process: the error's name and text."""
+    """How a cell failed in one process: the error's name and text, and when it was known."""
 
     task: Task
     name: str
     value: str
+    at: float = field(default_factory=time.monotonic)
 
 
 @dataclass(eq=False)
@@ -63,7 +64,7 @@ class _Member:
     buffer: bytearray = field(default_factory=bytearray)
     done: int = 0
     """The last cell it is through with."""
-    error: tuple[str, str] | None = None
+    failure: Failure | None = None
     waiting_cell: bytes = b""
     """A cell that came before the process did."""
     ended: bool = False
@@ -107,7 +108,9 @@ class Others:
             self._cell += 1
             line = json.dumps({"run": self._cell, "code": code, "store_history": store_history}).encode() + b"\n"
             for member in self._runners():
-                member.error, member.waiting_cell = None, line
+                member.failure, member.waiting_cell = None, line
+                if member.ended:
+                    member.failure = Failure(member.task, "WorkerEnded", "it has ended")
                 self._hand_over(member)
 
     def finish(self) -> tuple[list[Failure], bool]:
@@ -131,9 +134,8 @@ class Others:
                         deadline = time.monotonic() + _AFTER_INTERRUPT_S
                     self._changed.wait(0.1)
             except KeyboardInterrupt:
-                interrupted, deadline = True, time.monotonic() + _AFTER_INTERRUPT_S
-        failures = [Failure(m.task, *m.error) for m in self._runners() if m.error and not left_well(*m.error)]
-        return failures, interrupted
+                interrupted, deadline = True, deadline or time.monotonic() + _AFTER_INTERRUPT_S
+        return [member.failure for member in self._runners() if member.failure], interrupted
 
     def _runners(self) -> list[_Member]:
         """Who runs cells."""
@@ -193,6 +195,8 @@ class Others:
             data = b""
         member.buffer += data
         if not data or len(member.buffer) > _LONGEST_LINE:
+            if data:  # it speaks no language of ours, and would go on
+                self._own.wish(member.task.lane, "kill")
             self._part_with(member)
             return
         *lines, rest = member.buffer.split(b"\n")
@@ -212,8 +216,8 @@ class Others:
                 with self._changed:
                     member.done = cell
                     match error:
-                        case [str(name), str(value)]:
-                            member.error = (name, value)
+                        case [str(name), str(value)] if not left_well(name, value):
+                            member.failure = Failure(member.task, name, value)
                     self._changed.notify_all()
 
     def _read_pipe(self, member: _Member, fd: int, final: bool = False) -> None:
@@ -252,7 +256,7 @@ class Others:
         with self._changed:
             member.link, member.ended = None, True
             if running:
-                member.error = ("WorkerEnded", why)
+                member.failure = Failure(member.task, "WorkerEnded", why)
             self._changed.notify_all()
 
     def _how_it_ended(self, member: _Member) -> str:
@@ -274,8 +278,8 @@ def left_well(name: str, value: str) -> bool:
 
 
 def summary(failures: list[Failure]) -> tuple[str, str]:
-    """One error for a whole cell: name and text."""
-    first = failures[0]
+    """One error for a whole cell: name and text. The first to fail mostly is why others did."""
+    first = min(failures, key=lambda failure: failure.at)
     alike = [failure for failure in failures if (failure.name, failure.value) == (first.name, first.value)]
     where = " and ".join(failure.task.lane for failure in alike)
     others = [f"; in {failure.task.lane}: {failure.name}" for failure in failures if failure not in alike]

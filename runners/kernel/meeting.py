@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import functools
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tensorflow.python.eager import context
 
+from runners.kernel.board import Work
 from runners.kernel.place import Place
 
 _LOOK_S = 0.01
+GIVES_UP_S = 10.0
+"""After which nobody waits any longer for one who is through with the cell."""
 
 
 def wait_for_each_other(own: Place) -> None:
@@ -27,9 +31,31 @@ def wait_for_each_other(own: Place) -> None:
     def enable_when_all_are_there(self: Any, server_def: Any) -> None:
         named = {address for job in server_def.cluster.job for address in job.tasks.values()}
         if named == addresses:  # and not a cluster of the learner's own
-            own.board.come(own.number)
-            while not all(own.board.came(n) for n, _ in tasks):
-                time.sleep(_LOOK_S)
-        enable(self, server_def)
+            again = self._context_handle is not None
+            numbers = [n for n, _ in tasks]
+            nth = own.board.come(own.number)
+            try:
+                _wait(own, numbers, lambda n: own.board.came(n) >= nth)
+            except BaseException:
+                own.board.turn_back(own.number)
+                raise
+            enable(self, server_def)
+            own.board.be_ready(own.number)
+            if again:  # what one sent before another is connected anew would be lost
+                _wait(own, numbers, lambda n: own.board.ready(n) >= nth)
+        else:
+            enable(self, server_def)
 
     context.Context.enable_collective_ops = enable_when_all_are_there
+
+
+def _wait(own: Place, numbers: list[int], there: Callable[[int], bool]) -> None:
+    hoped = time.monotonic()
+    while missing := [n for n in numbers if not there(n)]:
+        through = [n for n in missing if own.board.work(n) == Work.nothing]
+        if not through:
+            hoped = time.monotonic()
+        elif time.monotonic() - hoped > GIVES_UP_S:
+            who = " and ".join(own.topology.tasks[n].lane for n in through)
+            raise RuntimeError(f"{who} is through with this cell and has not made the strategy")
+        time.sleep(_LOOK_S)

@@ -90,6 +90,7 @@ class Team:
         """SIGINT for those beside the kernel. Who is held goes on first: it could not hear it."""
         for number, pid in self._pids.items():
             self._let_go_on(number)
+            self._board.interrupt(number)
             if number:
                 _signal(pid, signal.SIGINT)
         self._tell(self.members())
@@ -120,6 +121,8 @@ class Team:
         if number is None:
             return
         waits = isinstance(at_step, int) and not isinstance(at_step, bool) and 0 <= at_step <= _MOST_STEP
+        if at_step is not None and not waits:
+            return
         if waits and action in Action.__members__ and self._board.step(number) < at_step:
             self._board.await_step(number, at_step, Action[action])
         else:

@@ -13,17 +13,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from tensorflow.python.eager import context
+from tensorflow.python.framework import errors_impl
+
 from runners.devices import cluster
 from runners.kernel import meeting, report
 from runners.kernel.board import Board, Status, Work
+from runners.kernel.meeting import GIVES_UP_S
 from runners.kernel.place import Place
 
-_LOOK_S = 0.5
+_LOOK_S = 0.2
 _WAITS_S = 3.0
 _LATE_S = 6.0
 """When one that is merely elsewhere is named: by then it would have said that it waits, too."""
 _BUSY = 0.2
 """The part of a core from which on a process computes."""
+_HEARS_S = 0.3
+"""In which a main thread that computes hears an interrupt."""
 _NEAR = 6
 """Frames above the innermost in which TensorFlow is looked for."""
 _HELD = {Status.ended: "ended", Status.paused: "paused", Status.slow: "slow"}
@@ -57,6 +63,7 @@ class Watch:
     def _look_at_one_cell(self) -> None:
         frame: FrameType | None = None
         since, cpu, said = time.monotonic(), time.process_time(), set[int]()
+        heard = self._own.board.interrupts(self._own.number)
         while self._in_cell.is_set():
             now, used = time.monotonic(), time.process_time()
             latest = sys._current_frames().get(self._main)
@@ -68,6 +75,18 @@ class Watch:
                 self._set(Work.waiting)
                 self._say(now - since, said)
             time.sleep(_LOOK_S)
+            if self._own.board.interrupts(self._own.number) != heard:
+                heard = self._own.board.interrupts(self._own.number)
+                self._break_off("the run was stopped")
+
+    def _break_off(self, why: str) -> None:
+        """End a wait for others that the main thread itself cannot end: it hears nothing meanwhile."""
+        before = sys._current_frames().get(self._main)
+        time.sleep(_HEARS_S)
+        after = sys._current_frames().get(self._main)
+        if self._in_cell.is_set() and after is not None and before is after and in_tensorflow(after):
+            context.context().abort_collective_ops(errors_impl.CANCELLED, why)
+            report.notice("wait-broken-off", lane=self._own.task.lane, task=self._own.task.lane)
 
     def _set(self, work: Work) -> None:
         if self._in_cell.is_set():
@@ -75,11 +94,13 @@ class Watch:
 
     def _say(self, waited_s: float, said: set[int]) -> None:
         for number, why in awaited(self._own, self._own.board, waited_s):
+            lane, other = self._own.task.lane, self._own.topology.tasks[number].lane
             if number not in said:
                 said.add(number)
-                lane, other = self._own.task.lane, self._own.topology.tasks[number].lane
                 where = self._own.address_of(number)
                 report.notice(f"waiting-for-{why}", lane=lane, task=lane, other=other, address=where)
+            if why == "done" and waited_s >= GIVES_UP_S:
+                self._break_off(f"{other} is through with this cell and will not come")
 
 
 def in_tensorflow(frame: FrameType) -> bool:

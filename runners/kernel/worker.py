@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import array
 import builtins
+import contextlib
 import fcntl
 import gc
 import io
@@ -34,13 +35,14 @@ from jupyter_client.session import Session
 
 from runners.devices import cluster, setup
 from runners.kernel import app, lanes, report, seeing
-from runners.kernel.meter import meter
 from runners.kernel.place import Place
 from runners.kernel.waiting import Watch
 
 _TOLD_S = 1.0
 """How long what was printed may take to reach the kernel before the next line goes out in any case."""
 _LOOK_S = 0.0005
+_PIECES_S = 0.02
+"""How long printed text waits for the rest of its line."""
 
 
 def serve(own: Place, link: socket.socket, out: int, err: int) -> NoReturn:
@@ -155,20 +157,57 @@ def _print_to(out: int, err: int) -> None:
         number = 1 if name == "stdout" else 2
         os.dup2(fd, number)
         os.close(fd)
-        raw = os.fdopen(number, "wb", buffering=0, closefd=False)
-        stream = _Printed(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
+        stream = _Printed(number)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
 
 
-class _Printed(io.TextIOWrapper):
-    """Standard output or error of a worker."""
+class _Printed(io.TextIOBase):
+    """Standard output or error of a worker: it writes whole lines at once, and what is no whole line a moment later."""
+
+    encoding = "utf-8"
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.RLock()
+        self._held: list[str] = []
+        self._hurry = threading.Event()
+        threading.Thread(target=self._write_soon, daemon=True, name=f"printed-{descriptor}").start()
+
+    def fileno(self) -> int:
+        """For children, which write there themselves."""
+        return self._descriptor
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
 
     def write(self, text: str) -> int:
         """Print; a replica's text says whose it is."""
-        super().write(lanes.marked(text))
-        meter().printed(text, str(self.name))
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        with self._lock:
+            self._held.append(lanes.marked(text))
+        if "\n" in text:
+            self.flush()
+        else:
+            self._hurry.set()
         return len(text)
+
+    def flush(self) -> None:
+        """Write all of it."""
+        with self._lock:
+            data = "".join(self._held).encode("utf-8", "backslashreplace")
+            self._held.clear()
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+
+    def _write_soon(self) -> None:
+        while self._hurry.wait():
+            self._hurry.clear()
+            time.sleep(_PIECES_S)
+            with contextlib.suppress(OSError):
+                self.flush()
 
 
 def _no_keyboard(prompt: object = "") -> str:

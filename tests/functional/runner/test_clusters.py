@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from runners.client import RunnerClient
+from runners.client import Refused, RunnerClient
+from runners.protocol import Fault
 from tests.factories.node import Learner, Told
 
 COLLECTIVE = """
@@ -107,3 +108,129 @@ async def test_an_interrupt_reaches_every_worker_and_the_session_goes_on(workers
     assert told.outcome == "interrupted"
     assert (await workers.client.session(workers.session)).generation == 0
     assert by_lane(await workers.run("print(me)")) == {"worker 0": "0\n", "worker 1": "1\n"}
+
+
+STEPS = """
+import json, os, time
+import lockstep
+import tensorflow as tf
+me = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+
+@tf.function
+def step():
+    return strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", tf.constant(1.0)))
+"""
+
+
+async def test_a_worker_pauses_at_its_step_is_waited_for_by_name_and_goes_on(workers: Learner) -> None:
+    assert (await workers.run(STEPS)).outcome == "ok"
+    await workers.client.fault(workers.session, Fault(task="worker 1", action="pause", at_step=2))
+    accepted = await workers.submit("for i in range(4):\n    lockstep.log(i, loss=1.0)\n    step()\nprint('through')")
+    async for event in workers.client.events(accepted.id):
+        if event.kind == "notice" and event.code == "waiting-for-paused":
+            states = {m.task: m.state for m in (await workers.client.session(workers.session)).members}
+            assert states == {"worker 0": "running", "worker 1": "paused"}
+            assert (event.lane, event.values["other"]) == ("worker 0", "worker 1")
+            await workers.client.fault(workers.session, Fault(task="worker 1", action="resume"))
+    told = await workers.read(accepted)
+    assert told.outcome == "ok"
+    assert "notice" in told.kinds
+    assert by_lane(told) == {"worker 0": "through\n", "worker 1": "through\n"}
+
+
+async def test_a_killed_worker_is_named_and_the_whole_cluster_starts_anew(workers: Learner) -> None:
+    await workers.run(STEPS)
+    train = "for i in range(3):\n    lockstep.log(i, loss=1)\n    step()"
+    told = await workers.run(f"lockstep.kill('worker 1', at_step=1)\n{train}")
+    assert told.outcome == "error"
+    codes = [(e.code, e.lane) for e in told.events if e.kind == "notice"]
+    assert ("member-ended", "worker 1") in codes
+    assert ("waiting-for-ended", "worker 0") in codes
+    with pytest.raises(Refused, match="has ended"):
+        await workers.client.fault(workers.session, Fault(task="worker 1", action="pause"))
+    told = await workers.run("print('me' in globals())")
+    assert [e.code for e in told.events if e.kind == "notice"] == ["cluster-restarted"]
+    assert by_lane(told) == {"worker 0": "False\n", "worker 1": "False\n"}
+    with pytest.raises(Refused, match="there is no ps 0"):
+        await workers.client.fault(workers.session, Fault(task="ps 0", action="kill"))
+
+
+async def test_a_run_stops_while_one_waits_for_another_and_the_session_lives_on(workers: Learner) -> None:
+    await workers.run(STEPS)
+    accepted = await workers.submit("print('begun', flush=True)\nif me:\n    time.sleep(100)\nstep()")
+    async for event in workers.client.events(accepted.id):
+        if event.kind == "text" and event.lane == "worker 0":
+            await workers.client.stop(accepted.id)
+    assert (await workers.read(accepted)).outcome == "interrupted"
+    again = await workers.run(f"{STEPS}\nprint(float(step()))")
+    assert by_lane(again)["worker 0"].endswith("2.0\n")
+    assert (await workers.client.session(workers.session)).generation == 0
+
+
+async def test_parameter_servers_serve_a_coordinator_and_a_killed_worker_comes_back(client: RunnerClient) -> None:
+    learner = Learner(client, topology="ps:2+1")
+    told = await learner.run("""
+import lockstep, time
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+partitioner = tf.distribute.experimental.partitioners.FixedShardsPartitioner(1)
+strategy = tf.distribute.ParameterServerStrategy(resolver, variable_partitioner=partitioner)
+with strategy.scope():
+    v = tf.Variable([0.0, 0.0])
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+
+@tf.function
+def step():
+    v.assign_add([1.0, 1.0])
+    tf.print("worked")
+
+def train(steps, kill_at=None):
+    for i in range(steps):
+        if i == kill_at:
+            lockstep.kill("worker 1")
+        coordinator.schedule(step)
+        time.sleep(0.03)
+    coordinator.join()
+    print("at least", steps, bool(v.read_value()[0] >= steps))
+train(10)
+""")
+    assert told.outcome == "ok"
+    lanes = by_lane(told)
+    assert lanes["chief"] == "at least 10 True\n"
+    assert set((lanes["worker 0"] + lanes["worker 1"]).splitlines()) == {"worked"}
+    told = await learner.run("train(20, kill_at=5)")
+    assert told.outcome == "ok"
+    assert ("member-ended", "worker 1") in [(e.code, e.lane) for e in told.events if e.kind == "notice"]
+    told = await learner.run("train(20)")
+    assert "member-restarted" in [e.code for e in told.events if e.kind == "notice"]
+    members = (await client.session(learner.session)).members
+    assert [(m.task, m.state) for m in members] == [(t, "running") for t in ("chief", "worker 0", "worker 1", "ps 0")]
+    await learner.leave()
+
+
+async def test_every_worker_has_its_gpus_and_each_replica_its_lane(client: RunnerClient) -> None:
+    learner = Learner(client, topology="workers:2xgpu:2")
+    told = await learner.run(COLLECTIVE)
+    assert told.outcome == "ok"
+    lanes = by_lane(told)
+    assert {lane: text for lane, text in lanes.items() if lane and "replica" in lane} == {
+        f"worker {n // 2} · replica {n}": f"mine {n + 1} of 10\n" for n in range(4)
+    }
+    assert all("4 replicas, 11.0\n" in lanes[f"worker {n}"] for n in (0, 1))
+    await learner.leave()
+
+
+async def test_fit_of_keras_3_fails_with_a_sentence_that_offers_keras_2(workers: Learner) -> None:
+    told = await workers.run("""
+import numpy as np
+import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+data = tf.data.Dataset.from_tensors((np.ones((8, 2), "float32"), np.ones((8, 1), "float32"))).repeat()
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+model.fit(data, steps_per_epoch=2, verbose=0)
+""")
+    assert told.outcome == "error"
+    assert "keras-2-for-fit" in [e.code for e in told.events if e.kind == "notice"]
