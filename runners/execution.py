@@ -28,6 +28,8 @@ _ANSWER_S = 1.0
 _CUT_OFF_S = 0.5
 """A kernel whose channel broke has mostly ended; its end is known this much later at the latest."""
 
+_MOST_NOTICES = 200
+"""Of a run, from inside: they count as no output, and a program can forge them."""
 _TO_BE_KILLED: tuple[LimitName, ...] = ("output", "output_rate", "events", "memory")
 """A program that met one of these would go on doing harm while it is asked to stop."""
 
@@ -43,6 +45,7 @@ class Execution:
         self._stop_now = asyncio.Event()
         self._kill_now = asyncio.Event()
         self._error: Said | None = None
+        self._notices = 0
         asked = run.request.timeout_s
         self._run_s = min(asked, limits.run_s) if asked else limits.run_s
 
@@ -206,6 +209,10 @@ class Execution:
         if kind == "unshown":
             self._run.not_shown(**values)
             return
+        if kind == "notice":
+            self._notices += 1
+            if self._notices > _MOST_NOTICES:
+                return
         if kind == "error" and values.get("lane") is None:
             raised = messages.raised_itself(values["frames"])
             self._error = Said(values["name"], values["value"], raised)

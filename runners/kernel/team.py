@@ -25,6 +25,7 @@ from runners.kernel.place import LONGEST_WISH, Place
 _STOPPED_S, _GOING_S = 0.09, 0.01
 """A slow process has a tenth of the time."""
 _MOST_STEP = 1_000_000_000
+_TELL_S = 0.1
 
 Fork = Callable[[Callable[[], None], int], int]
 """Forks a child that does this and ends; the descriptor takes what it says if it fails. Returns its number."""
@@ -51,6 +52,8 @@ class Team:
         self._slow: set[int] = set()
         self._toggle_at = 0.0
         self._stopped = False
+        self._changed = False
+        self._told_at = 0.0
         self.wishes, self._wishing = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._news, self.kernels_news = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (self.wishes, self._news):
@@ -93,7 +96,7 @@ class Team:
             self._board.interrupt(number)
             if number:
                 _signal(pid, signal.SIGINT)
-        self._tell(self.members())
+        self._changed = True
 
     def ended(self, pid: int, status: int) -> None:
         """The process ``pid`` was reaped."""
@@ -103,7 +106,7 @@ class Team:
                 self._slow.discard(number)
                 self._board.set_exit_status(number, status)
                 self._board.set_status(number, Status.ended)
-                self._tell(self.members())
+                self._changed = True
 
     def hear(self) -> None:
         """Read one wish."""
@@ -127,7 +130,7 @@ class Team:
             self._board.await_step(number, at_step, Action[action])
         else:
             self._do_now(number, action)
-        self._tell(self.members())
+        self._changed = True
 
     def _do_now(self, number: int, action: Any) -> None:
         pid = self._pids.get(number)
@@ -150,10 +153,21 @@ class Team:
                 self._start(number)
 
     def tick(self) -> float | None:
-        """Stop the slow ones, or let them go on, when it is time; returns seconds until it is again, None for never."""
-        if not self._slow:
-            return None
+        """Do what it is time for; returns seconds until there is more to do, None for never.
+
+        The supervisor is told of changes ten times a second at most: a program may wish for thousands.
+        """
         now = time.monotonic()
+        if self._changed and now - self._told_at >= _TELL_S:
+            self._changed, self._told_at = False, now
+            self._tell(self.members())
+        waits = [self._turn_s(now)] if self._slow else []
+        if self._changed:
+            waits.append(max(0.0, self._told_at + _TELL_S - now))
+        return min(waits, default=None)
+
+    def _turn_s(self, now: float) -> float:
+        """Stop the slow ones, or let them go on, when it is time; returns seconds until it is again."""
         if now >= self._toggle_at:
             self._stopped = not self._stopped
             self._toggle_at = now + (_STOPPED_S if self._stopped else _GOING_S)

@@ -90,6 +90,28 @@ async def test_what_is_scribbled_on_the_board_is_only_a_lie(workers: Learner) ->
     await workers.client.fault(workers.session, Fault(task="worker 1", action="resume"))
 
 
+WISHES = """
+from runners.kernel import place, report
+import time
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    for action in ("pause", "resume", "slow", "resume"):
+        place.here().wish("worker 0" if me else "worker 1", action)
+    report.notice("member-ended", task="x", why="y")
+"""
+
+
+async def test_a_flood_of_wishes_and_notices_leaves_the_supervisor_at_rest(workers: Learner) -> None:
+    told = await workers.run(WISHES)
+    assert told.kinds.count("notice") <= 200
+    assert (await workers.client.health()).status == "ready"
+    told = await workers.run("print('again')")
+    if told.outcome != Outcome.ok:
+        await workers.client.restart(workers.session)
+        told = await workers.run("print('again')")
+    assert told.outcome == Outcome.ok
+
+
 async def test_a_flood_on_the_link_ends_who_sends_it_or_the_run(workers: Learner) -> None:
     told = await workers.run(FLOOD)
     assert told.outcome in (Outcome.error, Outcome.timeout, Outcome.memory, Outcome.crash)
