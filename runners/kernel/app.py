@@ -40,7 +40,7 @@ from traitlets.config import Config
 
 from runners.devices import setup
 from runners.devices.topology import Topology
-from runners.kernel import faults, lanes, meeting, place, portpicker, report, seeing, steps
+from runners.kernel import faults, lanes, meeting, place, portpicker, report, seeing, serving, steps
 from runners.kernel.advice import advice
 from runners.kernel.cluster import Failure, Others, left_well, summary
 from runners.kernel.errors import show_only_the_ends
@@ -326,6 +326,7 @@ def belong(own: Place | None) -> None:
     steps.belong_to(own.board, own.number, faults.carry_out)
     if own.task.role in ("chief", "worker") and own.topology.kind == "workers":
         meeting.wait_for_each_other(own)
+        serving.join_until_the_others_are_through(own)
 
 
 def reseed() -> None:

@@ -32,6 +32,8 @@ class Work(IntEnum):
     cell = 1
     waiting = 2
     """For another process, inside TensorFlow."""
+    serving = 3
+    """Others, in a cell that says ``server.join()``."""
 
 
 class Action(IntEnum):

@@ -42,6 +42,7 @@ class Watch:
         self._own = own
         self._main = threading.get_ident()
         self._in_cell = threading.Event()
+        self._broken_off = False
         threading.Thread(target=self._look_on, daemon=True, name="waiting").start()
 
     @contextmanager
@@ -64,6 +65,7 @@ class Watch:
         frame: FrameType | None = None
         since, cpu, said = time.monotonic(), time.process_time(), set[int]()
         heard = self._own.board.interrupts(self._own.number)
+        self._broken_off = False
         while self._in_cell.is_set():
             now, used = time.monotonic(), time.process_time()
             latest = sys._current_frames().get(self._main)
@@ -86,7 +88,9 @@ class Watch:
         after = sys._current_frames().get(self._main)
         if self._in_cell.is_set() and after is not None and before is after and in_tensorflow(after):
             context.context().abort_collective_ops(errors_impl.CANCELLED, why)
-            report.notice("wait-broken-off", lane=self._own.task.lane, task=self._own.task.lane)
+            if not self._broken_off:
+                report.notice("wait-broken-off", lane=self._own.task.lane, task=self._own.task.lane)
+            self._broken_off = True
 
     def _set(self, work: Work) -> None:
         if self._in_cell.is_set():
