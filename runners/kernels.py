@@ -324,7 +324,8 @@ class Pool:
                 except Unsafe:
                     await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its walls
                 except (NoZygote, KernelNotReady, SandboxGone):
-                    self._ready.move_to_end(key, last=False)  # another machine may do better
+                    if key in self._ready:  # it may have been let go of meanwhile
+                        self._ready.move_to_end(key, last=False)  # another machine may do better
                 except Exception:
                     log.exception("kernel cannot be made", topology=key[0])
                     await asyncio.sleep(_TRY_AGAIN_S)  # a mistake of ours must not end the filling for good

@@ -105,6 +105,37 @@ async def test_who_is_cancelled_leaves_no_kernel_half_closed(monkeypatch: pytest
     assert made[0].closed
 
 
+async def test_a_cluster_that_nobody_wants_any_more_and_that_cannot_be_made_does_not_end_the_filling(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Waiting] = []
+    being_made, may_fail = asyncio.Event(), asyncio.Event()
+
+    async def create(_zygote: object, topology: str, *_: object) -> Waiting:
+        if topology == "workers:2" and made:
+            being_made.set()
+            await may_fail.wait()
+            raise NoZygote("no room")
+        made.append(Waiting())
+        made[-1].may_close.set()
+        return made[-1]
+
+    monkeypatch.setattr(Kernel, "create", create)
+    monkeypatch.setattr(kernels, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(kernels, "_TRY_AGAIN_S", 0.0)
+    pool = Pool(1, lambda _: NoMachine(), ("cpu", 3))
+    await pool.take("workers:2", 3)
+    pool.keep()
+    async with asyncio.timeout(10):
+        await being_made.wait()
+        monkeypatch.setattr(kernels, "_CLUSTER_S", 0.0)
+        pool.sweep()
+        may_fail.set()
+        while not len(pool):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    await pool.close()
+
+
 async def test_of_a_cluster_one_is_kept_ready_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Waiting] = []
 
