@@ -126,7 +126,7 @@ class Team:
         waits = isinstance(at_step, int) and not isinstance(at_step, bool) and 0 <= at_step <= _MOST_STEP
         if at_step is not None and not waits:
             return
-        if waits and action in Action.__members__ and self._board.step(number) < at_step:
+        if waits and isinstance(action, str) and action in Action.__members__ and self._board.step(number) < at_step:
             self._board.await_step(number, at_step, Action[action])
         else:
             self._do_now(number, action)

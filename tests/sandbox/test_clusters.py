@@ -36,6 +36,7 @@ if me == 1:
     from runners.kernel import place
     for wish in (b"x" * 511, b"[" * 500, b"{}", b'{"task": 5}', b'{"task": "worker 1", "action": ["kill"]}',
                  b'{"task": "worker 1", "action": "kill", "at_step": 1e308}',
+                 b'{"task": "worker 1", "action": ["kill"], "at_step": 9}',
                  b'{"task": "worker 0", "action": "restart"}'):
         place.here().wishes.send(wish)
 """
