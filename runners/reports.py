@@ -38,6 +38,11 @@ NOTICES: dict[str, str] = {
         "Choose Keras 2 for this cell, or write the training loop yourself."
     ),
     "member-ended": "{task} has ended ({why}).",
+    "steps-per-execution": (
+        "fit of Keras 3 with steps_per_execution fails where replicas add up their gradients by collective ops, as "
+        "MirroredStrategy does unless told otherwise: TensorFlow itself fails there. Give the strategy "
+        "cross_device_ops=tf.distribute.ReductionToOneDevice(), or leave steps_per_execution out."
+    ),
     "strategy-comes-first": (
         "A MultiWorkerMirroredStrategy has to be made before TensorFlow's first operation. "
         "Restart the session and run the cell that makes it first."

@@ -26,6 +26,10 @@ log = structlog.get_logger()
 _NOT_USABLE_AFTER = (Outcome.processes,)
 """Processes without end are still there: only a fresh kernel gets rid of them."""
 
+_JOIN_S = 2.0
+"""How long a process that was started anew may take to be there before a cell begins without it."""
+_LOOK_S = 0.01
+
 _REASONS: dict[type[Exception], str] = {
     NoDevice: "no-device",
     NoZygote: "no-sandbox",
@@ -336,14 +340,29 @@ class Session:
             return
         for task in ended:
             self.fault(Fault(task=task, action="restart"))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_JOIN_S):
+                while self._ended_members():
+                    await asyncio.sleep(_LOOK_S)
+
+    def _ended_members(self) -> list[str]:
+        return [member.task for member in self.members if member.state == "ended"]
+
+    def _tell_of_pause(self, run: RunLog) -> None:
+        """The kernel's own process can say nothing while it is paused; the others are named by it."""
+        if self.members and self.members[0].state == "paused":
+            task = self.members[0].task
+            text = f"{task} is paused: nothing runs here until it goes on."
+            run.add("notice", code="member-paused", values={"task": task}, text=text)
 
     async def _run(self, run: RunLog) -> None:
         assert self._kernel
         self.current, self._execution = run, (execution := Execution(run, self._limits))
         if self._kernel.exited.done():
             await self._fresh_kernel()
-        elif ended := [member.task for member in self.members if member.state == "ended"]:
+        elif ended := self._ended_members():
             await self._start_anew(ended, run)
+        self._tell_of_pause(run)
         self.state = SessionState.busy
         assert self._usage
         run.runs_before, self._runs = self._runs, self._runs + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_NOT_FED = "You must feed a value for placeholder tensor"
+_SEVERAL_STEPS = "multi_step_on_iterator"
 _STARTUP = "Collective ops must be configured at program startup"
 
 
@@ -17,6 +19,8 @@ def advice(name: str, text: str, frames: list[str], keras: int) -> str | None:
     if name == "RuntimeError" and _STARTUP in text:
         return "strategy-comes-first"
     of_keras = any("/keras/src/" in file for file in frames)
+    if keras == 3 and of_keras and name == "InvalidArgumentError" and _NOT_FED in text and _SEVERAL_STEPS in text:
+        return "steps-per-execution"
     if keras == 3 and of_keras and name in ("ValueError", "TypeError") and "PerReplica" in text:
         return "keras-2-for-fit"
     return None

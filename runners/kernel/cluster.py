@@ -38,6 +38,8 @@ _LAST_READS = 64
 _SUMMARY = 200
 _ENDED_S = 0.3
 """PID 1 knows how a process ended this much later at most."""
+_NAMED_S = 3.0
+"""After which somebody hears who is paused or slow while a cell has ended everywhere else."""
 _AFTER_INTERRUPT_S = 3.0
 """How long the others may take to hear an interrupt; the supervisor waits a little longer before it ends everything."""
 _PASSED_ON = ("display_data", "update_display_data", "execute_result", "error", "clear_output")
@@ -109,6 +111,8 @@ class Others:
             line = json.dumps({"run": self._cell, "code": code, "store_history": store_history}).encode() + b"\n"
             for member in self._runners():
                 member.failure, member.waiting_cell = None, line
+                if member.ended and self._own.board.status(member.number) != Status.ended:
+                    member.ended = False  # it is being started anew
                 if member.ended:
                     member.failure = Failure(member.task, "WorkerEnded", "it has ended")
                 self._hand_over(member)
@@ -122,6 +126,8 @@ class Others:
         """
         interrupted = False
         deadline: float | None = None
+        named: set[int] = set()
+        patient_until = time.monotonic() + _NAMED_S
         while True:
             try:
                 with self._changed:
@@ -133,9 +139,21 @@ class Others:
                             self._own.wish(member.task.lane, "kill")
                         deadline = time.monotonic() + _AFTER_INTERRUPT_S
                     self._changed.wait(0.1)
+                if time.monotonic() > patient_until:
+                    self._name_who_is_held(left, named)
             except KeyboardInterrupt:
                 interrupted, deadline = True, deadline or time.monotonic() + _AFTER_INTERRUPT_S
         return [member.failure for member in self._runners() if member.failure], interrupted
+
+    def _name_who_is_held(self, left: list[_Member], named: set[int]) -> None:
+        """Say once of each for whom the cell waits why it does."""
+        for member in left:
+            status = self._own.board.status(member.number)
+            if status in (Status.paused, Status.slow) and member.number not in named:
+                named.add(member.number)
+                task, where = self._own.task.lane, self._own.address_of(member.number)
+                code = f"waiting-for-{status.name}"
+                report.notice(code, lane=task, task=task, other=member.task.lane, address=where)
 
     def _runners(self) -> list[_Member]:
         """Who runs cells."""

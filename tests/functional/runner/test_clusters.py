@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 
@@ -154,6 +155,42 @@ async def test_a_killed_worker_is_named_and_the_whole_cluster_starts_anew(worker
     assert by_lane(told) == {"worker 0": "False\n", "worker 1": "False\n"}
     with pytest.raises(Refused, match="there is no ps 0"):
         await workers.client.fault(workers.session, Fault(task="ps 0", action="kill"))
+
+
+async def test_an_evaluator_that_has_ended_comes_back_alone_and_a_paused_one_is_named(client: RunnerClient) -> None:
+    learner = Learner(client, topology="workers:1+evaluator")
+    assert (await learner.run("kept = 1")).outcome == "ok"
+    await client.fault(learner.session, Fault(task="evaluator", action="kill"))
+    while (await client.session(learner.session)).members[1].state != "ended":
+        await asyncio.sleep(0.01)
+    told = await learner.run("print('kept' in globals())")
+    assert told.outcome == "ok"
+    assert "member-restarted" in [e.code for e in told.events if e.kind == "notice"]
+    assert by_lane(told) == {"worker 0": "True\n", "evaluator": "False\n"}
+    await client.fault(learner.session, Fault(task="evaluator", action="pause"))
+    accepted = await learner.submit("print('on')")
+    async for event in client.events(accepted.id):
+        if event.kind == "notice":
+            assert (event.code, event.values["other"]) == ("waiting-for-paused", "evaluator")
+            await client.fault(learner.session, Fault(task="evaluator", action="resume"))
+    told = await learner.read(accepted)
+    assert told.outcome == "ok"
+    assert "notice" in told.kinds
+    await learner.leave()
+
+
+async def test_a_run_says_that_the_notebooks_own_process_is_paused(workers: Learner) -> None:
+    assert (await workers.run("1")).outcome == "ok"
+    await workers.client.fault(workers.session, Fault(task="worker 0", action="pause"))
+    while (await workers.client.session(workers.session)).members[0].state != "paused":
+        await asyncio.sleep(0.01)
+    accepted = await workers.submit("print('on')")
+    async for event in workers.client.events(accepted.id):
+        if event.kind == "notice" and event.code == "member-paused":
+            await workers.client.fault(workers.session, Fault(task="worker 0", action="resume"))
+    told = await workers.read(accepted)
+    assert told.outcome == "ok"
+    assert "notice" in told.kinds
 
 
 async def test_a_run_stops_while_one_waits_for_another_and_the_session_lives_on(workers: Learner) -> None:

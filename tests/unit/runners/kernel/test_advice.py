@@ -1,0 +1,31 @@
+"""Which errors get a sentence beside them."""
+
+from __future__ import annotations
+
+import pytest
+
+from runners.kernel.advice import advice
+
+KERAS = ["cell", "/site-packages/keras/src/backend/tensorflow/trainer.py"]
+PER_REPLICA = "Attempt to convert a value (PerReplica:{…}) with an unsupported type"
+NOT_FED = "You must feed a value for placeholder tensor 'while/cond/x' [Op:__inference_multi_step_on_iterator_1062]"
+STARTUP = "Collective ops must be configured at program startup"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "frames", "keras", "code"),
+    [
+        ("RuntimeError", STARTUP, ["cell"], 3, "strategy-comes-first"),
+        ("ValueError", PER_REPLICA, KERAS, 3, "keras-2-for-fit"),
+        ("ValueError", PER_REPLICA, KERAS, 2, None),
+        ("ValueError", PER_REPLICA, ["cell"], 3, None),
+        ("InvalidArgumentError", NOT_FED, KERAS, 3, "steps-per-execution"),
+        ("InvalidArgumentError", NOT_FED, KERAS, 2, None),
+        ("InvalidArgumentError", NOT_FED.replace("multi_step", "one_step"), KERAS, 3, None),
+        ("ValueError", "something else", KERAS, 3, None),
+    ],
+)
+def test_an_error_that_only_an_expert_understands_gets_a_sentence_and_no_other_does(
+    name: str, text: str, frames: list[str], keras: int, code: str | None
+) -> None:
+    assert advice(name, text, frames, keras) == code
