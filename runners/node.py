@@ -34,6 +34,7 @@ from runners.protocol import (
 )
 from runners.runlog import RunLog
 from runners.sandbox import cgroups
+from runners.sandbox.host import SandboxGone
 from runners.sandbox.users import Users, users_of
 from runners.session import Session
 from runners.settings import MiB, RunnerSettings
@@ -182,7 +183,10 @@ class Node:
         session = self._session(name)
         if refusal := refuse(fault, Topology.parse(session.spec.topology), session.members):
             raise Declined(refusal.status, refusal.code, refusal.message)
-        session.fault(fault)
+        try:
+            session.fault(fault)
+        except SandboxGone:
+            raise Declined(409, "not-started", f"{fault.task} is not there any more; run a cell first") from None
         return self.session(name)
 
     async def end(self, name: str) -> None:

@@ -8,6 +8,7 @@ short values.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -90,6 +91,7 @@ _LONGEST_NAME = 60
 _LONGEST_VALUE = 120
 _LARGEST = 2**53
 _LONGEST_LANE = 24
+_BRACES = re.compile(r"\{(\w+)\}")
 
 Fields = tuple[str, dict[str, Any]]
 
@@ -153,16 +155,15 @@ def _notice(content: Mapping[str, Any]) -> Fields | None:
     if not isinstance(code, str) or code not in NOTICES or not isinstance(values, Mapping):
         return None
     kept: dict[str, str | int | float] = {}
-    for name, value in list(values.items())[:_MOST_VALUES]:
+    for name in _BRACES.findall(NOTICES[code]):
+        value = values.get(name)
         if isinstance(value, str):
-            kept[str(name)] = _word(value, _LONGEST_VALUE)
+            kept[name] = _word(value, _LONGEST_VALUE)
         elif isinstance(plain := number(value), float):
-            kept[str(name)] = int(plain) if plain.is_integer() and abs(plain) < _LARGEST else plain
-    try:
-        text = NOTICES[code].format_map(kept)
-    except (KeyError, IndexError, ValueError, AttributeError):
-        return None
-    return "notice", {"code": code, "values": kept, "text": text}
+            kept[name] = int(plain) if plain.is_integer() and abs(plain) < _LARGEST else plain
+        else:
+            return None
+    return "notice", {"code": code, "values": kept, "text": NOTICES[code].format_map(kept)}
 
 
 _READERS = {METRIC: _metric, PROGRESS: _progress, NOTICE: _notice}

@@ -58,7 +58,7 @@ def drawing(source: bytes, alt: str) -> Markup:
     if b"<!DOCTYPE" in source.upper() or b"<!ENTITY" in source.upper():
         raise UnfitDrawing("it declares a document type; take that out")
     try:
-        root = ET.fromstring(source)  # noqa: S314 - nothing is declared in it, so nothing expands
+        root = ET.fromstring(source.decode())  # noqa: S314 - nothing is declared in it, so nothing expands
     except (ET.ParseError, ValueError) as e:
         raise UnfitDrawing(f"it is no well-formed XML: {e}") from e
     size = _VIEW_BOX.fullmatch(root.get("viewBox", ""))
@@ -67,7 +67,10 @@ def drawing(source: bytes, alt: str) -> Markup:
     _check(root, _ON_ROOT)
     words = root.find(f"{_SVG}desc")
     description = f"<desc>{escapeHtml(words.text or '')}</desc>" if words is not None else ""
-    shapes = "".join(_html(child) for child in root)
+    try:
+        shapes = "".join(_html(child) for child in root)
+    except RecursionError:
+        raise UnfitDrawing("its elements are too deep in each other") from None
     name = escapeHtml(alt)
     return Markup(  # noqa: S704 - escaped piece by piece
         f'<svg class="drawing" role="img" aria-label="{name}" viewBox="{size[0]}" width="{size[1]}" height="{size[2]}">'

@@ -188,7 +188,7 @@ class Others:
             return
         member = self._members[json.loads(data)["joined"]]
         if member.link is not None:
-            self._part_with(member)
+            self._part_with(member, replaced=True)
         link, out, err = fds
         with self._changed:
             member.link, member.ended = socket.socket(fileno=link), False
@@ -254,8 +254,8 @@ class Others:
         self._epoll.unregister(fd)
         os.close(fd)
 
-    def _part_with(self, member: _Member) -> None:
-        """The process is gone, or says what nobody understands."""
+    def _part_with(self, member: _Member, replaced: bool = False) -> None:
+        """The process is gone, or says what nobody understands; ``replaced`` if another is there already."""
         link = member.link
         if link is None:
             return
@@ -269,6 +269,9 @@ class Others:
         self._by_link.pop(link.fileno(), None)
         link.close()
         running = member.done < self._cell and member in self._runners()
+        if not self._has_ended(member) and not replaced and not select.select([self._news], [], [], 0)[0]:
+            self._own.wish(member.task.lane, "kill")  # it has closed its link, and would hear of no cell any more
+            self._has_ended(member)
         why = self._how_it_ended(member)
         report.notice("member-ended", lane=member.task.lane, task=member.task.lane, why=why)
         with self._changed:
@@ -277,10 +280,14 @@ class Others:
                 member.failure = Failure(member.task, "WorkerEnded", why)
             self._changed.notify_all()
 
-    def _how_it_ended(self, member: _Member) -> str:
+    def _has_ended(self, member: _Member) -> bool:
+        """Whether PID 1 knows soon that it has ended."""
         end = time.monotonic() + _ENDED_S
         while self._own.board.status(member.number) != Status.ended and time.monotonic() < end:
             time.sleep(0.005)
+        return self._own.board.status(member.number) == Status.ended
+
+    def _how_it_ended(self, member: _Member) -> str:
         status = self._own.board.exit_status(member.number)
         if status >= 0:
             return f"exit status {status}"

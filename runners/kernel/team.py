@@ -150,7 +150,10 @@ class Team:
             case "resume":
                 self._let_go_on(number)
             case "restart" if number and pid is None:
-                self._start(number)
+                try:
+                    self._start(number)
+                except OSError:  # the session has as many processes as it may have
+                    self._board.set_status(number, Status.ended)
 
     def tick(self) -> float | None:
         """Do what it is time for; returns seconds until there is more to do, None for never.
@@ -191,31 +194,36 @@ class Team:
             self.ended(pid, os.waitstatus_to_exitcode(status))
 
     def _start(self, number: int) -> None:
-        """Fork a task's process, and hand the kernel its ends of what leads to it."""
+        """Fork a task's process, and hand the kernel its ends of what leads to it. Raises OSError: none can be had."""
         self._board.begin(number)
-        link, kernels_link = socket.socketpair()
-        (out, to_out), (err, to_err) = os.pipe(), os.pipe()
-        kernels = (kernels_link.fileno(), out, err)
+        with contextlib.ExitStack() as ours:
+            link, kernels_link = map(ours.enter_context, socket.socketpair())
+            out, to_out = _pipe(ours)
+            err, to_err = _pipe(ours)
 
-        def work() -> None:
-            self.leave_in_child(kernel=False)
-            kernels_link.close()
-            os.close(out)
-            os.close(err)
-            worker.serve(self.place(number), link, to_out, to_err)
+            def work() -> None:
+                self.leave_in_child(kernel=False)
+                kernels_link.close()
+                os.close(out)
+                os.close(err)
+                worker.serve(self.place(number), link, to_out, to_err)
 
-        pid = self._fork(work, to_err)
-        with contextlib.suppress(OSError):  # a kernel that is about to end, or that does not read
-            socket.send_fds(self._news, [json.dumps({"joined": number}).encode()], kernels)
-        for fd in (out, err, to_out, to_err):
-            os.close(fd)
-        link.close()
-        kernels_link.close()
+            pid = self._fork(work, to_err)
+            with contextlib.suppress(OSError):  # a kernel that is about to end, or that does not read
+                word = json.dumps({"joined": number}).encode()
+                socket.send_fds(self._news, [word], (kernels_link.fileno(), out, err))
         self._joined(number, pid)
 
     def _joined(self, number: int, pid: int) -> None:
         self._pids[number] = pid
         self._board.set_status(number, Status.running)
+
+
+def _pipe(owner: contextlib.ExitStack) -> tuple[int, int]:
+    ends = os.pipe()
+    for end in ends:
+        owner.callback(os.close, end)
+    return ends
 
 
 def _signal(pid: int, signum: int) -> None:

@@ -132,3 +132,45 @@ async def test_a_session_ends_whatever_its_workers_do(workers: Learner) -> None:
     await workers.client.fault(workers.session, Fault(task="worker 1", action="pause"))
     members = (await workers.client.session(workers.session)).members
     assert [member.task for member in members] == ["worker 0", "worker 1"]
+
+
+HANGS_UP = """
+if me == 1:
+    os.closerange(3, 256)
+    time.sleep(2)
+"""
+
+
+async def test_who_closes_its_link_is_ended_and_comes_back(workers: Learner) -> None:
+    assert (await workers.run(HANGS_UP)).outcome == Outcome.error
+    told = await workers.run("print('back')")
+    assert told.outcome == Outcome.ok
+    assert {e.lane for e in told.events if e.kind == "text"} == {"worker 0", "worker 1"}
+
+
+NO_PROCESS_LEFT = """
+import subprocess
+from runners.kernel import place
+if me == 0:
+    place.here().wish("worker 1", "kill")
+    time.sleep(1)
+    held = []
+    try:
+        while True:
+            held.append(subprocess.Popen(["sleep", "60"]))
+    except OSError:
+        pass
+    place.here().wish("worker 1", "restart")
+    time.sleep(1)
+    for each in held:
+        each.kill()
+        each.wait()
+    print("still here")
+"""
+
+
+async def test_a_process_that_cannot_be_started_again_is_no_end_of_the_others(workers: Learner) -> None:
+    told = await workers.run(NO_PROCESS_LEFT)
+    assert told.outcome != Outcome.crash
+    assert "still here" in told.text
+    assert (await workers.run("print('on')")).outcome == Outcome.ok

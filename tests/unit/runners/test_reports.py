@@ -80,6 +80,13 @@ def test_a_notice_is_one_of_ours_or_none() -> None:
         assert messages.as_event(message({NOTICE: content})) is None
 
 
+def test_a_notice_has_the_values_of_its_sentence_and_no_others() -> None:
+    values = {"x" * 100_000: 1, "step": 7, "who": "w"} | {f"v{number}": "more" for number in range(30)}
+    fields = messages.as_event(message({NOTICE: {"code": "test", "values": values}}))
+    assert fields is not None
+    assert fields[1]["values"] == {"who": "w", "step": 7}
+
+
 def test_a_sentence_reaches_no_attribute_of_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(reports.NOTICES, "test", "{who}")
     fields = messages.as_event(message({NOTICE: {"code": "test", "values": {"who": "{who.__class__}"}}}))

@@ -50,6 +50,8 @@ def test_shapes_words_and_colours_of_the_theme_get_through() -> None:
         (svg("", 'viewBox="0 0 1 &quot;"'), "viewBox"),
         (b"<!DOCTYPE svg [<!ENTITY a 'b'>]>" + svg("&a;"), "document type"),
         (svg("<g>"), "no well-formed XML"),
+        (svg("<g>" * 5000 + "</g>" * 5000), "too deep"),
+        (b"\xff\xfe" + svg("").decode().encode("utf-16-le"), "no well-formed XML"),
         (svg(" " * MOST_BYTES), "bytes"),
         (b"<html/>", "it has to be an <svg>"),
     ],
