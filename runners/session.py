@@ -342,7 +342,7 @@ class Session:
             self.fault(Fault(task=task, action="restart"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_JOIN_S):
-                while self._ended_members():
+                while self._ended_members():  # noqa: ASYNC110 - PID 1 tells of them in its own time
                     await asyncio.sleep(_LOOK_S)
 
     def _ended_members(self) -> list[str]:

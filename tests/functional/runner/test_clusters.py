@@ -161,7 +161,7 @@ async def test_an_evaluator_that_has_ended_comes_back_alone_and_a_paused_one_is_
     learner = Learner(client, topology="workers:1+evaluator")
     assert (await learner.run("kept = 1")).outcome == "ok"
     await client.fault(learner.session, Fault(task="evaluator", action="kill"))
-    while (await client.session(learner.session)).members[1].state != "ended":
+    while (await client.session(learner.session)).members[1].state != "ended":  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     told = await learner.run("print('kept' in globals())")
     assert told.outcome == "ok"
@@ -182,7 +182,7 @@ async def test_an_evaluator_that_has_ended_comes_back_alone_and_a_paused_one_is_
 async def test_a_run_says_that_the_notebooks_own_process_is_paused(workers: Learner) -> None:
     assert (await workers.run("1")).outcome == "ok"
     await workers.client.fault(workers.session, Fault(task="worker 0", action="pause"))
-    while (await workers.client.session(workers.session)).members[0].state != "paused":
+    while (await workers.client.session(workers.session)).members[0].state != "paused":  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     accepted = await workers.submit("print('on')")
     async for event in workers.client.events(accepted.id):
