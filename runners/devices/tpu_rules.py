@@ -193,7 +193,11 @@ class Compilations:
         if len(before) == len(signature):
             pairs = [(new, old) for new, old in zip(signature, before, strict=True) if new != old][:3]
             return count, ", ".join(new for new, _ in pairs), ", ".join(old for _, old in pairs)
-        return count, ", ".join(signature[:3]), ", ".join(before[:3])
+        return count, _first_of(signature), _first_of(before)
+
+
+def _first_of(signature: tuple[str, ...]) -> str:
+    return ", ".join(signature[:3]) or "no Python value"
 
 
 def _kind_of(op: str) -> Kind | None:

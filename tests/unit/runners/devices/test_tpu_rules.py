@@ -75,3 +75,9 @@ def test_compilations_are_told_by_what_has_changed_and_not_every_time() -> None:
     told = [compilations.note(("float32(3, 2)", str(number))) for number in range(2, 10)]
     assert told == [None, None, (5, "4", "3"), None, None, None, None, (10, "9", "8")]
     assert compilations.note(("float32(4, 2)", "1")) is None
+
+
+def test_a_compilation_without_inputs_is_told_in_words() -> None:
+    compilations = Compilations()
+    assert compilations.note(("0.1",)) is None
+    assert compilations.note(()) == (2, "no Python value", "0.1")
