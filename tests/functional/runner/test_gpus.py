@@ -61,3 +61,28 @@ async def test_a_learner_who_names_a_gpu_is_told_once_by_what_name_its_tensors_g
     assert notice.code == "gpu-names"
     assert notice.text.startswith("GPU:1 is simulated by TensorFlow's logical device CPU:1")
     assert [event for event in second.events if isinstance(event, Notice)] == []
+
+
+STEPS_PER_EXECUTION = """
+import numpy as np
+import tensorflow as tf
+strategy = tf.distribute.MirroredStrategy(cross_device_ops={ops})
+with strategy.scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse", steps_per_execution=2)
+model.fit(np.ones((16, 2), "float32"), np.ones((16, 1), "float32"), batch_size=4, verbose=0)
+"""
+
+
+async def test_several_steps_per_execution_fail_in_keras_3_with_a_sentence_whose_advice_works(
+    client: RunnerClient,
+) -> None:
+    learner = Learner(client, topology="gpu:2")
+    told = await learner.run(STEPS_PER_EXECUTION.format(ops=None))
+    assert told.outcome == "error"
+    notices = [event for event in told.events if event.kind == "notice"]
+    assert "steps-per-execution" in [notice.code for notice in notices]
+    assert "cross_device_ops=tf.distribute.ReductionToOneDevice()" in notices[-1].text
+    again = await learner.run(STEPS_PER_EXECUTION.format(ops="tf.distribute.ReductionToOneDevice()"))
+    assert again.outcome == "ok"
+    await learner.leave()
