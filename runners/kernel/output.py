@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import array
 import codecs
-import fcntl
 import json
 import os
 import select
-import termios
 import threading
 from typing import Any
 
@@ -18,6 +15,7 @@ from jupyter_client.session import json_packer
 
 from runners.kernel import lanes
 from runners.kernel.meter import meter
+from runners.kernel.pipes import unread
 
 _PIPE_BYTES = 65_536
 _PATIENCE_S = 1.0
@@ -73,7 +71,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
         if self._fid is None or not self._is_master_process() or threading.current_thread() == self.watch_fd_thread:
             return
         with self._taking:
-            goal = self._taken + _waiting(self._fid)
+            goal = self._taken + unread(self._fid)
             self._taking.wait_for(lambda: self._taken >= goal, _PATIENCE_S)
 
     def _watch_pipe_fd(self) -> None:
@@ -88,16 +86,6 @@ class WarmStream(OutStream):  # type: ignore[misc]
                 self.write(self._decoder.decode(data))
                 self._taken += len(data)
                 self._taking.notify_all()
-
-
-def _waiting(descriptor: int) -> int:
-    """Bytes that wait in a pipe; none if it is no longer there."""
-    count = array.array("i", [0])
-    try:
-        fcntl.ioctl(descriptor, termios.FIONREAD, count)
-    except OSError:
-        return 0
-    return count[0]
 
 
 def pack(message: Any) -> bytes:

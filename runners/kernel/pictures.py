@@ -30,7 +30,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """Where one variable lives; ``size`` is the bytes of one copy."""
 
     name: str
@@ -75,7 +75,7 @@ def shards_picture(shares: Sequence[Share], batches: int) -> Picture:
     return {"picture": "shards", "title": title, "replicas": replicas, "labels": None}, "\n".join(lines)
 
 
-def placement_picture(places: Sequence[Place]) -> Picture:
+def placement_picture(places: Sequence[Placement]) -> Picture:
     """Where variables live."""
     shown = places[:MOST_VARIABLES]
     variables = [

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from runners.kernel import easel
-from runners.kernel.pictures import Place, placement_picture
+from runners.kernel.pictures import Placement, placement_picture
 
 
 def placement(*what: Any) -> None:
@@ -27,12 +27,12 @@ def placement(*what: Any) -> None:
     easel.show(placement_picture([place_of(variable) for variable in _variables(what)]))
 
 
-def place_of(variable: Any) -> Place:
+def place_of(variable: Any) -> Placement:
     """Where one variable lives; Keras's or TensorFlow's, distributed or not."""
     inner = plain_variable(variable)
     dtype = tf.as_dtype(inner.dtype)
     shape = tuple(int(size) for size in inner.shape)
-    return Place(
+    return Placement(
         name=name_of(variable),
         shape=shape,
         dtype=dtype.name,

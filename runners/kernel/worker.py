@@ -12,10 +12,8 @@ the pipes are empty.
 
 from __future__ import annotations
 
-import array
 import builtins
 import contextlib
-import fcntl
 import gc
 import io
 import json
@@ -23,7 +21,6 @@ import os
 import signal
 import socket
 import sys
-import termios
 import threading
 import time
 from pathlib import Path
@@ -35,6 +32,7 @@ from jupyter_client.session import Session
 
 from runners.devices import cluster, setup
 from runners.kernel import app, lanes, report, seeing
+from runners.kernel.pipes import unread
 from runners.kernel.place import Place
 from runners.kernel.waiting import Watch
 
@@ -80,7 +78,7 @@ class _Link:
         line = json.dumps(json_clean(word), default=json_default).encode() + b"\n"
         with self._lock:
             end = time.monotonic() + _TOLD_S
-            while (_unread(1) or _unread(2)) and time.monotonic() < end:
+            while (unread(1) or unread(2)) and time.monotonic() < end:
                 time.sleep(_LOOK_S)
             self._link.sendall(line)
 
@@ -212,13 +210,3 @@ class _Printed(io.TextIOBase):
 
 def _no_keyboard(prompt: object = "") -> str:
     raise StdinNotImplementedError(app.NO_KEYBOARD)
-
-
-def _unread(descriptor: int) -> int:
-    """Bytes in a pipe that nobody has read."""
-    count = array.array("i", [0])
-    try:
-        fcntl.ioctl(descriptor, termios.FIONREAD, count)
-    except OSError:
-        return 0
-    return count[0]

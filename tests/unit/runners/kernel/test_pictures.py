@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runners.kernel.pictures import (
     MOST_EXAMPLES,
-    Place,
+    Placement,
     Reduction,
     Share,
     device_name,
@@ -40,7 +40,7 @@ def test_the_shards_are_named_counted_and_said_in_words() -> None:
 
 
 def test_the_places_of_variables_are_said_in_words() -> None:
-    place = Place("dense/kernel", (4, 3), "float32", "MirroredVariable", ("GPU:0", "GPU:1"), 48)
+    place = Placement("dense/kernel", (4, 3), "float32", "MirroredVariable", ("GPU:0", "GPU:1"), 48)
     content, text = placement_picture([place])
     assert content["variables"][0]["bytes"] == 48
     assert "dense/kernel 4×3 float32, 48 bytes: MirroredVariable on GPU:0, GPU:1" in text
