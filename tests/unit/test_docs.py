@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,3 +112,12 @@ def test_the_lesson_in_the_readme_is_a_lesson(tmp_path: Path) -> None:
 
     assert catalog.problems == ()
     assert [cell.name for cell in catalog.lesson(course, slug, "en").cells] == ["strategy"]
+
+
+def test_every_helper_for_learners_is_described() -> None:
+    module = ast.parse((ROOT / "runners" / "kernel" / "learner.py").read_text())
+    listed = next(
+        node.value for node in module.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    )
+    described = set(re.findall(r"lockstep\.([a-z]+)\(", (ROOT / "docs" / "helpers.md").read_text()))
+    assert described == set(ast.literal_eval(listed))
