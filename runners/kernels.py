@@ -321,6 +321,7 @@ class Pool:
                 await self._nobody_asks.wait()
                 try:
                     self._ready.setdefault(key, deque()).append(await self._make(*key))
+                    self._forget_old_keys()  # now: who asks for one machine after another keeps this loop going
                 except Unsafe:
                     await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its walls
                 except (NoZygote, KernelNotReady, SandboxGone):

@@ -160,3 +160,31 @@ async def test_of_a_cluster_one_is_kept_ready_and_not_for_ever(monkeypatch: pyte
     assert len(pool) == 2
     await pool.close()
     assert [kernel.closed for kernel in made].count(True) == 3
+
+
+async def test_who_asks_for_one_machine_after_another_makes_the_pool_no_larger(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Waiting] = []
+    may_make = asyncio.Semaphore(0)
+
+    async def create(*_: object) -> Waiting:
+        await may_make.acquire()
+        made.append(Waiting())
+        made[-1].may_close.set()
+        return made[-1]
+
+    monkeypatch.setattr(Kernel, "create", create)
+    monkeypatch.setattr(kernels, "_PAUSE_S", 0.0)
+    pool = Pool(2, lambda _: NoMachine(), ("cpu", 3))
+    pool.keep()
+    for number in range(1, 9):
+        wanted = len(made) + 2  # one for who asks, and one of the two that are to wait
+        for _ in range(2):
+            may_make.release()
+        await pool.take(f"gpu:{number}", 3)
+        async with asyncio.timeout(10):
+            while len(made) < wanted:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)
+
+    assert len(pool) <= 3 * 2
+    await pool.close()
