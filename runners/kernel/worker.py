@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from IPython.core.error import StdinNotImplementedError
+from IPython.core.shellapp import InteractiveShellApp
 from jupyter_client.jsonutil import json_clean, json_default
 from jupyter_client.session import Session
 
@@ -115,6 +116,7 @@ class _Program:
             part.session, part.pub_socket = session, None
         builtins.input = _no_keyboard
         sys.path[:] = [p for p in sys.path if p and Path(p).exists()]
+        InteractiveShellApp().init_path()  # what lies in the learner's folder is imported, as in the kernel
         sys.argv = [""]
         report.send_through(self._report)
 

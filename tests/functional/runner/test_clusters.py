@@ -111,6 +111,12 @@ async def test_an_interrupt_reaches_every_worker_and_the_session_goes_on(workers
     assert by_lane(await workers.run("print(me)")) == {"worker 0": "0\n", "worker 1": "1\n"}
 
 
+async def test_every_worker_imports_what_lies_in_the_learners_folder(workers: Learner) -> None:
+    await workers.run("import pathlib\npathlib.Path('of_mine.py').write_text('answer = 42')")
+    told = await workers.run("import of_mine\nprint(of_mine.answer)")
+    assert by_lane(told) == {"worker 0": "42\n", "worker 1": "42\n"}
+
+
 STEPS = """
 import json, os, time
 import lockstep
