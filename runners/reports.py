@@ -38,6 +38,10 @@ NOTICES: dict[str, str] = {
         "fit of Keras 3 does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. "
         "Choose Keras 2 for this cell, or write the training loop yourself."
     ),
+    "keras-2-for-fit-with-servers": (
+        "fit of Keras 3 does not work with ParameterServerStrategy. Choose Keras 2 for this cell, "
+        "or write the training loop yourself, with a ClusterCoordinator."
+    ),
     "member-ended": "{task} has ended ({why}).",
     "steps-per-execution": (
         "fit of Keras 3 with steps_per_execution fails where replicas add up their gradients by collective ops, as "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from runners.devices import gpu, real, tpu
+from runners.devices import collectives, gpu, real, tpu
 from runners.devices.topology import Topology
 
 
 def set_up(topology: Topology) -> None:
     """Show ``topology`` to this process. Call once, before any op ran; runs no op itself."""
+    collectives.keep_apart()
     if (shares := real.given()) is not None:
         real.show(shares)
         return

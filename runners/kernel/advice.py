@@ -5,6 +5,7 @@ from __future__ import annotations
 _NOT_FED = "You must feed a value for placeholder tensor"
 _SEVERAL_STEPS = "multi_step_on_iterator"
 _STARTUP = "Collective ops must be configured at program startup"
+_DATASET_OF_SERVERS = "you need to pass this dataset to ClusterCoordinator.create_per_worker_dataset"
 
 
 def advice(name: str, text: str, frames: list[str], keras: int) -> str | None:
@@ -23,4 +24,6 @@ def advice(name: str, text: str, frames: list[str], keras: int) -> str | None:
         return "steps-per-execution"
     if keras == 3 and of_keras and name in ("ValueError", "TypeError") and "PerReplica" in text:
         return "keras-2-for-fit"
+    if keras == 3 and of_keras and name == "ValueError" and _DATASET_OF_SERVERS in text:
+        return "keras-2-for-fit-with-servers"
     return None

@@ -86,3 +86,20 @@ async def test_several_steps_per_execution_fail_in_keras_3_with_a_sentence_whose
     again = await learner.run(STEPS_PER_EXECUTION.format(ops="tf.distribute.ReductionToOneDevice()"))
     assert again.outcome == "ok"
     await learner.leave()
+
+
+async def test_a_cell_can_be_changed_and_run_again_with_a_strategy_and_a_model_of_its_own(learner: Learner) -> None:
+    code = """
+import tensorflow as tf
+strategy = tf.distribute.{strategy}()
+with strategy.scope():
+    weight = tf.Variable(tf.zeros([{size}]))
+@tf.function
+def step():
+    strategy.run(lambda: weight.assign_add(tf.distribute.get_replica_context().all_reduce("sum", tf.ones([{size}]))))
+step()
+print(weight.numpy())
+"""
+    for strategy, size in (("MirroredStrategy", 2), ("MirroredStrategy", 3), ("MultiWorkerMirroredStrategy", 1)):
+        told = await learner.run(code.format(strategy=strategy, size=size))
+        assert told.stdout == f"[{' '.join(['4.'] * size)}]\n", told.text

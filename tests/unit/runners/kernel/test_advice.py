@@ -9,6 +9,7 @@ from runners.reports import NOTICES
 
 KERAS = ["cell", "/site-packages/keras/src/backend/tensorflow/trainer.py"]
 PER_REPLICA = "Attempt to convert a value (PerReplica:{…}) with an unsupported type"
+OF_SERVERS = "To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_worker_dataset."
 NOT_FED = "You must feed a value for placeholder tensor 'while/cond/x' [Op:__inference_multi_step_on_iterator_1062]"
 STARTUP = "Collective ops must be configured at program startup"
 
@@ -20,6 +21,8 @@ STARTUP = "Collective ops must be configured at program startup"
         ("ValueError", PER_REPLICA, KERAS, 3, "keras-2-for-fit"),
         ("ValueError", PER_REPLICA, KERAS, 2, None),
         ("ValueError", PER_REPLICA, ["cell"], 3, None),
+        ("ValueError", OF_SERVERS, KERAS, 3, "keras-2-for-fit-with-servers"),
+        ("ValueError", OF_SERVERS, ["cell"], 3, None),
         ("InvalidArgumentError", NOT_FED, KERAS, 3, "steps-per-execution"),
         ("InvalidArgumentError", NOT_FED, KERAS, 2, None),
         ("InvalidArgumentError", NOT_FED.replace("multi_step", "one_step"), KERAS, 3, None),
