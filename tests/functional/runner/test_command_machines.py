@@ -15,9 +15,32 @@ task = json.loads(os.environ["TF_CONFIG"])["task"]
 print("I am", task["type"], task["index"])
 """
 REPLICAS = "import tensorflow as tf\nprint(tf.distribute.MirroredStrategy().num_replicas_in_sync, 'replicas')"
+TPU = """
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="")
+tf.config.experimental_connect_to_cluster(resolver)
+tf.tpu.experimental.initialize_tpu_system(resolver)
+strategy = tf.distribute.TPUStrategy(resolver)
+total = tf.function(lambda: strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", 1.0)))()
+print(strategy.experimental_local_results(total)[0].numpy(), "from", strategy.num_replicas_in_sync, "cores")
+"""
+SERVERS = """
+import tensorflow as tf
+strategy = tf.distribute.ParameterServerStrategy(tf.distribute.cluster_resolver.TFConfigClusterResolver())
+coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+with strategy.scope():
+    total = tf.Variable(0.0)
+add = tf.function(lambda: total.assign_add(2.0))
+for _ in range(3):
+    coordinator.schedule(add)
+coordinator.join()
+print(total.numpy(), "on", total.device)
+"""
 MACHINES = {
     "cpu": (REPLICAS, {"1 replicas"}),
     "gpu:3": (REPLICAS, {"3 replicas"}),
+    "tpu:2": (TPU, {"2.0 from 2 cores"}),
+    "ps:2+1": (SERVERS, {"[chief] 6.0 on /job:ps/replica:0/task:0/device:CPU:0"}),
     "workers:2": (WHO, {"[worker 0] I am worker 0", "[worker 1] I am worker 1"}),
     "workers:2xgpu:2+chief": (WHO + REPLICAS, {"[chief] I am chief 0", "[worker 0] 2 replicas"}),
 }
