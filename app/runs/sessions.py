@@ -44,8 +44,6 @@ class SessionView:
     topology: str
     topology_words: str
     keras: int
-    real: bool = False
-    """Its accelerators are real ones."""
     members: tuple[MemberView, ...] = ()
     generation: int = 0
     position: int | None = None
@@ -115,7 +113,6 @@ def view(
 ) -> SessionView:
     """The panel of a session, or of none: then it is about the ``chosen`` machine. Pure."""
     topology = info.topology if info is not None else chosen.topology
-    real = info is not None and info.real
     state = info.state.value if info is not None else "starting" if starting else "none"
     ending = info is not None and _ends_soon(info)
     return SessionView(
@@ -123,9 +120,8 @@ def view(
         state=state,
         words=_words(info, starting=starting),
         topology=topology,
-        topology_words=topology_words(topology, real=real),
+        topology_words=topology_words(topology, real=info is not None and info.real),
         keras=info.keras if info is not None else chosen.keras,
-        real=real,
         members=members_of(info) if info is not None else (),
         generation=info.generation if info is not None else 0,
         position=info.position if info is not None else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
@@ -132,6 +132,25 @@ async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Hall) -
     assert set(machines) == {"gpu:2"}
     await cell.finished()
     assert await cell.lines() == ["Replicas: 2"]
+
+
+async def test_a_cell_says_real_only_while_its_session_does(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    words = page.locator("#cell-strategy .cell-top .machine-words").first
+    panel, ask = re.compile(r"/session\?"), "document.body.dispatchEvent(new CustomEvent('lockstep:session'))"
+
+    async def say_real(route: Route) -> None:
+        answer = await route.fetch()
+        body = (await answer.text()).replace("4 GPUs, simulated", "4 GPUs, real")
+        await route.fulfill(response=answer, body=body)
+
+    await page.route(panel, say_real)
+    await page.evaluate(ask)
+    await expect(words).to_have_text("4 GPUs, real")
+
+    await page.unroute(panel)
+    await page.evaluate(ask)
+    await expect(words).to_have_text("4 GPUs, simulated")
 
 
 async def test_without_a_choice_there_is_nothing_to_pick(hall: Hall) -> None:

@@ -293,7 +293,7 @@ async def test_real_accelerators_are_called_real(client: httpx.AsyncClient, supe
     panel = (await client.get(PANEL)).text
 
     assert "4 GPUs, real" in panel
-    assert "data-real" in panel
+    assert "simulated" not in panel
 
 
 # --- faults -----------------------------------------------------------------------------------------------------

@@ -50,12 +50,12 @@ function askAboutChosen(cells: Cell[]): void {
     url.searchParams.set("keras", String(keras));
     ctx.request.action = url.pathname + url.search;
   });
-  document.addEventListener("htmx:after:swap", () => sayReal(cells));
+  document.addEventListener("htmx:after:swap", () => sayWhetherReal(cells));
 }
 
-/** Where the session's accelerators are real, the cells that run on them say so. */
-function sayReal(cells: Cell[]): void {
-  const panel = document.querySelector<HTMLElement>("#session[data-real]");
+/** The cells on the session's machine say as the session card does whether it is simulated or real. */
+function sayWhetherReal(cells: Cell[]): void {
+  const panel = document.querySelector<HTMLElement>("#session[data-topology]");
   const words = panel?.querySelector(".machine-words")?.textContent;
   if (!panel || !words) return;
   for (const { root, machine } of cells) {
