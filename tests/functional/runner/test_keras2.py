@@ -79,3 +79,14 @@ async def test_fit_mixed_precision_and_states_of_their_time_run(fresh: Node, tmp
     started = next(event for event in events if event["kind"] == "started")
     assert started["machine"] == {"topology": "gpu:2", "keras": 2, "simulated": True}
     assert "done with" in "".join(event.get("text", "") for event in events if event["kind"] == "text")
+
+
+@pytest.mark.parametrize("topology", ["workers:2", "ps:2+1", "tpu:2"])
+async def test_strategies_and_fit_by_their_old_names_train_on_every_machine(
+    fresh: Node, tmp_path: Path, topology: str
+) -> None:
+    ended = await ran(fresh, tmp_path, "experimental_names.py", f"--topology={topology}")
+
+    assert ended.status == 0, ended.out[-1000:] + ended.err[-3000:]
+    assert ended.out.count("learned with") == (2 if topology == "workers:2" else 1)
+    assert "simulated" in ended.err
