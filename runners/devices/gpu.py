@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from runners.devices import gpu_lists, gpu_names, nccl, smi
+from runners.devices import feeds, gpu_lists, gpu_names, nccl, smi
 
 
 def simulate(count: int) -> None:
@@ -20,5 +20,6 @@ def simulate(count: int) -> None:
     gpu_lists.show(count)
     gpu_names.translate(gpu_lists.logical_gpus, gpu_lists.settled)
     nccl.replace()
+    feeds.leave_untuned()
     os.environ[smi.COUNT] = str(count)
     os.environ["PATH"] = f"{smi.FOLDER}:{os.environ.get('PATH', os.defpath)}"

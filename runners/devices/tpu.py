@@ -24,7 +24,7 @@ from tensorflow.python.tpu import tpu_strategy_util, tpu_system_metadata
 from tensorflow.python.tpu.topology import Topology
 from tensorflow.python.training import server_lib
 
-from runners.devices import notices, tpu_strategy
+from runners.devices import feeds, notices, tpu_strategy
 
 ADDRESS = "simulated-tpu:8470"
 """Where a TPU that is named would be; nobody calls there."""
@@ -81,6 +81,7 @@ def simulate(count: int) -> None:
     _answer_resolvers(system)
     _answer_systems(system)
     tpu_strategy.replace()
+    feeds.leave_untuned()
 
 
 def explain_absence(topology: str) -> None:

@@ -413,6 +413,34 @@ tf.exp(1.0)
     assert "op Exp" not in said
 
 
+FEEDS = """
+from tensorflow.python.data.ops import multi_device_iterator_ops
+
+tuned = []
+make = multi_device_iterator_ops._create_device_dataset
+
+def noted(*args):
+    made = make(*args)
+    tuned.append(made.options().autotune.enabled)
+    return made
+
+multi_device_iterator_ops._create_device_dataset = noted
+strategy = tf.distribute.MirroredStrategy()
+shares = strategy.experimental_distribute_dataset(tf.data.Dataset.range(8).batch(4))
+print(tuned, [[int(n) for part in strategy.experimental_local_results(share) for n in part] for share in shares])
+"""
+
+
+@pytest.mark.parametrize("topology", ["gpu:2", "tpu:2"])
+def test_no_thread_tunes_what_only_hands_over_to_a_device(forge: Forge, topology: str) -> None:
+    connect = "tf.tpu.experimental.initialize_tpu_system()\n" if topology == "tpu:2" else ""
+    code = FEEDS.replace("MirroredStrategy", "TPUStrategy") if connect else FEEDS
+    said = run(forge, connect + code, topology)
+    assert "False" in said
+    assert "True" not in said
+    assert "[[0, 1, 2, 3], [4, 5, 6, 7]]" in said
+
+
 def test_without_simulated_gpus_tensorflow_is_as_it_was(forge: Forge) -> None:
     said = run(forge, 'import os\nassert not tf.config.list_physical_devices("GPU")\nprint(os.environ["PATH"])', "cpu")
     assert "lockstep" not in said
