@@ -148,6 +148,28 @@ def _each_number(logs: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
             yield str(name), functools.partial(_read, value)
 
 
+def _workers_added_up(model: Any) -> int:
+    """How many times too large the numbers of a step are.
+
+    In a cluster, Keras 2 adds up over the workers what each of them knows of all; the numbers of an epoch are right.
+    """
+    trainer = getattr(sys.modules.get("tf_keras.src.engine.training"), "Model", None)
+    if trainer is None or not isinstance(model, trainer):
+        return 1
+    extended = getattr(getattr(model, "distribute_strategy", None), "extended", None)
+    return int(getattr(extended, "_num_workers", 1))
+
+
+def _shares(numbers: dict[str, Value], count: int) -> dict[str, Value]:
+    """Each number divided by ``count``."""
+    return numbers if count == 1 else {name: functools.partial(_share, value, count) for name, value in numbers.items()}
+
+
+def _share(value: Value, count: int) -> float | None:
+    number = value() if callable(value) else value
+    return None if number is None else number / count
+
+
 def _read(value: Any) -> float | None:
     """Wait for a tensor."""
     try:
@@ -249,7 +271,7 @@ class Watcher:
         latest, self._latest = self._latest, None
         self._trained.steps = self._first_step + self._done
         if latest is not None:
-            meter().tell(self._trained.steps, _numbers(latest))
+            meter().tell(self._trained.steps, _shares(_numbers(latest), _workers_added_up(self.model)))
         if self._course is not None:
             self._course.reached(self._trained.steps - self._begun, self._total())
 

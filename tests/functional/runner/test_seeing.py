@@ -339,6 +339,9 @@ async def test_each_worker_of_a_cluster_tells_its_own_numbers_and_shards(client:
     await learner.leave()
     lanes = {"worker 0", "worker 1"}
     assert {e.lane for e in metrics(told, "epoch")} == lanes
+    steps = {(e.lane, e.step): e.values["loss"] for e in metrics(told, "step")}
+    for e in metrics(told, "epoch"):  # two steps each; Keras 2 itself gives those of a step once for each worker
+        assert steps[e.lane, 2 * e.step] == pytest.approx(e.values["loss"], rel=1e-5)
     assert {p.lane for p in progress(told)} == lanes
     shown = {d.lane: d.data[PICTURE]["replicas"] for d in told.displays if d.data.get(PICTURE, {}).get("title")}
     assert {lane: [r["lane"] for r in replicas] for lane, replicas in shown.items()} == {
