@@ -227,12 +227,13 @@ export class Cell implements Owner {
     const sessionFailed = items.some((item) => item.kind === "notice" && item.event.code === "session-failed");
     const errorName = error?.event.name ?? "";
     const cellsMissing = errorName === "NameError" && (finished.runs_before ?? Infinity) < this.above.length;
-    const line = ended(finished, { errorName, sessionFailed, cellsMissing });
+    const workerEnded = errorName === "WorkerEnded";
+    const line = ended(finished, { errorName, sessionFailed, cellsMissing, workerEnded });
     this.output.paintNow();
     this.say(line, "finished");
     this.root.dataset.outcome = finished.outcome;
     const anew = ["lost", "crash"].includes(finished.outcome);
-    this.offerAgain(anew, anew || cellsMissing);
+    this.offerAgain(anew, anew || cellsMissing || workerEnded);
     if (!restored) announce([`${this.title}:`, line.word, line.advice, this.seeing.words()].join(" "));
     this.settle(finished.outcome);
     this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));

@@ -32,6 +32,8 @@ export interface Circumstances {
   sessionFailed?: boolean;
   /** A name is missing, and the session has not run every cell above. */
   cellsMissing?: boolean;
+  /** A process of the cluster has ended: all of them start anew with the next run. */
+  workerEnded?: boolean;
 }
 
 export function ended(finished: Finished, about: Circumstances = {}): Line {
@@ -53,6 +55,7 @@ function advice({ outcome, limit }: Finished, about: Circumstances): string {
   if (about.sessionFailed) return say("advice.session");
   if (about.cellsMissing) return say("advice.cellsMissing");
   if (limit) return say(`advice.${limit.name}`);
+  if (about.workerEnded) return say("advice.workerEnded");
   return QUIET.has(outcome) ? "" : say(`advice.${BEHIND[outcome] ?? outcome}`);
 }
 

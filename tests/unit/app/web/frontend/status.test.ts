@@ -50,5 +50,6 @@ test("the advice is for the limit that was met, also where the outcome has anoth
 
 test("a name that is missing in a session without the cells above is said to be", () => {
   assert.equal(ended(finished("error"), { errorName: "NameError", cellsMissing: true }).advice, "advice.cellsMissing");
+  assert.equal(ended(finished("error"), { errorName: "WorkerEnded", workerEnded: true }).advice, "advice.workerEnded");
   assert.equal(ended(finished("error"), { errorName: "NameError" }).advice, "");
 });
