@@ -87,7 +87,15 @@ class Kernel:
         Raises:
             NoZygote: the machine or the zygote refused.
             KernelNotReady: it started and stayed silent.
+            SandboxGone: its sandbox ended, twice in a row.
         """
+        try:
+            return await cls._create(zygote, topology, keras, given)
+        except SandboxGone:  # with its zygote, whose end is heard of a moment later: the next one may do better
+            return await cls._create(zygote, topology, keras, given)
+
+    @classmethod
+    async def _create(cls, zygote: Zygote, topology: str, keras: Keras, given: Real | None) -> Kernel:
         kernel = cls(await zygote.spawn(given), topology, keras, zygote.limits, given)
         try:
             await kernel._start()
@@ -165,6 +173,8 @@ class Kernel:
         try:
             awaited: set[asyncio.Future[Any]] = {greeting, self.exited}
             await asyncio.wait(awaited, return_when="FIRST_COMPLETED")
+            if self.sandbox.gone.is_set():
+                raise SandboxGone("the sandbox ended before its kernel answered")
             if self.exited.done():
                 raise KernelNotReady(f"the kernel ended with status {self.exited.result()} before it answered")
             greeting.result()

@@ -8,7 +8,7 @@ import pytest
 
 from runners import kernels
 from runners.kernels import Kernel, Pool
-from runners.sandbox.host import Sandbox
+from runners.sandbox.host import Sandbox, SandboxGone
 from runners.settings import Limits
 from runners.zygotes import NoZygote
 
@@ -33,6 +33,33 @@ async def test_one_kernel_that_cannot_be_made_does_not_make_the_node_broken_but_
         troubles.append(pool.trouble)
 
     assert troubles == [None, None, "no room"]
+
+
+class ShortLived(Kernel):
+    """A kernel whose sandbox ends with its zygote before it answers, but for those after the first few."""
+
+    made = 0
+    short_lived = 1
+
+    @classmethod
+    async def _create(cls, *_: object) -> Kernel:
+        cls.made += 1
+        if cls.made <= cls.short_lived:
+            raise SandboxGone("the sandbox ended before its kernel answered")
+        return cls.__new__(cls)
+
+
+async def test_a_sandbox_that_ends_with_its_zygote_is_made_once_more_by_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ShortLived, "made", 0)
+    assert isinstance(await ShortLived.create(NoMachine(), "cpu", 3), ShortLived)
+    assert ShortLived.made == 2
+
+    monkeypatch.setattr(ShortLived, "made", 0)
+    monkeypatch.setattr(ShortLived, "short_lived", 2)
+    with pytest.raises(SandboxGone):
+        await ShortLived.create(NoMachine(), "cpu", 3)
 
 
 class Waiting:
