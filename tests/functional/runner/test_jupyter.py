@@ -99,9 +99,22 @@ def sandboxes(node: Node) -> set[Path]:
     return {folder for top in node.folders() if top.name.startswith("lockstep-node-") for folder in top.iterdir()}
 
 
+def settled(node: Node) -> set[Path]:
+    """Its sandboxes, once the pool has made what earlier tests let it want."""
+    seen: list[set[Path]] = []
+
+    def unchanged() -> bool:
+        seen.append(sandboxes(node))
+        time.sleep(0.1)
+        return len(seen) >= 12 and all(one == seen[-1] for one in seen[-12:])
+
+    node.wait(unchanged)
+    return seen[-1]
+
+
 async def test_a_kernel_answers_on_every_channel_and_leaves_nothing(node: Node) -> None:
     install(node.socket)
-    before = sandboxes(node)
+    before = settled(node)
     async with started() as (manager, client):
         assert await told(client, REPLICAS) == "4\n"
         assert there(manager.connection_file)
@@ -135,7 +148,7 @@ async def test_a_restart_is_a_fresh_kernel_at_the_same_place(node: Node, now: bo
     install(node.socket)
     async with started("lockstep-cpu") as (manager, client):
         await told(client, "x = 1\nopen('/tmp/kept', 'w').close()")
-        before = dict(manager.get_connection_info()), sandboxes(node)
+        before = dict(manager.get_connection_info()), settled(node)
         await manager.restart_kernel(now=now)
         await client.wait_for_ready(timeout=60)
         assert (dict(manager.get_connection_info()), sandboxes(node)) == before
@@ -227,7 +240,7 @@ async def test_a_supervisor_that_is_killed_is_a_dead_kernel_that_can_be_restarte
 
 
 async def test_a_lease_that_nobody_reads_ends(node: Node) -> None:
-    before = sandboxes(node)
+    before = settled(node)
     lease = await asyncio.to_thread(Lease.take, node.socket, KernelSpec(topology="cpu", key="k" * 32))
     (sandbox,) = sandboxes(node) - before
     await comes(lambda: not sandbox.exists())
@@ -317,7 +330,7 @@ async def test_a_jupyter_that_is_killed_leaves_nothing(place: Node) -> None:
 
 async def test_a_jupyter_that_is_killed_leaves_nothing_with_a_supervisor_that_goes_on(node: Node) -> None:
     install(node.socket)
-    before = sandboxes(node)
+    before = settled(node)
     alone = Alone(node, "import time\ntime.sleep(1000)")
     await comes(lambda: [f for f in node.folders() if f.name.startswith("lockstep-jupyter-")], 60)
     await comes(lambda: sandboxes(node) - before)
