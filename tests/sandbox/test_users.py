@@ -64,6 +64,8 @@ async def test_watches_and_pipes_are_used_up_for_nobody_else(client: RunnerClien
 async def test_each_session_is_a_user_of_its_own_and_none_the_zygotes(node: Node, client: RunnerClient) -> None:
     first, second = Learner(client), Learner(client)
     inside = [(await learner.run("import os; print(os.getuid(), os.getgid())")).stdout for learner in (first, second)]
+    # One that is being made for the pool is still the zygote's for a moment.
+    node.wait(lambda: node.uids[0] not in [p.info["uids"].real for p in _sandboxes(node)[0]])
     firsts, kernels = _sandboxes(node)
     owners = [p.info["uids"].real for p in firsts]
     for learner in (first, second):

@@ -78,7 +78,7 @@ async def test_no_secret_of_the_supervisors_environment_is_anywhere(hostile: Lea
         "print(found, 'DATABASE_PASSWORD' in os.environ, [k for k in os.environ if k.startswith('LOCKSTEP')])"
     )
     await hostile.leave()
-    assert told.stdout == "[] False ['LOCKSTEP_DATASETS']\n"
+    assert told.stdout == "[] False ['LOCKSTEP_DATASETS', 'LOCKSTEP_GPUS']\n"
 
 
 async def test_only_its_own_sockets_and_pipes_are_open(hostile: Learner) -> None:
