@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -55,7 +56,7 @@ def parse_npy(data: bytes, name: str, spec: ArraySpec) -> npt.NDArray[Any]:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(file, max_header_size=_LONGEST_HEADER)
-    except (ValueError, TypeError, SyntaxError) as e:
+    except (ValueError, TypeError, SyntaxError, tokenize.TokenError, RecursionError, MemoryError) as e:
         raise Undecodable(f"{name} has no header of an array ({str(e)[:80]})") from e
     if (shape, dtype.str, fortran) != (spec.shape, np.dtype(spec.dtype).str, False):
         raise Undecodable(f"{name} is {dtype} {shape}, not {spec.dtype} {spec.shape}")

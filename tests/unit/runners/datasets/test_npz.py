@@ -86,6 +86,13 @@ def test_any_bytes_are_either_an_array_or_refused(tail: bytes, kept: int):
     assert array.shape == (2, 3)
 
 
+@pytest.mark.parametrize("header", [b"(" * 4000, b"[0," * 1300, b"'" * 4000, b"{'\0': 1}", b"-" * 4000])
+def test_a_header_that_is_no_python_is_refused(header: bytes):
+    data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    with pytest.raises(Undecodable, match="x has no header of an array"):
+        parse_npy(data, "x", SPECS["x"])
+
+
 def test_values_that_are_missing_or_left_over_are_refused():
     good = io.BytesIO()
     np.save(good, GOOD["x"])
