@@ -17,7 +17,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 
 from app import i18n
-from app.accounts.visitor import VisitorCookies
+from app.accounts.cookies import Cookies
 from app.bus import Bus
 from app.db import Database
 from app.errors import Problem
@@ -84,7 +84,7 @@ def _middleware(settings: Settings, shelf: Shelf, *, only_local: bool) -> list[M
         Middleware(KeptPages, shelf=shelf),
         Middleware(SameOriginOnly, public_url=settings.public_url),
         Middleware(BodyLimit),
-        Middleware(VisitorCookies),
+        Middleware(Cookies),
         Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
     ]
     if settings.public_url or only_local:

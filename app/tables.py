@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-from app.runs.models import Run, RunEvent
+from app.accounts import models as accounts
+from app.db import Base
+from app.progress import models as progress
+from app.runs import models as runs
 
-TABLES = (Run.__table__, RunEvent.__table__)
+MODULES = (accounts, progress, runs)
+TABLES = tuple(Base.metadata.sorted_tables)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.accounts.visitor import KnownVisitor
+from app.accounts.current import KnownLearner
 from app.exports.notebook import as_text, notebook
 from app.exports.service import runs_by_cell
 from app.lessons.addresses import LESSON
@@ -28,7 +28,7 @@ async def download_notebook(
     lang: str,
     course: str,
     slug: str,
-    visitor: KnownVisitor,
+    visitor: KnownLearner,
     catalog: TheCatalog,
     desk: TheDesk,
     what: Annotated[Literal["original", "mine"], Query(alias="with")] = "original",

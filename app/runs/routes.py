@@ -9,7 +9,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.accounts.visitor import KnownVisitor, Visitor
+from app.accounts.current import KnownLearner, Learner
 from app.runs import log
 from app.runs.desk import TheDesk, find_lesson
 from app.runs.errors import CellUnknown, DisplayUnknown
@@ -33,7 +33,7 @@ LessonKey = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 
 
 @router.post("/runs", status_code=202, name="create_run")
-async def create_run(request: Request, asked: RunIn, visitor: Visitor, desk: TheDesk) -> RunOut:
+async def create_run(request: Request, asked: RunIn, visitor: Learner, desk: TheDesk) -> RunOut:
     lesson = find_lesson(request.app.state.catalog, asked.lesson)
     cell = lesson.cell(asked.cell)
     if cell is None:
@@ -44,7 +44,7 @@ async def create_run(request: Request, asked: RunIn, visitor: Visitor, desk: The
 
 
 @router.get("/runs", name="list_runs")
-async def list_runs(lesson: LessonKey, visitor: KnownVisitor, desk: TheDesk, response: Response) -> RunsOut:
+async def list_runs(lesson: LessonKey, visitor: KnownLearner, desk: TheDesk, response: Response) -> RunsOut:
     response.headers.update(_NOT_KEPT)
     if visitor is None:
         return RunsOut(runs=[])
@@ -54,7 +54,7 @@ async def list_runs(lesson: LessonKey, visitor: KnownVisitor, desk: TheDesk, res
 
 
 @router.get("/runs/{run_id}", name="show_run")
-async def show_run(run_id: str, visitor: KnownVisitor, desk: TheDesk, response: Response) -> RunOut:
+async def show_run(run_id: str, visitor: KnownLearner, desk: TheDesk, response: Response) -> RunOut:
     response.headers.update(_NOT_KEPT)
     async with desk.db.session() as session:
         run = await get_run(session, visitor, run_id)
@@ -63,7 +63,7 @@ async def show_run(run_id: str, visitor: KnownVisitor, desk: TheDesk, response: 
 
 
 @router.get("/runs/{run_id}/events", name="run_events")
-async def run_events(run_id: str, visitor: KnownVisitor, desk: TheDesk, after: After = 0) -> Response:
+async def run_events(run_id: str, visitor: KnownLearner, desk: TheDesk, after: After = 0) -> Response:
     async with desk.db.session() as session:
         run = await get_run(session, visitor, run_id)
     lines = await log.read(desk.db, run.id, after, _MOST_EVENTS)
@@ -76,7 +76,7 @@ async def run_events(run_id: str, visitor: KnownVisitor, desk: TheDesk, after: A
 @router.get("/runs/{run_id}/stream", name="run_stream")
 async def run_stream(
     run_id: str,
-    visitor: KnownVisitor,
+    visitor: KnownLearner,
     desk: TheDesk,
     after: After = 0,
     last_event_id: Annotated[str, Header()] = "",
@@ -91,7 +91,7 @@ async def run_stream(
 
 
 @router.post("/runs/{run_id}/stop", status_code=202, name="stop_run")
-async def stop_run(run_id: str, visitor: KnownVisitor, desk: TheDesk) -> RunOut:
+async def stop_run(run_id: str, visitor: KnownLearner, desk: TheDesk) -> RunOut:
     async with desk.db.session() as session:
         run = await get_run(session, visitor, run_id)
         ahead = await runs_ahead(session, run)
@@ -100,7 +100,7 @@ async def stop_run(run_id: str, visitor: KnownVisitor, desk: TheDesk) -> RunOut:
 
 
 @router.get("/runs/{run_id}/displays/{seq}", name="run_display")
-async def run_display(request: Request, run_id: str, seq: Seq, visitor: KnownVisitor, desk: TheDesk) -> Response:
+async def run_display(request: Request, run_id: str, seq: Seq, visitor: KnownLearner, desk: TheDesk) -> Response:
     async with desk.db.session() as session:
         run = await get_run(session, visitor, run_id)
         html = await display_html(session, run.id, seq)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from app.accounts.visitor import KnownVisitor, Visitor
+from app.accounts.current import KnownLearner, Learner
 from app.runs import sessions
 from app.runs.desk import AskedLesson, TheDesk
 from app.runs.errors import AddressFull, FaultUnknown
@@ -35,7 +35,7 @@ Chosen = Annotated[Machine, Depends(_chosen)]
 
 @router.get("", name="session_panel")
 async def show(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
     session = await sessions.look(desk.runner, visitor, lesson, chosen, lambda: desk.ever_ran(visitor, lesson))
     return fragment(request, _PANEL, session=session)
@@ -43,7 +43,7 @@ async def show(
 
 @router.post("", name="session_start")
 async def start(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: Visitor, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: Learner, desk: TheDesk
 ) -> HTMLResponse:
     try:
         desk.admit(request, visitor)
@@ -54,28 +54,28 @@ async def start(
 
 @router.post("/restart", name="session_restart")
 async def restart(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
     return fragment(request, _PANEL, session=await sessions.restart(desk.runner, visitor, lesson, chosen))
 
 
 @router.post("/keep", name="session_keep")
 async def keep(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
     return fragment(request, _PANEL, session=await sessions.keep(desk.runner, visitor, lesson, chosen))
 
 
 @router.post("/interrupt", name="session_interrupt")
 async def interrupt(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
     return fragment(request, _PANEL, session=await sessions.interrupt(desk.runner, visitor, lesson, chosen))
 
 
 @router.post("/faults", name="session_fault")
 async def do_fault(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownVisitor, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
     """``task``, ``action`` and, if it is to wait for one, ``at_step`` are a form's fields."""
     said = await inject(desk.runner, visitor, lesson.key, chosen, await _fault(request))

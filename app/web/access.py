@@ -10,8 +10,12 @@ class Access(StrEnum):
 
     public = "public"
     """The same for everyone."""
-    visitor = "visitor"
-    """Shows or changes only what belongs to the visitor who asks; someone else's is not found."""
+    learner = "learner"
+    """Shows or changes only what belongs to the learner who asks, with or without an account; others' is not found."""
+    account = "account"
+    """The same, for who is signed in."""
+    instructor = "instructor"
+    admin = "admin"
 
 
 ACCESS: dict[str, Access] = {
@@ -24,18 +28,18 @@ ACCESS: dict[str, Access] = {
     "lesson": Access.public,
     "lesson_source": Access.public,
     "lesson_asset": Access.public,
-    "notebook": Access.visitor,
-    "create_run": Access.visitor,
-    "list_runs": Access.visitor,
-    "show_run": Access.visitor,
-    "run_events": Access.visitor,
-    "run_stream": Access.visitor,
-    "run_display": Access.visitor,
-    "stop_run": Access.visitor,
-    "session_panel": Access.visitor,
-    "session_start": Access.visitor,
-    "session_keep": Access.visitor,
-    "session_restart": Access.visitor,
-    "session_interrupt": Access.visitor,
-    "session_fault": Access.visitor,
+    "notebook": Access.learner,
+    "create_run": Access.learner,
+    "list_runs": Access.learner,
+    "show_run": Access.learner,
+    "run_events": Access.learner,
+    "run_stream": Access.learner,
+    "run_display": Access.learner,
+    "stop_run": Access.learner,
+    "session_panel": Access.learner,
+    "session_start": Access.learner,
+    "session_keep": Access.learner,
+    "session_restart": Access.learner,
+    "session_interrupt": Access.learner,
+    "session_fault": Access.learner,
 }

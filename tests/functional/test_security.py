@@ -34,11 +34,11 @@ def test_every_route_says_who_may_use_it(settings: Settings) -> None:
     assert len(names) == len(set(names))
 
 
-async def test_a_visitors_route_shows_nothing_to_others(app: FastAPI, supervisor: Supervisor) -> None:
+async def test_a_learners_route_shows_nothing_to_others(app: FastAPI, supervisor: Supervisor) -> None:
     async with browser(app) as owner, browser(app) as other:
         run = await press_run(owner)
         for route in _routes(app.router.routes):
-            if ACCESS[route.name] is Access.visitor and "{run_id}" in route.path:
+            if ACCESS[route.name] is Access.learner and "{run_id}" in route.path:
                 assert isinstance(route, Route)
                 path = route.path.replace("{run_id}", run["id"]).replace("{seq}", "1").replace("{seq:int}", "1")
                 method = "POST" if "POST" in (route.methods or ()) else "GET"

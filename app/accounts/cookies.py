@@ -1,0 +1,44 @@
+"""Our cookies: HttpOnly, SameSite, and under https bound to this host and to encrypted connections by their name."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_COOKIES = "lockstep.cookies"
+
+
+def cookie_name(request: Request, name: str) -> str:
+    """The name as the browser knows it."""
+    return f"__Host-{name}" if _secure(request) else name
+
+
+def set_cookie(request: Request, name: str, value: str, max_age_s: int) -> None:
+    """Send a cookie with whatever the answer is, an error page too; ``max_age_s`` of 0 takes it back."""
+    attributes = f"Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax" + ("; Secure" if _secure(request) else "")
+    request.scope[_COOKIES][name] = f"{cookie_name(request, name)}={value}; {attributes}"
+
+
+class Cookies:
+    """Send the cookies that were set while a request was answered."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        cookies: dict[str, str] = {}
+
+        async def send_marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message.setdefault("headers", [])
+                headers.extend((b"set-cookie", cookie.encode()) for cookie in cookies.values())
+            await send(message)
+
+        await self._app({**scope, _COOKIES: cookies}, receive, send_marked)
+
+
+def _secure(request: Request) -> bool:
+    return request.url.scheme == "https" or bool(request.app.state.settings.secure)

@@ -1,0 +1,114 @@
+"""Who asks: what a route may depend on.
+
+``KnownLearner`` and ``Learner`` are the id that runs and progress are kept under, of an account or of a visitor without
+one; ``Learner`` makes a visitor of a newcomer. ``CurrentAccount`` is the account if there is one; ``SignedIn``,
+``AnInstructor`` and ``AnAdmin`` refuse whoever is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends
+from sqlalchemy import select
+from starlette.requests import Request
+
+from app.accounts.models import Account, MergedVisitor, Role, SignIn
+from app.accounts.sign_in_cookie import sign_in_of
+from app.accounts.visitor import visitor_of, welcome
+from app.db import Database, now
+from app.errors import NotAllowed
+from app.i18n import N_
+
+_WHO = "lockstep.who"
+
+
+class SignInNeeded(NotAllowed):
+    """A page answers with the way to sign in; what asks for JSON or a fragment gets the sentence."""
+
+    status = 401
+    code = "sign_in_needed"
+    message = N_("Sign in first.")
+
+
+class RoleNeeded(NotAllowed):
+    code = "role_needed"
+    message = N_("Your account is not allowed to do this.")
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Whoever asks. Both are None for someone who has only read so far."""
+
+    learner_id: str | None
+    account: Account | None
+
+
+async def who(request: Request) -> Who:
+    """Look up whoever asks, once a request."""
+    if (known := request.scope.get(_WHO)) is None:
+        known = request.scope[_WHO] = await _look_up(request)
+    return known
+
+
+async def _look_up(request: Request) -> Who:
+    db: Database = request.app.state.db
+    token, visitor = sign_in_of(request), visitor_of(request)
+    if token is None and visitor is None:
+        return Who(None, None)
+    async with db.session() as session:
+        if token is not None:
+            live = (SignIn.token_hash == token, SignIn.expires_at > now(), Account.disabled_at.is_(None))
+            account = await session.scalar(select(Account).join(SignIn, SignIn.account_id == Account.id).where(*live))
+            if account is not None:
+                return Who(account.learner_id, account)
+        if visitor is not None and await session.get(MergedVisitor, visitor) is None:
+            return Who(visitor, None)
+    return Who(None, None)
+
+
+async def _known_learner(request: Request) -> str | None:
+    return (await who(request)).learner_id
+
+
+async def _learner(request: Request) -> str:
+    known = (await who(request)).learner_id
+    if known is None:
+        known = welcome(request)
+        request.scope[_WHO] = Who(known, None)
+    return known
+
+
+async def _current_account(request: Request) -> Account | None:
+    return (await who(request)).account
+
+
+async def _signed_in(request: Request) -> Account:
+    account = (await who(request)).account
+    if account is None:
+        raise SignInNeeded
+    return account
+
+
+async def _instructor(request: Request) -> Account:
+    return _at_least(await _signed_in(request), Role.instructor)
+
+
+async def _admin(request: Request) -> Account:
+    return _at_least(await _signed_in(request), Role.admin)
+
+
+def _at_least(account: Account, role: Role) -> Account:
+    ranks = list(Role)
+    if ranks.index(Role(account.role)) < ranks.index(role):
+        raise RoleNeeded
+    return account
+
+
+KnownLearner = Annotated[str | None, Depends(_known_learner)]
+Learner = Annotated[str, Depends(_learner)]
+CurrentAccount = Annotated[Account | None, Depends(_current_account)]
+SignedIn = Annotated[Account, Depends(_signed_in)]
+AnInstructor = Annotated[Account, Depends(_instructor)]
+AnAdmin = Annotated[Account, Depends(_admin)]

@@ -1,0 +1,48 @@
+"""The tables of progress. A learner is known by ``learner_id``: a visitor's id, or the one of an account."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Index, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Base, Moment
+
+
+class Entry(Base):
+    """One fact about a learner, with the XP it was worth: the ledger. Rows are added, never changed.
+
+    The key is what makes an award happen once: whoever comes second finds the row there. Sums over it are all there is
+    of XP, levels and achievements.
+    """
+
+    __tablename__ = "ledger"
+    __table_args__ = (Index("ix_ledger_learner_id_at", "learner_id", "at"),)
+
+    learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(24), primary_key=True)
+    """What kind of fact: ``cell``, ``lesson``, ``module``, ``topology``, ``strategy``, ``achievement``, ``day``, …"""
+    subject: Mapped[str] = mapped_column(String(320), primary_key=True)
+    """Of what: ``course/lesson#cell``, ``gpu:8``, ``MirroredStrategy``, ``2026-11-21``, …"""
+    xp: Mapped[int]
+    at: Mapped[datetime] = mapped_column(Moment)
+
+
+class LessonProgress(Base):
+    """How far a learner is in a lesson. Each moment is set once, to the earliest; merging takes the earliest too."""
+
+    __tablename__ = "lesson_progress"
+
+    learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    lesson: Mapped[str] = mapped_column(String(200), primary_key=True)
+    """``course/slug``."""
+    started_at: Mapped[datetime] = mapped_column(Moment)
+    end_reached_at: Mapped[datetime | None] = mapped_column(Moment)
+    completed_at: Mapped[datetime | None] = mapped_column(Moment)
+    revisited_at: Mapped[datetime | None] = mapped_column(Moment)
+    """First opened again on a later day after its completion."""
+    seen_at: Mapped[datetime] = mapped_column(Moment)
+    """When it was last open: "continue where you left" goes to the latest."""
+    place: Mapped[str] = mapped_column(String(100), default="")
+    """The id of the heading or cell that was last in view."""
