@@ -1,0 +1,104 @@
+"""Accounts in SQL: made, found, changed. What an address or a handle may be is decided here, and pure."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import unicodedata
+
+from email_validator import EmailNotValidError, validate_email
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account, Mailing, Role
+from app.db import now, one_at_a_time
+
+MOST_NAME = 80
+"""Characters."""
+HANDLE = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,28})[a-z0-9]")
+"""3 to 30 characters."""
+_MOST_GENERATED = 24
+_NOBODYS = "learner"
+_UNSEEN = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
+_STEERING = re.compile("[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+"""What turns the direction of the text around it, or hides in it."""
+
+
+def readable_email(text: str) -> str | None:
+    """The address as mail goes to it; None if it is none. Pure."""
+    try:
+        return validate_email(text.strip(), check_deliverability=False).normalized
+    except EmailNotValidError:
+        return None
+
+
+def email_key(email: str) -> str:
+    """One spelling of an address, which an account is found by. Pure."""
+    return unicodedata.normalize("NFKC", email).casefold()
+
+
+def readable_name(text: str) -> str | None:
+    """A name as it is shown: one line, no marks that steer the text around it; None if nothing can be read. Pure."""
+    whole = " ".join(unicodedata.normalize("NFC", text).split())
+    seen = any(unicodedata.category(c)[0] in "LN" for c in whole)
+    hidden = any(unicodedata.category(c) in _UNSEEN for c in whole) or _STEERING.search(whole)
+    return whole if seen and not hidden and len(whole) <= MOST_NAME else None
+
+
+def handle_from(name: str) -> str:
+    """A handle made of a name: small letters, digits and hyphens; ``learner`` where the name has none. Pure."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    handle = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_MOST_GENERATED].strip("-")
+    return handle if HANDLE.fullmatch(handle) else _NOBODYS
+
+
+async def find_by_email(session: AsyncSession, email: str) -> Account | None:
+    """The account of an address, in whatever spelling."""
+    return await session.scalar(select(Account).where(Account.email_key == email_key(email)))
+
+
+async def make_account(
+    session: AsyncSession,
+    *,
+    email: str,
+    name: str,
+    password_hash: str | None = None,
+    role: Role = Role.learner,
+    language: str = "en",
+    time_zone: str = "UTC",
+    confirmed: bool = False,
+) -> Account:
+    """Store an account of an address that has none yet, with a learner of its own."""
+    await one_at_a_time(session, "handles")
+    account = Account(
+        id=secrets.token_hex(16),
+        learner_id=secrets.token_hex(32),
+        email=email,
+        email_key=email_key(email),
+        email_confirmed_at=now() if confirmed else None,
+        password_hash=password_hash,
+        name=name,
+        handle=await _free_handle(session, handle_from(name)),
+        role=role,
+        language=language,
+        time_zone=time_zone,
+        public_profile=False,
+        mailing=Mailing.at_once,
+        created_at=now(),
+        disabled_at=None,
+    )
+    session.add(account)
+    await session.flush()
+    return account
+
+
+async def handle_taken(session: AsyncSession, handle: str) -> bool:
+    """Whether somebody has it."""
+    return await session.scalar(select(Account.id).where(Account.handle == handle)) is not None
+
+
+async def _free_handle(session: AsyncSession, wanted: str) -> str:
+    handle = wanted
+    while handle == _NOBODYS or await handle_taken(session, handle):
+        handle = f"{wanted}-{secrets.randbelow(100_000)}"
+    return handle

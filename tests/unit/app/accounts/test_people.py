@@ -1,0 +1,76 @@
+"""What an address, a name and a handle may be."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi import FastAPI
+
+from app.accounts.people import email_key, find_by_email, handle_from, make_account, readable_email, readable_name
+from app.db import Database
+from tests.factories.accounts import an_account, signed_in
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        (" ada@example.org ", "ada@example.org"),
+        ("Ada@EXAMPLE.org", "Ada@example.org"),
+        ("ada", None),
+        ("", None),
+        ("ada@@example.org", None),
+        ("ada@example.org\0", None),
+        ("ada@example.org\nbcc: eve@example.org", None),
+        ("a" * 400 + "@example.org", None),
+    ],
+)
+def test_an_address_is_read_as_mail_reads_it(typed: str, read: str | None) -> None:
+    assert readable_email(typed) == read
+
+
+def test_an_address_has_one_key_however_it_is_written() -> None:
+    assert email_key("Ada@Example.ORG") == email_key("ada@example.org")
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("  Ada   Byron ", "Ada Byron"),
+        ("김하나", "김하나"),
+        ("", None),
+        ("...", None),
+        ("a\u202eb", None),
+        ("a\0b", None),
+    ],
+)
+def test_a_name_is_one_readable_line(typed: str, read: str | None) -> None:
+    assert readable_name(typed) == read
+    assert readable_name("x" * 81) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "handle"),
+    [("Ada Byron", "ada-byron"), ("Zoë", "zoe"), ("김하나", "learner"), ("--", "learner"), ("x" * 60, "x" * 24)],
+)
+def test_a_handle_is_made_of_a_name(name: str, handle: str) -> None:
+    assert handle_from(name) == handle
+
+
+async def test_two_of_a_name_get_two_handles_and_are_found_by_their_addresses(database: Database) -> None:
+    async with database.writing() as session:
+        first = await make_account(session, email="Ada@example.org", name="Ada Byron")
+        second = await make_account(session, email="ada@example.com", name="Ada Byron")
+        nameless = await make_account(session, email="hana@example.com", name="김하나")
+    assert first.handle == "ada-byron"
+    assert second.handle.startswith("ada-byron-")
+    assert nameless.handle.startswith("learner-")
+    async with database.session() as session:
+        found = await find_by_email(session, "ADA@example.org")
+        assert found is not None
+        assert found.id == first.id
+
+
+async def test_a_browser_of_the_factory_is_signed_in(app: FastAPI) -> None:
+    account = await an_account(app.state.db, "instructor")
+    async with await signed_in(app, account) as client:
+        assert (await client.get("/runs", params={"lesson": "small/first"})).json() == {"runs": []}
+        assert not client.cookies.get("lockstep_visitor")
