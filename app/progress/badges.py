@@ -1,0 +1,35 @@
+"""The badges: one drawing for each achievement, a file of ``badges/``, on a grid of 64.
+
+A drawing names its colours by class alone (``app/web/frontend/badge.css``): ``f`` fills and ``s`` strokes in the colour
+of a replica (``r0`` to ``r7``), ``i`` and ``k`` are ink, ``t`` is a thin line, ``cut`` and ``stop`` are paper. So the
+same file serves light and dark, and in outline a badge that is not earned yet.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from markupsafe import Markup
+
+BADGES = Path(__file__).parent / "badges"
+HIDDEN = "hidden"
+"""What stands for an achievement that is kept secret until it is earned."""
+_WRAPPING = re.compile(r"^<svg[^>]*>|</svg>\s*$")
+
+
+@lru_cache
+def badge(name: str) -> Markup:
+    """The drawing, to stand inside an ``<svg viewBox="0 0 64 64">``.
+
+    Raises:
+        FileNotFoundError: there is no such badge.
+    """
+    return Markup(_WRAPPING.sub("", (BADGES / f"{name}.svg").read_text()))  # noqa: S704 - our own files
+
+
+@lru_cache
+def all_badges() -> frozenset[str]:
+    """The name of every badge."""
+    return frozenset(file.stem for file in BADGES.glob("*.svg"))
