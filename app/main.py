@@ -26,6 +26,10 @@ from app.health.routes import router as health
 from app.lessons.catalog import Catalog
 from app.lessons.routes import router as lessons
 from app.observability import RequestLog, set_up_logging
+from app.progress.routes import localized as progress_of_pages
+from app.progress.routes import router as progress
+from app.progress.rulebook import RuleBook
+from app.progress.service import Progress
 from app.runs.desk import Desk
 from app.runs.routes import router as runs
 from app.runs.session_routes import router as sessions
@@ -42,7 +46,7 @@ from app.web.shelf import MOST_KEPT, KeptPages, Shelf
 from app.web.shutdown import end_with_parent, on_shutdown
 from runners.client import RunnerClient
 
-ROUTERS = (lessons, runs, sessions, exports, root, health)
+ROUTERS = (lessons, runs, sessions, progress_of_pages, progress, exports, root, health)
 """Looked through in this order: what is asked for most comes first."""
 
 
@@ -64,6 +68,9 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app.state.assets = Assets()
     app.state.shelf = shelf
     app.state.catalog = catalog
+    rulebook = RuleBook(catalog)
+    catalog.after_reload(rulebook.reload)
+    app.state.progress = Progress(catalog, rulebook)
     app.state.nav = _nav
     app.state.helpful = _helpful
     for router in ROUTERS:
@@ -107,7 +114,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     bus = state.bus = Bus()
     state.db = Database(state.settings.database)
     runner = RunnerClient(state.settings.socket, strangers=state.strangers)
-    state.desk = Desk(state.settings, state.db, runner, bus)
+    state.desk = Desk(state.settings, state.db, runner, bus, state.progress)
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
     state.desk.pump.resume()

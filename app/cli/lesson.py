@@ -16,6 +16,7 @@ from app.cli.speech import USAGE, give_up, read_settings, say
 from app.lessons.catalog import Catalog
 from app.lessons.errors import Mistake
 from app.lessons.model import Lesson, Tag
+from app.progress.rulebook import RuleBook
 from app.settings import Settings
 from runners.client import RunnerClient, RunnerError
 
@@ -49,6 +50,8 @@ def check(
     settings = read_settings()
     catalog = _catalog(settings)
     lessons, mistakes = _chosen(catalog, slug)
+    if slug is None:
+        mistakes += _achievements(catalog)
     for mistake in mistakes:
         typer.echo(_shown(mistake))
     typer.echo(f"{_count(len(lessons), 'lesson')} read, {_count(len(mistakes), 'mistake')}.")
@@ -71,6 +74,13 @@ def _catalog(settings: Settings) -> Catalog:
     catalog = Catalog(settings.lessons_dir, quiet=True)
     catalog.reload()
     return catalog
+
+
+def _achievements(catalog: Catalog) -> list[Mistake]:
+    """The mistakes in the achievements beside the courses."""
+    rulebook = RuleBook(catalog, quiet=True)
+    rulebook.reload()
+    return list(rulebook.mistakes)
 
 
 class Row(TypedDict):

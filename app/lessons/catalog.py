@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -73,8 +73,13 @@ class Catalog:
         self._quiet = quiet
         self._snapshot = Snapshot()
         self._loading = threading.Lock()
+        self._afterwards: list[Callable[[], None]] = []
 
     # --- keeping it up to date ---
+
+    def after_reload(self, follow: Callable[[], None]) -> None:
+        """Have something else that is kept beside the courses read each time that they have been."""
+        self._afterwards.append(follow)
 
     def reload(self) -> None:
         """Read what has changed, and swap it in. A file with a mistake leaves its last good version up."""
@@ -82,6 +87,8 @@ class Catalog:
             before = self._snapshot
             after = load(self.root, before)
             self._snapshot = after
+            for follow in self._afterwards:
+                follow()
         if self._quiet:
             return
         for mistake in after.mistakes:

@@ -1,18 +1,30 @@
 """The ledger: facts become XP, once, in the transaction of whoever saw them.
 
-One learner's awards are made one after the other (a lock in PostgreSQL, the one writer in SQLite), so that two
-facts that together make a third never miss each other; the key of ``Entry``
-keeps an award from happening twice in any case.
+One learner's awards are made one after the other (a lock in PostgreSQL, the one writer in SQLite), so that two facts
+that together make a third never miss each other, and ``at`` grows with every commit; the key of ``Entry`` keeps an
+award from happening twice in any case. Locks are taken in one order: a run, then learners by id, then rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
+from sqlalchemy import delete, false, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.accounts.models import Account, MergedVisitor
+from app.db import now, one_at_a_time
+from app.progress import lessons, zones
 from app.progress.facts import Fact
+from app.progress.models import Entry, LessonProgress
+from app.progress.terms import Known, Terms, following
+
+_A_TICK = timedelta(microseconds=1)
+_ROWS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +38,27 @@ class Awarded:
     xp_before: int
     xp: int
 
+    def of(self, kind: str) -> tuple[str, ...]:
+        """The subjects of one kind among what is new."""
+        return tuple(fact.subject for fact in self.entries if fact.kind == kind)
+
 
 class Ledger:
-    """Awards by the rules and lessons of the moment. One for each process, ``app.state.progress.ledger``."""
+    """Awards by the terms of the moment. One for each process, ``app.state.progress.ledger``."""
+
+    def __init__(self, terms: Callable[[], Terms]) -> None:
+        self._terms = terms
 
     async def award(self, session: AsyncSession, learner_id: str, facts: Iterable[Fact]) -> Awarded:
         """Enter what is new of the facts, and what follows from it by now. The caller commits."""
-        raise NotImplementedError
+        return await self.enter(session, await alone(session, learner_id), facts)
+
+    async def enter(self, session: AsyncSession, learner_id: str, facts: Iterable[Fact]) -> Awarded:
+        """The same for a learner that this transaction has to itself (``alone``)."""
+        known = await read_known(session, learner_id)
+        before, at = known.xp, _next_moment(known)
+        new = [fact for fact in sorted(set(facts)) if known.add(fact, at)]
+        return await self._enter(session, learner_id, known, before, [(fact, at) for fact in new], at)
 
     async def merge(self, session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
         """Bring one learner's progress into another's: nothing lost, nothing twice, the earliest moments stay.
@@ -42,4 +68,100 @@ class Ledger:
         Returns:
             what came in: ``xp``, ``cells``, ``lessons``, ``achievements``.
         """
-        raise NotImplementedError
+        if from_learner == to_learner:
+            return {}
+        for learner in sorted((from_learner, to_learner)):
+            await _lock(session, learner)
+        coming = list(await session.execute(_ROWS.where(Entry.learner_id == from_learner)))
+        known = await read_known(session, to_learner)
+        before, at = known.xp, _next_moment(known)
+        new, earlier = [], []
+        for kind, subject, xp, moment in coming:
+            was = known.by_kind[kind].get(subject)
+            if known.add(fact := Fact(kind, subject, xp), moment):
+                new.append((fact, moment))
+            elif was is not None and moment < was:
+                earlier.append((fact, moment))
+        for fact, moment in sorted(earlier):
+            of_fact = (Entry.learner_id == to_learner, Entry.kind == fact.kind, Entry.subject == fact.subject)
+            await session.execute(update(Entry).where(*of_fact).values(at=moment))
+        await session.execute(delete(Entry).where(Entry.learner_id == from_learner))
+        await zones.merge(session, from_learner, to_learner)
+        await lessons.merge(session, from_learner, to_learner)
+        awarded = await self._enter(session, to_learner, known, before, new, at)
+        return {
+            "xp": awarded.xp - before,
+            "cells": len(awarded.of("cell")),
+            "lessons": len(awarded.of("lesson")),
+            "achievements": len(awarded.of("achievement")),
+        }
+
+    async def _enter(
+        self,
+        session: AsyncSession,
+        learner_id: str,
+        known: Known,
+        before: int,
+        new: Sequence[tuple[Fact, datetime]],
+        at: datetime,
+    ) -> Awarded:
+        terms = self._terms()
+        derived = following(known, terms, at)
+        revisited = await lessons.settle(session, learner_id, known, terms)
+        if more := [fact for fact in revisited if known.add(fact, at)]:
+            derived += more + following(known, terms, at)
+        rows = [(fact, moment) for fact, moment in new] + [(fact, at) for fact in derived]
+        entered = await _insert(session, learner_id, rows)
+        return Awarded(learner_id, entered, before, before + sum(fact.xp for fact in entered))
+
+
+_ROWS = select(Entry.kind, Entry.subject, Entry.xp, Entry.at)
+
+
+async def alone(session: AsyncSession, learner_id: str) -> str:
+    """Have a learner to oneself until the end of the transaction: the id that is theirs now.
+
+    A visitor may have become an account's while their request was on its way; then it is the account's.
+    """
+    while True:
+        await _lock(session, learner_id)
+        account = select(Account.learner_id).join(MergedVisitor, MergedVisitor.account_id == Account.id)
+        heir = await session.scalar(account.where(MergedVisitor.visitor_id == learner_id))
+        if heir is None or heir == learner_id:
+            return learner_id
+        learner_id = heir
+
+
+async def read_known(session: AsyncSession, learner_id: str | None) -> Known:
+    """Every fact about a learner; nothing about a stranger."""
+    known = Known()
+    if learner_id is not None:
+        for kind, subject, xp, at in await session.execute(_ROWS.where(Entry.learner_id == learner_id)):
+            known.add(Fact(kind, subject, xp), at)
+    return known
+
+
+async def _lock(session: AsyncSession, learner_id: str) -> None:
+    await one_at_a_time(session, f"progress of {learner_id}")
+    if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
+        await session.execute(update(LessonProgress).where(false()).values(place=""))
+
+
+async def _insert(session: AsyncSession, learner_id: str, rows: Sequence[tuple[Fact, datetime]]) -> tuple[Fact, ...]:
+    entered: list[Fact] = []
+    values: list[dict[str, Any]] = [
+        {"learner_id": learner_id, "kind": fact.kind, "subject": fact.subject, "xp": fact.xp, "at": at}
+        for fact, at in rows
+    ]
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    for start in range(0, len(values), _ROWS_AT_ONCE):
+        new = insert(Entry).values(values[start : start + _ROWS_AT_ONCE]).on_conflict_do_nothing()
+        inserted = await session.execute(new.returning(Entry.kind, Entry.subject, Entry.xp))
+        entered += [Fact(*row) for row in inserted]
+    return tuple(entered)
+
+
+def _next_moment(known: Known) -> datetime:
+    """Later than all that was entered: the clock may have been set back."""
+    last = max((at for of_kind in known.by_kind.values() for at in of_kind.values()), default=None)
+    return now() if last is None else max(now(), last + _A_TICK)

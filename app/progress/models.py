@@ -46,3 +46,13 @@ class LessonProgress(Base):
     """When it was last open: "continue where you left" goes to the latest."""
     place: Mapped[str] = mapped_column(String(100), default="")
     """The id of the heading or cell that was last in view."""
+
+
+class LearnerZone(Base):
+    """The time zone that a learner's browser last named. An account that has chosen one goes by that."""
+
+    __tablename__ = "learner_zones"
+
+    learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    time_zone: Mapped[str] = mapped_column(String(64))
+    said_at: Mapped[datetime] = mapped_column(Moment)

@@ -1,20 +1,54 @@
-"""Achievements as data: ``lessons/achievements.toml``, what its conditions mean, and how far someone is. Pure.
+"""Achievements as data: ``lessons/achievements.toml``, read with every fault named. Pure.
 
 docs/progress.md says how an achievement is written.
 """
 
 from __future__ import annotations
 
+import re
+import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
+from app.i18n import CODES, DEFAULT
 from app.lessons.course_file import Words
 from app.lessons.directives import Fault
+from app.lessons.header import MOST_SLUG, SLUG
+
+KINDS = (
+    "achievement",
+    "cell",
+    "cluster",
+    "course",
+    "day",
+    "helpful",
+    "lesson",
+    "long",
+    "machine",
+    "module",
+    "night",
+    "read",
+    "replicas",
+    "revisit",
+    "scaled",
+    "strategy",
+    "survived",
+    "topology",
+    "workers",
+)
+"""Every kind of fact there is."""
+MOST_XP = 500
+_KEYS = ("id", "badge", "xp", "hidden", "title", "description", "needs")
+_LARGEST = 1000
+_AT_LINE = re.compile(r" ?\(at (?:line (\d+), column \d+|end of document)\)")
+_HOW = 'write needs = { kind = "cell", count = 5 }, { kind = "…", all = ["…"] }, { module = "…" }, { streak = 2 }, …'
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One condition. Exactly one of ``kind``, ``module``, ``course``, ``streak`` and ``level`` is given."""
+    """One condition: a count of a kind, all of a list of a kind, a module, a course, a streak or a level."""
 
     kind: str = ""
     of: tuple[str, ...] = ("*",)
@@ -44,6 +78,7 @@ class Rule:
     title: Words
     description: Words
     needs: tuple[Need, ...]
+    line: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +94,163 @@ class Towards:
         return self.have >= self.need
 
 
-def read_rules(text: str) -> tuple[tuple[Rule, ...] | None, list[Fault]]:
-    """Read the file's text; None if it has a fault."""
-    raise NotImplementedError
-
-
 def matching(patterns: Collection[str], subject: str) -> bool:
     """Whether a subject fits one of the patterns."""
-    raise NotImplementedError
+    return any(pattern in ("*", subject) or bool(_pattern(pattern).fullmatch(subject)) for pattern in patterns)
+
+
+@lru_cache(maxsize=1024)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+
+
+def read_rules(text: str) -> tuple[tuple[Rule, ...] | None, list[Fault]]:
+    """Read the file's text; None if it has a fault."""
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as e:
+        return None, [_unreadable(text, str(e) or "it is nested too deeply")]
+    reader = _Reader(text, [])
+    rules = reader.rules(table)
+    return (None if reader.faults else rules), sorted(reader.faults, key=lambda fault: fault.line)
+
+
+def _unreadable(text: str, reason: str) -> Fault:
+    match = _AT_LINE.search(reason)
+    line = int(match[1]) if match and match[1] else (text.count("\n") + 1 if match else 1)
+    reason = _AT_LINE.sub("", reason)
+    return Fault(line, f'this is not TOML: {reason}; write [[achievements]] and key = "text"')
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Gathers faults while it goes. TOML's parser tells no lines, so they are searched for."""
+
+    text: str
+    faults: list[Fault]
+
+    def rules(self, table: dict[str, Any]) -> tuple[Rule, ...]:
+        for key in table.keys() - {"achievements"}:
+            self.fault(self.line_of(key), f"unknown key '{key[:40]}'; every achievement begins with [[achievements]]")
+        entries = table.get("achievements", [])
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            self.fault(
+                self.line_of("achievements"), "'achievements' has to be a list; begin each with [[achievements]]"
+            )
+            return ()
+        rows = enumerate(self.text.split("\n"), 1)
+        lines = [i for i, row in rows if re.match(r"\s*\[\[\s*achievements\s*\]\]", row)]
+        lines += [1] * (len(entries) - len(lines))
+        rules = tuple(self.rule(entry, line) for entry, line in zip(entries, lines, strict=False))
+        seen: dict[str, int] = {}
+        for rule in rules:
+            if rule.id in seen:
+                self.fault(rule.line, f"the achievement '{rule.id}' is there twice, first on line {seen[rule.id]}")
+            seen.setdefault(rule.id, rule.line)
+        return rules
+
+    def rule(self, entry: dict[str, Any], line: int) -> Rule:
+        for key in entry.keys() - set(_KEYS):
+            self.fault(self.line_of(key, line), f"unknown key '{key[:40]}'; use one of {', '.join(_KEYS)}")
+        name = self.slug(entry, "id", line)
+        badge = self.slug(entry, "badge", line) if "badge" in entry else name
+        xp, hidden = entry.get("xp", 0), entry.get("hidden", False)
+        if not _whole(xp, 0, MOST_XP):
+            self.fault(self.line_of("xp", line), f"'xp' has to be a whole number from 0 to {MOST_XP}")
+            xp = 0
+        if not isinstance(hidden, bool):
+            self.fault(self.line_of("hidden", line), "'hidden' has to be true or false")
+        title, description = self.words(entry, "title", line), self.words(entry, "description", line)
+        return Rule(name, badge, xp, hidden is True, title, description, self.needs(entry.get("needs"), line), line)
+
+    def needs(self, value: Any, line: int) -> tuple[Need, ...]:
+        entries = value if isinstance(value, list) else [value]
+        at = self.line_of("needs", line)
+        if not entries or not all(isinstance(entry, dict) for entry in entries):
+            self.fault(at, f"'needs' is missing or says nothing; {_HOW}")
+            return ()
+        return tuple(need for entry in entries if (need := self.need(entry, at)) is not None)
+
+    def need(self, entry: dict[str, Any], line: int) -> Need | None:
+        chosen = [key for key in ("kind", "module", "course", "streak", "level") if key in entry]
+        if len(chosen) != 1:
+            self.fault(line, f"a condition has one of kind, module, course, streak and level; {_HOW}")
+            return None
+        key = chosen[0]
+        allowed = {"kind", "of", "count", "all"} if key == "kind" else {key}
+        for other in entry.keys() - allowed:
+            self.fault(line, f"'{other[:40]}' does not go with '{key}'; {_HOW}")
+        if key == "kind":
+            return self.counted(entry, line)
+        if key in ("streak", "level"):
+            if not _whole(entry[key], 1, _LARGEST):
+                self.fault(line, f"'{key}' has to be a whole number from 1 to {_LARGEST}")
+                return None
+            return Need(streak=entry[key]) if key == "streak" else Need(level=entry[key])
+        parts = entry[key].split("/") if isinstance(entry[key], str) else []
+        if len(parts) != (2 if key == "module" else 1) or not all(SLUG.fullmatch(part) for part in parts):
+            example = "distributed-tensorflow/one-machine" if key == "module" else "distributed-tensorflow"
+            self.fault(line, f"'{key}' names no {key}; write {key} = \"{example}\"")
+            return None
+        return Need(module=entry[key]) if key == "module" else Need(course=entry[key])
+
+    def counted(self, entry: dict[str, Any], line: int) -> Need | None:
+        kind, count = entry["kind"], entry.get("count", 1)
+        if kind not in KINDS:
+            self.fault(line, f"unknown kind {str(kind)[:40]!r}; use one of {', '.join(KINDS)}")
+            return None
+        if "all" in entry and ("of" in entry or "count" in entry):
+            self.fault(line, "'all' stands alone; take 'of' and 'count' out")
+        if not _whole(count, 1, _LARGEST):
+            self.fault(line, f"'count' has to be a whole number from 1 to {_LARGEST}")
+            count = 1
+        of, every = self.patterns(entry.get("of", "*"), "of", line), self.patterns(entry.get("all", ()), "all", line)
+        if "all" in entry and not every:
+            self.fault(line, "'all' is an empty list; name what is needed")
+        return Need(kind=kind, of=of, count=count, all=every)
+
+    def patterns(self, value: Any, key: str, line: int) -> tuple[str, ...]:
+        listed = [value] if isinstance(value, str) else value
+        if not isinstance(listed, list | tuple) or not all(isinstance(one, str) and one for one in listed):
+            self.fault(line, f'\'{key}\' has to be a text or a list of texts, as in {key} = ["gpu:8", "tpu:*"]')
+            return ()
+        return tuple(listed)
+
+    def slug(self, entry: dict[str, Any], key: str, line: int) -> str:
+        value = entry.get(key)
+        if not isinstance(value, str) or not SLUG.fullmatch(value) or len(value) > MOST_SLUG:
+            found = "is missing" if value is None else f"cannot be {str(value)[:60]!r}"
+            self.fault(self.line_of(key, line), f"'{key}' {found}; use small letters, digits and hyphens")
+            return ""
+        return value
+
+    def words(self, entry: dict[str, Any], key: str, line: int) -> Words:
+        value = entry.get(key)
+        value = {DEFAULT: value} if isinstance(value, str) else value
+        if not isinstance(value, dict) or not all(isinstance(said, str) for said in value.values()):
+            self.fault(line, f"'{key}' is missing or no text; write {key}.en = \"…\"")
+            return {DEFAULT: ""}
+        for language in value.keys() - set(CODES):
+            at = self.line_of(f"{key}.{language}", line)
+            self.fault(at, f"unknown language '{language[:20]}' of '{key}'; use {', '.join(CODES)}")
+        if not value.get(DEFAULT, "").strip():
+            self.fault(self.line_of(key, line), f"'{key}' has no English text; write {key}.en = \"…\"")
+            return {DEFAULT: ""}
+        return {language: said.strip() for language, said in value.items() if said.strip()}
+
+    def fault(self, line: int, text: str) -> None:
+        self.faults.append(Fault(line, text))
+
+    def line_of(self, words: str, after: int = 1) -> int:
+        """The first line from ``after`` on, within the same achievement, that has the words; else ``after``."""
+        rows = self.text.split("\n")
+        for i, row in enumerate(rows[after - 1 :], after):
+            if i > after and row.lstrip().startswith("[["):
+                break
+            if words in row:
+                return i
+        return min(after, len(rows))
+
+
+def _whole(value: Any, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most

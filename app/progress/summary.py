@@ -1,19 +1,36 @@
-"""What the pages show of a learner's progress, each in at most three queries.
+"""What the pages show of a learner's progress, each in at most two queries.
 
 Everything is of the language in use (``app.i18n.current``). A learner of None is a stranger: nothing done yet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
+from sqlalchemy import Executable, func, literal, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.progress.levels import Level
-from app.progress.rules import Towards
-from app.progress.streaks import Streak
+from app import i18n
+from app.accounts.models import Account
+from app.db import now
+from app.lessons.catalog import Catalog
+from app.lessons.course_file import Words
+from app.lessons.errors import CourseUnknown
+from app.progress import zones
+from app.progress.ledger import read_known
+from app.progress.levels import Level, level_of
+from app.progress.models import Entry, LearnerZone, LessonProgress
+from app.progress.rules import Rule, Towards
+from app.progress.streaks import Streak, streak
+from app.progress.terms import Terms, towards
+
+_MOST_NEWS = 50
+_SILENT = ("read", "day", "machine", "cluster", "workers", "replicas", "revisit", "long", "night", "survived", "scaled")
+"""Kinds that are told of by the achievements they lead to."""
+_ZERO = datetime.fromtimestamp(0, UTC)
 
 
 class Stage(StrEnum):
@@ -27,8 +44,19 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Resume:
+    """Where the learner left: the lesson that was open last."""
+
+    course: str
+    slug: str
+    title: str
+    place: str
+    """The id of a heading or cell, or ""."""
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
-    """The figures of the header: one query, two with ``resume``."""
+    """The figures of the header."""
 
     level: Level
     lessons_done: int
@@ -38,20 +66,9 @@ class Header:
     achievements: int
     """All there are, hidden ones too."""
     percent: int
-    """0 to 100: the course's lessons weighted by their minutes."""
+    """0 to 100: lessons done, weighted by their minutes."""
     streak: Streak
     resume: Resume | None
-
-
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """Where the learner left: the lesson that was open last."""
-
-    course: str
-    slug: str
-    title: str
-    place: str
-    """The id of a heading or cell, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +90,8 @@ class AchievementView:
 
     id: str
     badge: str
+    """Empty, as are title and description, for a hidden one that is not earned."""
     title: str
-    """Empty, as is the description, for a hidden one that is not earned."""
     description: str
     hidden: bool
     xp: int
@@ -105,7 +122,7 @@ class News:
     cursor: str
     items: tuple[NewsItem, ...]
     xp: int
-    """XP of the items."""
+    """XP of all that is new."""
     level_before: int
     level: Level
 
@@ -113,24 +130,177 @@ class News:
 class Summary:
     """Reads for the pages. One for each process, ``app.state.progress.summary``."""
 
-    async def header(
-        self, session: AsyncSession, learner_id: str | None, course: str | None = None, time_zone: str = "UTC"
-    ) -> Header:
+    def __init__(self, catalog: Catalog, terms: Callable[[], Terms]) -> None:
+        self._catalog = catalog
+        self._terms = terms
+
+    async def header(self, session: AsyncSession, learner_id: str | None, course: str | None = None) -> Header:
         """The figures of the header. ``course`` narrows lessons, per cent and ``resume`` to one course.
 
-        Args:
-            time_zone: of the learner: the account's, if there is one.
+        Raises:
+            CourseUnknown: there is none of that name.
         """
-        raise NotImplementedError
+        terms = self._terms()
+        done = await _figures(session, learner_id)
+        minutes = {lesson: terms.minutes.get(lesson, 0) for lesson in self._lessons(terms, course)}
+        completed = [lesson for lesson in minutes if lesson in done.lessons]
+        return Header(
+            level=level_of(done.xp),
+            lessons_done=len(completed),
+            lessons=len(minutes),
+            achievements_done=sum(rule.id in done.achievements for rule in terms.rules),
+            achievements=len(terms.rules),
+            percent=_percent(sum(minutes[lesson] for lesson in completed), sum(minutes.values())),
+            streak=done.streak,
+            resume=await self._resume(session, learner_id, set(minutes)) if done.known else None,
+        )
 
     async def outline(self, session: AsyncSession, learner_id: str | None, course: str) -> list[LessonState]:
         """The state of every lesson of a course, in order. Raises CourseUnknown."""
-        raise NotImplementedError
+        terms = self._terms()
+        lessons = self._lessons(terms, course)
+        within = Entry.kind.in_(("cell", "read", "lesson", "revisit")), Entry.subject.startswith(f"{course}/")
+        entries = select(Entry.kind, Entry.subject).where(Entry.learner_id == learner_id, *within)
+        visits = select(LessonProgress.lesson, LessonProgress.place).where(LessonProgress.learner_id == learner_id)
+        known: set[tuple[str, str]] = set()
+        places: dict[str, str] = {}
+        if learner_id is not None:
+            known.update((kind, subject) for kind, subject in await session.execute(entries))
+            places.update((lesson, place) for lesson, place in await session.execute(visits))
+        states = []
+        for lesson in lessons:
+            cells = terms.cells.get(lesson, frozenset())
+            cells_done = sum(("cell", cell) in known for cell in cells)
+            if ("lesson", lesson) in known:
+                stage = Stage.revisited if ("revisit", lesson) in known else Stage.completed
+            else:
+                stage = Stage.started if lesson in places or cells_done else Stage.new
+            slug, read = lesson.partition("/")[2], ("read", lesson) in known
+            states.append(LessonState(slug, stage, cells_done, len(cells), read, places.get(lesson, "")))
+        return states
 
     async def achievements(self, session: AsyncSession, learner_id: str | None) -> list[AchievementView]:
         """Every achievement in the order of the file."""
-        raise NotImplementedError
+        terms = self._terms()
+        known = await read_known(session, learner_id)
+        earned = known.by_kind["achievement"]
+        return [_view(rule, earned.get(rule.id), towards(rule, known, terms)) for rule in terms.rules]
 
     async def news(self, session: AsyncSession, learner_id: str | None, since: str) -> News:
         """What came into the ledger since a cursor; with an empty one nothing, only the cursor of now."""
-        raise NotImplementedError
+        mine = Entry.learner_id == learner_id
+        last, xp = None, 0
+        rows: list[tuple[str, str, int, datetime]] = []
+        if learner_id is not None:
+            sums = select(func.max(Entry.at), func.coalesce(func.sum(Entry.xp), 0)).where(mine)
+            last, xp = (await session.execute(sums)).one()
+        if since and last is not None and last > (after := _ZERO + timedelta(microseconds=int(since))):
+            entries = select(Entry.kind, Entry.subject, Entry.xp, Entry.at).where(mine, Entry.at > after)
+            found = await session.execute(entries.where(Entry.at <= last).order_by(Entry.at, Entry.kind, Entry.subject))
+            rows = [(kind, subject, of_it, at) for kind, subject, of_it, at in found]
+        new = sum(of_it for _, _, of_it, _ in rows)
+        items = [self._item(*row) for row in rows if row[0] not in _SILENT]
+        cursor = str((last - _ZERO) // timedelta(microseconds=1)) if last is not None else since or "0"
+        return News(cursor, tuple(items[-_MOST_NEWS:]), new, level_of(xp - new).number, level_of(xp))
+
+    def _lessons(self, terms: Terms, course: str | None) -> tuple[str, ...]:
+        if course is None:
+            return tuple(lesson for one in terms.courses.values() for lesson in one.lessons)
+        if course not in terms.courses:
+            raise CourseUnknown(course=course[:80])
+        return terms.courses[course].lessons
+
+    async def _resume(self, session: AsyncSession, learner_id: str | None, lessons: set[str]) -> Resume | None:
+        visits = select(LessonProgress.lesson, LessonProgress.place).where(LessonProgress.learner_id == learner_id)
+        for lesson, place in await session.execute(visits.order_by(LessonProgress.seen_at.desc())):
+            if lesson in lessons:
+                course, _, slug = lesson.partition("/")
+                return Resume(course, slug, self._titles(course).get(slug, slug), place)
+        return None
+
+    def _titles(self, course: str) -> dict[str, str]:
+        try:
+            return {entry.slug: entry.title for entry in self._catalog.outline(course, i18n.current()).lessons}
+        except CourseUnknown:
+            return {}
+
+    def _item(self, kind: str, subject: str, xp: int, at: datetime) -> NewsItem:
+        title = description = badge = ""
+        course, _, slug = subject.partition("/")
+        if kind == "achievement":
+            rule = next((rule for rule in self._terms().rules if rule.id == subject), None)
+            if rule is not None:
+                title, description, badge = _said(rule.title), _said(rule.description), rule.badge
+        elif kind == "lesson":
+            title = self._titles(course).get(slug, slug)
+        elif kind in ("module", "course"):
+            title = self._title_of_part(course, slug)
+        return NewsItem(f"{kind} {subject}", kind, subject, xp, title, description, badge, at)
+
+    def _title_of_part(self, course: str, module: str) -> str:
+        try:
+            found = self._catalog.course(course, i18n.current())
+        except CourseUnknown:
+            return module or course
+        return next((one.title for one in found.modules if one.slug == module), found.title)
+
+
+@dataclass(slots=True)
+class _Figures:
+    """What one query tells of a learner."""
+
+    known: bool
+    xp: int
+    lessons: set[str]
+    achievements: set[str]
+    streak: Streak
+
+
+async def _figures(session: AsyncSession, learner_id: str | None) -> _Figures:
+    subjects: dict[str, set[str]] = {"lesson": set(), "achievement": set(), "day": set()}
+    xp, of_account, of_browser = 0, None, None
+    if learner_id is not None:
+        for kind, subject, number in await session.execute(_everything(learner_id)):
+            match kind:
+                case "sum":
+                    xp = number or 0
+                case "zone of account":
+                    of_account = subject
+                case "zone of browser":
+                    of_browser = subject
+                case _:
+                    subjects[kind].add(subject)
+    today = zones.local(now(), zones.chosen(of_account, of_browser)).date()
+    days = streak(_dates(subjects["day"]), today)
+    return _Figures(learner_id is not None, xp, subjects["lesson"], subjects["achievement"], days)
+
+
+def _everything(learner_id: str) -> Executable:
+    mine = Entry.learner_id == learner_id
+    return union_all(
+        select(Entry.kind, Entry.subject, Entry.xp).where(mine, Entry.kind.in_(("lesson", "achievement", "day"))),
+        select(literal("sum"), literal(""), func.sum(Entry.xp)).where(mine),
+        select(literal("zone of account"), Account.time_zone, literal(0)).where(Account.learner_id == learner_id),
+        select(literal("zone of browser"), LearnerZone.time_zone, literal(0)).where(
+            LearnerZone.learner_id == learner_id
+        ),
+    )
+
+
+def _dates(days: Iterable[str]) -> list[date]:
+    return [date.fromisoformat(day) for day in days]
+
+
+def _percent(part: int, whole: int) -> int:
+    return 100 * part // whole if whole else 0
+
+
+def _said(words: Words) -> str:
+    return words.get(i18n.current()) or words[i18n.DEFAULT]
+
+
+def _view(rule: Rule, earned_at: datetime | None, way: Towards) -> AchievementView:
+    secret = rule.hidden and earned_at is None
+    badge, title, description = ("", "", "") if secret else (rule.badge, _said(rule.title), _said(rule.description))
+    shown = Towards(way.need, way.need) if earned_at else Towards(0, 1) if secret else way
+    return AchievementView(rule.id, badge, title, description, rule.hidden, rule.xp, earned_at, shown)

@@ -19,8 +19,10 @@ from app.bus import Bus
 from app.db import Database
 from app.lessons.catalog import Catalog
 from app.lessons.model import Cell, Lesson
+from app.progress.service import Progress
 from app.runs import log
 from app.runs.addresses import Addresses
+from app.runs.awards import Awards
 from app.runs.errors import RunnerDown, declined
 from app.runs.machines import Machine
 from app.runs.models import Run
@@ -39,10 +41,13 @@ _CALL_BACK_S = 2.0
 class Desk:
     """One for each process, made by ``main``."""
 
-    def __init__(self, settings: Settings, db: Database, runner: RunnerClient, bus: Bus) -> None:
+    def __init__(
+        self, settings: Settings, db: Database, runner: RunnerClient, bus: Bus, progress: Progress | None = None
+    ) -> None:
         self.db = db
         self.runner = runner
-        self.pump = Pump(db, runner, bus, most_stored_bytes=settings.most_stored_bytes)
+        awards = Awards(progress) if progress is not None else None
+        self.pump = Pump(db, runner, bus, awards, most_stored_bytes=settings.most_stored_bytes)
         self.streams = RunStreams(db, runner, bus, self.pump)
         self._addresses = Addresses(settings.visitors_per_address)
         self._most_unfinished = settings.most_unfinished_runs

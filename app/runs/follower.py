@@ -18,7 +18,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bus import Bus
 from app.db import Database
+from app.progress.service import topic
 from app.runs import log
+from app.runs.awards import Awards
 from app.runs.batches import batches
 from app.runs.models import Run
 from app.runs.service import run_request
@@ -38,7 +40,15 @@ _log = structlog.get_logger("follower")
 class Follower:
     """One run being followed by this process."""
 
-    def __init__(self, run_id: str, db: Database, runner: RunnerClient, bus: Bus, most_stored_bytes: int) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        db: Database,
+        runner: RunnerClient,
+        bus: Bus,
+        most_stored_bytes: int,
+        awards: Awards | None = None,
+    ) -> None:
         self.run_id = run_id
         self.cut_off = False
         """True while the supervisor cannot be reached."""
@@ -46,6 +56,7 @@ class Follower:
         self._runner = runner
         self._bus = bus
         self._most_stored_bytes = most_stored_bytes
+        self._awards = awards
         self._reached = -1
         self._unreadable = 0
 
@@ -109,6 +120,8 @@ class Follower:
                     return
                 last, size = stored.last_seq, size + stored.size
                 self._bus.wake(self.run_id)
+                if stored.awarded is not None:
+                    self._bus.wake(topic(stored.awarded))
                 with suppress(NotKnown):
                     await self._runner.acknowledge(self.run_id, last)
                 if size > self._most_stored_bytes and batch[-1].kind != "finished":
@@ -118,7 +131,7 @@ class Follower:
     async def _store(self, last: int, batch: Sequence[Event]) -> log.Stored | None:
         """Store what is new of a batch; None once the log has ended."""
         while fresh := [event for event in batch if event.seq > last]:
-            if fresh[0].seq == last + 1 and (stored := await log.append(self._db, self.run_id, last, fresh)):
+            if fresh[0].seq == last + 1 and (stored := await self._append(last, fresh)):
                 return stored
             at = await log.progress(self._db, self.run_id)
             if at is None or at.finished:
@@ -127,6 +140,9 @@ class Follower:
                 raise log.BrokenSequence(f"event {fresh[0].seq} came behind {last}")
             last = at.last_seq  # another process was faster
         return log.Stored(last, 0)
+
+    async def _append(self, last: int, fresh: Sequence[Event]) -> log.Stored | None:
+        return await log.append(self._db, self.run_id, last, fresh, self._awards)
 
     async def _overtaken(self, last: int) -> bool:
         """True if another process has stored more than we were sent: the supervisor has forgotten what we wait for."""

@@ -15,6 +15,7 @@ from sqlalchemy import CursorResult, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Database, now
+from app.runs.awards import Awards
 from app.runs.models import Run, RunEvent, RunState
 from runners.protocol import EVENT, Event, Finished, Outcome, Started
 
@@ -32,6 +33,8 @@ class Stored:
     last_seq: int
     size: int
     """Bytes of JSON."""
+    awarded: str | None = None
+    """The learner whom the run's end has earned something."""
 
 
 class Line(NamedTuple):
@@ -66,8 +69,12 @@ async def progress(db: Database, run_id: str) -> Progress | None:
     return Progress(last_seq, stored_bytes, state == RunState.finished, handed_in, created_at)
 
 
-async def append(db: Database, run_id: str, after: int, events: Sequence[Event]) -> Stored | None:
+async def append(
+    db: Database, run_id: str, after: int, events: Sequence[Event], awards: Awards | None = None
+) -> Stored | None:
     """Store events that follow on number ``after``; None if another writer was faster and nothing was stored.
+
+    With the last one, what the run has earned is entered in the same transaction.
 
     Raises:
         BrokenSequence: the events are not after+1, after+2, …
@@ -82,7 +89,10 @@ async def append(db: Database, run_id: str, after: int, events: Sequence[Event])
         if cast(CursorResult[Any], result).rowcount == 0:
             return None
         await session.execute(insert(RunEvent), rows)
-    return Stored(events[-1].seq, size)
+        end, awarded = events[-1], None
+        if awards is not None and isinstance(end, Finished):
+            awarded = await awards.for_end(session, run_id, end)
+    return Stored(end.seq, size, awarded)
 
 
 async def finish(db: Database, run_id: str, outcome: Outcome) -> None:

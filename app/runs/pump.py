@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bus import Bus
 from app.db import Database
+from app.runs.awards import Awards
 from app.runs.follower import Follower
 from app.runs.service import unfinished_runs
 from runners.client import RunnerClient
@@ -23,10 +24,13 @@ _log = structlog.get_logger("pump")
 class Pump:
     """``watch`` may be called again for the same run; several processes may watch it at once."""
 
-    def __init__(self, db: Database, runner: RunnerClient, bus: Bus, *, most_stored_bytes: int) -> None:
+    def __init__(
+        self, db: Database, runner: RunnerClient, bus: Bus, awards: Awards | None = None, *, most_stored_bytes: int
+    ) -> None:
         self._db = db
         self._runner = runner
         self._bus = bus
+        self._awards = awards
         self._most_stored_bytes = most_stored_bytes
         self._followers: dict[str, Follower] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -35,7 +39,7 @@ class Pump:
         """Follow a run until its end."""
         if run_id in self._followers:
             return
-        follower = Follower(run_id, self._db, self._runner, self._bus, self._most_stored_bytes)
+        follower = Follower(run_id, self._db, self._runner, self._bus, self._most_stored_bytes, self._awards)
         self._followers[run_id] = follower
         self._start(follower.follow()).add_done_callback(lambda _: self._followers.pop(run_id))
 

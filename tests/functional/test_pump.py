@@ -295,8 +295,8 @@ async def test_a_run_that_vanished_from_the_database_is_let_go(
 def _count_batches(monkeypatch: pytest.MonkeyPatch, sizes: list[int]) -> None:
     append = log.append
 
-    async def counted(db: Any, run_id: str, after: int, events: Any) -> Any:
-        stored = await append(db, run_id, after, events)
+    async def counted(db: Any, run_id: str, after: int, events: Any, *more: Any) -> Any:
+        stored = await append(db, run_id, after, events, *more)
         sizes.append(len(events))
         return stored
 

@@ -1,0 +1,107 @@
+"""What a cell's code does, as far as its syntax tells. Pure; code that cannot be read does nothing.
+
+Only statements that a run which ended ``ok`` has certainly carried out count: not those of a branch, of a function that
+is only defined, or of a ``try`` that may have been left.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+STRATEGIES = (
+    "CentralStorageStrategy",
+    "MirroredStrategy",
+    "MultiWorkerMirroredStrategy",
+    "OneDeviceStrategy",
+    "ParameterServerStrategy",
+    "TPUStrategy",
+)
+_PACKAGES = frozenset({"tensorflow.distribute", "tensorflow.distribute.experimental"})
+_MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
+_AVERAGE = "tensorflow.nn.compute_average_loss"
+_HANDED_DOWN = {"tf": "tensorflow"}
+"""Names that an earlier cell of a lesson has imported."""
+_UNCERTAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.If, ast.While, ast.Try, ast.IfExp, ast.BoolOp)
+
+
+def strategies(text: str) -> list[str]:
+    """The classes of ``tf.distribute`` that the code makes strategies of, by name."""
+    tree = _parsed(text)
+    names = _names(tree)
+    made = set()
+    for call in _calls(_certain(tree)):
+        package, _, name = _dotted(call.func, names).rpartition(".")
+        if package in _PACKAGES and name in STRATEGIES:
+            made.add(name)
+    return sorted(made)
+
+
+def scales_loss(text: str) -> bool:
+    """Whether ``tf.nn.compute_average_loss`` is told a global batch somewhere, in a function too."""
+    tree = _parsed(text)
+    names = _names(tree)
+    return any(
+        _dotted(call.func, names) == _AVERAGE
+        and any(word.arg == "global_batch_size" and not _is_none(word.value) for word in call.keywords)
+        for call in _calls(ast.walk(tree))
+    )
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two pieces of code differ in comments and layout only."""
+    return one == other or ast.dump(_parsed(one)) == ast.dump(_parsed(other))
+
+
+def _parsed(text: str) -> ast.Module:
+    try:
+        return ast.parse(_MAGIC.sub(r"\1pass", text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def _calls(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    return (node for node in nodes if isinstance(node, ast.Call))
+
+
+def _certain(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every node that is evaluated whenever the code runs through."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.For | ast.AsyncFor):
+            waiting.append(node.iter)
+        elif not isinstance(node, _UNCERTAIN):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _names(tree: ast.Module) -> dict[str, str]:
+    """What each imported name stands for."""
+    names = dict(_HANDED_DOWN)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                names[alias.asname or first] = alias.name if alias.asname else first
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = ""  # it is something else now
+    return names
+
+
+def _dotted(node: ast.expr, names: dict[str, str]) -> str:
+    """``tf.distribute.X`` with its first name replaced by what it stands for; "" for anything else."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    start = names.get(node.id, "") if isinstance(node, ast.Name) else ""
+    return ".".join([start, *reversed(parts)]) if start else ""
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

@@ -1,0 +1,87 @@
+"""The achievements there are, kept up to date while their file changes: a fault leaves the last good one up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import structlog
+
+from app.lessons.catalog import Catalog
+from app.lessons.directives import Fault
+from app.lessons.errors import CourseUnknown, Mistake
+from app.lessons.read import NotText, decode
+from app.progress.badges import all_badges
+from app.progress.code import STRATEGIES
+from app.progress.rules import Need, Rule, read_rules
+
+FILE = "achievements.toml"
+_log = structlog.get_logger("achievements")
+
+
+class RuleBook:
+    """The rules of ``achievements.toml`` beside the courses; none where there is no such file."""
+
+    def __init__(self, catalog: Catalog, *, quiet: bool = False) -> None:
+        self.path = catalog.root / FILE
+        self.rules: tuple[Rule, ...] = ()
+        self.mistakes: tuple[Mistake, ...] = ()
+        self._catalog = catalog
+        self._quiet = quiet
+
+    def reload(self) -> None:
+        """Read the file as it is now. Call it after the catalog was read."""
+        before = self.mistakes
+        rules, faults = self._read()
+        if rules is not None:
+            self.rules = rules
+            faults = [*faults, *_strange(rules, self._catalog)]
+        self.mistakes = tuple(Mistake(self.path, fault.line, fault.text, fault.blocks) for fault in faults)
+        for mistake in self.mistakes:
+            if mistake not in before and not self._quiet:
+                _log.warning("achievements_mistake", where=f"{mistake.path}:{mistake.line}", what=mistake.text)
+
+    def _read(self) -> tuple[tuple[Rule, ...] | None, list[Fault]]:
+        try:
+            return read_rules(decode(self.path.read_bytes()))
+        except FileNotFoundError:
+            return (), []
+        except NotText as e:
+            return None, [e.fault]
+        except OSError as e:
+            return None, [Fault(1, f"the file cannot be read: {e.strerror}; check its permissions")]
+
+
+def _strange(rules: tuple[Rule, ...], catalog: Catalog) -> Iterator[Fault]:
+    """Yield what names something that is not there: nobody could earn it, or see it."""
+    for rule in rules:
+        if rule.badge not in all_badges():
+            yield Fault(rule.line, f"there is no drawing '{rule.badge}'; use one of {_listed(all_badges())}", False)
+        for need in rule.needs:
+            if text := _why_strange(need, catalog):
+                yield Fault(rule.line, text, False)
+
+
+def _why_strange(need: Need, catalog: Catalog) -> str:
+    if need.module or need.course:
+        slug, _, module = (need.module or need.course).partition("/")
+        try:
+            modules = [module.slug for module in catalog.course(slug, "en").modules]
+        except CourseUnknown:
+            return f"there is no course '{slug}'; use one of {_listed(c.slug for c in catalog.courses('en'))}"
+        return f"there is no module '{module}'; use one of {_listed(modules)}" if module not in ["", *modules] else ""
+    if need.kind == "strategy":
+        unknown = [name for name in (*need.all, *need.of) if "*" not in name and name not in STRATEGIES]
+        return f"there is no strategy '{unknown[0]}'; use one of {_listed(STRATEGIES)}" if unknown else ""
+    if need.kind in ("lesson", "read", "revisit"):
+        there = {lesson.key for lesson in catalog.every()}
+        unknown = [name for name in (*need.all, *need.of) if "*" not in name and name not in there]
+        return f"there is no lesson '{unknown[0]}'; use one of {_listed(there)}" if unknown else ""
+    if need.kind == "cell":
+        cells = {f"{lesson.key}#{cell.name}" for lesson in catalog.every() for cell in lesson.cells}
+        unknown = [name for name in (*need.all, *need.of) if "*" not in name and name not in cells]
+        return f"there is no cell '{unknown[0]}'; write course/lesson#cell" if unknown else ""
+    return ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
