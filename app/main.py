@@ -15,9 +15,15 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
+from starlette.responses import Response
 
 from app import i18n
 from app.accounts.cookies import Cookies
+from app.accounts.current import SignInNeeded
+from app.accounts.mail_routes import router as account_mails
+from app.accounts.passwords import Passwords
+from app.accounts.routes import ask_to_sign_in
+from app.accounts.routes import router as accounts
 from app.bus import Bus
 from app.db import Database
 from app.errors import Problem
@@ -25,11 +31,14 @@ from app.exports.routes import router as exports
 from app.health.routes import router as health
 from app.lessons.catalog import Catalog
 from app.lessons.routes import router as lessons
+from app.mail.sender import Sender
+from app.mail.transport import Smtp, SmtpServer, ToLog
 from app.observability import RequestLog, set_up_logging
 from app.progress.routes import localized as progress_of_pages
 from app.progress.routes import router as progress
 from app.progress.rulebook import RuleBook
 from app.progress.service import Progress
+from app.runs.belongings import move_runs
 from app.runs.desk import Desk
 from app.runs.routes import router as runs
 from app.runs.session_routes import router as sessions
@@ -46,8 +55,11 @@ from app.web.shelf import MOST_KEPT, KeptPages, Shelf
 from app.web.shutdown import end_with_parent, on_shutdown
 from runners.client import RunnerClient
 
-ROUTERS = (lessons, runs, sessions, progress_of_pages, progress, exports, root, health)
+ROUTERS = (lessons, runs, sessions, progress_of_pages, progress, exports, accounts, account_mails, root, health)
 """Looked through in this order: what is asked for most comes first."""
+_MAIL_GRACE_S = 3.0
+MERGERS = (move_runs,)
+"""What a visitor did becomes an account's: each feature moves its own."""
 
 
 def create_local_app() -> FastAPI:
@@ -65,6 +77,9 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app = FastAPI(title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=middleware, redirect_slashes=True)
     app.state.settings = settings
     app.state.strangers = not only_local or names_strangers(settings.public_url)
+    app.state.only_local = only_local
+    app.state.passwords = Passwords()
+    app.state.mergers = MERGERS
     app.state.assets = Assets()
     app.state.shelf = shelf
     app.state.catalog = catalog
@@ -78,6 +93,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app.mount("/static", app.state.assets, name="static")
     for kind in (Problem, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, on_framework_error)
+    app.add_exception_handler(SignInNeeded, _on_sign_in_needed)
     return app
 
 
@@ -117,6 +133,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.desk = Desk(state.settings, state.db, runner, bus, state.progress)
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
+    sending = asyncio.create_task(Sender(state.db, bus, _transport(state.settings)).run())
     state.desk.pump.resume()
     try:
         with on_shutdown(bus.close):
@@ -126,9 +143,29 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
+        await _end(sending)
         await state.desk.pump.close()
         await runner.close()
         await state.db.close()
+
+
+async def _end(sending: asyncio.Task[None]) -> None:
+    """Let the mail that is on its way arrive, for a while."""
+    with suppress(TimeoutError, asyncio.CancelledError):
+        await asyncio.wait_for(sending, _MAIL_GRACE_S)
+
+
+def _transport(settings: Settings) -> Smtp | ToLog:
+    """How mails leave."""
+    return Smtp(SmtpServer.read(settings.smtp_url), settings.mail_from) if settings.smtp_url else ToLog()
+
+
+async def _on_sign_in_needed(request: Request, error: Exception) -> Response:
+    """A page that was opened without a sign-in leads to one; anything else is told."""
+    opened = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    if opened and request.headers.get("hx-request") != "true":
+        return await ask_to_sign_in(request, error)
+    return await on_framework_error(request, error)
 
 
 def _nav(request: Request) -> list[NavItem]:

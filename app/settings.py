@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import os
+import re
 import tempfile
+from email.utils import parseaddr
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import make_url
@@ -21,6 +23,7 @@ MOST_SOCKET_PATH = 100
 
 _DRIVERS = ("sqlite+aiosqlite://", "postgresql+asyncpg://")
 _PREFIX = "LOCKSTEP_"
+_CREDENTIALS = re.compile(r"//[^/\s]*@")
 
 
 class UnusableSettings(Exception):
@@ -55,6 +58,14 @@ class Settings(BaseSettings):
     handover_patience_s: float = Field(default=1.5, ge=0, le=30)
     """Seconds that Run keeps trying while the runner does not answer, before the learner is told."""
 
+    sign_up: Literal["open", "invitation", "closed"] = "open"
+    """Who may make an account: everyone, whoever was invited, or nobody."""
+    smtp_url: str = ""
+    """``smtp://user:password@host:587`` (STARTTLS), ``smtps://…`` or ``smtp://host:25?tls=off``; if empty, links are
+    written to the log."""
+    mail_from: str = ""
+    """Whom mails come from: ``Lockstep <learn@example.org>``."""
+
     @field_validator("data_dir", "lessons_dir")
     @classmethod
     def _whole_path(cls, path: Path) -> Path:
@@ -84,6 +95,30 @@ class Settings(BaseSettings):
         if url and (scheme not in ("http", "https") or not urlsplit(url).hostname or set(host) & set("/?#@ ")):
             raise ValueError("it must be a scheme and a host, such as https://learn.example.org")
         return url.rstrip("/")
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _smtp_server(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if url and (parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.path not in ("", "/")):
+            raise ValueError("it must be like smtp://user:password@mail.example.org:587 or smtps://…")
+        if parts.query and (parts.query != "tls=off" or parts.scheme == "smtps"):
+            raise ValueError("after the ? only tls=off may stand, and only behind smtp://")
+        return url
+
+    @field_validator("mail_from")
+    @classmethod
+    def _sender(cls, sender: str) -> str:
+        if sender and (not re.fullmatch(r"[^@\s]+@[^@\s]+", parseaddr(sender)[1]) or not sender.isprintable()):
+            raise ValueError("it must be an address, such as Lockstep <learn@example.org>")
+        return sender
+
+    @model_validator(mode="after")
+    def _whole_mail(self) -> Self:
+        # A link in a mail must not name the host that some request said it came to.
+        if self.smtp_url and not (self.mail_from and self.public_url):
+            raise ValueError("LOCKSTEP_SMTP_URL needs LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL beside it")
+        return self
 
     @classmethod
     def read(cls) -> Self:
@@ -138,6 +173,8 @@ def names_strangers(public_url: str) -> bool:
 
 
 def _sentence(error: ErrorDetails) -> str:
+    if not error["loc"]:
+        return error["msg"].removeprefix("Value error, ") + "."
     name = _PREFIX + "_".join(str(part) for part in error["loc"]).upper()
     reason = error["msg"].removeprefix("Value error, ")
-    return f"{name} cannot be {str(error['input'])[:80]!r}: {reason[:1].lower()}{reason[1:]}."
+    return f"{name} cannot be {_CREDENTIALS.sub('//…@', str(error['input']))[:80]!r}: {reason[:1].lower()}{reason[1:]}."

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from app.accounts import models as accounts
 from app.db import Base
+from app.mail import models as mail
 from app.progress import models as progress
 from app.runs import models as runs
 
-MODULES = (accounts, progress, runs)
+MODULES = (accounts, mail, progress, runs)
 TABLES = tuple(Base.metadata.sorted_tables)

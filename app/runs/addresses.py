@@ -6,15 +6,12 @@ behind it, or a learner's on our own network, who has it alone. Each web process
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address, ip_address, ip_network
-
 from app.runs.errors import AddressFull
+from app.web.origin import origin
 
 LIVE_S = 1200.0
 """A learner who has not asked for code to run for so long has no session any more, and is not counted."""
 _SWEEP_EVERY_S = 60.0
-_IPV6_HOME = 64
-"""Bits. Whoever has one IPv6 address has all that begin with the same."""
 
 
 class Addresses:
@@ -49,16 +46,3 @@ class Addresses:
         self._swept_at = now
         live = {place: {v: at for v, at in here.items() if now - at < LIVE_S} for place, here in self._seen.items()}
         self._seen = {place: here for place, here in live.items() if here}
-
-
-def origin(address: str | None) -> str | None:
-    """The network that an address stands for, or None if it is not counted. Pure."""
-    try:
-        ip = ip_address((address or "").partition("%")[0])
-    except ValueError:
-        return None
-    if isinstance(ip, IPv6Address):
-        if ip.ipv4_mapped is None:
-            return str(ip_network((ip, _IPV6_HOME), strict=False)) if ip.is_global else None
-        ip = ip.ipv4_mapped
-    return str(ip) if ip.is_global else None

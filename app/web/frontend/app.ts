@@ -2,6 +2,7 @@
 
 import htmx from "htmx.org";
 
+import { setUpAccount } from "./account";
 import { setUpCells } from "./lesson";
 import { setUpBeat } from "./beat";
 import { setUpFormulas, setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
@@ -16,3 +17,4 @@ setUpScrollers();
 setUpFormulas();
 setUpBeat();
 setUpCells();
+setUpAccount();

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app.runs.addresses import LIVE_S, Addresses, origin
+from app.runs.addresses import LIVE_S, Addresses
 from app.runs.errors import AddressFull
+from app.web.origin import origin
 
 SCHOOL, OTHER = "8.8.8.8", "8.8.4.4"
 

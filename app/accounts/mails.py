@@ -1,0 +1,57 @@
+"""The mails of accounts. None of them is sent where its reader has not asked for it, or somebody in their name."""
+
+from __future__ import annotations
+
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.requests import Request
+
+from app.accounts.links import Purpose, make_link
+from app.accounts.models import Account
+from app.mail.letter import Mail
+from app.mail.outbox import TOPIC, post
+
+_FOLDER = "accounts/mail"
+
+
+class Postman:
+    """Writes mails for one request: it knows how links to this site begin."""
+
+    def __init__(self, request: Request) -> None:
+        self._app = request.app
+        self._base = site_url(request)
+
+    async def link(self, session: AsyncSession, account: Account, purpose: Purpose, email: str) -> None:
+        """A link to ``email`` that does what it is for."""
+        token = await make_link(session, account, purpose, email)
+        url = self._url("mail_link_page", account.language, token=token)
+        await self._post(session, email, account, f"{purpose}.html", url=url)
+
+    async def already(self, session: AsyncSession, account: Account) -> None:
+        """Somebody asked for an account with an address that has one."""
+        urls = {"url": self._url("sign_in_page", account.language)}
+        urls["forgotten_url"] = self._url("forgotten_page", account.language)
+        await self._post(session, account.email, account, "already.html", **urls)
+
+    async def changed(self, session: AsyncSession, account: Account, what: str, to: str) -> None:
+        """The password (``password``) or the address (``address``) of an account is another now."""
+        url = self._url("forgotten_page", account.language)
+        await self._post(session, to, account, f"{what}_changed.html", url=url)
+
+    def wake(self) -> None:
+        """Have what was posted sent at once; call it after the commit."""
+        self._app.state.bus.wake(TOPIC)
+
+    def _url(self, route: str, lang: str, **parts: str) -> str:
+        return f"{self._base}{self._app.url_path_for(route, lang=lang, **parts)}"
+
+    async def _post(self, session: AsyncSession, to: str, account: Account, template: str, **values: str) -> None:
+        facts = {"name": account.name, "email": account.email, **values}
+        await post(session, Mail(to, account.language, f"{_FOLDER}/{template}", facts))
+
+
+def site_url(request: Request) -> str:
+    """What an address of this site begins with. Empty where only the request says, and anyone may have written that."""
+    state = request.app.state
+    if state.settings.public_url:
+        return str(state.settings.public_url)
+    return str(request.base_url).rstrip("/") if state.only_local else ""

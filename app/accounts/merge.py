@@ -1,0 +1,61 @@
+"""What a browser did without an account becomes an account's: once, whole, and in one transaction.
+
+A row in ``merged_visitors`` decides it: whoever stores it merges, everybody else finds it there. A new account takes
+the visitor's id as its own, so that live sessions go on; an older one has the visitor's things moved to it, by what
+the features give ``main`` to hand on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account, MergedVisitor
+from app.db import now, one_at_a_time
+
+Merger = Callable[[AsyncSession, str, str], Awaitable[Mapping[str, int]]]
+"""Moves what a feature keeps from one learner to another. Returns how much came in, by kind: ``{"runs": 12}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What came in."""
+
+    adopted: bool = False
+    """The account has gone on as the visitor."""
+    brought: Mapping[str, int] = field(default_factory=dict)
+
+
+async def merge_visitor(
+    session: AsyncSession, visitor_id: str, account: Account, mergers: Sequence[Merger], *, adopt: bool = False
+) -> Merged:
+    """Make the visitor's things the account's; nothing if that has been done. ``adopt``: the account has none yet."""
+    await one_at_a_time(session, f"learner {account.id}")
+    if not await _first(session, visitor_id, account.id):
+        return Merged()
+    if adopt:
+        account.learner_id = visitor_id
+        await session.flush()
+        return Merged(adopted=True)
+    brought: dict[str, int] = {}
+    for move in mergers:
+        for kind, count in (await move(session, visitor_id, account.learner_id)).items():
+            brought[kind] = brought.get(kind, 0) + count
+    return Merged(brought={kind: count for kind, count in brought.items() if count})
+
+
+async def learner_now(session: AsyncSession, learner_id: str) -> str:
+    """Who a learner is by now: the account's learner, if the visitor of that id has become an account's."""
+    became = select(Account.learner_id).join(MergedVisitor, MergedVisitor.account_id == Account.id)
+    return await session.scalar(became.where(MergedVisitor.visitor_id == learner_id)) or learner_id
+
+
+async def _first(session: AsyncSession, visitor_id: str, account_id: str) -> bool:
+    make = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    row = make(MergedVisitor).values(visitor_id=visitor_id, account_id=account_id, merged_at=now())
+    stored = await session.execute(row.on_conflict_do_nothing().returning(MergedVisitor.visitor_id))
+    return stored.scalar_one_or_none() is not None

@@ -1,0 +1,204 @@
+"""Signing up, in and out, and the piece of the bar that says who is signed in.
+
+What templates get: ``form`` (what was typed), ``wrong`` (by field, what is wrong with it, in words), ``problem`` (a
+sentence about the whole) and ``said`` (what the browser is told once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from app import i18n
+from app.accounts import said
+from app.accounts.attempts import (
+    OF_ACCOUNT,
+    OF_ADDRESS,
+    OF_MAILS,
+    TooManyTries,
+    account_key,
+    address_key,
+    count_try,
+    forget_tries,
+)
+from app.accounts.current import CurrentAccount
+from app.accounts.entry import AccountDisabled, enter, leave, open_door
+from app.accounts.invitations import Invited, find_invitation, may_sign_up, use_invitation
+from app.accounts.mails import Postman
+from app.accounts.models import Account
+from app.accounts.passwords import Passwords
+from app.accounts.people import find_by_email
+from app.accounts.signing_up import judge, sign_up
+from app.db import Database
+from app.errors import NotAllowed, Problem
+from app.i18n import N_
+from app.web.form import own_path, read_form
+from app.web.languages import PREFIX
+from app.web.origin import origin
+from app.web.page import fragment, page
+
+router = APIRouter(prefix=PREFIX)
+
+NO_ENTRY = N_(
+    "This e-mail and password do not fit together. If you have just signed up, open the link in our mail first."
+)
+_NO_SUCH_FIELDS: Mapping[str, str] = {}
+
+
+@router.get("/sign-in", name="sign_in_page")
+async def sign_in_page(request: Request, lang: str, account: CurrentAccount, next: str = "") -> HTMLResponse:
+    return account_page(request, "accounts/sign_in.html", form={"next": own_path(next) or ""}, account=account)
+
+
+@router.post("/sign-in", name="sign_in")
+async def sign_in(request: Request, lang: str) -> Response:
+    form = await read_form(request)
+    email, password = form.get("email", "").strip(), form.get("password", "")
+    db: Database = request.app.state.db
+    try:
+        await count_tries(request, "sign-in", email)
+        account = await _by_password(request, email, password)
+        async with db.writing() as session:
+            account = await session.merge(account)
+            entrance = await enter(request, session, account, method="password")
+            await forget_tries(session, account_key("sign-in", email))
+    except (TooManyTries, AccountDisabled, NoEntry) as e:
+        return account_page(request, "accounts/sign_in.html", e.http_status, form=form, problem=e.sentence())
+    open_door(request, entrance)
+    return onward(request, own_path(form.get("next")))
+
+
+@router.post("/sign-out", name="sign_out")
+async def sign_out(request: Request, lang: str) -> Response:
+    db: Database = request.app.state.db
+    async with db.writing() as session:
+        await leave(request, session)
+    said.say(request, "signed_out")
+    return onward(request, None)
+
+
+@router.get("/sign-up", name="sign_up_page")
+async def sign_up_page(
+    request: Request, lang: str, account: CurrentAccount, next: str = "", invitation: str = ""
+) -> HTMLResponse:
+    try:
+        invited = await _invited(request, invitation)
+        may_sign_up(request.app.state.settings.sign_up, invited)
+    except NotAllowed as e:
+        return account_page(request, "accounts/closed.html", 403, problem=e.sentence())
+    form = {"next": own_path(next) or "", "invitation": invitation, "email": (invited and invited.email) or ""}
+    return account_page(request, "accounts/sign_up.html", form=form, account=account)
+
+
+@router.post("/sign-up", name="sign_up")
+async def sign_up_now(request: Request, lang: str) -> Response:
+    form = await read_form(request)
+    invited = await _invited(request, form.get("invitation", ""))
+    may_sign_up(request.app.state.settings.sign_up, invited)
+    newcomer, wrong = judge(form, lang, invited)
+    template = "accounts/sign_up.html"
+    if wrong:
+        return account_page(request, template, 422, form=form, wrong=in_words(wrong))
+    db: Database = request.app.state.db
+    passwords: Passwords = request.app.state.passwords
+    postman = Postman(request)
+    entrance = None
+    try:
+        await count_tries(request, "sign-up", newcomer.email, OF_MAILS)
+        hashed = await passwords.hash(form["password"])
+        async with db.writing() as session:
+            if invited is not None:
+                await use_invitation(session, invited)
+            if (opened := await sign_up(session, newcomer, hashed, invited, postman)) is not None:
+                entrance = await enter(request, session, opened, method="link", new=True)
+    except TooManyTries as e:
+        return account_page(request, template, e.http_status, form=form, problem=e.sentence())
+    postman.wake()
+    if entrance is None:
+        return account_page(request, "accounts/mail_sent.html", email=newcomer.email)
+    open_door(request, entrance)
+    return onward(request, own_path(form.get("next")))
+
+
+@router.get("/account-menu", name="account_menu")
+async def account_menu(request: Request, lang: str, account: CurrentAccount) -> HTMLResponse:
+    here = urlsplit(request.headers.get("hx-current-url", "")[:2000])
+    back = own_path(f"{here.path}?{here.query}" if here.query else here.path)
+    return fragment(request, "accounts/menu.html", account=account, next=back or "", said=said.heard(request))
+
+
+class NoEntry(Problem):
+    """One sentence for every reason: it does not say whether the address has an account."""
+
+    status = 422
+    code = "no_entry"
+    message = NO_ENTRY
+
+
+def account_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
+    """A page for one person, never kept."""
+    settings = request.app.state.settings
+    usual: dict[str, Any] = {
+        "form": _NO_SUCH_FIELDS,
+        "wrong": {},
+        "problem": "",
+        "account": None,
+        "said": said.heard(request),
+    }
+    usual |= {"sign_up": settings.sign_up, "mails": bool(settings.smtp_url)}
+    answer = page(request, template, http_status, **{**usual, **context})
+    answer.headers["cache-control"] = "no-store"
+    return answer
+
+
+def onward(request: Request, path: str | None) -> RedirectResponse:
+    """On to a page of our own, by GET; the front page if none is named."""
+    home = str(request.app.url_path_for("home", lang=i18n.current()))
+    return RedirectResponse(path or home, 303, {"cache-control": "no-store"})
+
+
+def in_words(wrong: Mapping[str, str]) -> dict[str, str]:
+    """The messages in the language in use."""
+    return {field: i18n.gettext(message) for field, message in wrong.items()}
+
+
+async def count_tries(request: Request, what: str, email: str, policy: Any = OF_ACCOUNT) -> None:
+    """Count a try on one account, and from where it came. Raises TooManyTries."""
+    db: Database = request.app.state.db
+    place = origin(request.client.host if request.client else None)
+    async with db.writing() as session:
+        await count_try(session, address_key(what, place), OF_ADDRESS)
+        await count_try(session, account_key(what, email), policy)
+
+
+async def ask_to_sign_in(request: Request, error: Exception) -> Response:
+    """Somebody who is signed out wants a page: they may sign in, and come back to it."""
+    address = request.url_for("sign_in_page", lang=i18n.current()).include_query_params(next=request.url.path)
+    return RedirectResponse(str(address), 303, {"cache-control": "no-store"})
+
+
+async def _by_password(request: Request, email: str, password: str) -> Account:
+    """The account that is open to this password; it is hashed anew where it was with older parameters."""
+    db: Database = request.app.state.db
+    passwords: Passwords = request.app.state.passwords
+    async with db.session() as session:
+        account = await find_by_email(session, email)
+    fits = await passwords.check(account.password_hash if account else None, password)
+    if account is None or not fits or account.email_confirmed_at is None:
+        raise NoEntry
+    if account.password_hash is not None and passwords.outdated(account.password_hash):
+        account.password_hash = await passwords.hash(password)
+    return account
+
+
+async def _invited(request: Request, token: str) -> Invited | None:
+    if not token:
+        return None
+    db: Database = request.app.state.db
+    async with db.session() as session:
+        return await find_invitation(session, token)

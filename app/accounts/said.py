@@ -1,0 +1,66 @@
+"""What a browser is told once, on the next page it sees: a cookie of known words and numbers, and no more than that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from starlette.requests import Request
+
+from app.accounts.cookies import cookie_name, set_cookie
+from app.i18n import N_, gettext, ngettext, number
+
+_NAME = "lockstep_said"
+_LASTS_S = 600
+_WORD = re.compile(r"([a-z_]{1,24})\.([0-9]{1,9})")
+
+_SENTENCES = {
+    "signed_in": N_("You are signed in."),
+    "signed_out": N_("You are signed out."),
+    "adopted": N_("What you did in this browser is in your account now."),
+    "saved": N_("Saved."),
+    "password": N_("Your password is changed. Every other browser is signed out."),
+    "email": N_("Your e-mail address is changed."),
+    "change_sent": N_("A link is on its way to the new address. Until it is opened, the old one stays."),
+    "ended": N_("Signed out there."),
+    "deleted": N_("Your account is deleted."),
+}
+
+
+def say(request: Request, what: str, **counts: int) -> None:
+    """Have a sentence shown on the next page, and how much of what came in from this browser."""
+    words = "-".join(f"{kind}.{count}" for kind, count in {what: 1, **counts}.items())
+    set_cookie(request, _NAME, words, _LASTS_S)
+
+
+def heard(request: Request) -> list[str]:
+    """The sentences, for the page that is made now. They are not said again."""
+    cookie = request.cookies.get(cookie_name(request, _NAME))
+    if not cookie:
+        return []
+    set_cookie(request, _NAME, "", 0)
+    return sentences({kind: int(count) for kind, count in _WORD.findall(cookie[:500])})
+
+
+def sentences(counts: Mapping[str, int]) -> list[str]:
+    """What is said, in the language in use. Pure."""
+    found = [gettext(_SENTENCES[kind]) for kind in counts if kind in _SENTENCES]
+    things = [words for kind, count in counts.items() if (words := _things(kind, count))]
+    if things:
+        found.append(gettext("Brought in from this browser: {things}.").format(things=", ".join(things)))
+    return found
+
+
+def _things(kind: str, count: int) -> str:
+    match kind:
+        case "runs":
+            words = ngettext("%(num)s run", "%(num)s runs", count)
+        case "lessons":
+            words = ngettext("%(num)s lesson", "%(num)s lessons", count)
+        case "achievements":
+            words = ngettext("%(num)s achievement", "%(num)s achievements", count)
+        case "xp":
+            return gettext("{xp} XP").format(xp=number(count))
+        case _:
+            return ""
+    return words % {"num": number(count)}

@@ -1,0 +1,68 @@
+"""The task that sends what the outbox holds: one for each web process, each mail by one of them."""
+
+from __future__ import annotations
+
+import time
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.bus import Bus
+from app.db import Database
+from app.mail import outbox
+from app.mail.models import MailState
+from app.mail.transport import MaybeSent, NotSent, Transport
+
+_log = structlog.get_logger("mail")
+_LOOK_EVERY_S = 10.0
+_SWEEP_EVERY_S = 300.0
+
+
+class Sender:
+    """Sends mails until the bus is closed."""
+
+    def __init__(self, db: Database, bus: Bus, transport: Transport) -> None:
+        self._db = db
+        self._bus = bus
+        self._transport = transport
+        self._swept_at = float("-inf")
+
+    async def run(self) -> None:
+        """Send what is due, then wait for more."""
+        with self._bus.listen(outbox.TOPIC) as bell:
+            while not self._bus.closed:
+                try:
+                    await self._sweep()
+                    while not self._bus.closed and await self.send_one():
+                        pass
+                except (SQLAlchemyError, OSError):
+                    _log.exception("the outbox cannot be read or written")
+                await bell.wait(_LOOK_EVERY_S)
+
+    async def send_one(self) -> bool:
+        """Send the mail that is due longest; False if there is none."""
+        mail = await outbox.claim(self._db)
+        if mail is None:
+            return False
+        try:
+            await self._transport.send(mail)
+        except NotSent as e:
+            pause = None if e.for_good else outbox.pause_s(mail.tries)
+            _log.warning("a mail was not sent", mail=mail.id, tries=mail.tries, why=str(e), again_in_s=pause)
+            if pause is None:
+                await outbox.give_up(self._db, mail, MailState.failed, str(e))
+            else:
+                await outbox.put_back(self._db, mail, str(e), pause)
+        except MaybeSent as e:
+            _log.warning("a mail may or may not have been sent", mail=mail.id, why=str(e))
+            await outbox.give_up(self._db, mail, MailState.doubtful, str(e))
+        else:
+            await outbox.forget(self._db, mail)
+        return True
+
+    async def _sweep(self) -> None:
+        if time.monotonic() - self._swept_at < _SWEEP_EVERY_S:
+            return
+        self._swept_at = time.monotonic()
+        if lost := await outbox.doubt_abandoned(self._db):
+            _log.warning("mails of a sender that ended are not sent again", mails=lost)

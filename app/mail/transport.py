@@ -1,0 +1,132 @@
+"""How a mail leaves: by SMTP, or, where no server is set, as a line in the operator's log."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import format_datetime, parseaddr
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+import aiosmtplib
+import structlog
+
+from app.mail.models import OutboxMail
+
+_log = structlog.get_logger("mail")
+_TIMEOUT_S = 30.0
+_TEMPORARY = range(400, 500)
+
+
+class NotSent(Exception):
+    """The server does not have the mail. ``for_good``: and will not take it later either."""
+
+    def __init__(self, why: str, *, for_good: bool = False) -> None:
+        super().__init__(why)
+        self.for_good = for_good
+
+
+class MaybeSent(Exception):
+    """The server may have the mail: it was handed over, and no answer came."""
+
+
+class Transport(Protocol):
+    """Sends one mail. Called by the sender, never twice for a mail that may have arrived."""
+
+    async def send(self, mail: OutboxMail) -> None:
+        """Return once the server has the mail. Raises NotSent or MaybeSent."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpServer:
+    """Where mails go out, from ``smtp://user:password@host:587`` (STARTTLS), ``smtps://…`` or ``…?tls=off``."""
+
+    host: str
+    port: int
+    username: str | None
+    password: str | None
+    tls: str
+    """``start``, ``always`` or ``off``."""
+
+    @classmethod
+    def read(cls, url: str) -> SmtpServer:
+        """Read the setting ``smtp_url``."""
+        parts = urlsplit(url)
+        tls = "always" if parts.scheme == "smtps" else "off" if parts.query == "tls=off" else "start"
+        port = parts.port or (465 if tls == "always" else 587)
+        username, password = (unquote(part) if part else None for part in (parts.username, parts.password))
+        return cls(parts.hostname or "", port, username, password, tls)
+
+
+class Smtp:
+    """Hands mails to a server, each over a connection of its own."""
+
+    def __init__(self, server: SmtpServer, sender: str) -> None:
+        self._server = server
+        self._sender = sender
+
+    async def send(self, mail: OutboxMail) -> None:
+        message = as_message(mail, self._sender)
+        client = self._client()
+        try:
+            await client.connect()
+        except (aiosmtplib.SMTPException, OSError, ValueError) as e:  # also a password that the operator can correct
+            client.close()
+            raise NotSent(f"{type(e).__name__}: {e}") from e
+        try:
+            await client.mail(parseaddr(self._sender)[1])
+            await client.rcpt(mail.to)
+        except aiosmtplib.SMTPResponseException as e:
+            client.close()
+            raise NotSent(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY) from e
+        except (aiosmtplib.SMTPException, OSError, ValueError) as e:
+            client.close()
+            raise NotSent(f"{type(e).__name__}: {e}") from e
+        try:
+            await client.data(message.as_bytes())
+        except aiosmtplib.SMTPResponseException as e:
+            raise NotSent(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY) from e
+        except (aiosmtplib.SMTPException, OSError) as e:
+            raise MaybeSent(f"{type(e).__name__}: {e}") from e
+        finally:
+            client.close()
+
+    def _client(self) -> aiosmtplib.SMTP:
+        server = self._server
+        return aiosmtplib.SMTP(
+            hostname=server.host,
+            port=server.port,
+            username=server.username,
+            password=server.password,
+            use_tls=server.tls == "always",
+            start_tls=server.tls == "start",
+            timeout=_TIMEOUT_S,
+        )
+
+
+class ToLog:
+    """No server is set: the operator finds each link in the log and passes it on."""
+
+    async def send(self, mail: OutboxMail) -> None:
+        links = re.findall(r"^(?:https?:/)?/\S+$", mail.text, re.MULTILINE)
+        _log.warning("a mail for want of LOCKSTEP_SMTP_URL", to=mail.to, subject=mail.subject, links=links)
+
+
+def as_message(mail: OutboxMail, sender: str) -> EmailMessage:
+    """The mail with its headers, as text and as HTML. Pure."""
+    name, address = parseaddr(sender)
+    message = EmailMessage()
+    message["From"] = Address(name or "Lockstep", addr_spec=address)
+    message["To"] = Address(addr_spec=mail.to)
+    message["Subject"] = mail.subject
+    message["Date"] = format_datetime(mail.created_at)
+    message["Message-ID"] = f"<{mail.id}@{address.rpartition('@')[2]}>"
+    message["Auto-Submitted"] = "auto-generated"
+    if mail.unsubscribe_url:
+        message["List-Unsubscribe"] = f"<{mail.unsubscribe_url}>"
+        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    message.set_content(mail.text)
+    message.add_alternative(mail.html, subtype="html")
+    return message

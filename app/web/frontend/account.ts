@@ -1,0 +1,29 @@
+/** Forms of accounts, and what the bar says once: small helps for what works without a script too. */
+
+import { announce } from "./announce";
+
+export function setUpAccount(): void {
+  for (const field of document.querySelectorAll<HTMLInputElement>("[data-time-zone]")) {
+    field.value = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  }
+  document.addEventListener("click", ({ target }) => {
+    const button = (target as Element).closest<HTMLElement>("[data-reveal], [data-dismiss]");
+    if (!button) return;
+    if (button.dataset.reveal) reveal(button, button.dataset.reveal);
+    else button.parentElement?.remove();
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    const said = document.querySelector<HTMLElement>("[data-announce]");
+    if (!said) return;
+    said.removeAttribute("data-announce");
+    announce([...said.querySelectorAll("p")].map((line) => line.textContent).join(" "));
+  });
+}
+
+/** Shows a password while the button is pressed in. */
+function reveal(button: HTMLElement, id: string): void {
+  const field = document.getElementById(id) as HTMLInputElement;
+  const shown = field.type === "password";
+  field.type = shown ? "text" : "password";
+  button.setAttribute("aria-pressed", String(shown));
+}

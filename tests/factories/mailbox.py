@@ -1,0 +1,33 @@
+"""The mails of an application under test, kept instead of sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+
+from app.mail.models import OutboxMail
+from app.mail.transport import ToLog
+
+
+class Mailbox:
+    """Every mail that an application without a server would have written to its log."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.mails: list[OutboxMail] = []
+
+        async def keep(_transport: ToLog, mail: OutboxMail) -> None:
+            self.mails.append(mail)
+
+        monkeypatch.setattr(ToLog, "send", keep)
+
+    def to(self, address: str) -> Sequence[OutboxMail]:
+        """Mails to one address, the oldest first."""
+        return [mail for mail in self.mails if mail.to == address]
+
+    def link(self, address: str) -> str:
+        """The path of the first link of the latest mail to an address."""
+        found = re.search(r"^(?:https?://[^/]+)?(/\S+)$", self.to(address)[-1].text, re.MULTILINE)
+        assert found
+        return found[1]

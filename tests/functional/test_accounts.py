@@ -1,0 +1,285 @@
+"""Signing up, in and out, by a browser: what is said, what is mailed, and what nobody learns."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import select, update
+
+from app.accounts.models import Account, MailLink, SignIn
+from app.accounts.sign_in_cookie import NAME
+from app.db import now
+from app.main import create_app
+from app.settings import Settings
+from tests.factories.accounts import an_account, signed_in
+from tests.factories.browser import browser, press_run
+from tests.factories.course import LESSON
+from tests.factories.mailbox import Mailbox
+from tests.factories.supervisor import Supervisor
+
+PASSWORD = "correct horse battery"
+ADA = {"name": "Ada Byron", "email": "ada@example.org", "password": PASSWORD, "time_zone": "Europe/London"}
+
+
+@pytest.fixture
+def mailbox(monkeypatch: pytest.MonkeyPatch) -> Mailbox:
+    return Mailbox(monkeypatch)
+
+
+async def until(true: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110 - the sender is a task beside us
+            await asyncio.sleep(0.01)
+
+
+async def mailed(mailbox: Mailbox, address: str, count: int = 1) -> str:
+    await until(lambda: len(mailbox.to(address)) >= count)
+    return mailbox.link(address)
+
+
+async def sign_up(client: httpx.AsyncClient, mailbox: Mailbox) -> None:
+    """Ada makes an account and opens it."""
+    assert (await client.post("/en/sign-up", data=ADA)).status_code == 200
+    link = await mailed(mailbox, ADA["email"])
+    assert (await client.get(link)).status_code == 200
+    opened = await client.post(link, data={"password": PASSWORD})
+    assert opened.status_code == 303
+    assert opened.headers["location"] == "/en/"
+
+
+async def menu(client: httpx.AsyncClient) -> str:
+    return (await client.get("/en/account-menu", headers={"hx-request": "true"})).text
+
+
+async def runs(client: httpx.AsyncClient) -> int:
+    return len((await client.get("/runs", params={"lesson": LESSON})).json()["runs"])
+
+
+async def test_who_signs_up_opens_the_account_with_the_link_and_the_password(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    assert "Sign in" in await menu(client)
+    await sign_up(client, mailbox)
+
+    bar = await menu(client)
+    assert "Ada Byron" in bar
+    assert "@ada-byron" in bar
+    assert "You are signed in." in bar
+    assert "You are signed in." not in await menu(client), "it was said twice"
+    async with app.state.db.session() as session:
+        account = (await session.scalars(select(Account))).one()
+    assert account.email_confirmed_at is not None
+    assert account.time_zone == "Europe/London"
+    assert account.password_hash.startswith("$argon2id$")
+
+
+async def test_the_link_alone_opens_nothing(client: httpx.AsyncClient, mailbox: Mailbox) -> None:
+    await client.post("/en/sign-up", data=ADA)
+    link = await mailed(mailbox, ADA["email"])
+
+    refused = await client.post(link, data={"password": "not that one"})
+
+    assert refused.status_code == 422
+    assert "This is not the password." in refused.text
+    assert "Sign in" in await menu(client)
+
+
+async def test_the_password_alone_opens_nothing_until_the_address_is_confirmed(
+    client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await client.post("/en/sign-up", data=ADA)
+
+    refused = await client.post("/en/sign-in", data=ADA)
+
+    assert refused.status_code == 422
+    assert "do not fit together" in refused.text
+
+
+async def test_signing_out_ends_the_sign_in_on_the_server(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await sign_up(client, mailbox)
+    stolen = client.cookies[NAME]
+
+    assert (await client.post("/en/sign-out")).status_code == 303
+
+    async with browser(app) as thief:
+        thief.cookies.set(NAME, stolen)
+        assert "Sign in" in await menu(thief)
+    back = await client.post("/en/sign-in", data={**ADA, "next": "/en/courses/small"})
+    assert back.headers["location"] == "/en/courses/small"
+    assert client.cookies[NAME] != stolen
+
+
+async def test_signing_in_gives_a_token_that_the_browser_never_had(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await sign_up(client, mailbox)
+    before = client.cookies[NAME]
+
+    await client.post("/en/sign-in", data=ADA)
+
+    assert client.cookies[NAME] != before
+    async with app.state.db.session() as session:
+        assert len((await session.scalars(select(SignIn))).all()) == 1
+
+
+@pytest.mark.parametrize(
+    "next_", ["https://evil.test/", "//evil.test/", "/\\evil.test", "/en/\r\nx: y", "javascript:1"]
+)
+async def test_a_sign_in_leads_nowhere_else(client: httpx.AsyncClient, mailbox: Mailbox, next_: str) -> None:
+    await sign_up(client, mailbox)
+
+    answer = await client.post("/en/sign-in", data={**ADA, "next": next_})
+
+    assert answer.headers["location"] == "/en/"
+    assert "evil" not in (await client.get("/en/sign-in", params={"next": next_})).text
+
+
+async def test_nothing_tells_whether_an_address_has_an_account(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await an_account(app.state.db, email="known@example.org")
+    for path, form in (
+        ("/en/sign-up", {**ADA}),
+        ("/en/forgotten", {}),
+        ("/en/sign-in", {"password": "whatever it is"}),
+    ):
+        known = await client.post(path, data={**form, "email": "known@example.org"})
+        other = await client.post(path, data={**form, "email": "other@example.org"})
+        assert known.status_code == other.status_code
+        assert known.text.replace("known@", "other@") == other.text, path
+    await until(lambda: len(mailbox.to("known@example.org")) == 2)
+    assert "already" in mailbox.to("known@example.org")[0].subject
+    assert len(mailbox.to("other@example.org")) == 2, "the sign-up's, and a new link to it"
+
+
+async def test_a_form_keeps_what_was_typed_and_says_beside_the_field_what_is_wrong(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/en/sign-up", data={"name": "Ada & co", "email": "ada", "password": "12345678"})
+
+    assert answer.status_code == 422
+    html = answer.text
+    assert 'value="Ada &amp; co"' in html
+    assert 'value="ada"' in html
+    assert "12345678" not in html
+    assert re.search(r'id="field-email"[^>]*aria-invalid="true"[^>]*aria-describedby="wrong-email', html)
+    assert '<p class="wrong" id="wrong-email">Write a whole e-mail address' in html
+    assert "first that anyone would guess" in html
+
+
+async def test_a_forgotten_password_is_replaced_and_every_other_browser_signed_out(
+    app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await sign_up(client, mailbox)
+    await stranger.post("/en/forgotten", data={"email": "ADA@example.org"})
+    link = await mailed(mailbox, ADA["email"], 2)
+
+    weak = await stranger.post(link, data={"password": "ada@example.org"})
+    assert weak.status_code == 422
+    done = await stranger.post(link, data={"password": "another good one"})
+
+    assert done.status_code == 303
+    assert "Ada Byron" in await menu(stranger)
+    assert "Sign in" in await menu(client), "the other browser is still signed in"
+    assert (await client.post("/en/sign-in", data=ADA)).status_code == 422
+    await until(lambda: "was changed" in mailbox.to(ADA["email"])[-1].subject)
+
+
+async def test_a_link_that_was_used_or_replaced_or_is_too_old_or_forged_says_so_and_offers_another(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await client.post("/en/sign-up", data=ADA)
+    first = await mailed(mailbox, ADA["email"])
+    await client.post("/en/sign-up", data=ADA)
+    second = await mailed(mailbox, ADA["email"], 2)
+    async with app.state.db.writing() as session:
+        await session.execute(update(MailLink).where(MailLink.used_at.is_(None)).values(expires_at=now()))
+    forged = f"/en/mail/{'x' * 43}"
+    said = {
+        first: "has been used, or a newer one",
+        second: "too old",
+        forged: "not one of ours",
+        "/en/mail/x": "not one",
+    }
+    for link, sentence in said.items():
+        for answer in (await client.get(link), await client.post(link, data={"password": PASSWORD})):
+            assert answer.status_code in (404, 410)
+            assert sentence in answer.text
+            assert 'href="/en/forgotten"' in answer.text
+
+
+async def test_what_a_visitor_did_is_the_new_accounts_and_the_old_cookie_opens_nothing(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: Supervisor, mailbox: Mailbox
+) -> None:
+    run = await press_run(client)
+    old = client.cookies["lockstep_visitor"]
+    await sign_up(client, mailbox)
+
+    assert await runs(client) == 1
+    assert (await client.get(f"/runs/{run['id']}")).status_code == 200
+    assert "lockstep_visitor" not in client.cookies
+    assert "is in your account now" in await menu(client)
+    async with browser(app) as thief:
+        thief.cookies.set("lockstep_visitor", old)
+        assert await runs(thief) == 0
+        assert (await thief.get(f"/runs/{run['id']}")).status_code == 404
+
+
+async def test_two_browsers_bring_what_they_did_and_are_told_so(
+    app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: Supervisor, mailbox: Mailbox
+) -> None:
+    await sign_up(client, mailbox)
+    await client.post("/en/sign-out")
+    for other in (client, stranger):
+        await press_run(other)
+        await press_run(other, cell="alone")
+
+    answers = await asyncio.gather(*(other.post("/en/sign-in", data=ADA) for other in (client, stranger)))
+
+    assert [answer.status_code for answer in answers] == [303, 303]
+    async with app.state.db.session() as session:
+        account = (await session.scalars(select(Account))).one()
+    for other in (client, stranger):
+        assert "Brought in from this browser: 2 runs." in await menu(other)
+        assert await runs(other) == 4
+    assert account.handle == "ada-byron"
+
+
+async def test_guessing_is_slowed_down_and_told_how_long(app: FastAPI, mailbox: Mailbox) -> None:
+    async with browser(app) as client:
+        answers = [await client.post("/en/sign-in", data={**ADA, "password": f"guess {n}"}) for n in range(7)]
+
+    assert [answer.status_code for answer in answers] == [422] * 5 + [429] * 2
+    assert re.search(r"too many tries. Wait \d seconds?, then", answers[-1].text)
+    assert 'value="ada@example.org"' in answers[-1].text
+
+
+async def test_a_disabled_account_is_shut_at_once(app: FastAPI) -> None:
+    account = await an_account(app.state.db)
+    async with await signed_in(app, account) as client:
+        assert account.name in await menu(client)
+        async with app.state.db.writing() as session:
+            await session.execute(update(Account).values(disabled_at=now()))
+        assert "Sign in" in await menu(client)
+
+
+@pytest.fixture(params=["invitation", "closed"])
+async def shut(request: pytest.FixtureRequest, settings: Settings) -> AsyncIterator[FastAPI]:
+    app = create_app(settings.model_copy(update={"sign_up": request.param}))
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+async def test_where_sign_up_is_not_open_a_stranger_is_told_and_gets_none(shut: FastAPI, mailbox: Mailbox) -> None:
+    async with browser(shut) as client:
+        assert (await client.get("/en/sign-up")).status_code == 403
+        assert (await client.post("/en/sign-up", data=ADA)).status_code == 403
+        assert "/en/sign-up" not in (await client.get("/en/sign-in")).text
+        assert (await client.get("/en/sign-up", params={"invitation": "x" * 43})).status_code == 403
+    async with shut.state.db.session() as session:
+        assert (await session.scalars(select(Account))).all() == []
