@@ -58,8 +58,6 @@ from runners.client import RunnerClient
 ROUTERS = (lessons, runs, sessions, progress_of_pages, progress, exports, accounts, account_mails, root, health)
 """Looked through in this order: what is asked for most comes first."""
 _MAIL_GRACE_S = 3.0
-MERGERS = (move_runs,)
-"""What a visitor did becomes an account's: each feature moves its own."""
 
 
 def create_local_app() -> FastAPI:
@@ -79,13 +77,13 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app.state.strangers = not only_local or names_strangers(settings.public_url)
     app.state.only_local = only_local
     app.state.passwords = Passwords()
-    app.state.mergers = MERGERS
     app.state.assets = Assets()
     app.state.shelf = shelf
     app.state.catalog = catalog
     rulebook = RuleBook(catalog)
     catalog.after_reload(rulebook.reload)
     app.state.progress = Progress(catalog, rulebook)
+    app.state.mergers = (move_runs, app.state.progress.ledger.merge)
     app.state.nav = _nav
     app.state.helpful = _helpful
     for router in ROUTERS:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "create_outbox"
-down_revision = "create_progress"
+down_revision = "create_learner_zones"
 
 
 def upgrade() -> None:
