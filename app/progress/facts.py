@@ -43,6 +43,7 @@ class RunFacts:
     lesson_code: str | None
     """The cell's code as the lesson has it; None if the lesson has no such cell any more."""
     topology: str
+    keras: int
     ok: bool
     """False for a cell that ends with an error on purpose."""
     ended: datetime
@@ -55,10 +56,10 @@ class RunFacts:
 
 def facts_of_run(run: RunFacts, here: datetime) -> list[Fact]:
     """Everything that the run proves, in no particular order. ``here``: its end by the learner's own clock."""
-    facts = [Fact("cell", f"{run.lesson}#{run.cell}", CELL_XP), day(here)]
+    facts = [Fact("cell", f"{run.lesson}#{run.cell}", CELL_XP), day(here), Fact("hour", f"{here.hour:02}")]
     if run.ok:
         facts += _of_machine(run)
-        facts += _of_strategies(run)
+        facts += _of_code(run)
         facts += _of_endurance(run, here)
     return facts
 
@@ -87,6 +88,7 @@ def _of_machine(run: RunFacts) -> Iterator[Fact]:
     topology = Topology.parse(run.topology)
     yield Fact("topology", run.topology, TOPOLOGY_XP)
     yield Fact("machine", topology.kind)
+    yield Fact("keras", str(run.keras))
     if topology.cluster:
         yield Fact("cluster", str(len(topology.tasks)))
         yield Fact("workers", str(topology.workers))
@@ -94,7 +96,9 @@ def _of_machine(run: RunFacts) -> Iterator[Fact]:
         yield Fact("survived", f"{run.lesson}#{run.cell}")
 
 
-def _of_strategies(run: RunFacts) -> Iterator[Fact]:
+def _of_code(run: RunFacts) -> Iterator[Fact]:
+    if run.lesson_code is not None and not code.same(run.code, run.lesson_code):
+        yield Fact("own", f"{run.lesson}#{run.cell}")
     made = code.strategies(run.code)
     for name in made:
         yield Fact("strategy", name, STRATEGY_XP)

@@ -28,8 +28,8 @@ from app.progress.streaks import Streak, streak
 from app.progress.terms import Terms, towards
 
 _MOST_NEWS = 50
-_SILENT = ("read", "day", "machine", "cluster", "workers", "replicas", "revisit", "long", "night", "survived", "scaled")
-"""Kinds that are told of by the achievements they lead to."""
+_TOLD = ("achievement", "cell", "course", "helpful", "lesson", "module", "strategy", "topology")
+"""Kinds that the page has a word for; the others are told of by the achievements they lead to."""
 _ZERO = datetime.fromtimestamp(0, UTC)
 
 
@@ -199,7 +199,7 @@ class Summary:
             found = await session.execute(entries.where(Entry.at <= last).order_by(Entry.at, Entry.kind, Entry.subject))
             rows = [(kind, subject, of_it, at) for kind, subject, of_it, at in found]
         new = sum(of_it for _, _, of_it, _ in rows)
-        items = [self._item(*row) for row in rows if row[0] not in _SILENT]
+        items = [self._item(*row) for row in rows if row[0] in _TOLD]
         cursor = str((last - _ZERO) // timedelta(microseconds=1)) if last is not None else since or "0"
         return News(cursor, tuple(items[-_MOST_NEWS:]), new, level_of(xp - new).number, level_of(xp))
 

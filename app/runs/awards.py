@@ -40,8 +40,10 @@ class Awards:
             return None
 
     async def _award(self, session: AsyncSession, run_id: str, end: Finished) -> str | None:
-        columns = select(Run.visitor_id, Run.lesson, Run.cell, Run.code, Run.topology).where(Run.id == run_id)
-        learner_id, lesson, name, code, topology = (await session.execute(columns)).one()
+        columns = select(Run.visitor_id, Run.lesson, Run.cell, Run.code, Run.topology, Run.keras).where(
+            Run.id == run_id
+        )
+        learner_id, lesson, name, code, topology, keras = (await session.execute(columns)).one()
         cell = self._progress.cell(lesson, name)
         announced = cell is not None and Tag.raises_exception in cell.tags
         if end.outcome is not Outcome.ok and not (announced and end.outcome is Outcome.error):
@@ -53,6 +55,7 @@ class Awards:
             code=code,
             lesson_code=lesson_code,
             topology=topology,
+            keras=keras,
             ok=end.outcome is Outcome.ok,
             ended=now(),
             duration_ms=end.duration_ms,

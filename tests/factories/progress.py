@@ -1,0 +1,92 @@
+"""What a learner can reach, for tests of the ledger: a small course and a handful of achievements."""
+
+from __future__ import annotations
+
+from app.progress.facts import Fact
+from app.progress.ledger import Ledger
+from app.progress.rules import read_rules
+from app.progress.terms import CourseTerms, Terms
+
+_RULES = """
+[[achievements]]
+id = "first"
+xp = 20
+title = "One cell"
+description = "One cell."
+needs = { kind = "cell" }
+[[achievements]]
+id = "three"
+xp = 30
+title = "Three cells"
+description = "Three cells."
+needs = { kind = "cell", count = 3 }
+[[achievements]]
+id = "both"
+xp = 40
+title = "Both strategies"
+description = "Both strategies."
+needs = { kind = "strategy", all = ["Mirrored*", "TPUStrategy"] }
+[[achievements]]
+id = "module"
+xp = 50
+title = "A module"
+description = "A module."
+needs = { module = "c/one" }
+[[achievements]]
+id = "course"
+xp = 60
+title = "A course"
+description = "A course."
+needs = [{ course = "c" }, { kind = "machine" }]
+[[achievements]]
+id = "week"
+xp = 25
+title = "A week"
+description = "A week."
+needs = { streak = 1 }
+[[achievements]]
+id = "level"
+xp = 75
+title = "A level"
+description = "A level."
+needs = { level = 2 }
+[[achievements]]
+id = "collector"
+xp = 10
+title = "Three others"
+description = "Three other achievements."
+needs = { kind = "achievement", count = 3 }
+"""
+
+
+def small_terms() -> Terms:
+    """Two modules; ``c/a`` has two cells, ``c/b`` one, ``c/d`` none."""
+    rules, faults = read_rules(_RULES)
+    assert rules is not None, faults
+    course = CourseTerms("c", {"c/one": ("c/a", "c/b"), "c/two": ("c/d",)})
+    cells = {"c/a": frozenset({"c/a#1", "c/a#2"}), "c/b": frozenset({"c/b#1"}), "c/d": frozenset[str]()}
+    return Terms({"c": course}, cells, {"c/a": 10, "c/b": 20, "c/d": 5}, rules)
+
+
+def small_ledger() -> Ledger:
+    """A ledger by these terms."""
+    terms = small_terms()
+    return Ledger(lambda: terms)
+
+
+POSSIBLE = (
+    Fact("cell", "c/a#1", 10),
+    Fact("cell", "c/a#2", 10),
+    Fact("cell", "c/b#1", 10),
+    Fact("cell", "c/gone#1", 10),
+    Fact("read", "c/a"),
+    Fact("read", "c/b"),
+    Fact("read", "c/d"),
+    Fact("strategy", "MirroredStrategy", 15),
+    Fact("strategy", "TPUStrategy", 15),
+    Fact("machine", "tpu"),
+    *(Fact("day", f"2026-11-{day}") for day in (16, 17, 18, 25)),
+)
+"""Facts that lead to all of it."""
+EVERYTHING = 4 * 10 + 2 * 15 + 2 * 25 + 2 * 50 + 200 + 20 + 30 + 40 + 50 + 60 + 25 + 75 + 10
+"""XP of whoever has them all: c/d has no cell, so it is worth none."""

@@ -1,0 +1,63 @@
+"""Streaks: three days make a week, one missed week a month is forgiven, and more activity never takes anything away."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.progress.streaks import Streak, streak
+
+_MONDAY = date(2026, 1, 5)
+_DAYS = st.sets(st.integers(0, 120).map(lambda n: _MONDAY + timedelta(n)), max_size=60)
+
+
+def _week(number: int, days: int = 3) -> list[date]:
+    return [_MONDAY + timedelta(weeks=number, days=day) for day in range(days)]
+
+
+def test_three_days_of_a_week_count_and_two_do_not() -> None:
+    assert streak(_week(0, 2), _MONDAY + timedelta(2)) == Streak(weeks=0, longest=0, days=2, frozen=False)
+    assert streak(_week(0), _MONDAY + timedelta(2)) == Streak(weeks=1, longest=1, days=3, frozen=False)
+
+
+def test_nobody_has_a_streak_of_nothing() -> None:
+    assert streak([], _MONDAY) == Streak(0, 0, 0, False)
+
+
+def test_the_week_that_goes_on_breaks_nothing() -> None:
+    assert streak(_week(0) + _week(1, 1), _MONDAY + timedelta(weeks=1)).weeks == 1
+
+
+def test_one_missed_week_a_month_is_stepped_over_and_a_second_one_is_not() -> None:
+    there = _week(0) + _week(2)
+    assert streak(there, _MONDAY + timedelta(weeks=2, days=2)) == Streak(weeks=2, longest=2, days=3, frozen=True)
+
+    missed_twice = _week(0) + _week(3)
+    today = _MONDAY + timedelta(weeks=3, days=2)
+    assert streak(missed_twice, today) == Streak(weeks=1, longest=1, days=3, frozen=True)
+
+
+def test_each_month_has_its_own_freeze() -> None:
+    days = [day for number in (0, 2, 3, 5, 6) for day in _week(number)]
+
+    assert streak(days, _MONDAY + timedelta(weeks=6, days=6)).weeks == 5
+
+
+def test_days_to_come_are_left_out() -> None:
+    assert streak(_week(5), _MONDAY) == Streak(0, 0, 0, False)
+
+
+@given(_DAYS, _DAYS)
+def test_more_activity_never_shortens_a_streak(days: set[date], more: set[date]) -> None:
+    today = _MONDAY + timedelta(121)
+
+    assert streak(days | more, today).longest >= streak(days, today).longest
+
+
+@given(_DAYS, st.integers(0, 60))
+def test_the_longest_streak_never_shrinks_as_time_goes_by(days: set[date], later: int) -> None:
+    today = _MONDAY + timedelta(90)
+
+    assert streak(days, today + timedelta(later)).longest >= streak(days, today).longest
