@@ -1,0 +1,200 @@
+"""What a run earns is stored with its end: all of it or nothing, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
+
+from app.db import Database, now
+from app.lessons.catalog import Catalog
+from app.progress.models import Entry, LearnerZone
+from app.progress.rulebook import RuleBook
+from app.progress.service import Progress
+from app.runs import log
+from app.runs.awards import Awards
+from app.runs.models import Run, RunState
+from runners.protocol import Event, Finished, Notice, Outcome, Text
+from tests.factories.course import LESSON, write_course
+
+_RAISING = """
+```{code-cell} python
+:name: fails
+:tags: [raises-exception]
+
+raise ValueError
+```
+"""
+_SCALED = "tf.nn.compute_average_loss(x, global_batch_size=8)"
+
+
+@pytest.fixture
+def progress(tmp_path: Path) -> Progress:
+    root = write_course(tmp_path / "lessons")
+    with (root / "small" / "first" / "lesson.md").open("a") as lesson:
+        lesson.write(_RAISING)
+    catalog = Catalog(root, quiet=True)
+    catalog.reload()
+    return Progress(catalog, RuleBook(catalog))
+
+
+async def _a_run(db: Database, name: str, cell: str = "hello", topology: str = "gpu:4", code: str = "pass") -> str:
+    async with db.writing() as session:
+        session.add(
+            Run(
+                id=name,
+                visitor_id="me",
+                session_id="s",
+                lesson=LESSON,
+                cell=cell,
+                code=code,
+                topology=topology,
+                keras=3,
+                language="en",
+                created_at=now(),
+                state=RunState.running,
+                last_seq=0,
+                stored_bytes=0,
+            )
+        )
+    return name
+
+
+def _end(seq: int = 1, outcome: Outcome = Outcome.ok) -> Finished:
+    return Finished(seq=seq, at_ms=seq, outcome=outcome, duration_ms=1000)
+
+
+async def _facts(db: Database) -> dict[str, set[str]]:
+    facts: dict[str, set[str]] = {}
+    async with db.session() as session:
+        for entry in await session.scalars(select(Entry)):
+            facts.setdefault(entry.kind, set()).add(entry.subject)
+    return facts
+
+
+async def test_the_end_of_a_run_and_what_it_earns_are_stored_together(database: Database, progress: Progress) -> None:
+    run = await _a_run(database, "1")
+    text = Text(seq=1, at_ms=1, stream="stdout", text="1")
+
+    stored = await log.append(database, run, 0, [text], Awards(progress))
+    assert stored is not None
+    assert stored.awarded is None
+    assert await _facts(database) == {}
+    stored = await log.append(database, run, 1, [_end(2)], Awards(progress))
+
+    assert stored is not None
+    assert stored.awarded == "me"
+    assert (await _facts(database))["cell"] == {f"{LESSON}#hello"}
+
+
+async def test_writers_that_race_for_the_end_award_it_once(database: Database, progress: Progress) -> None:
+    run = await _a_run(database, "1")
+
+    stored = await asyncio.gather(*(log.append(database, run, 0, [_end()], Awards(progress)) for _ in range(8)))
+
+    assert [one.awarded for one in stored if one is not None] == ["me"]
+
+
+async def test_a_second_run_of_the_same_cell_earns_nothing(database: Database, progress: Progress) -> None:
+    for name in ("1", "2"):
+        stored = await log.append(database, await _a_run(database, name), 0, [_end()], Awards(progress))
+
+    assert stored is not None
+    assert stored.awarded is None
+
+
+@pytest.mark.parametrize(("cell", "earns"), [("fails", True), ("hello", False)])
+async def test_an_error_counts_where_the_lesson_announces_it(
+    database: Database, progress: Progress, cell: str, earns: bool
+) -> None:
+    run = await _a_run(database, "1", cell)
+
+    await log.append(database, run, 0, [_end(outcome=Outcome.error)], Awards(progress))
+
+    facts = await _facts(database)
+    assert ("cell" in facts) is earns
+    assert "topology" not in facts
+
+
+async def test_a_cell_that_is_no_longer_there_counts_all_the_same(database: Database, progress: Progress) -> None:
+    await log.append(database, await _a_run(database, "1", "gone"), 0, [_end()], Awards(progress))
+
+    facts = await _facts(database)
+    assert facts["cell"] == {f"{LESSON}#gone"}
+    assert "own" not in facts
+
+
+@pytest.mark.parametrize(("code", "survived"), [("cluster-restarted", True), ("member-ended", False)])
+async def test_a_notice_of_an_earlier_batch_tells_that_a_worker_was_lost(
+    database: Database, progress: Progress, code: str, survived: bool
+) -> None:
+    run = await _a_run(database, "1", topology="workers:2")
+    notice: Event = Notice(seq=1, at_ms=1, code=code, text="…")
+
+    await log.append(database, run, 0, [notice], Awards(progress))
+    await log.append(database, run, 1, [_end(2)], Awards(progress))
+
+    assert ("survived" in await _facts(database)) is survived
+
+
+async def test_only_the_first_run_of_a_cell_is_a_first_try(database: Database, progress: Progress) -> None:
+    await log.append(database, await _a_run(database, "1", code="x"), 0, [_end(outcome=Outcome.error)])
+    await log.append(database, await _a_run(database, "2", code=_SCALED), 0, [_end()], Awards(progress))
+    assert "scaled" not in await _facts(database)
+
+    await log.append(database, await _a_run(database, "3", "alone", code=_SCALED), 0, [_end()], Awards(progress))
+    assert (await _facts(database))["scaled"] == {f"{LESSON}#alone"}
+
+
+async def test_the_day_is_that_of_the_learners_clock(
+    database: Database, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = now().replace(year=2026, month=11, day=21, hour=20, minute=30)
+    monkeypatch.setattr("app.runs.awards.now", lambda: late)
+    async with database.writing() as session:
+        session.add(LearnerZone(learner_id="me", time_zone="Asia/Seoul", said_at=now()))
+
+    await log.append(database, await _a_run(database, "1"), 0, [_end()], Awards(progress))
+
+    facts = await _facts(database)
+    assert (facts["day"], facts["hour"]) == ({"2026-11-22"}, {"05"})
+
+
+async def test_what_fails_of_ours_loses_the_award_and_never_the_output(
+    database: Database, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter = progress.ledger.enter
+
+    async def half(*arguments: object) -> None:
+        await enter(*arguments)  # type: ignore[arg-type]
+        raise KeyError("ours")
+
+    monkeypatch.setattr(progress.ledger, "enter", half)
+    run = await _a_run(database, "1")
+
+    assert await log.append(database, run, 0, [_end()], Awards(progress)) is not None
+
+    assert await _facts(database) == {}
+    state = await log.progress(database, run)
+    assert state is not None
+    assert state.finished
+
+
+async def test_a_database_that_fails_meanwhile_stores_neither(
+    database: Database, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise OperationalError("INSERT", {}, Exception("disk full"))
+
+    monkeypatch.setattr(progress.ledger, "enter", broken)
+    run = await _a_run(database, "1")
+
+    with pytest.raises(OperationalError):
+        await log.append(database, run, 0, [_end()], Awards(progress))
+
+    state = await log.progress(database, run)
+    assert state is not None
+    assert not state.finished
