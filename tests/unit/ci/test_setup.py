@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -108,9 +111,85 @@ def test_a_slow_tool_is_seen_to_go_on(
     setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(setup, "PATIENCE_S", 0.5)
-    program = "import time; print('Collecting a\\nCollecting b', flush=True); time.sleep(1.5)"
-    setup.run("step", [sys.executable, "-c", program], setup.pip_progress)
-    assert "2 fetched, 1 s" in capsys.readouterr().out
+    program = "import time; print('one\\ntwo', flush=True); time.sleep(1.5)"
+    setup.run("step", [sys.executable, "-c", program], lambda log: f"{len(log.splitlines())} of 3 lines")
+    assert re.search(r"^ +2 of 3 lines, \d+ s$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_on_a_terminal_it_is_one_line_that_changes_and_is_gone_in_the_end(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    setup.run("step", [sys.executable, "-c", "import time; time.sleep(1.5)"], lambda _: "half of it")
+    shown = capsys.readouterr().out
+    assert "half of it" in shown
+    assert "\n" not in shown
+    assert shown.split("\r")[-1].strip() == "\x1b[K"
+
+
+LOCK = "a==1 \\\n    --hash=sha256:0\nb==2 ; sys_platform == 'win32' \\\n    --hash=sha256:0\nc==3 \\\nd==4 \\\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "new", "words"),
+    [
+        ("", 0, "0 of 4 packages fetched"),
+        ("Ignoring b: markers 'sys_platform' don't match\nCollecting a==1\n", 0, "1 of 3 packages fetched"),
+        ("Ignoring b: markers\nRequirement already satisfied: a==1\nCollecting c==3\n", 0, "2 of 3 packages fetched"),
+        ("Collecting a==1\nInstalling collected packages: a, c, d\n", 2, "2 of 3 packages unpacked"),
+    ],
+)
+def test_how_far_pip_is_is_told_in_packages(setup: ModuleType, log: str, new: int, words: str) -> None:
+    assert setup.pip_progress(log, LOCK, new) == words
+
+
+def test_a_package_counts_as_unpacked_when_pip_has_signed_it(setup: ModuleType) -> None:
+    began = time.time() - 1
+    for name in ("old-1", "new-1", "half-1"):
+        folder = setup.VENV / "lib" / "python3.11" / "site-packages" / f"{name}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").touch()
+        if name != "half-1":
+            (folder / "INSTALLER").write_text("pip\n")
+    os.utime(setup.VENV / "lib/python3.11/site-packages/old-1.dist-info/INSTALLER", (began - 60, began - 60))
+    assert setup.unpacked(began) == 1
+
+
+@pytest.fixture
+def installed(setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, ...]]:
+    """What pip and npm were asked for, in a checkout with both lock files."""
+    asked: list[tuple[str, ...]] = []
+    (tmp_path / "locks").mkdir()
+    for name in ("locks/serve.txt", "locks/dev.txt", "package.json", "package-lock.json"):
+        (tmp_path / name).write_text(f"a==1 # {name}\n")
+    (tmp_path / "node_modules" / "one").mkdir(parents=True)
+    monkeypatch.setattr(setup, "put_node_into_environment", lambda: None)
+    monkeypatch.setattr(setup, "check_room", lambda _: None)
+    monkeypatch.setattr(setup, "pip", lambda _step, _lock, *arguments: asked.append((Path(arguments[-1]).name,)))
+    monkeypatch.setattr(setup, "npm", lambda _step, *arguments: asked.append(arguments[:2]))
+    return asked
+
+
+def test_serving_gets_what_it_needs_and_testing_adds_the_rest_each_once(
+    setup: ModuleType, installed: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    def set_up(tests: bool) -> list[tuple[str, ...]]:
+        installed.clear()
+        setup.install_packages(tests)
+        setup.install_node_modules(tests)
+        return list(installed)
+
+    serving = [("serve.txt",), ("ci", "--omit=dev")]
+    testing = [("dev.txt",), ("ci", "--ignore-scripts")]
+    assert [set_up(tests) for tests in (False, False, True, True, False)] == [serving, [], testing, [], []]
+
+    before = {name: (tmp_path / name).read_text() for name in ("locks/dev.txt", "package.json")}
+    for name in before:
+        (tmp_path / name).write_text("b==2\n")
+    assert set_up(False) == serving
+    for name, text in before.items():
+        (tmp_path / name).write_text(text)
+    assert set_up(True) == testing, "serving took the place of what testing had"
 
 
 def test_an_environment_that_was_moved_here_is_not_trusted(setup: ModuleType, tmp_path: Path) -> None:
