@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
-from sqlalchemy.engine import make_url
 
 MOST_SOCKET_PATH = 100
 """Bytes; the kernel takes 107 for the path of a Unix socket."""
@@ -143,6 +142,8 @@ class Settings(BaseSettings):
     @property
     def shown_database(self) -> str:
         """The same without its password."""
+        from sqlalchemy.engine import make_url  # a command that only reads settings does without a database
+
         return make_url(self.database).render_as_string(hide_password=True)
 
     @cached_property

@@ -37,7 +37,7 @@ from runners.sandbox import cgroups
 from runners.sandbox.host import SandboxGone
 from runners.sandbox.users import Users, users_of
 from runners.session import Session
-from runners.settings import MiB, RunnerSettings
+from runners.settings import MiB, RunnerSettings, as_variables
 from runners.supply import Supply
 from runners.walls import UNSAFE
 from runners.zygotes import Zygote
@@ -135,6 +135,7 @@ class Node:
             walls=zygote.walls,
             strangers=self._settings.strangers,
             refuses=self._refuses(self._settings.warm_keras[0]),
+            settings=as_variables(self._settings),
         )
 
     def tell_of_strangers(self) -> None:

@@ -37,9 +37,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
-from runners.devices.topology import POSSIBLE, Topology, UnknownTopology
+from runners.devices.topology import POSSIBLE, SHAPES, Topology, UnknownTopology
 
-__all__ = ["POSSIBLE", "Topology", "UnknownTopology"]  # and every model below
+__all__ = ["POSSIBLE", "SHAPES", "Topology", "UnknownTopology"]  # and every model below
 
 STRANGERS = "lockstep-strangers"
 """A header of any request: people whom the app does not know can reach it. Its value means nothing."""
@@ -265,6 +265,8 @@ class Health(Wire):
     """Whether it was told that people it does not know can reach it."""
     refuses: str = ""
     """Why no code is run here, in a sentence for the operator; empty if it is run."""
+    settings: dict[str, str] = {}
+    """The runner's settings in force, each variable with a value that would set it so."""
 
     @property
     def safe(self) -> bool:

@@ -8,6 +8,7 @@ what is possible.
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, field_validator
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runners.devices.hardware import Mode
@@ -65,7 +66,17 @@ def refusals(error: ValidationError) -> Iterator[str]:
     """Each mistake in the settings as ``VARIABLE: what it must be``, without what was written (it may be secret)."""
     for mistake in error.errors(include_url=False, include_input=False):
         variable = f"LOCKSTEP_{'__'.join(map(str, mistake['loc'])).upper()}"
-        yield f"{variable}: {_no_such(variable) if mistake['type'] == 'extra_forbidden' else mistake['msg']}"
+        yield f"{variable}: {_what_it_must_be(variable, mistake)}"
+
+
+def _what_it_must_be(variable: str, mistake: ErrorDetails) -> str:
+    match mistake["type"]:
+        case "extra_forbidden":
+            return _no_such(variable)
+        case "literal_error":
+            return f"must be {mistake['ctx']['expected']}"
+        case _:
+            return mistake["msg"]
 
 
 def _no_such(variable: str) -> str:
@@ -191,10 +202,28 @@ class RunnerSettings(BaseSettings):
         return tuple(dict.fromkeys(types))
 
 
+def as_variables(settings: RunnerSettings) -> dict[str, str]:
+    """Each variable with a value that would set it so.
+
+    Left out is what need not agree between an operator's shell and a runner: where its data is, and who may come, of
+    which a runner is told in other ways too.
+    """
+    elsewhere = {"data_dir", "strangers", "limits"}
+    values = {f"LOCKSTEP_{name.upper()}": value for name, value in settings if name not in elsewhere}
+    values |= {f"LOCKSTEP_LIMITS__{name.upper()}": value for name, value in settings.limits}
+    return {variable: _written(value) for variable, value in values.items()}
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return f"{value:.12g}" if isinstance(value, int | float) else str(value)
+
+
 def main() -> None:
-    """``python -m runners.settings``: name each setting that cannot be used; with status 2 if there is one."""
+    """``python -m runners.settings``: print the settings as JSON, or name those that cannot be used, with status 2."""
     try:
-        RunnerSettings()
+        print(json.dumps(as_variables(RunnerSettings())))
     except ValidationError as e:
         print("\n".join(refusals(e)))
         sys.exit(2)

@@ -1,22 +1,52 @@
-"""The command line: one module for each noun."""
+"""The command line: one module for each noun, imported when it is named."""
 
 from __future__ import annotations
 
-import typer
+from importlib import import_module
+from typing import Any
 
-from app.cli import datasets, db, doctor, kernelspec, lesson, run, serve
+import typer
+from typer.core import TyperGroup
+
+_NAMES = ("serve", "run", "doctor", "lesson", "db", "datasets", "kernelspec")
+
+
+class OnDemand(TyperGroup):
+    """Knows the names of its commands and loads the one that is asked for: one that is refused is refused at once."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = dict.fromkeys(_NAMES, None)  # type: ignore[assignment]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, or None if there is no such."""
+        return _load(cmd_name) if cmd_name in _NAMES else None
+
+
+def _load(name: str) -> Any:
+    """A module has a ``Typer`` of several commands as its ``app``, or a function of its own name."""
+    module = import_module(f"app.cli.{name}")
+    several: typer.Typer | None = getattr(module, "app", None)
+    if several is not None:
+        command = typer.main.get_group(several)
+    else:
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(getattr(module, name))
+        command = typer.main.get_command(alone)
+    command.name = name
+    return command
+
 
 app = typer.Typer(
+    cls=OnDemand,
     help="Learn distributed TensorFlow by running it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("serve")(serve.serve)
-app.command("run")(run.run)
-app.command("doctor")(doctor.doctor)
-app.add_typer(lesson.app, name="lesson")
-app.add_typer(db.app, name="db")
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(kernelspec.app, name="kernelspec")
+
+
+@app.callback()
+def _about() -> None:
+    """Learn distributed TensorFlow by running it."""

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import secrets
-import signal
 import stat
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 from pydantic import ValidationError
 
-from app.cli.printer import JsonPrinter, Printer, TextPrinter
-from app.cli.runner_at_hand import NoRunner, runner_at_hand
 from app.cli.speech import USAGE, give_up, read_settings
-from app.settings import Settings
-from runners.client import NotKnown, Refused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.protocol import (
     MOST_CODE_BYTES,
     POSSIBLE,
-    Event,
-    Finished,
     Keras,
-    Outcome,
     RunRequest,
     SessionSpec,
-    Started,
-    UnknownTopology,
 )
-
-_INTERRUPTED = 130
-_PAUSES_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""How long to wait for a runner that stopped answering, each time it does."""
 
 
 def run(
@@ -49,89 +33,30 @@ def run(
 
     Exit status: 0 its outcome is ok, 1 it is another or there is no runner, 2 asked wrongly, 130 interrupted.
     """
+    spec = _spec(topology, keras)
     settings = read_settings()
+    request = _request(spec, _read(file), timeout)
+
+    from app.cli import script  # what was asked wrongly is said before all this is loaded
+
+    raise typer.Exit(script.play(request, settings, as_json=as_json))
+
+
+def _spec(topology: str, keras: int) -> SessionSpec:
+    """The machine, or an exit with a sentence."""
     try:
-        name = secrets.token_hex(16)
         # Each script is a learner of its own: several at once must not end or refuse one another.
-        spec = SessionSpec(owner=name, topology=topology, keras=cast(Keras, keras))
-        request = RunRequest(id=name, session=name, spec=spec, code=_read(file), timeout_s=timeout)
-    except UnknownTopology as e:
-        give_up(f"{e}.", USAGE)
+        return SessionSpec(owner=secrets.token_hex(16), topology=topology, keras=cast(Keras, keras))
     except ValidationError as e:
         give_up(_reason(e), USAGE)
-    printer = JsonPrinter(sys.stdout) if as_json else TextPrinter(sys.stdout, sys.stderr)
+
+
+def _request(spec: SessionSpec, code: str, timeout: float | None) -> RunRequest:
+    """What to ask a runner for, or an exit with a sentence."""
     try:
-        status = asyncio.run(_Script(request, printer).run(settings))
-    except NoRunner as e:
-        give_up(str(e))
-    except Refused as e:
-        give_up(f"The runner declined: {e}")
-    except RunnerError as e:
-        give_up(f"The runner failed: {e}")
-    raise typer.Exit(status)
-
-
-class _Script:
-    """One script from submission to its end."""
-
-    def __init__(self, request: RunRequest, printer: Printer) -> None:
-        self._request = request
-        self._printer = printer
-        self._interrupted = False
-
-    async def run(self, settings: Settings) -> int:
-        """Print what comes and return the exit status."""
-        task = asyncio.current_task()
-        async with runner_at_hand(settings, self._request.spec.keras) as client:
-            loop = asyncio.get_running_loop()
-            stopping: set[asyncio.Task[None]] = set()
-
-            def interrupt() -> None:
-                if self._interrupted and task is not None:
-                    task.cancel()  # the second time we do not wait for the runner
-                self._interrupted = True
-                stopping.add(asyncio.create_task(self._stop(client)))
-
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, interrupt)
-            try:
-                await client.submit(self._request)
-                outcome = await self._follow(client)
-            except asyncio.CancelledError:
-                return _INTERRUPTED
-            finally:
-                with suppress(RunnerError):
-                    await client.end(self._request.session)
-        if self._interrupted:
-            return _INTERRUPTED
-        return 0 if outcome is Outcome.ok else 1
-
-    async def _follow(self, client: RunnerClient) -> Outcome:
-        last: Event | None = None
-        pauses = iter(_PAUSES_S)
-        while True:
-            try:
-                async for event in client.events(self._request.id, after=last.seq if last else 0):
-                    if isinstance(event, Started):
-                        with suppress(RunnerError):
-                            self._printer.begin(await client.session(self._request.session))
-                    self._printer.show(event)
-                    last, pauses = event, iter(_PAUSES_S)
-                    if isinstance(event, Finished):
-                        return event.outcome
-            except NotKnown:
-                break
-            except RunnerUnavailable:
-                if (pause_s := next(pauses, None)) is None:
-                    break
-                await asyncio.sleep(pause_s)
-        seq, at_ms = (last.seq + 1, last.at_ms) if last else (1, 0)
-        self._printer.show(Finished(seq=seq, at_ms=at_ms, outcome=Outcome.lost))
-        return Outcome.lost
-
-    async def _stop(self, client: RunnerClient) -> None:
-        with suppress(RunnerError):
-            await client.stop(self._request.id)
+        return RunRequest(id=spec.owner, session=spec.owner, spec=spec, code=code, timeout_s=timeout)
+    except ValidationError as e:
+        give_up(_reason(e), USAGE)
 
 
 def _read(file: str) -> str:

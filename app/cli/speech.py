@@ -6,7 +6,6 @@ from typing import NoReturn
 
 import typer
 
-from app.observability import set_up_logging
 from app.settings import Settings, UnusableSettings
 
 USAGE = 2
@@ -30,5 +29,8 @@ def read_settings() -> Settings:
         settings = Settings.read()
     except UnusableSettings as e:
         give_up(str(e), USAGE)
+
+    from app.observability import set_up_logging  # after the refusal, which need not wait for it
+
     set_up_logging(settings.model_copy(update={"log_level": "warning"}))
     return settings

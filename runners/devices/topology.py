@@ -30,6 +30,8 @@ POSSIBLE = (
     f"ps:W+P with W workers, P parameter servers and at most {MOST_TASKS} processes together as in ps:2+1; "
     "a cluster may end in +chief (workers only) and +evaluator"
 )
+SHAPES = f"cpu, gpu:N, tpu:N, workers:N, workers:2xgpu:2 or ps:W+P, with at most {MOST_DEVICES} devices or processes"
+"""The same in short, for who has seen it before."""
 
 _ONE_MACHINE = re.compile(r"(gpu|tpu):([1-9])", re.ASCII)
 _WORKERS = re.compile(r"workers:([1-9])(?:xgpu:([1-9]))?(\+chief)?(\+evaluator)?", re.ASCII)

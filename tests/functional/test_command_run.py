@@ -200,6 +200,27 @@ async def test_a_runner_that_was_named_and_is_away_is_a_sentence(
     assert ended.err == f"The runner at {socket_path} does not answer.\n"
 
 
+async def test_beside_a_server_it_says_which_settings_of_this_shell_are_not_in_use(
+    script: Path, socket_path: Path
+) -> None:
+    data = socket_path.parent
+    supervisor = Supervisor(data / "run" / "supervisor.sock")
+    supervisor.socket.parent.mkdir()
+    supervisor.answer = ["hello\n"]
+    supervisor.health = supervisor.health.model_copy(update={"settings": {"LOCKSTEP_DEVICES": "simulate"}})
+    await supervisor.start()
+    same = await lockstep("run", str(script), "--topology", "cpu", data_dir=data)
+    other = await lockstep("run", str(script), "--topology", "cpu", data_dir=data, devices="gpu")
+    refused = await lockstep("run", str(script), "--topology", "cpu", data_dir=data, devices="nonsense")
+    await supervisor.stop()
+
+    beside = f"lockstep: The runner already running at {supervisor.socket} is used, which is set otherwise: "
+    assert [(ended.status, ended.out) for ended in (same, other, refused)] == [(0, "hello\n")] * 3
+    assert same.err == ""
+    assert other.err == f"{beside}LOCKSTEP_DEVICES=simulate (here gpu).\n"
+    assert refused.err == f"{beside}LOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'.\n"
+
+
 async def test_a_refusal_of_the_runner_is_a_sentence(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
     supervisor.refuse = (429, Refusal(code="full", message="no place"))
 

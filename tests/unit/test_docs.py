@@ -48,12 +48,12 @@ def written(default: Any) -> str:
 
 def commands(command: Any, name: str = "lockstep") -> Iterator[str]:
     """The full names of all commands; a group is told by having some (typer brings a click of its own)."""
-    inner = getattr(command, "commands", None)
-    if inner is None:
+    if not hasattr(command, "list_commands"):
         yield name
-    else:
-        for word, each in inner.items():
-            yield from commands(each, f"{name} {word}")
+        return
+    context = command.context_class(command)
+    for word in command.list_commands(context):
+        yield from commands(command.get_command(context, word), f"{name} {word}")
 
 
 def compose_defaults() -> set[tuple[str, str]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pydantic import ValidationError
 
-from runners.settings import Bounds, Limits, RunnerSettings, main, refusals
+from runners.settings import Bounds, Limits, RunnerSettings, as_variables, main, refusals
 
 NUMBERS = {
     variable: field
@@ -73,13 +75,30 @@ def test_a_misspelt_limit_is_no_setting_and_the_nearest_is_named(monkeypatch: py
 def test_run_as_a_program_it_names_what_cannot_be_used_and_ends_with_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("LOCKSTEP_LIMITS__CPU_CORES", "1.50")
     main()
-    assert capsys.readouterr().out == ""
+    assert json.loads(capsys.readouterr().out)["LOCKSTEP_LIMITS__CPU_CORES"] == "1.5"
     monkeypatch.setenv("LOCKSTEP_LIMITS__MEMORY_MB", "lots")
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
     assert capsys.readouterr().out.startswith("LOCKSTEP_LIMITS__MEMORY_MB: must be a whole number from 256 ")
+
+
+def test_settings_told_as_variables_set_a_runner_in_the_same_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = Limits(memory_mb=4096, run_s=0.5)
+    ours = RunnerSettings(warm_keras=(2, 3), idle_s=2.5, devices="gpu", limits=limits, mime_types=("text/html",))
+    for variable, value in as_variables(ours).items():
+        monkeypatch.setenv(variable, value)
+    assert RunnerSettings() == ours
+    assert len(as_variables(ours)) == len(RunnerSettings.model_fields) - 3 + len(Limits.model_fields)
+
+
+def test_a_choice_that_is_none_is_answered_with_those_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_DEVICES", "nonsense")
+    with pytest.raises(ValidationError) as refused:
+        RunnerSettings()
+    assert list(refusals(refused.value)) == ["LOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'"]
 
 
 def test_mime_types_are_read_with_commas_or_spaces_between(monkeypatch: pytest.MonkeyPatch) -> None:

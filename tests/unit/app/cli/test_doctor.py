@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.doctor import Findings, as_json, as_text
+from app.cli.findings import Findings, as_json, as_text
 from app.health.checks import Check
 from app.settings import names_strangers
 from runners.protocol import Health, Offer, Wall
@@ -81,10 +81,10 @@ def test_without_a_runner_the_machine_is_told_all_the_same() -> None:
 
 def test_a_setting_that_cannot_be_used_is_named_and_is_2() -> None:
     sentence = "LOCKSTEP_LIMITS__MEMORY_MB: must be a whole number from 256 to 1,048,576 (MiB)"
-    found = Findings({}, [Check("runner", False, "it refuses its settings")], [], None, unusable=(sentence,))
+    found = Findings({}, [], [], None, unusable=(sentence,))
 
     assert found.status == 2
-    assert list(as_text(found))[-2:] == ["A setting cannot be used:", sentence]
+    assert list(as_text(found)) == ["A setting cannot be used:", sentence]
     assert json.loads(as_json(found))["unusable_settings"] == [sentence]
 
 
@@ -94,7 +94,15 @@ def test_a_runner_that_was_there_already_keeps_its_settings() -> None:
 
     assert words in " ".join(as_text(there))
     assert "already running" not in " ".join(as_text(findings(OUTER)))
+    assert "It has" not in " ".join(as_text(there))
     assert json.loads(as_json(there))["runner_already_running"] is True
+
+
+def test_settings_of_the_running_runner_are_told_where_they_are_not_this_shells() -> None:
+    there = replace(findings(OUTER), running=Path("/s"), differing=("LOCKSTEP_IDLE_S=5 (here 1200)",))
+
+    assert "It has LOCKSTEP_IDLE_S=5 (here 1200)." in " ".join(as_text(there))
+    assert max(map(len, as_text(there))) <= 80
 
 
 @pytest.mark.parametrize(

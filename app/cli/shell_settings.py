@@ -1,0 +1,58 @@
+"""What this shell sets about a runner, looked at without starting one: it may be refused, or another than a runner has.
+
+The application cannot read these settings itself; ``python -m runners.settings`` does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from app.cli.speech import USAGE
+from runners.environment import runner_environment
+
+_PATIENCE_S = 30
+_OF_BOTH = "LOCKSTEP_DATA_DIR"
+"""Read by the application too, and the same for both: it says where the runner is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellSettings:
+    """How a runner would be set that is started from here."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Every variable and its value; none where one is refused, or where the runner is not installed."""
+    refused: tuple[str, ...] = ()
+    """Each one that cannot be used as ``VARIABLE: what it must be``."""
+
+
+def sets_any(environment: Mapping[str, str]) -> bool:
+    """Whether the environment says anything about a runner. Pure."""
+    said = {name.upper() for name in runner_environment(environment)}
+    return any(name.startswith("LOCKSTEP_") for name in said - {_OF_BOTH})
+
+
+def shell_settings() -> ShellSettings:
+    """Read them. Takes a quarter of a second."""
+    command = [sys.executable, "-m", "runners.settings"]
+    ours = runner_environment(os.environ)
+    try:
+        said = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, env=ours)
+    except (OSError, subprocess.SubprocessError):
+        return ShellSettings()
+    if said.returncode == USAGE:
+        return ShellSettings(refused=tuple(said.stdout.splitlines()))
+    return ShellSettings(values=json.loads(said.stdout) if said.returncode == 0 else {})
+
+
+def differing(there: Mapping[str, str], here: Mapping[str, str]) -> tuple[str, ...]:
+    """The settings of a runner that are others than this shell's, each with both values. Pure."""
+    return tuple(
+        f"{name}={value or 'empty'} (here {here[name] or 'empty'})"
+        for name, value in there.items()
+        if name in here and here[name] != value
+    )

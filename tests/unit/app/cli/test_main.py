@@ -1,0 +1,53 @@
+"""The command line as a whole: what is refused is refused before anything is loaded that it does without."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {"alembic", "fastapi", "httpx", "jinja2", "sqlalchemy", "structlog", "uvicorn"}
+"""What pages, databases and runners need."""
+REFUSED = """
+import sys
+from app.cli.main import app
+try:
+    app(sys.argv[1:])
+except SystemExit as e:
+    print(e.code, *sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+NOT_XML = "LOCKSTEP_LOG_FORMAT cannot be 'xml': input should be 'console' or 'json'."
+NONSENSE = "A setting cannot be used:\nLOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "words"),
+    [
+        (["run", "--topology", "gpu:9", "x.py"], {}, "unknown topology 'gpu:9'"),
+        (["run", "x.py", "--keras", "4"], {}, "--keras"),
+        (["run", "x.py"], {"LOCKSTEP_LOG_FORMAT": "xml"}, NOT_XML),
+        (["doctor"], {"LOCKSTEP_LOG_FORMAT": "xml"}, NOT_XML),
+        (["doctor"], {"LOCKSTEP_DEVICES": "nonsense"}, NONSENSE),
+        (["lessons"], {}, "Did you mean 'lesson'?"),
+    ],
+)
+def test_a_refusal_loads_neither_database_nor_client(
+    tmp_path: Path, arguments: list[str], settings: dict[str, str], words: str
+) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", REFUSED, *arguments],
+        env=os.environ | {"LOCKSTEP_DATA_DIR": str(tmp_path), "COLUMNS": "200"} | settings,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    status, *loaded = told.stdout.splitlines()[-1].split()
+    assert status == "2"
+    assert words in told.stdout + told.stderr
+    if "LOCKSTEP_DEVICES" in settings:  # the application's own settings were read: they bring the log
+        loaded = [name for name in loaded if name != "structlog"]
+    assert HEAVY.isdisjoint(loaded)

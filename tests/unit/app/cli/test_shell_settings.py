@@ -1,0 +1,40 @@
+"""What a shell sets about a runner, and how that differs from one that runs already."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.cli.shell_settings import differing, sets_any, shell_settings
+
+
+@pytest.mark.parametrize(
+    ("environment", "anything"),
+    [
+        ({}, False),
+        ({"PATH": "/bin", "HOME": "/root"}, False),
+        ({"LOCKSTEP_DATA_DIR": "/data", "LOCKSTEP_LOG_FORMAT": "json"}, False),
+        ({"LOCKSTEP_DEVICES": "gpu"}, True),
+        ({"lockstep_limits__memory_mb": "512"}, True),
+    ],
+)
+def test_only_what_a_runner_reads_counts(environment: dict[str, str], anything: bool) -> None:
+    assert sets_any(environment) is anything
+
+
+def test_what_differs_is_told_with_both_values_and_what_one_side_does_not_know_is_not() -> None:
+    there = {"LOCKSTEP_DEVICES": "gpu", "LOCKSTEP_IDLE_S": "5", "LOCKSTEP_NEW": "1", "LOCKSTEP_UNSAFE_RUNNER": ""}
+    here = {"LOCKSTEP_DEVICES": "auto", "LOCKSTEP_IDLE_S": "5", "LOCKSTEP_OLD": "1", "LOCKSTEP_UNSAFE_RUNNER": "x"}
+
+    assert differing(there, here) == (
+        "LOCKSTEP_DEVICES=gpu (here auto)",
+        "LOCKSTEP_UNSAFE_RUNNER=empty (here x)",
+    )
+    assert differing(there, {}) == ()
+
+
+def test_they_are_read_as_a_runner_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_WARM_KERAS", "2, 3")
+    assert shell_settings().values["LOCKSTEP_WARM_KERAS"] == "2,3"
+    monkeypatch.setenv("LOCKSTEP_MAX_SESSIONS", "abc")
+    assert shell_settings().values == {}
+    assert shell_settings().refused == ("LOCKSTEP_MAX_SESSIONS: must be a whole number from 1 to 10,000 (sessions)",)
