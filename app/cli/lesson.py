@@ -61,11 +61,8 @@ def check(
             failures = asyncio.run(_rehearse_all(settings, lessons))
         except (NoRunner, RunnerError) as e:
             give_up(str(e))
-        typer.echo(f"{_count(failures, 'unexpected outcome')}.")
-        if mistakes:  # said before, but that has scrolled away
-            typer.echo(f"\n{_count(len(mistakes), 'mistake')}:")
-            for mistake in mistakes:
-                typer.echo(_shown(mistake))
+        above = f", and {_count(len(mistakes), 'mistake')} above the first cell" if mistakes else ""
+        typer.echo(f"{_count(failures, 'unexpected outcome')}{above}.")
     if mistakes or failures:
         raise typer.Exit(1)
 

@@ -121,14 +121,15 @@ def test_a_cell_that_should_have_raised_fails_the_check(lessons: Path, answering
     assert "1 unexpected outcome." in result.stdout
 
 
-def test_after_the_cells_the_mistakes_are_told_again_last(lessons: Path, answering: Supervisor) -> None:
-    write_lesson(lessons / "small" / "first", "#### Deep\n")
+def test_a_mistake_is_told_once_and_counted_after_the_cells(lessons: Path, answering: Supervisor) -> None:
+    write_lesson(lessons / "small" / "first", "```{code-cell} python\n:name: one\n:topology: gpu:9\n\n1\n```\n")
     result = _lockstep("check")
 
     assert result.exit_code == 1
-    *_, count, last = result.stdout.splitlines()
-    assert count == "1 mistake:"
-    assert "first/lesson.md:7: a heading of level 4" in last
+    (told,) = (line for line in result.stdout.splitlines() if "names no machine with 'gpu:9'" in line)
+    assert "first/lesson.md:9: 'topology'" in told
+    assert len(told.partition("lesson.md")[2]) < 160
+    assert result.stdout.endswith("0 unexpected outcomes, and 1 mistake above the first cell.\n")
 
 
 def test_no_runner_is_said_in_a_sentence(lessons: Path) -> None:

@@ -32,7 +32,7 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (
             f"{OPTIONS}:name: one\n:topology: gpu:9\n\nx\n```\n",
             3,
-            "'topology' is wrong: unknown topology 'gpu:9'; possible",
+            "'topology' names no machine with 'gpu:9'; use cpu, gpu:N, tpu:N, ",
         ),
         (f"{OPTIONS}:name: one\n:keras: 4\n\nx\n```\n", 3, "'keras' has to be 2 or 3"),
         (
@@ -43,7 +43,7 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (
             f"{OPTIONS}:name: one\n:topologies: [gpu:2, gpu:9]\n\nx\n```\n",
             3,
-            "'topologies' is wrong: unknown topology 'gpu:9'; possible: cpu, gpu:1",
+            "'topologies' names no machine with 'gpu:9'; use cpu, gpu:N, ",
         ),
         (f"{OPTIONS}:name: one\n:topologies: [cpu, cpu]\n\nx\n```\n", 3, "'topologies' names cpu twice; keep one"),
         (
@@ -128,7 +128,7 @@ def test_all_mistakes_of_a_file_are_told_at_once_and_in_order() -> None:
             5,
             "'status' cannot be 'final'; write one of draft, published, deprecated",
         ),
-        (HEADER + "topology: gpu:0\n", 6, "'topology' is wrong: unknown topology 'gpu:0'"),
+        (HEADER + "topology: gpu:0\n", 6, "'topology' names no machine with 'gpu:0'; use cpu, "),
         (HEADER + "keras: three\n", 6, "'keras' has to be 2 or 3"),
         (HEADER + "topologies: []\n", 6, "'topologies' has to be a list of 1 to 8"),
         (HEADER + "topology: cpu\ntopologies: [gpu:2]\n", 7, "'topologies' leaves out cpu"),
