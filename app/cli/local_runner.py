@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -59,6 +61,8 @@ class LocalRunner:
         on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
         self.socket = socket
+        self.decided = threading.Event()
+        """Set once it serves, refused to start, or has ended by itself: it is known what its settings led to."""
         self.refused = False
         """True once it refused to start; ``on_refusal`` has been called, in the thread that watches."""
         self.failures = 0
@@ -89,21 +93,35 @@ class LocalRunner:
             begin = time.monotonic()
             child = self._start()
             while child.poll() is None and not self._stopping.wait(0.05):
-                pass
+                if not self.decided.is_set() and self._serves(child):
+                    self.decided.set()
             if self._stopping.is_set():
                 _end(child)
                 return
             _end(child)  # whatever is left of its group
             if child.returncode == _REFUSED:
                 self.refused = True
+                self.decided.set()
                 self._on_refusal()
                 return
+            self.decided.set()
             if time.monotonic() - begin > _STEADY_S:
                 pause_s = _FIRST_PAUSE_S
             self.failures += 1
             self._tell(f"The runner ended with status {child.returncode}; starting it again in {pause_s:g} s.")
             self._stopping.wait(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _serves(self, child: subprocess.Popen[bytes]) -> bool:
+        """Whether this child listens at the socket; another supervisor may."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+            s.settimeout(1)
+            try:
+                s.connect(str(self.socket))
+            except OSError:
+                return False
+            pid, _user, _group = struct.unpack("3i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            return bool(pid == child.pid)
 
     def _start(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(

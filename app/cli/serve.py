@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import http.client
 import ipaddress
 import os
 import signal
 import socket
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +21,7 @@ from uvicorn.supervisors import Multiprocess
 
 from app.cli.db import upgrade_now
 from app.cli.local_runner import LocalRunner, make_private
+from app.cli.shell_settings import sets_any, shell_settings
 from app.cli.speech import USAGE, give_up, read_settings, say
 from app.settings import Settings, names_strangers
 from runners.client import RunnerClient, RunnerError
@@ -36,6 +40,8 @@ def serve(
 ) -> None:
     """Serve the course, with a runner of its own unless LOCKSTEP_RUNNER_SOCKET names one."""
     settings = read_settings()
+    if settings.runner_socket is None and sets_any(os.environ) and (refused := shell_settings().refused):
+        give_up("\n".join(refused), USAGE)
     os.umask(0o077)  # learners' code and cookies' hashes are in the files of SQLite
     try:
         make_private(settings.data_dir)
@@ -50,7 +56,7 @@ def serve(
     if settings.runner_socket is not None:
         if strangers:
             asyncio.run(_must_know_of_strangers(settings.runner_socket))
-        say(banner)
+        once_it_answers(listener, lambda: say(banner))
         status = _serve(listener, workers)
     else:
         status = _serve_with_runner(settings, listener, workers, banner, strangers=strangers)
@@ -65,15 +71,39 @@ def _serve_with_runner(
     runner = LocalRunner(
         settings.socket, settings.data_dir, strangers=strangers, tell=say, on_refusal=_interrupt_ourselves
     )
+
+    def announce() -> None:
+        runner.decided.wait()
+        if not runner.refused:
+            say(banner)
+
     status = 0
     with suppress(KeyboardInterrupt), runner:
-        say(banner)
+        once_it_answers(listener, announce)
         status = _serve(listener, workers)
     if not runner.refused:
         return status
     if asyncio.run(_answers(settings.socket)):
         say(f"Another Lockstep uses {settings.data_dir}. Choose another folder with LOCKSTEP_DATA_DIR.")
     return USAGE
+
+
+def once_it_answers(listener: socket.socket, then: Callable[[], None]) -> threading.Thread:
+    """Call ``then``, in a thread, when the web application has answered for the first time; never if it does not."""
+    host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host).is_unspecified:
+        host = "127.0.0.1" if listener.family == socket.AF_INET else "::1"
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection(host, port)  # the port is ours: the question waits in its queue
+        with suppress(OSError, http.client.HTTPException):
+            connection.request("GET", "/healthz", headers={"Connection": "close"})
+            connection.getresponse().read()
+            then()
+
+    herald = threading.Thread(target=ask, name="herald", daemon=True)
+    herald.start()
+    return herald
 
 
 def _interrupt_ourselves() -> None:

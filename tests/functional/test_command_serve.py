@@ -198,14 +198,12 @@ async def test_an_address_that_does_not_exist_is_a_sentence(settings: Settings) 
     assert elsewhere.err.endswith("Choose another with --host.\n")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-async def test_a_runner_that_refuses_its_settings_ends_the_server_with_2(tmp_path: Path, workers: int) -> None:
-    ended = await lockstep("serve", "--port", "0", "--workers", str(workers), data_dir=tmp_path, max_sessions="abc")
+async def test_a_setting_that_a_runner_refuses_is_one_sentence_and_no_address(tmp_path: Path) -> None:
+    ended = await lockstep("serve", "--port", "0", data_dir=tmp_path / "new", devices="nonsense")
 
     assert ended.status == 2
-    assert ended.err.count("LOCKSTEP_MAX_SESSIONS: ") == 1
-    assert "Traceback" not in ended.err
-    assert "starting it again" not in ended.err
+    assert ended.err == "LOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'\n"
+    assert not (tmp_path / "new").exists()
 
 
 async def test_a_data_directory_that_another_server_uses_is_a_sentence(tmp_path: Path) -> None:
@@ -213,10 +211,15 @@ async def test_a_data_directory_that_another_server_uses_is_a_sentence(tmp_path:
         async with asyncio.timeout(30):
             while "runner" in (await client.get("/readyz")).json()["missing"]:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
-        ended = await lockstep("serve", "--port", "0", data_dir=tmp_path)
+        serve = ("serve", "--port", "0", "--workers")
+        both = await asyncio.gather(*(lockstep(*serve, workers, data_dir=tmp_path) for workers in ("1", "2")))
 
-    assert ended.status == 2
-    assert ended.err.endswith(f"Another Lockstep uses {tmp_path}. Choose another folder with LOCKSTEP_DATA_DIR.\n")
+    for ended in both:
+        assert ended.status == 2
+        assert ended.err.endswith(f"Another Lockstep uses {tmp_path}. Choose another folder with LOCKSTEP_DATA_DIR.\n")
+        assert "Lockstep is at" not in ended.err
+        assert "Traceback" not in ended.err
+        assert "starting it again" not in ended.err
 
 
 async def test_a_command_gives_up_at_once_on_a_runner_that_refuses_its_settings(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import psutil
@@ -15,11 +14,9 @@ def test_it_holds_no_secret_of_the_process_that_started_it(tmp_path: Path, monke
     monkeypatch.setenv("LOCKSTEP_DATABASE_URL", "postgresql+asyncpg://lockstep:hunter2@db/lockstep")
     monkeypatch.setenv("LOCKSTEP_MAX_SESSIONS", "7")
     socket = tmp_path / "run" / "s.sock"
-    with LocalRunner(socket, tmp_path, extra={"LOCKSTEP_WARM_KERNELS": "0"}, tell=print):
-        deadline = time.monotonic() + 60
-        while not socket.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+    with LocalRunner(socket, tmp_path, extra={"LOCKSTEP_WARM_KERNELS": "0"}, tell=print) as runner:
+        assert runner.decided.wait(60)
+        assert (runner.refused, runner.failures) == (False, 0)
         (supervisor,) = (p for p in psutil.Process().children() if str(socket) in p.cmdline())
         told = supervisor.environ()
 

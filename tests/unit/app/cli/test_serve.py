@@ -1,0 +1,44 @@
+"""When ``lockstep serve`` shows its address."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from app.cli.serve import once_it_answers
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+def listening(host: str) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, 0), family=family)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_an_address_is_told_after_the_first_answer_there(host: str) -> None:
+    order: list[str] = []
+    with listening(host) as listener:
+        herald = once_it_answers(listener, lambda: order.append("told"))
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(10_000)
+            order.append("answered")
+            connection.sendall(ANSWER)
+        herald.join(30)
+
+    assert order == ["answered", "told"]
+
+
+def test_an_address_that_never_answers_is_not_told() -> None:
+    told = threading.Event()
+    with listening("127.0.0.1") as listener:
+        herald = once_it_answers(listener, told.set)
+        connection, _ = listener.accept()
+        connection.close()
+        herald.join(30)
+
+    assert not herald.is_alive()
+    assert not told.is_set()
