@@ -64,9 +64,9 @@ async def started(
         await manager.shutdown_kernel(now=True)
 
 
-async def told(client: AsyncKernelClient, code: str, typed: str | None = None) -> str:
-    """What ``code`` printed, its errors by name."""
-    texts: list[str] = []
+async def told(client: AsyncKernelClient, code: str, typed: str | None = None, heard: list[str] | None = None) -> str:
+    """What ``code`` printed, its errors by name; ``heard`` gets it piece by piece."""
+    texts: list[str] = [] if heard is None else heard
 
     def hear(message: dict[str, Any]) -> None:
         content = message["content"]
@@ -136,8 +136,9 @@ async def test_an_interrupt_stops_a_cell_and_keeps_what_was_there(node: Node) ->
     install(node.socket)
     async with started("lockstep-cpu") as (manager, client):
         await told(client, "x = 41")
-        endless = asyncio.create_task(told(client, "print('going', flush=True)\nwhile True: pass"))
-        await asyncio.sleep(0.5)
+        heard: list[str] = []
+        endless = asyncio.create_task(told(client, "print('going', flush=True)\nwhile True: pass", heard=heard))
+        await comes(lambda: heard)
         await manager.interrupt_kernel()
         assert await asyncio.wait_for(endless, 20) == "going\nKeyboardInterrupt"
         assert await told(client, "print(x + 1)") == "42\n"

@@ -26,7 +26,7 @@ async def going(learner: Learner, code: str = FOREVER) -> RunAccepted:
 
 
 async def test_a_second_run_waits_behind_the_first(learner: Learner) -> None:
-    first = await going(learner, "import time\nprint('going', flush=True)\ntime.sleep(0.5)\nx = 1")
+    first = await going(learner, "import time\nprint('going', flush=True)\ntime.sleep(3)\nx = 1")
     second = await learner.submit("print(x + 1)")
 
     assert (first.ahead, second.ahead) == (0, 1)
@@ -72,7 +72,7 @@ async def test_an_interrupt_ends_the_run_and_drops_those_behind_it(learner: Lear
 
 
 async def test_runs_behind_a_failed_one_are_not_run_and_say_so(learner: Learner) -> None:
-    first = await learner.submit("import time; time.sleep(0.3); 1/0")
+    first = await learner.submit("import time; time.sleep(3); 1/0")
     second = await learner.submit("print('never')")
 
     assert (await learner.read(first)).outcome == Outcome.error

@@ -14,12 +14,19 @@ def test_a_frame_is_three_lines_and_a_blank_one() -> None:
 
 
 async def test_a_silent_stream_pings_and_loses_nothing() -> None:
+    pinged = asyncio.Event()
+
     async def frames() -> AsyncIterator[list[Frame]]:
         yield [Frame("a", "1")]
-        await asyncio.sleep(0.12)
+        await pinged.wait()
         yield [Frame("b", "2"), Frame("c", "3")]
 
-    chunks = [chunk async for chunk in event_stream(frames(), ping_s=0.05).body_iterator]
+    chunks = []
+    async with asyncio.timeout(10):
+        async for chunk in event_stream(frames(), ping_s=0.05).body_iterator:
+            chunks.append(chunk)
+            if chunk == b": ping\n\n":
+                pinged.set()
 
     assert b": ping\n\n" in chunks
     assert [chunk for chunk in chunks if chunk != b": ping\n\n"] == [
@@ -31,16 +38,19 @@ async def test_a_silent_stream_pings_and_loses_nothing() -> None:
 async def test_leaving_a_stream_ends_what_feeds_it() -> None:
     ended = asyncio.Event()
 
+    waiting = asyncio.Event()
+
     async def frames() -> AsyncIterator[list[Frame]]:
         try:
             yield [Frame("a", "1")]
-            await asyncio.sleep(60)
+            waiting.set()
+            await asyncio.sleep(600)
         finally:
             ended.set()
 
     body = event_stream(frames()).body_iterator
     await anext(aiter(body))  # type: ignore[arg-type]
     follow = asyncio.ensure_future(anext(aiter(body)))  # type: ignore[arg-type]
-    await asyncio.sleep(0.01)
+    await asyncio.wait_for(waiting.wait(), 10)
     follow.cancel()
-    await asyncio.wait_for(ended.wait(), 1)
+    await asyncio.wait_for(ended.wait(), 10)

@@ -101,7 +101,7 @@ def test_without_a_node_no_process_is_started(monkeypatch: pytest.MonkeyPatch) -
 def test_a_look_that_fails_is_a_sentence(program: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = subprocess.run
     monkeypatch.setattr(module, "_nodes", lambda: ("nvidia0",))
-    monkeypatch.setattr(module, "_PATIENCE_S", 3.0 if words != "within 0.3 s" else 0.3)
+    monkeypatch.setattr(module, "_PATIENCE_S", 30.0 if words != "within 0.3 s" else 0.3)
     monkeypatch.setattr(subprocess, "run", lambda _, **more: run([sys.executable, "-S", "-c", program], **more))
 
     found = find()
