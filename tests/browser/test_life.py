@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -18,21 +19,41 @@ LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
 SHOTS = os.environ.get("LOCKSTEP_TEST_SCREENSHOTS")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def brief_site() -> Iterator[Site]:
-    """A site with one place, whose sessions end soon and may not use much."""
+    """A site whose sessions end soon and may not use much; it has a place for each test here."""
     limits = {"limits__run_s": "4", "limits__memory_mb": "400", "limits__output_mb": "1"}
-    with Site(max_sessions="1", idle_s="25", warm_kernels="1", **limits) as site:
+    with Site(idle_s="25", warm_kernels="1", **limits) as site:
         yield site
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def guests(chromium: Browser, brief_site: Site) -> AsyncIterator[Hall]:
-    hall = Hall(chromium, brief_site)
+@pytest.fixture
+def narrow_site() -> Iterator[Site]:
+    """A site with one place, free again some seconds after its learner has done nothing."""
+    with Site(max_sessions="1", idle_s="10", warm_kernels="1") as site:
+        yield site
+
+
+@asynccontextmanager
+async def hall_of(chromium: Browser, site: Site) -> AsyncIterator[Hall]:
+    """Visitors of that site, whose browsers complain of nothing."""
+    hall = Hall(chromium, site)
     yield hall
     for visitor in hall.visitors:
         await visitor.context.close()
     assert [text for visitor in hall.visitors for text in visitor.unexpected()] == []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def guests(chromium: Browser, brief_site: Site) -> AsyncIterator[Hall]:
+    async with hall_of(chromium, brief_site) as hall:
+        yield hall
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def crowd(chromium: Browser, narrow_site: Site) -> AsyncIterator[Hall]:
+    async with hall_of(chromium, narrow_site) as hall:
+        yield hall
 
 
 async def shoot(page: Page, name: str) -> None:
@@ -105,9 +126,9 @@ async def test_the_end_is_said_and_what_the_next_run_does(guests: Hall) -> None:
     assert await second.lines() == ["1"]
 
 
-async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(guests: Hall) -> None:
-    first = await (await guests.admit()).open(LESSON.format("en"))
-    second = await (await guests.admit()).open(LESSON.format("en"))
+async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(crowd: Hall) -> None:
+    first = await (await crowd.admit()).open(LESSON.format("en"))
+    second = await (await crowd.admit()).open(LESSON.format("en"))
     busy, waiting = Instrument(first, "strategy"), Instrument(second, "strategy")
     await busy.write("import time\nprint('going', flush=True)\ntime.sleep(3.5)")
     await busy.run()
