@@ -27,12 +27,12 @@ def _load(name: str) -> Any:
     """A module has a ``Typer`` of several commands as its ``app``, or a function of its own name."""
     module = import_module(f"app.cli.{name}")
     several: typer.Typer | None = getattr(module, "app", None)
-    if several is not None:
-        command = typer.main.get_group(several)
+    if several is None:
+        several = typer.Typer(add_completion=False)
+        several.command(name)(getattr(module, name))
+        command: Any = typer.main.get_command(several)
     else:
-        alone = typer.Typer(add_completion=False)
-        alone.command(name)(getattr(module, name))
-        command = typer.main.get_command(alone)
+        command = typer.main.get_group(several)
     command.name = name
     return command
 
