@@ -9,6 +9,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
+from app.accounts.merge import merge_visitor
+from app.accounts.models import Account
 from app.db import Database, now
 from app.lessons.catalog import Catalog
 from app.progress.models import Entry, LearnerZone
@@ -16,8 +18,10 @@ from app.progress.rulebook import RuleBook
 from app.progress.service import Progress
 from app.runs import log
 from app.runs.awards import Awards
+from app.runs.belongings import move_runs
 from app.runs.models import Run, RunState
 from runners.protocol import Event, Finished, Notice, Outcome, Text
+from tests.factories.accounts import an_account
 from tests.factories.course import LESSON, write_course
 
 _RAISING = """
@@ -41,12 +45,14 @@ def progress(tmp_path: Path) -> Progress:
     return Progress(catalog, RuleBook(catalog))
 
 
-async def _a_run(db: Database, name: str, cell: str = "hello", topology: str = "gpu:4", code: str = "pass") -> str:
+async def _a_run(
+    db: Database, name: str, cell: str = "hello", topology: str = "gpu:4", code: str = "pass", visitor: str = "me"
+) -> str:
     async with db.writing() as session:
         session.add(
             Run(
                 id=name,
-                visitor_id="me",
+                visitor_id=visitor,
                 session_id="s",
                 lesson=LESSON,
                 cell=cell,
@@ -198,3 +204,35 @@ async def test_a_database_that_fails_meanwhile_stores_neither(
     state = await log.progress(database, run)
     assert state is not None
     assert not state.finished
+
+
+@pytest.mark.timeout(120)
+async def test_runs_that_end_while_their_browsers_sign_in_are_the_accounts_whole(
+    database: Database, progress: Progress
+) -> None:
+    account = await an_account(database)
+    browsers = ("one", "two", "three")
+    runs = [
+        (await _a_run(database, f"{browser}-{cell}", cell, visitor=browser))
+        for browser in browsers
+        for cell in ("hello", "alone")
+    ]
+
+    async def sign_in(browser: str) -> None:
+        async with database.writing() as session:
+            mine = await session.get_one(Account, account.id)
+            await merge_visitor(session, browser, mine, (move_runs, progress.ledger.merge))
+
+    async def end(run: str, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        assert await log.append(database, run, 0, [_end()], Awards(progress))
+
+    ends = [end(run, number / 200) for number, run in enumerate(runs)]
+    await asyncio.gather(*map(sign_in, browsers), *ends, *map(sign_in, browsers))
+
+    async with database.session() as session:
+        owners = {row.learner_id for row in await session.scalars(select(Entry))}
+        cells = [row for row in await session.scalars(select(Entry)) if row.kind == "cell"]
+        runners = set(await session.scalars(select(Run.visitor_id)))
+    assert owners == runners == {account.learner_id}
+    assert len(cells) == 2
