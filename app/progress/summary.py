@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import Executable, func, literal, select, union_all
+from sqlalchemy import String, bindparam, func, literal, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
@@ -31,6 +31,21 @@ _MOST_NEWS = 50
 _TOLD = ("achievement", "cell", "course", "helpful", "lesson", "module", "strategy", "topology")
 """Kinds that the page has a word for; the others are told of by the achievements they lead to."""
 _ZERO = datetime.fromtimestamp(0, UTC)
+
+_WHO = bindparam("learner", type_=String)
+_MINE = Entry.learner_id == _WHO
+# Made once: putting a query together costs more than the database takes to answer it.
+_FIGURES = union_all(
+    select(Entry.kind, Entry.subject, Entry.xp).where(_MINE, Entry.kind.in_(("lesson", "achievement", "day"))),
+    select(literal("sum"), literal(""), func.sum(Entry.xp)).where(_MINE),
+    select(literal("zone of account"), Account.time_zone, literal(0)).where(Account.learner_id == _WHO),
+    select(literal("zone of browser"), LearnerZone.time_zone, literal(0)).where(LearnerZone.learner_id == _WHO),
+)
+_VISITS = (
+    select(LessonProgress.lesson, LessonProgress.place)
+    .where(LessonProgress.learner_id == _WHO)
+    .order_by(LessonProgress.seen_at.desc())
+)
 
 
 class Stage(StrEnum):
@@ -211,8 +226,7 @@ class Summary:
         return terms.courses[course].lessons
 
     async def _resume(self, session: AsyncSession, learner_id: str | None, lessons: set[str]) -> Resume | None:
-        visits = select(LessonProgress.lesson, LessonProgress.place).where(LessonProgress.learner_id == learner_id)
-        for lesson, place in await session.execute(visits.order_by(LessonProgress.seen_at.desc())):
+        for lesson, place in await session.execute(_VISITS, {"learner": learner_id}):
             if lesson in lessons:
                 course, _, slug = lesson.partition("/")
                 return Resume(course, slug, self._titles(course).get(slug, slug), place)
@@ -260,7 +274,7 @@ async def _figures(session: AsyncSession, learner_id: str | None) -> _Figures:
     subjects: dict[str, set[str]] = {"lesson": set(), "achievement": set(), "day": set()}
     xp, of_account, of_browser = 0, None, None
     if learner_id is not None:
-        for kind, subject, number in await session.execute(_everything(learner_id)):
+        for kind, subject, number in await session.execute(_FIGURES, {"learner": learner_id}):
             match kind:
                 case "sum":
                     xp = number or 0
@@ -273,18 +287,6 @@ async def _figures(session: AsyncSession, learner_id: str | None) -> _Figures:
     today = zones.local(now(), zones.chosen(of_account, of_browser)).date()
     days = streak(_dates(subjects["day"]), today)
     return _Figures(learner_id is not None, xp, subjects["lesson"], subjects["achievement"], days)
-
-
-def _everything(learner_id: str) -> Executable:
-    mine = Entry.learner_id == learner_id
-    return union_all(
-        select(Entry.kind, Entry.subject, Entry.xp).where(mine, Entry.kind.in_(("lesson", "achievement", "day"))),
-        select(literal("sum"), literal(""), func.sum(Entry.xp)).where(mine),
-        select(literal("zone of account"), Account.time_zone, literal(0)).where(Account.learner_id == learner_id),
-        select(literal("zone of browser"), LearnerZone.time_zone, literal(0)).where(
-            LearnerZone.learner_id == learner_id
-        ),
-    )
 
 
 def _dates(days: Iterable[str]) -> list[date]:
