@@ -48,6 +48,11 @@ NOTICES: dict[str, str] = {
         "MirroredStrategy does unless told otherwise: TensorFlow itself fails there. Give the strategy "
         "cross_device_ops=tf.distribute.ReductionToOneDevice(), or leave steps_per_execution out."
     ),
+    "update-in-a-condition": (
+        "An optimizer of Keras 3 with gradient_accumulation_steps or ema_overwrite_frequency does not work where "
+        "several replicas train: it decides in a condition whether this step updates, and TensorFlow refuses to bring "
+        "replicas together there. Leave the argument out, and add up the gradients in a training loop of your own."
+    ),
     "strategy-comes-first": (
         "A MultiWorkerMirroredStrategy has to be made before TensorFlow's first operation. "
         "Restart the session and run the cell that makes it first."

@@ -88,6 +88,31 @@ async def test_several_steps_per_execution_fail_in_keras_3_with_a_sentence_whose
     await learner.leave()
 
 
+ACCUMULATION = """
+import numpy as np
+import tensorflow as tf
+with tf.distribute.MirroredStrategy().scope():
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
+    model.compile(tf.keras.optimizers.SGD(gradient_accumulation_steps=2), "mse")
+model.fit(np.ones((8, 2), "float32"), np.ones((8, 1), "float32"), batch_size=4, verbose=0)
+"""
+
+
+async def test_accumulating_gradients_in_an_optimizer_fails_in_keras_3_with_a_sentence_and_is_one_on_one_gpu(
+    client: RunnerClient,
+) -> None:
+    learner = Learner(client, topology="gpu:2")
+    told = await learner.run(ACCUMULATION)
+    alone = await learner.run(ACCUMULATION.replace("MirroredStrategy()", 'OneDeviceStrategy("/gpu:1")'))
+    await learner.leave()
+
+    assert told.outcome == "error"
+    (notice,) = [event for event in told.events if isinstance(event, Notice)]
+    assert notice.code == "update-in-a-condition"
+    assert "add up the gradients in a training loop of your own" in notice.text
+    assert alone.outcome == "ok"
+
+
 async def test_a_cell_can_be_changed_and_run_again_with_a_strategy_and_a_model_of_its_own(learner: Learner) -> None:
     code = """
 import tensorflow as tf

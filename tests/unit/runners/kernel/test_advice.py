@@ -11,6 +11,7 @@ KERAS = ["cell", "/site-packages/keras/src/backend/tensorflow/trainer.py"]
 PER_REPLICA = "Attempt to convert a value (PerReplica:{…}) with an unsupported type"
 OF_SERVERS = "To use this dataset, you need to pass this dataset to ClusterCoordinator.create_per_worker_dataset."
 NOT_FED = "You must feed a value for placeholder tensor 'while/cond/x' [Op:__inference_multi_step_on_iterator_1062]"
+IN_A_CONDITION = "Exception encountered when calling Cond.call(). `merge_call` called while defining a new graph or a …"
 STARTUP = "Collective ops must be configured at program startup"
 
 
@@ -26,6 +27,9 @@ STARTUP = "Collective ops must be configured at program startup"
         ("InvalidArgumentError", NOT_FED, KERAS, 3, "steps-per-execution"),
         ("InvalidArgumentError", NOT_FED, KERAS, 2, None),
         ("InvalidArgumentError", NOT_FED.replace("multi_step", "one_step"), KERAS, 3, None),
+        ("RuntimeError", IN_A_CONDITION, KERAS, 3, "update-in-a-condition"),
+        ("RuntimeError", IN_A_CONDITION, ["cell"], 3, None),
+        ("RuntimeError", IN_A_CONDITION.replace("Cond.call()", "Dense.call()"), KERAS, 3, None),
         ("ValueError", "something else", KERAS, 3, None),
     ],
 )
