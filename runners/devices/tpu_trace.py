@@ -83,8 +83,8 @@ def _values(name: str, finding: Finding) -> dict[str, str]:
 
 
 def _judge_inputs(name: str, seen: _Seen, arguments: Any, graph: Any) -> None:
-    inputs = [_one(value) for value in nest.flatten(arguments)]
-    unknown = tpu_rules.unknown_sizes([shape for shape, _ in inputs if not isinstance(shape, str)])
+    inputs = [_read_input(value) for value in nest.flatten(arguments)]
+    unknown = tpu_rules.unknown_sizes([shape for shapes, _ in inputs for shape in shapes])
     # A batch of get_next_as_optional, as with Keras's steps_per_execution, has no size although all have the same.
     if unknown != "known" and not _iterators_are_static(graph):
         seen.say("tpu-dynamic-batch", "", function=name, shape=tpu_rules.written(unknown))
@@ -94,10 +94,16 @@ def _judge_inputs(name: str, seen: _Seen, arguments: Any, graph: Any) -> None:
         notices.say("tpu-compiled-again", function=name, count=count, new=new, old=old)
 
 
+def _read_input(value: Any) -> tuple[list[Shape], str]:
+    """The shapes that an argument has on the replicas, none if it is Python's, and what it is in words."""
+    parts = value.values if isinstance(value, values.PerReplica) else (value,)
+    read = [_one(part) for part in parts]
+    shapes = [shape for shape, _ in read if not isinstance(shape, str)]
+    return shapes, " and ".join(dict.fromkeys(text for _, text in read))
+
+
 def _one(value: Any) -> tuple[Shape | str, str]:
     """A value's shape, or that it is Python's, and both with its type in words."""
-    if isinstance(value, values.PerReplica):
-        value = value.values[0]
     if isinstance(value, values.DistributedValues) or not hasattr(value, "shape") or not hasattr(value, "dtype"):
         return "python", f"{type(value).__name__}" if hasattr(value, "__dict__") else f"{value!r}"[:40]
     shape = tf.TensorShape(value.shape)

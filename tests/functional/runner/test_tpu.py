@@ -226,6 +226,16 @@ loose = strategy.experimental_distribute_dataset(dataset.unbatch().take(24).batc
 for inputs in loose: each(inputs)
 whole(loose)
 """,
+    "one core without a size": """
+@tf.function
+def outer():
+    def make_step():
+        core = tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group)
+        return tf.compat.v1.placeholder_with_default(tf.zeros([4]), [None if core == 2 else 4])
+    def take_step(value): return tf.reduce_sum(value)
+    return strategy.run(take_step, args=(strategy.run(make_step),))
+outer()
+""",
     "shapes that change": """
 @tf.function
 def outer(values, factor):
@@ -328,6 +338,12 @@ def test_any_name_finds_the_tpu_and_old_names_of_classes_work(results: Results) 
     ]
     assert results["names"]["notices"][0].startswith("TPU:3 is simulated by TensorFlow's logical device CPU:3")
     assert "TPU:0 to TPU:3" in results["no such core"]["error"]
+
+
+def test_a_size_that_is_unknown_on_any_core_is_found(results: Results) -> None:
+    assert results["one core without a size"]["error"] == ""
+    (notice,) = results["one core without a size"]["notices"]
+    assert notice.startswith("take_step: an input of shape (None,) has a size that is unknown")
 
 
 def test_run_outside_of_a_function_is_refused_as_on_a_tpu(results: Results) -> None:
