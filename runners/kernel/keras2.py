@@ -1,17 +1,23 @@
 """What code written for TensorFlow 2.6 asks of Keras 2, and TF-Keras 2.21 does not give any more.
 
-Two things, both common in courses of that time: optimizers' ``lr`` and ``decay``, the first of which would be ignored
-with nothing but a warning, and ``tf.keras.mixed_precision.experimental``. All else is TF-Keras's own.
+Common in courses of that time are optimizers' ``lr`` and ``decay``, the first of which would be ignored with nothing
+but a warning, ``tf.keras.mixed_precision.experimental``, and ``tf.keras.__version__``. All else is TF-Keras's own.
+
+``import tensorflow.keras.layers`` finds the folder of TF-Keras that ``tf.keras`` comes from, and would run its files
+once more under the other name: a module that is not the one that ``tf.keras`` has, without what is added here.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from typing import Any
 
 _RATE = "learning_rate"
+_BEHIND = "tf_keras.api._v2.keras"
+"""The package behind ``tf.keras``."""
 _FIXED = (
     "A policy cannot have a loss scale any more. Give it to the optimizer: "
     "tf.keras.mixed_precision.LossScaleOptimizer(optimizer, dynamic=False, initial_scale=…)."
@@ -30,6 +36,13 @@ def install() -> None:
     experimental = _mixed_precision()
     for module in (tf.keras.mixed_precision, tf_keras.mixed_precision):
         module.experimental = experimental
+    for name, value in vars(tf_keras).items():
+        if (name == "__version__" or not name.startswith("_")) and not hasattr(tf.keras, name):
+            setattr(tf.keras, name, value)
+    sys.modules["tensorflow.keras.mixed_precision.experimental"] = experimental
+    for name, module in list(sys.modules.items()):
+        if name == _BEHIND or name.startswith(f"{_BEHIND}."):
+            sys.modules.setdefault(name.replace(_BEHIND, "tensorflow.keras", 1), module)
 
 
 def _understand_older_words(optimizer: type) -> None:

@@ -45,6 +45,28 @@ async def test_the_first_run_on_keras_2_is_told_that_it_starts_and_the_second_fi
     assert "notice" not in again.kinds
 
 
+NAMES = """
+import tensorflow as tf
+from tensorflow import keras
+from tensorflow.keras import __version__ as version
+from tensorflow.keras.mixed_precision import experimental
+import tensorflow.keras.layers
+assert tensorflow.keras.layers is tf.keras.layers is keras.layers
+assert experimental is tf.keras.mixed_precision.experimental
+assert tf.keras.__version__ == keras.__version__ == version
+version.split(".")[0]
+"""
+
+
+async def test_the_version_and_the_modules_have_one_name_each_way_of_importing_them(fresh: Node) -> None:
+    async with fresh.client() as client:
+        learner = Learner(client, topology="cpu", keras=2)
+        told = await learner.run(NAMES)
+        await learner.leave()
+
+    assert (told.outcome, told.result) == (Outcome.ok, "'2'"), told.text
+
+
 @pytest.mark.parametrize("topology", ["gpu:4", "cpu"])
 async def test_a_custom_loop_of_its_time_runs(fresh: Node, tmp_path: Path, topology: str) -> None:
     ended = await ran(fresh, tmp_path, "mirrored_loop.py", f"--topology={topology}")
