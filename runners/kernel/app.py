@@ -40,7 +40,7 @@ from traitlets.config import Config
 
 from runners.devices import setup
 from runners.devices.topology import Topology
-from runners.kernel import faults, lanes, meeting, place, portpicker, report, seeing, serving, steps
+from runners.kernel import faults, lanes, meeting, place, plain, portpicker, report, seeing, serving, steps
 from runners.kernel.advice import advice
 from runners.kernel.cluster import Failure, Others, left_well, summary
 from runners.kernel.errors import show_only_the_ends
@@ -304,12 +304,15 @@ def prepare(
     application.session.pack = pack
     application.open()
     application.kernel.keyboard = keyboard
+    publish = application.kernel.publish
+    if keyboard:  # its client is not ours, and knows nothing of lanes and reports
+        plain.label_lanes(application.session)
+        publish = plain.in_words(publish)
     if own and news:
         lanes.name_all(application.session)
         application.kernel.watch = Watch(own)
-        application.kernel.others = Others(own, news, application.kernel.publish)
-    if not keyboard:  # whose client is not ours knows nothing of reports
-        report.send_through(application.kernel.publish)
+        application.kernel.others = Others(own, news, publish)
+    report.send_through(publish)
     for stream in (sys.stdout, sys.stderr):
         stream.flush_interval = _FLUSH_S  # type: ignore[union-attr]
     return application
