@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -63,12 +64,14 @@ async def test_a_sandbox_that_ends_with_its_zygote_is_made_once_more_by_the_next
 
 
 class Waiting:
-    """A kernel that takes its time to close."""
+    """A kernel that takes its time to close, unless it may at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_close: bool = False) -> None:
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.may_close = asyncio.Event()
         self.closed = False
+        if may_close:
+            self.may_close.set()
 
     async def close(self) -> None:
         """When it may."""
@@ -76,37 +79,50 @@ class Waiting:
         self.closed = True
 
 
-async def pool_of(monkeypatch: pytest.MonkeyPatch, made: list[Waiting]) -> Pool:
-    """A pool that is full with one."""
+Before = Callable[[str], Awaitable[None]]
+"""Awaited with the topology before a kernel is made."""
 
-    async def create(*_: object) -> Waiting:
-        made.append(Waiting())
+
+async def at_once(_: str) -> None:
+    """Nothing to wait for."""
+
+
+def pool_of(
+    monkeypatch: pytest.MonkeyPatch, size: int, before: Before = at_once, *, may_close: bool = True
+) -> tuple[Pool, list[Waiting]]:
+    """A pool without pauses, and the kernels that it has made."""
+    made: list[Waiting] = []
+
+    async def create(_zygote: object, topology: str, *_: object) -> Waiting:
+        await before(topology)
+        made.append(Waiting(may_close=may_close))
         return made[-1]
 
     monkeypatch.setattr(Kernel, "create", create)
     monkeypatch.setattr(kernels, "_PAUSE_S", 0.0)
-    pool = Pool(1, lambda _: NoMachine(), ("cpu", 3))
-    pool.keep()
+    return Pool(size, lambda _: NoMachine(), ("cpu", 3)), made
+
+
+async def comes(true: Callable[[], object]) -> None:
+    """Wait until it does: the pool has no event for it."""
     async with asyncio.timeout(10):
-        while not len(pool):  # noqa: ASYNC110 - the pool has no event for it
-            await asyncio.sleep(0.01)
-    return pool
+        while not true():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
 
 async def test_a_kernel_that_ended_while_it_waited_is_not_counted_and_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[Waiting] = []
-    pool = await pool_of(monkeypatch, made)
+    pool, made = pool_of(monkeypatch, 1, may_close=False)
+    pool.keep()
+    await comes(lambda: len(pool))
 
     made[0].exited.set_result(-9)
     made[0].may_close.set()
     assert len(pool) == 0
 
     pool.sweep()
-    async with asyncio.timeout(10):
-        while not len(pool):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await comes(lambda: len(pool))
     assert made[0].closed
     made[1].may_close.set()
     await pool.close()
@@ -114,8 +130,9 @@ async def test_a_kernel_that_ended_while_it_waited_is_not_counted_and_is_replace
 
 
 async def test_who_is_cancelled_leaves_no_kernel_half_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Waiting] = []
-    pool = await pool_of(monkeypatch, made)
+    pool, made = pool_of(monkeypatch, 1, may_close=False)
+    pool.keep()
+    await comes(lambda: len(pool))
     made[0].exited.set_result(-9)
 
     taking = asyncio.create_task(pool.take("cpu", 3))
@@ -135,22 +152,16 @@ async def test_who_is_cancelled_leaves_no_kernel_half_closed(monkeypatch: pytest
 async def test_a_cluster_that_nobody_wants_any_more_and_that_cannot_be_made_does_not_end_the_filling(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made: list[Waiting] = []
     being_made, may_fail = asyncio.Event(), asyncio.Event()
 
-    async def create(_zygote: object, topology: str, *_: object) -> Waiting:
+    async def fail_the_second_time(topology: str) -> None:
         if topology == "workers:2" and made:
             being_made.set()
             await may_fail.wait()
             raise NoZygote("no room")
-        made.append(Waiting())
-        made[-1].may_close.set()
-        return made[-1]
 
-    monkeypatch.setattr(Kernel, "create", create)
-    monkeypatch.setattr(kernels, "_PAUSE_S", 0.0)
+    pool, made = pool_of(monkeypatch, 1, fail_the_second_time)
     monkeypatch.setattr(kernels, "_TRY_AGAIN_S", 0.0)
-    pool = Pool(1, lambda _: NoMachine(), ("cpu", 3))
     await pool.take("workers:2", 3)
     pool.keep()
     async with asyncio.timeout(10):
@@ -158,27 +169,15 @@ async def test_a_cluster_that_nobody_wants_any_more_and_that_cannot_be_made_does
         monkeypatch.setattr(kernels, "_CLUSTER_S", 0.0)
         pool.sweep()
         may_fail.set()
-        while not len(pool):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await comes(lambda: len(pool))
     await pool.close()
 
 
 async def test_of_a_cluster_one_is_kept_ready_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Waiting] = []
-
-    async def create(*_: object) -> Waiting:
-        made.append(Waiting())
-        made[-1].may_close.set()
-        return made[-1]
-
-    monkeypatch.setattr(Kernel, "create", create)
-    monkeypatch.setattr(kernels, "_PAUSE_S", 0.0)
-    pool = Pool(2, lambda _: NoMachine(), ("cpu", 3))
+    pool, made = pool_of(monkeypatch, 2)
     pool.keep()
     await pool.take("workers:2", 3)
-    async with asyncio.timeout(10):
-        while len(pool) < 3:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await comes(lambda: len(pool) >= 3)
     await asyncio.sleep(0.05)
     assert len(pool) == 3, "two CPUs and one cluster"
 
@@ -190,27 +189,19 @@ async def test_of_a_cluster_one_is_kept_ready_and_not_for_ever(monkeypatch: pyte
 
 
 async def test_who_asks_for_one_machine_after_another_makes_the_pool_no_larger(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Waiting] = []
     may_make = asyncio.Semaphore(0)
 
-    async def create(*_: object) -> Waiting:
+    async def be_let(_: str) -> None:
         await may_make.acquire()
-        made.append(Waiting())
-        made[-1].may_close.set()
-        return made[-1]
 
-    monkeypatch.setattr(Kernel, "create", create)
-    monkeypatch.setattr(kernels, "_PAUSE_S", 0.0)
-    pool = Pool(2, lambda _: NoMachine(), ("cpu", 3))
+    pool, made = pool_of(monkeypatch, 2, be_let)
     pool.keep()
     for number in range(1, 9):
         wanted = len(made) + 2  # one for who asks, and one of the two that are to wait
         for _ in range(2):
             may_make.release()
         await pool.take(f"gpu:{number}", 3)
-        async with asyncio.timeout(10):
-            while len(made) < wanted:  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
+        await comes(lambda most=wanted: len(made) >= most)  # type: ignore[misc]
         await asyncio.sleep(0.001)
 
     assert len(pool) <= 3 * 2
