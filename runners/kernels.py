@@ -35,6 +35,8 @@ _ENVELOPE = MiB
 MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
 """What reading a message that is none raises."""
 _READY_S = 60.0
+_READY_AFTER_IMPORT_S = 240.0
+"""Of a kernel that imports TensorFlow first, as one with a real TPU does."""
 _AGAIN_S = 0.01
 _PAUSE_S = 0.5
 _TRY_AGAIN_S = 2.0
@@ -152,7 +154,8 @@ class Kernel:
         self._envelopes = Envelopes(key)
         self.exited = self.sandbox.start_kernel(self.topology, self.keras, key)
         try:
-            async with asyncio.timeout(_READY_S):
+            cold = self.given is not None and self.given.tpu is not None
+            async with asyncio.timeout(_READY_AFTER_IMPORT_S if cold else _READY_S):
                 while not await self._connected():
                     pass
         except TimeoutError as e:

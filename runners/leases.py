@@ -97,7 +97,7 @@ class Leases:
 
     def __init__(
         self,
-        zygote: Callable[[Keras], Zygote],
+        zygote: Callable[[Keras, Real | None], Zygote],
         has_room: Callable[[], bool],
         left: Callable[[], None],
         settings: RunnerSettings,
@@ -208,12 +208,12 @@ class Leases:
             raise NoLease(f"no kernel {name}") from None
 
     async def _sandbox(self, spec: KernelSpec) -> tuple[Sandbox, Real | None]:
-        zygote = self._zygote(spec.keras)
         try:
             given = self._stock.take(spec.topology)
         except NoDevice as e:
             raise NoKernel(str(e)) from e
         try:
+            zygote = self._zygote(spec.keras, given)
             while not zygote.ready and not zygote.trouble:  # noqa: ASYNC110 - one or the other comes within seconds
                 await asyncio.sleep(0.05)
             return await zygote.spawn(given), given

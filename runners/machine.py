@@ -189,9 +189,9 @@ def accelerators(listing: Listing, mode: str) -> Offer:
     """What was found, whether sessions get it, and what to do about what they cannot get. Pure."""
     found = usable(listing)
     names = [f"{count} x {name}" for name, count in Counter(unit.name for unit in found.gpus).items()]
-    if found.tpu_cores:
-        names.append(f"TPU {found.tpu}, a tpu:{found.tpu_cores}")
-    serves = {"gpu": bool(found.gpus), "tpu": bool(found.tpu_cores)}.get(mode, True)
+    if found.tpu:
+        names.append(f"TPU {found.tpu.kind}, a tpu:{found.tpu.cores}")
+    serves = {"gpu": bool(found.gpus), "tpu": bool(found.tpu)}.get(mode, True)
     if mode == "simulate":
         follows = "sessions simulate theirs"
     elif not serves:
@@ -206,14 +206,17 @@ def accelerators(listing: Listing, mode: str) -> Offer:
 _DEVICES = "LOCKSTEP_DEVICES"
 
 
+_TENSORFLOWS = ("tensorflow", "tensorflow-tpu")
+
+
 def _python() -> Offer:
     found = {}
-    for package in ("tensorflow", "keras", "tf_keras"):
+    for package in (*_TENSORFLOWS, "keras", "tf_keras"):
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     parts = [f"Python {platform.python_version()}", *(f"{name} {number}" for name, number in found.items())]
     means = "Nothing can be run. Install what the project names: make setup."
-    return Offer(name="Python", good="tensorflow" in found, detail=", ".join(parts), means=means)
+    return Offer(name="Python", good=any(name in found for name in _TENSORFLOWS), detail=", ".join(parts), means=means)
 
 
 # --- trying -----------------------------------------------------------------------------------------------------

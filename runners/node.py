@@ -14,6 +14,7 @@ from pathlib import Path
 import structlog
 
 from runners.datasets.beside import make_folder, prepare_beside
+from runners.devices.hardware import Real
 from runners.devices.stock import Stock
 from runners.faults import refuse
 from runners.kernels import Pool
@@ -81,7 +82,8 @@ class Node:
         self._runs: dict[str, RunLog] = {}
         self._held_bytes = 0
         """Of all runs."""
-        self._zygotes: dict[Keras, Zygote] = {}
+        self._zygotes: dict[tuple[Keras, bool], Zygote] = {}
+        """By Keras, and whether they are cold: for kernels with a real TPU."""
         self._groups = cgroups.detect()
         self._users = Users(users_of(settings))
         _sweep_folders()
@@ -341,13 +343,14 @@ class Node:
 
     # --- upkeep -----------------------------------------------------------------------------------------------
 
-    def _zygote(self, keras: Keras) -> Zygote:
-        """The zygote of a Keras version, started when first asked for."""
-        if keras not in self._zygotes:
+    def _zygote(self, keras: Keras, given: Real | None = None) -> Zygote:
+        """The zygote of a Keras version for a kernel with these real devices, started when first asked for."""
+        key = keras, bool(given and given.tpu)
+        if key not in self._zygotes:
             belongings = (self._folder, self._groups, self._users, self._stock.found)
-            self._zygotes[keras] = Zygote(self._settings, keras, *belongings)
-            self._zygotes[keras].keep()
-        return self._zygotes[keras]
+            self._zygotes[key] = Zygote(self._settings, keras, *belongings, cold=key[1])
+            self._zygotes[key].keep()
+        return self._zygotes[key]
 
     def _spawn(self, work: object) -> None:
         task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[call-overload]

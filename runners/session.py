@@ -52,8 +52,8 @@ _STARTED_ANEW = {
 class KernelSource(Protocol):
     """Where a session gets its kernel: ``supply.Supply``, or a test's own."""
 
-    def is_cold(self, keras: Keras) -> bool:
-        """Whether a kernel of this Keras has to wait for the import of TensorFlow."""
+    def is_cold(self, topology: str, keras: Keras) -> bool:
+        """Whether such a kernel has to wait for the import of TensorFlow."""
 
     async def take(self, topology: str, keras: Keras) -> Kernel:
         """A kernel that answers."""
@@ -160,7 +160,7 @@ class Session:
         if self.over:
             return
         self.state = SessionState.starting
-        self._cold = self._source.is_cold(self.spec.keras)
+        self._cold = self._source.is_cold(self.spec.topology, self.spec.keras)
         for run in self.waiting:
             self._tell_of_cold(run)
         self._life = asyncio.create_task(self._live(), name=f"session-{self.name}")

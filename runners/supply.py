@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from runners.devices.hardware import Real
 from runners.devices.stock import Stock
 from runners.kernels import Kernel, Pool
 from runners.protocol import Keras
@@ -16,21 +17,23 @@ class Supply:
     Args:
         pool: kernels without real devices.
         stock: the node's real devices.
-        zygote: gives the zygote of a Keras version.
+        zygote: gives the zygote of a Keras version, for a kernel with these real devices, if with any.
         warm: the versions whose zygotes start with the node.
     """
 
     def __init__(
-        self, pool: Pool, stock: Stock, zygote: Callable[[Keras], Zygote], warm: tuple[Keras, ...] = (3,)
+        self, pool: Pool, stock: Stock, zygote: Callable[[Keras, Real | None], Zygote], warm: tuple[Keras, ...] = (3,)
     ) -> None:
         self._pool = pool
         self._stock = stock
         self._zygote = zygote
         self._warm = warm
 
-    def is_cold(self, keras: Keras) -> bool:
+    def is_cold(self, topology: str, keras: Keras) -> bool:
         """Whether a kernel has to wait for an import of TensorFlow that somebody had to ask for."""
-        zygote = self._zygote(keras)
+        if self._stock.has_tpu_for(topology):
+            return True
+        zygote = self._zygote(keras, None)
         return keras not in self._warm and not zygote.ready and not zygote.trouble
 
     async def take(self, topology: str, keras: Keras) -> Kernel:
@@ -44,7 +47,7 @@ class Supply:
         if given is None:
             return await self._pool.take(topology, keras)
         try:
-            kernel = await Kernel.create(self._zygote(keras), topology, keras, given)
+            kernel = await Kernel.create(self._zygote(keras, given), topology, keras, given)
         except BaseException:
             self._stock.give_back(given)
             raise

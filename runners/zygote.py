@@ -1,5 +1,7 @@
 """The zygote: a single-threaded process that has imported TensorFlow and forks sandboxes out of itself.
 
+A cold one has not: its kernels import TensorFlow themselves, for libtpu drives a TPU from the process that imports it.
+
 It never runs an op, lists logical devices, or starts a thread: a child of such a process would hang. It speaks with
 the supervisor over one SEQPACKET socket (file descriptor given on the command line):
 
@@ -21,7 +23,8 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from runners import heap
@@ -38,11 +41,12 @@ _DESCRIPTORS = 6
 
 
 def main() -> None:
-    """Run as ``python -m runners.zygote --socket FD --keras 2|3 [--hardware] [--become UID --users FIRST-LAST]``."""
+    """Run as ``python -m runners.zygote --socket FD --keras 2|3 [--hardware] [--cold] [--become UID --users A-B]``."""
     parser = argparse.ArgumentParser(description="Lockstep's zygote (started by the supervisor)")
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--keras", type=int, choices=(2, 3), default=3)
     parser.add_argument("--hardware", action="store_true", help="this machine has real accelerators")
+    parser.add_argument("--cold", action="store_true", help="leave the import of TensorFlow to each kernel")
     parser.add_argument("--become", type=int, default=0)
     parser.add_argument("--users", default="")
     arguments = parser.parse_args()
@@ -54,12 +58,14 @@ def main() -> None:
     linux.become_subreaper()
     supervisor = socket.socket(fileno=arguments.socket)
     set_up_environment(arguments.keras)
-    with quiet():
-        load(arguments.keras, hardware=arguments.hardware)
-    heap.settle()
+    import_late = partial(load_inside, arguments.keras)
+    if not arguments.cold:
+        with quiet():
+            load(arguments.keras, hardware=arguments.hardware)
+        heap.settle()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor may have ended meanwhile
         supervisor.send(json.dumps({"ready": True}).encode())
-        serve(supervisor)
+        serve(supervisor, import_late if arguments.cold else nothing)
 
 
 @contextlib.contextmanager
@@ -97,6 +103,7 @@ def set_up_environment(keras: int) -> None:
         OPENBLAS_NUM_THREADS="1",
         OMP_NUM_THREADS="1",
         CUDA_VISIBLE_DEVICES="-1",
+        TPU_LOAD_LIBRARY="0",  # libtpu takes the TPU and starts threads: only who is given the TPU loads it
         MPLBACKEND="agg",
         MPLCONFIGDIR="/tmp/.matplotlib",  # noqa: S108
         HOME="/tmp",  # noqa: S108
@@ -124,6 +131,7 @@ def load(keras: int, *, hardware: bool = False) -> None:
         "IPython.core.interactiveshell",
         "runners.kernel.init",
         "runners.kernel.app",
+        "runners.kernel.team",
         "runners.devices.gpu",
         "runners.datasets.inside",
     ):
@@ -145,8 +153,20 @@ def load(keras: int, *, hardware: bool = False) -> None:
     _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
 
 
-def serve(supervisor: socket.socket) -> None:
-    """Fork a sandbox for each request until the supervisor is gone."""
+def load_inside(keras: int) -> None:
+    """``load`` in a kernel, where the environment is the sandbox's already, and stays as it is."""
+    environment = dict(os.environ)
+    load(keras, hardware=True)
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+def nothing() -> None:
+    """What a kernel does first where all is imported already."""
+
+
+def serve(supervisor: socket.socket, first: Callable[[], None] = nothing) -> None:
+    """Fork a sandbox for each request until the supervisor is gone; ``first`` is what each kernel in it begins with."""
     poll = select.poll()
     poll.register(supervisor, select.POLLIN)
     while True:
@@ -154,7 +174,7 @@ def serve(supervisor: socket.socket) -> None:
             data, descriptors, _, _ = socket.recv_fds(supervisor, _LARGEST_REQUEST, _DESCRIPTORS)
             if not data:
                 return
-            _answer(supervisor, data, descriptors)
+            _answer(supervisor, data, descriptors, first)
         reap()
 
 
@@ -165,12 +185,12 @@ def reap() -> None:
             pass
 
 
-def _answer(supervisor: socket.socket, data: bytes, descriptors: list[int]) -> None:
+def _answer(supervisor: socket.socket, data: bytes, descriptors: list[int], first: Callable[[], None]) -> None:
     pidfd = None
     try:
         request = json.loads(data)
         policy = Policy.from_json(request["policy"])
-        pid, pidfd, landlock = fork_sandbox(policy, request["user"], descriptors, supervisor)
+        pid, pidfd, landlock = fork_sandbox(policy, request["user"], descriptors, supervisor, first)
         socket.send_fds(supervisor, [json.dumps({"pid": pid, "landlock": landlock}).encode()], [pidfd])
     except (OSError, RuntimeError, ValueError, KeyError, TypeError) as e:
         supervisor.send(json.dumps({"error": str(e) or repr(e)}).encode())
@@ -180,7 +200,7 @@ def _answer(supervisor: socket.socket, data: bytes, descriptors: list[int]) -> N
 
 
 def fork_sandbox(
-    policy: Policy, user: int | None, descriptors: list[int], supervisor: socket.socket
+    policy: Policy, user: int | None, descriptors: list[int], supervisor: socket.socket, first: Callable[[], None]
 ) -> tuple[int, int, int]:
     """Fork a sandbox whose PID 1 serves ``descriptors``, as ``user`` or as the zygote's own.
 
@@ -199,7 +219,7 @@ def fork_sandbox(
         if not middle:
             ours.close()
             supervisor.close()
-            _child(policy, user, theirs, descriptors)
+            _child(policy, user, theirs, descriptors, first)
         theirs.close()
         try:
             pid, landlock = told(ours)
@@ -208,7 +228,9 @@ def fork_sandbox(
     return pid, os.pidfd_open(pid), landlock
 
 
-def _child(policy: Policy, user: int | None, report: socket.socket, descriptors: list[int]) -> None:
+def _child(
+    policy: Policy, user: int | None, report: socket.socket, descriptors: list[int], first: Callable[[], None]
+) -> None:
     from runners.kernel.init import Init
 
     if user is not None:
@@ -218,7 +240,7 @@ def _child(policy: Policy, user: int | None, report: socket.socket, descriptors:
             report.send(f"!user {user}: {e}".encode())
             os._exit(1)
     control, *listeners = descriptors
-    enter(policy, report, lambda: Init(socket.socket(fileno=control), listeners).serve())
+    enter(policy, report, lambda: Init(socket.socket(fileno=control), listeners, first).serve())
 
 
 def told(report: socket.socket) -> tuple[int, int]:

@@ -63,7 +63,7 @@ class Unsafe(NoZygote):
 
 
 class Zygote:
-    """One zygote for one Keras version; restarted for as long as it is kept."""
+    """One zygote for one Keras version; restarted for as long as it is kept. A cold one is for kernels with a TPU."""
 
     def __init__(
         self,
@@ -73,6 +73,8 @@ class Zygote:
         groups: Groups,
         users: Users,
         hardware: Usable = Usable(),  # noqa: B008 - it never changes
+        *,
+        cold: bool = False,
     ) -> None:
         self.limits = settings.limits
         self._settings = settings
@@ -81,6 +83,7 @@ class Zygote:
         self._groups = groups
         self._users = users
         self._hardware = hardware
+        self._cold = cold
         self._leases: set[asyncio.Task[None]] = set()
         self._lock = asyncio.Lock()
         self._ready = asyncio.Event()
@@ -311,7 +314,9 @@ class Zygote:
         arguments = ["--socket", str(link.fileno()), "--keras", str(self._keras)]
         if self._hardware:
             arguments.append("--hardware")
-        command, self.wall = outer.zygote_command(self._settings, arguments, self._hardware.nodes)
+        if self._cold:
+            arguments.append("--cold")
+        command, self.wall = outer.zygote_command(self._settings, arguments, self._hardware.nodes, self._hardware.facts)
         datasets = outer.datasets_folder(self._settings)
         self._datasets = DATASETS if datasets and self.wall == "bubblewrap" else datasets
         self._policy(None)  # what cannot be had is said before anything is started

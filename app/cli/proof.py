@@ -2,7 +2,8 @@
 
 Sessions are asked for as learners' are, through the same walls, each for one device, until one has none that is real.
 While all of them live, each multiplies matrices, takes a step of its strategy, and asks the driver which devices it can
-open: no two may name the same. A session with all of the devices together comes last.
+open: no two may name the same. A session with all of the devices together comes last. A TPU goes whole to one session:
+a second one that asks for it meanwhile must not have it, and a third one must have it once the first has ended.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ for number in range(count.value):
 """
 """Asks the driver, not TensorFlow, and without the variable that hides devices, what this sandbox can open."""
 _STEP = """
-import json, os, subprocess, sys
+import glob, json, os, subprocess, sys
 import tensorflow as tf
 kind = {kind!r}
 def opened():
@@ -68,7 +69,7 @@ print({mark!r} + json.dumps({{
     "device": product.device,
     "right": bool(tf.reduce_all(product == 512.0)) and total == strategy.num_replicas_in_sync,
     "replicas": strategy.num_replicas_in_sync,
-    "opened": opened() if kind == "GPU" else [],
+    "opened": opened() if kind == "GPU" else glob.glob("/dev/accel*") + glob.glob("/dev/vfio/*"),
 }}))
 """
 
@@ -121,8 +122,9 @@ class Proof:
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """Devices that more than one of the sessions for one device could open."""
-        seen = [device for trial in self.trials if trial.topology.endswith(":1") for device in trial.opened]
+        """Devices that more than one of the sessions could open that must have nothing in common."""
+        alone = (trial for trial in self.trials if trial.topology.endswith(":1") or trial.topology.startswith("tpu"))
+        seen = [device for trial in alone for device in trial.opened]
         return tuple(sorted({device for device in seen if seen.count(device) > 1}))
 
     def lines(self) -> Iterator[str]:
@@ -157,12 +159,28 @@ async def prove(client: RunnerClient) -> Proof:
             trials += [together] if together else []
             await _end(client, begun)
         for cores in (8, 4, 1) if not trials else ():
-            trial, _ = await _try(client, f"tpu:{cores}", begun)
-            trials += [trial] if trial else []
-            await _end(client, begun)
+            tried, refusal = await _try_tpu(client, f"tpu:{cores}", begun)
+            trials += tried
+            why = refusal or why
     finally:
         await _end(client, begun)
     return Proof(tuple(trials), why)
+
+
+async def _try_tpu(client: RunnerClient, topology: str, begun: list[str]) -> tuple[list[Trial], str]:
+    """The TPU in one session, in a second one at the same time, in a third one after both; no trials without a TPU."""
+    first, refusal = await _try(client, topology, begun)
+    if first is None:
+        return [], refusal
+    second, _ = await _try(client, topology, begun)
+    await _end(client, begun)
+    third, _ = await _try(client, topology, begun)
+    await _end(client, begun)
+    if third is None or third.judged():
+        after = third.judged() if third else "it is not real"
+        third = Trial(topology, trouble=f"once the first session had ended, in the next one: {after}")
+        return [first, *([second] if second else []), third], ""
+    return [first, *([second] if second else [])], ""
 
 
 async def _end(client: RunnerClient, begun: list[str]) -> None:

@@ -6,14 +6,17 @@ is initialised by nobody. Without a trace of an accelerator under ``/dev`` not e
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import resource
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
+from runners.devices import tpu_vm
 from runners.devices.hardware import Card, Instance, Listing
 
 _MiB = 1024 * 1024
@@ -21,6 +24,11 @@ _PATTERNS = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvi
 _PATIENCE_S = 30.0
 """A driver that has to start its GPUs first takes seconds for each."""
 _TPU_FILES = ("/run/tpu-env", "/home/tpu-env", "/tmp/tpu-env")  # noqa: S108 - only read, as TPU VMs write it
+_LIBTPU = ("/usr/lib/libtpu.so", "/lib/libtpu.so")
+"""Where a TPU VM's image has it, if Python's package does not."""
+_TPU_FACTS = ("bus/pci", "class/accel", "class/vfio", "class/vfio-dev", "kernel/iommu_groups", "devices/pci*")
+"""Below ``/sys``: lists of devices, and the folders that their links lead to."""
+_FOR_OTHERS = 0o006
 _TPU_TYPE = re.compile(r"^\s*ACCELERATOR_TYPE\s*[:=]\s*['\"]?([a-z0-9-]{2,32})['\"]?\s*$", re.MULTILINE)
 
 
@@ -59,8 +67,12 @@ def _look() -> Listing:
             trouble = "GPUs cannot be listed: the package nvidia-ml-py is not installed"
         except Exception as e:
             trouble = f"GPUs cannot be listed: {e}"
-    tpu = _tpu() if any(node.startswith(("accel", "vfio/")) for node in nodes) else ""
-    return Listing(nodes, cards, tpu, _has_tpu_software(), trouble)
+    tpu = _tpu() if any(map(tpu_vm.is_node, nodes)) else ""
+    if not tpu:
+        return Listing(nodes, cards, trouble=trouble)
+    return Listing(
+        nodes, cards, tpu, _has_tpu_software(), _tpu_library(), _tpu_facts(), _closed(nodes), _pinned_mb(), trouble
+    )
 
 
 def _cards() -> tuple[Card, ...]:
@@ -140,6 +152,28 @@ def _has_tpu_software() -> bool:
         return bool(version("tensorflow-tpu"))
     except PackageNotFoundError:
         return False
+
+
+def _tpu_library() -> str:
+    """Where libtpu lies; a session sees Python's packages and the system's libraries."""
+    places = list(map(Path, _LIBTPU))
+    with contextlib.suppress(PackageNotFoundError):
+        places.insert(0, Path(str(distribution("libtpu").locate_file("libtpu/libtpu.so"))))
+    return next((str(place) for place in places if place.is_file()), "")
+
+
+def _tpu_facts() -> tuple[str, ...]:
+    return tuple(str(path) for pattern in _TPU_FACTS for path in sorted(Path("/sys").glob(pattern)))
+
+
+def _closed(nodes: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that only root, or a group, may open: a session is in no group."""
+    return tuple(node for node in nodes if Path("/dev", node).stat().st_mode & _FOR_OTHERS != _FOR_OTHERS)
+
+
+def _pinned_mb() -> int | None:
+    most = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    return None if most == resource.RLIM_INFINITY else most // _MiB
 
 
 def _text(value: str | bytes) -> str:

@@ -15,7 +15,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, Self
 
+from runners.devices import tpu_vm
 from runners.devices.topology import Topology
+from runners.devices.tpu_vm import Tpu
 
 Mode = Literal["auto", "simulate", "gpu", "tpu"]
 
@@ -28,18 +30,6 @@ _LEAST_MB = 512
 _SHARED_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
 """Device nodes that every CUDA process opens."""
 _CAPABILITIES = "nvidia-caps/nvidia-cap"
-CORES: Mapping[str, int] = {
-    "v2-8": 8,
-    "v3-8": 8,
-    "v4-8": 4,
-    "v5litepod-1": 1,
-    "v5litepod-4": 4,
-    "v5litepod-8": 8,
-    "v6e-1": 1,
-    "v6e-4": 4,
-    "v6e-8": 8,
-}
-"""What TensorFlow counts on a TPU VM that is one whole machine, by its accelerator type."""
 
 
 # --- what was found ---------------------------------------------------------------------------------------------
@@ -82,6 +72,14 @@ class Listing:
     """The accelerator type of a TPU VM, as in ``v3-8``; empty if this is none."""
     tpu_software: bool = False
     """Whether the TensorFlow installed here can drive a TPU."""
+    tpu_library: str = ""
+    """Where libtpu lies; empty if it is missing."""
+    tpu_facts: tuple[str, ...] = ()
+    """Folders below ``/sys`` that tell of its chips."""
+    closed: tuple[str, ...] = ()
+    """Those of ``nodes`` that a plain user may not open."""
+    pinned_mb: int | None = None
+    """How much memory a process of the runner's may lock; None for any amount."""
     trouble: str = ""
     """Why GPUs that seem to be there could not be listed."""
 
@@ -103,7 +101,7 @@ class Listing:
             )
             for card in raw["cards"]
         )
-        return cls(**raw | {"nodes": tuple(raw["nodes"])})
+        return cls(**raw | {name: tuple(raw.get(name, ())) for name in ("nodes", "tpu_facts", "closed")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +123,7 @@ class Usable:
     gpus: tuple[Unit, ...] = ()
     shared_nodes: tuple[str, ...] = ()
     """Needed beside those of each GPU."""
-    tpu: str = ""
-    tpu_cores: int = 0
-    tpu_nodes: tuple[str, ...] = ()
+    tpu: Tpu | None = None
     left_out: tuple[str, ...] = ()
     """A sentence for each accelerator that cannot be used."""
 
@@ -135,10 +131,15 @@ class Usable:
     def nodes(self) -> tuple[str, ...]:
         """Every device node that some session may get."""
         own = (node for unit in self.gpus for node in unit.nodes)
-        return tuple(dict.fromkeys((*own, *self.shared_nodes, *self.tpu_nodes)))
+        return tuple(dict.fromkeys((*own, *self.shared_nodes, *(self.tpu.nodes if self.tpu else ()))))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Every folder below ``/sys`` that some session may see."""
+        return self.tpu.facts if self.tpu else ()
 
     def __bool__(self) -> bool:
-        return bool(self.gpus or self.tpu_cores)
+        return bool(self.gpus or self.tpu)
 
 
 def usable(listing: Listing) -> Usable:
@@ -153,14 +154,21 @@ def usable(listing: Listing) -> Usable:
             gpus += [Unit(i.uuid, i.name, i.memory_mb, _nodes_of(card, i), part=True) for i in card.instances]
         else:
             gpus.append(Unit(card.uuid, card.name, card.memory_mb, _nodes_of(card)))
-    cores = CORES.get(listing.tpu, 0)
-    if listing.tpu and not cores:
-        left_out.append(f"TPU {listing.tpu}: Lockstep knows only TPU VMs that are one whole machine")
-    elif listing.tpu and not listing.tpu_software:
-        left_out.append(f"TPU {listing.tpu}: the TensorFlow installed here cannot drive it")
-        cores = 0
-    tpu_nodes = tuple(node for node in listing.nodes if node.startswith(("accel", "vfio/"))) if cores else ()
-    return Usable(tuple(gpus), shared if gpus else (), listing.tpu if cores else "", cores, tpu_nodes, tuple(left_out))
+    tpu = None
+    if listing.tpu:
+        why = tpu_vm.unusable(
+            listing.tpu,
+            nodes := tuple(filter(tpu_vm.is_node, listing.nodes)),
+            software=listing.tpu_software,
+            library=listing.tpu_library,
+            closed=listing.closed,
+            pinned_mb=listing.pinned_mb,
+        )
+        if why:
+            left_out.append(f"TPU {listing.tpu}: {why}")
+        else:
+            tpu = Tpu(listing.tpu, nodes, listing.tpu_library, listing.tpu_facts)
+    return Usable(tuple(gpus), shared if gpus else (), tpu, tuple(left_out))
 
 
 def _unusable(card: Card, listing: Listing) -> str:
@@ -198,18 +206,18 @@ class Real:
     shares: tuple[Share, ...] = ()
     nodes: tuple[str, ...] = ()
     """Below ``/dev``, all that its sandbox shall have."""
-    tpu: str = ""
+    tpu: Tpu | None = None
 
     @property
     def holds(self) -> tuple[str, ...]:
         """The names under which others see what this session has."""
-        return (self.tpu,) if self.tpu else tuple(share.unit.uuid for share in self.shares)
+        return (self.tpu.kind,) if self.tpu else tuple(share.unit.uuid for share in self.shares)
 
     @property
     def words(self) -> str:
         """As in ``2 logical GPUs on NVIDIA A100``."""
         if self.tpu:
-            return f"TPU {self.tpu}"
+            return f"TPU {self.tpu.kind}"
         return ", ".join(
             share.unit.name if share.logical == 1 else f"{share.logical} logical GPUs on {share.unit.name}"
             for share in self.shares
@@ -255,13 +263,13 @@ def decide(mode: Mode, topology: Topology, found: Usable, held: Mapping[str, int
 
 
 def _tpu(topology: Topology, found: Usable, held: Mapping[str, int]) -> Real | str:
-    if not found.tpu_cores:
-        return "no TPU was found on this machine"
-    if topology.devices != found.tpu_cores:
-        return f"the TPU of this machine is a tpu:{found.tpu_cores}; only that can be real"
-    if held.get(found.tpu):
+    if not found.tpu:
+        return next((why for why in found.left_out if why.startswith("TPU ")), "no TPU was found on this machine")
+    if topology.devices != found.tpu.cores:
+        return f"the TPU of this machine is a tpu:{found.tpu.cores}; only that can be real"
+    if held.get(found.tpu.kind):
         return "the TPU of this machine is in use by another session"
-    return Real(nodes=found.tpu_nodes, tpu=found.tpu)
+    return Real(nodes=found.tpu.nodes, tpu=found.tpu)
 
 
 def _gpus(topology: Topology, found: Usable, held: Mapping[str, int], sharing: int) -> Real | str:

@@ -2,7 +2,8 @@
 
 What was given comes with the sandbox's environment: CUDA is told by ``CUDA_VISIBLE_DEVICES`` and opens no other GPU,
 for the sandbox has the device nodes of no other. Both are there before anything in it has asked for a device: that is
-what CUDA looks at, once, when it is initialised.
+what CUDA looks at, once, when it is initialised. libtpu looks as soon as TensorFlow is imported, so a session with a
+TPU imports TensorFlow itself (``runners.zygote --cold``), and TensorFlow finds the TPU by its own means.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from runners.devices import tpu_vm
 from runners.devices.hardware import Real
 
 _GIVEN = "LOCKSTEP_REAL"
@@ -36,12 +38,16 @@ def environment(given: Real | None) -> tuple[tuple[str, str], ...]:
         *((("LD_LIBRARY_PATH", libraries),) if libraries and shares else ()),
         ("CUDA_VISIBLE_DEVICES", ",".join(share.unit.uuid for share in given.shares) or "-1"),
         ("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
+        *(tpu_vm.environment(given.tpu) if given.tpu else ()),
         (_GIVEN, json.dumps(shares)),
     )
 
 
 def given() -> list[tuple[int, int | None]] | None:
-    """For each real GPU of this sandbox: as how many it is shown, and the memory of each in MB; None if it has none."""
+    """For each real GPU of this sandbox: as how many it is shown, and the memory of each in MB.
+
+    Empty if what is real in it is a TPU, None if nothing is.
+    """
     said = os.environ.get(_GIVEN)
     return None if said is None else [(int(logical), memory_mb) for logical, memory_mb in json.loads(said)]
 

@@ -10,7 +10,10 @@ def set_up(topology: Topology) -> None:
     """Show ``topology`` to this process. Call once, before any op ran; runs no op itself."""
     collectives.keep_apart()
     if (shares := real.given()) is not None:
-        real.show(shares)
+        if topology.kind == "tpu":
+            tpu.explain_failure(str(topology))
+        else:
+            real.show(shares)
         return
     match topology.kind:
         case "gpu" | "workers" if topology.devices:

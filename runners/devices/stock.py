@@ -39,8 +39,15 @@ class Stock:
         for sentence in found.left_out:
             log.warning("accelerator cannot be used", why=sentence)
         if found:
-            log.info("accelerators found", gpus=[unit.name for unit in found.gpus], tpu=found.tpu)
+            log.info(
+                "accelerators found", gpus=[unit.name for unit in found.gpus], tpu=found.tpu.kind if found.tpu else ""
+            )
         return cls(mode, sharing, found)
+
+    def has_tpu_for(self, topology: str) -> bool:
+        """Whether a session would get the real TPU now."""
+        would = decide(self._mode, Topology.parse(topology), self.found, self._held, self._sharing)
+        return isinstance(would, Real) and would.tpu is not None
 
     def take(self, topology: str) -> Real | None:
         """Devices for one session, held until they are given back; None if it shall simulate them.

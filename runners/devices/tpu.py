@@ -86,8 +86,18 @@ def simulate(count: int) -> None:
 
 def explain_absence(topology: str) -> None:
     """Let the errors of programs that look for a TPU say, too, that ``topology`` has none."""
-    sentence = f"Lockstep: this session is {topology}, which has no TPU. Choose a topology from tpu:1 to tpu:8."
+    _explain(f"Lockstep: this session is {topology}, which has no TPU. Choose a topology from tpu:1 to tpu:8.")
 
+
+def explain_failure(topology: str) -> None:
+    """Let the errors of programs that do not reach a real TPU say that it is one, and what its operator can do."""
+    _explain(
+        f"Lockstep: this session has a real TPU, a {topology}, and TensorFlow does not reach it. "
+        "Its operator learns more from 'lockstep doctor --devices'."
+    )
+
+
+def _explain(sentence: str) -> None:
     def explained(call: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(call)
         def or_explain(*args: Any, **kwargs: Any) -> Any:

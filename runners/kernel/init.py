@@ -1,8 +1,9 @@
 """PID 1 of a sandbox: it keeps the warm copy of TensorFlow and forks kernels from it, one at a time.
 
-A restart is therefore a fork, never an import; so is each further process of a cluster (see ``team``). PID 1 runs no
-learner code, and nothing inside can signal it or look into it. It speaks with the supervisor over its control socket,
-one JSON object a packet:
+A restart is therefore a fork, never an import; so is each further process of a cluster (see ``team``). Only where a
+session has a real TPU does each kernel import TensorFlow itself, and PID 1 has none of it: the imports of this module
+are small. PID 1 runs no learner code, and nothing inside can signal it or look into it. It speaks with the supervisor
+over its control socket, one JSON object a packet:
 
     supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …,
                           "kernel": N}    its number, counted from 1
@@ -30,13 +31,14 @@ import socket
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runners.devices.topology import Topology
-from runners.kernel import app
-from runners.kernel.team import Team
 from runners.sandbox import linux
 from runners.sandbox.policy import HOME
+
+if TYPE_CHECKING:
+    from runners.kernel.team import Team
 
 _LARGEST_COMMAND = 1 << 16
 _LONGEST_COMPLAINT = 4000
@@ -50,11 +52,13 @@ class Init:
     Args:
         control: the supervisor's end is trusted.
         listeners: bound Unix sockets for the kernel's channels, in the order of ``app.CHANNELS``.
+        first: what each kernel begins with.
     """
 
-    def __init__(self, control: socket.socket, listeners: list[int]) -> None:
+    def __init__(self, control: socket.socket, listeners: list[int], first: Callable[[], None]) -> None:
         self._control = control
         self._listeners = listeners
+        self._first = first
         self._kernel: int | None = None
         self._number = 0
         self._complaint: int | None = None
@@ -108,9 +112,12 @@ class Init:
         self._complaint, complain = os.pipe2(os.O_NONBLOCK)
         self._number = int(command["kernel"])
         topology = Topology.parse(command["topology"])
-        self._team = team = Team(topology, self._fork_member, self._tell_members) if topology.cluster else None
+        self._team = team = self._team_of(topology) if topology.cluster else None
 
         def be_kernel() -> None:
+            self._first()
+            from runners.kernel import app
+
             place = news = None
             if team:
                 team.leave_in_child(kernel=True)
@@ -124,6 +131,11 @@ class Init:
         os.close(complain)
         if team:
             team.begin(self._kernel)
+
+    def _team_of(self, topology: Topology) -> Team:
+        from runners.kernel.team import Team
+
+        return Team(topology, self._fork_member, self._tell_members)
 
     def _fork_member(self, work: Callable[[], None], complain: int) -> int:
         def without_a_client() -> None:

@@ -38,7 +38,7 @@ def chosen(settings: RunnerSettings, *, root: bool, bubblewrap: str | None) -> s
 
 
 def zygote_command(
-    settings: RunnerSettings, arguments: list[str], nodes: tuple[str, ...] = ()
+    settings: RunnerSettings, arguments: list[str], nodes: tuple[str, ...] = (), facts: tuple[str, ...] = ()
 ) -> tuple[list[str], str]:
     """The command that starts a zygote behind its wall.
 
@@ -46,6 +46,7 @@ def zygote_command(
         settings: the runner's settings.
         arguments: of ``python -m runners.zygote``.
         nodes: devices below ``/dev`` that sandboxes may be given. The zygote passes them on and opens none.
+        facts: folders below ``/sys`` that sandboxes may be shown.
 
     Returns:
         The command, and the name of the wall in force.
@@ -58,13 +59,13 @@ def zygote_command(
         return python, wall
     users = users_of(settings)
     become = ["--become", str(settings.service_uid), "--users", f"{users[0]}-{users[-1]}"] if users else []
-    return [bubblewrap, *_view(settings, nodes, root=root), "--", *python, *become], wall
+    return [bubblewrap, *_view(settings, nodes, facts, root=root), "--", *python, *become], wall
 
 
-def _view(settings: RunnerSettings, nodes: tuple[str, ...], *, root: bool) -> list[str]:
+def _view(settings: RunnerSettings, nodes: tuple[str, ...], facts: tuple[str, ...], *, root: bool) -> list[str]:
     binds, links = system_folders()
     package = str(Path(__file__).resolve().parents[1])
-    binds += tuple((p, p) for p in (*python_folders(), package))
+    binds += tuple((p, p) for p in (*python_folders(), package, *facts))
     datasets = datasets_folder(settings)
     if datasets:
         binds += ((datasets, DATASETS),)

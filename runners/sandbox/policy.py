@@ -44,6 +44,8 @@ _SYSCTLS = (
 _PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _PROC_HIDDEN = ("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list")
 _SMI = f"{smi.FOLDER}/smi.py"
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+"""A kernel that is not forked from a warm one imports it inside."""
 _GPU_FACTS = "driver/nvidia"
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
@@ -142,6 +144,8 @@ def session_policy(
     binds += tuple((p, p) for p in python_folders())
     if datasets:
         binds += ((datasets, DATASETS),)
+    if given and given.tpu:
+        binds += tuple((folder, folder) for folder in (*given.tpu.facts, _PACKAGE))
     disk = limits.disk_mb * MiB
     return Policy(
         read_only=binds,
@@ -194,6 +198,8 @@ def _nvidia_smi(limits: Limits) -> str:
 def _rlimits(limits: Limits, given: Real | None) -> tuple[tuple[str, int], ...]:
     # CUDA's libraries reserve many times what they use: there the cgroup alone limits memory.
     data = () if given else (("RLIMIT_DATA", (2 * limits.memory_mb + _MAPPED_MB) * MiB),)
+    # A TPU's driver locks the memory that its chips read.
+    locked = limits.memory_mb * MiB if given and given.tpu else 65_536
     return (
         ("RLIMIT_CORE", 1),  # too little for a file; and unlike 0 it keeps a core from the host's helper behind a pipe
         ("RLIMIT_NOFILE", limits.open_files),
@@ -201,7 +207,7 @@ def _rlimits(limits: Limits, given: Real | None) -> tuple[tuple[str, int], ...]:
         ("RLIMIT_FSIZE", limits.file_mb * MiB),
         *data,  # a belt: the cgroup is the real memory limit
         ("RLIMIT_CPU", _RUNS_OF_A_PROCESS * limits.cpu_s),  # a belt: the supervisor counts each run
-        ("RLIMIT_MEMLOCK", 65_536),
+        ("RLIMIT_MEMLOCK", locked),
         ("RLIMIT_MSGQUEUE", 0),
         ("RLIMIT_SIGPENDING", 4096),
         ("RLIMIT_NICE", 0),

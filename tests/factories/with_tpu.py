@@ -6,18 +6,22 @@ happens up to there is real.
 
 from __future__ import annotations
 
+import os
 import sys
 
 from runners.devices.hardware import Mode, Usable
 from runners.devices.stock import Stock
+from runners.devices.tpu_vm import Tpu
 from runners.server import main
 
 NODE = "tty"
+LIBRARY = "/usr/lib/libtpu.so"
+FACTS = ("/sys/bus/pci", "/sys/devices")
 
 
 def of_this_machine(mode: Mode, sharing: int) -> Stock:
     """In the place of the real one."""
-    return Stock(mode, sharing, Usable(tpu="v3-8", tpu_cores=8, tpu_nodes=(NODE,)))
+    return Stock(mode, sharing, Usable(tpu=Tpu("v3-8", (NODE,), LIBRARY, tuple(filter(os.path.isdir, FACTS)))))
 
 
 if __name__ == "__main__":

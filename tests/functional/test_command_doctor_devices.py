@@ -91,6 +91,33 @@ async def test_two_sessions_that_can_open_one_device_are_no_proof(supervisor: Su
     assert "failed  two sessions could open aa at the same time" in list(proof.lines())
 
 
+TPU = "/job:localhost/replica:0/task:0/device:TPU:0"
+
+
+async def test_a_tpu_that_one_session_has_at_a_time_and_the_next_one_after_it_is_a_proof(
+    supervisor: Supervisor,
+) -> None:
+    here = said(TPU, 8, "/dev/accel0")
+    async with runner(supervisor, [None, here, None, here, None, None]) as client:
+        proof = await prove(client)
+
+    assert proof.holds, list(proof.lines())
+    assert [trial.topology for trial in proof.trials] == ["tpu:8"]
+    assert supervisor.sessions == {}
+
+
+async def test_a_tpu_that_two_sessions_have_or_that_stays_with_the_first_is_no_proof(supervisor: Supervisor) -> None:
+    here = said(TPU, 4, "/dev/accel0")
+    async with runner(supervisor, [None, None, here, here, None, None]) as client:
+        proof = await prove(client)
+
+    assert not proof.holds
+    assert list(proof.lines())[2:4] == [
+        "failed  tpu:4   no device: once the first session had ended, in the next one: it is not real",
+        "failed  two sessions could open /dev/accel0 at the same time",
+    ]
+
+
 async def test_without_a_real_device_it_says_so_and_is_1(supervisor: Supervisor, tmp_path: Path) -> None:
     supervisor.answer = []
 

@@ -13,7 +13,17 @@ from runners.protocol import Outcome
 from tests.factories import with_tpu
 from tests.factories.node import Learner, Node
 
-SEEN = f"import os\nos.path.exists('/dev/{with_tpu.NODE}'), os.environ.get('CUDA_VISIBLE_DEVICES')"
+SEEN = f"""
+import os
+(os.path.exists("/dev/{with_tpu.NODE}"), os.environ.get("TPU_LIBRARY_PATH"), os.path.exists("/sys/devices"))"""
+HAS_IT = str((True, with_tpu.LIBRARY, Path("/sys/devices").is_dir()))
+HAS_NOTHING = str((False, None, False))
+"""Of the TPU, and of the simulated one."""
+REACH_IT = """
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
+tf.tpu.experimental.initialize_tpu_system(resolver)
+"""
 
 
 @pytest.fixture(scope="module", params=["auto", "tpu"])
@@ -35,6 +45,7 @@ async def test_the_device_is_one_sessions_until_it_ends(equipped: Node, strict: 
         had = await first.run(SEEN)
         assert (await client.session(first.session)).real
         after_restart = await _again(first)
+        unreached = await first.run(REACH_IT)
         had_not = await second.run(SEEN)
         refused = strict == "tpu"
         if not refused:
@@ -44,24 +55,26 @@ async def test_the_device_is_one_sessions_until_it_ends(equipped: Node, strict: 
         for learner in (second, third):
             await learner.leave()
 
-    assert had.result == after_restart == got_it.result == "(True, '-1')"
+    assert had.result == after_restart == got_it.result == HAS_IT
+    assert unreached.outcome == Outcome.error
+    assert "this session has a real TPU, a tpu:8, and TensorFlow does not reach it" in str(unreached.error)
     if refused:
         assert had_not.outcome == Outcome.crash
         notice = next(event for event in had_not.events if event.kind == "notice")
         assert (notice.code, notice.values["reason"]) == ("session-failed", "no-device")
         assert "in use by another session, and this server does not simulate TPUs" in notice.text
     else:
-        assert had_not.result == "(False, None)"
+        assert had_not.result == HAS_NOTHING
 
 
 async def test_other_machines_are_what_they_always_were(equipped: Node) -> None:
     async with equipped.client() as client:
         learner = Learner(client, topology="gpu:2")
-        told = await learner.run(SEEN + ", len(__import__('tensorflow').config.list_physical_devices('GPU'))")
+        told = await learner.run(SEEN + " + (len(__import__('tensorflow').config.list_physical_devices('GPU')),)")
         assert not (await client.session(learner.session)).real
         await learner.leave()
 
-    assert told.result == "(False, None, 2)"
+    assert told.result == "(False, None, False, 2)"
 
 
 async def _again(learner: Learner) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from runners.devices.hardware import Real
 from runners.leases import Leases, NotForStrangers
 from runners.protocol import Keras, KernelSpec
 from runners.settings import RunnerSettings
 from runners.zygotes import Zygote
 
 
-def no_zygote(keras: Keras) -> Zygote:
+def no_zygote(keras: Keras, given: Real | None) -> Zygote:
     """Fail the test."""
     pytest.fail("a sandbox was asked for")
 

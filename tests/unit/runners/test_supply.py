@@ -13,7 +13,8 @@ from runners.devices.stock import NoDevice, Stock
 from runners.supply import Supply
 from runners.zygotes import NoZygote
 
-A100 = usable(Listing.from_json((Path(__file__).parent / "devices" / "listings" / "one-a100.json").read_text()))
+LISTINGS = Path(__file__).parent / "devices" / "listings"
+A100 = usable(Listing.from_json((LISTINGS / "one-a100.json").read_text()))
 
 
 class Pool:
@@ -55,7 +56,7 @@ def stock(monkeypatch: pytest.MonkeyPatch) -> Stock:
 
 
 def supply_of(stock: Stock, **more: Any) -> Any:
-    return Supply(Pool(), stock, lambda _: Zygote(), **more)  # type: ignore[arg-type, return-value]
+    return Supply(Pool(), stock, lambda *_: Zygote(), **more)  # type: ignore[arg-type, return-value]
 
 
 async def test_who_asks_for_gpus_gets_a_kernel_with_real_ones_until_it_is_closed(stock: Stock) -> None:
@@ -89,7 +90,28 @@ def test_only_a_keras_that_nobody_warmed_is_cold_and_only_until_it_is_there(
     stock: Stock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     supply = supply_of(stock, warm=(3,))
-    assert (supply.is_cold(3), supply.is_cold(2)) == (False, True)
+    assert (supply.is_cold("cpu", 3), supply.is_cold("cpu", 2)) == (False, True)
 
     monkeypatch.setattr(Zygote, "ready", True)
-    assert not supply.is_cold(2)
+    assert not supply.is_cold("cpu", 2)
+
+
+async def test_who_gets_the_tpu_gets_a_kernel_that_imports_tensorflow_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, bool]] = []
+
+    def zygote(keras: int, given: Real | None) -> Zygote:
+        asked.append((keras, bool(given and given.tpu)))
+        return Zygote()
+
+    monkeypatch.setattr(module, "Kernel", Kernel)
+    monkeypatch.setattr(Zygote, "ready", True)
+    stock = Stock("auto", 1, usable(Listing.from_json((LISTINGS / "tpu-v3-8.json").read_text())))
+    supply = Supply(Pool(), stock, zygote)  # type: ignore[arg-type]
+
+    assert supply.is_cold("tpu:8", 3)
+    assert not supply.is_cold("tpu:4", 3)
+    kernel: Any = await supply.take("tpu:8", 3)
+    assert kernel.given.words == "TPU v3-8"
+    assert asked[-1] == (3, True)
+    assert not supply.is_cold("tpu:8", 3), "it is in use, so the next one is simulated"
+    assert await supply.take("tpu:8", 3) == "tpu:8 from the pool"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -81,6 +82,30 @@ def test_a_tpu_vm_is_told_by_the_file_of_its_agent(text: str, tmp_path: Path, mo
     monkeypatch.setattr(module, "_TPU_FILES", (str(tmp_path / "none"), str(file)))
 
     assert module._tpu() == "v3-8"
+
+
+def test_libtpu_is_pythons_package_or_the_images_or_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, of_the_image = tmp_path / "libtpu" / "libtpu.so", tmp_path / "libtpu.so"
+    monkeypatch.setattr(module, "_LIBTPU", (str(of_the_image),))
+
+    def nowhere(_: str) -> None:
+        raise PackageNotFoundError
+
+    monkeypatch.setattr(module, "distribution", nowhere)
+    assert module._tpu_library() == ""
+    of_the_image.touch()
+    assert module._tpu_library() == str(of_the_image)
+    monkeypatch.setattr(module, "distribution", lambda _: SimpleNamespace(locate_file=lambda name: tmp_path / name))
+    assert module._tpu_library() == str(of_the_image)
+    package.parent.mkdir()
+    package.touch()
+    assert module._tpu_library() == str(package)
+
+
+def test_a_node_is_closed_that_others_may_not_read_and_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert module._closed(("null", "tty")) == ()
+    monkeypatch.setattr(Path, "stat", lambda _: SimpleNamespace(st_mode=0o20660))
+    assert module._closed(("accel0",)) == ("accel0",)
 
 
 def test_without_a_node_no_process_is_started(monkeypatch: pytest.MonkeyPatch) -> None:

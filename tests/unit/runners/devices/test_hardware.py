@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runners.devices import tpu_vm
 from runners.devices.hardware import Listing, Mode, Real, Refused, Simulated, Usable, decide, usable
 from runners.devices.topology import Topology
 
@@ -179,8 +180,59 @@ def test_a_tpu_without_its_software_or_of_several_machines_is_left_out_in_words(
     pod = usable(replace(listing("tpu-v3-8"), tpu="v3-32"))
     assert not bare
     assert not pod
-    assert bare.left_out == ("TPU v3-8: the TensorFlow installed here cannot drive it",)
+    assert bare.left_out == (
+        "TPU v3-8: the TensorFlow installed here cannot drive it; install tensorflow-tpu in its place",
+    )
     assert "one whole machine" in pod.left_out[0]
+
+
+def test_a_tpu_without_libtpu_is_left_out_and_who_must_have_it_is_refused_with_that_sentence() -> None:
+    without = usable(replace(listing("tpu-v3-8"), tpu_library=""))
+    sentence = "TPU v3-8: libtpu is missing; install it beside tensorflow-tpu: pip install libtpu"
+
+    assert without.left_out == (sentence,)
+    assert decide("tpu", Topology("tpu", 8), without, {}) == Refused(sentence)
+    assert decide("auto", Topology("tpu", 8), without, {}) == Simulated(sentence)
+
+
+def test_nodes_that_only_root_may_open_and_a_limit_on_locked_memory_are_said_with_what_to_do() -> None:
+    as_it_came = listing("tpu-v5litepod-4")
+    opened = replace(as_it_came, closed=())
+    ready = replace(opened, pinned_mb=None)
+
+    assert usable(as_it_came).left_out == (
+        "TPU v5litepod-4: sessions may not open /dev/vfio/0; "
+        "as root: chmod a+rw /dev/vfio/0 /dev/vfio/1 /dev/vfio/2 /dev/vfio/3",
+    )
+    assert (
+        "locks memory, and the runner may lock 8 MB: start it with LimitMEMLOCK=infinity" in usable(opened).left_out[0]
+    )
+    assert usable(ready).left_out == ()
+    assert usable(replace(listing("tpu-v3-8"), pinned_mb=8)).tpu, "the older driver locks none"
+
+
+def test_a_session_with_a_tpu_has_its_nodes_its_library_and_what_tells_of_its_chips() -> None:
+    ready = usable(replace(listing("tpu-v5litepod-4"), closed=(), pinned_mb=None))
+    real = decide("auto", Topology("tpu", 4), ready, {})
+
+    assert isinstance(real, Real)
+    assert real.tpu
+    assert real.nodes == ready.nodes == ("vfio/0", "vfio/1", "vfio/2", "vfio/3", "vfio/vfio")
+    assert real.tpu.facts == ready.facts == ready.tpu.facts
+    assert dict(tpu_vm.environment(real.tpu)) == {
+        "TPU_LIBRARY_PATH": real.tpu.library,
+        "TPU_SKIP_MDS_QUERY": "true",
+        "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+        "TPU_CHIPS_PER_HOST_BOUNDS": "2,2,1",
+        "TPU_HOST_BOUNDS": "1,1,1",
+        "TPU_WORKER_ID": "0",
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        "NEXT_PLUGGABLE_DEVICE_USE_C_API": "true",
+        "TF_PLUGGABLE_DEVICE_LIBRARY_PATH": real.tpu.library,
+    }
+    older = given("tpu-v3-8", "tpu:8").tpu
+    assert older
+    assert "TF_PLUGGABLE_DEVICE_LIBRARY_PATH" not in dict(tpu_vm.environment(older))
 
 
 # --- the mode ---------------------------------------------------------------------------------------------------

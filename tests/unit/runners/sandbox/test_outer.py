@@ -43,6 +43,15 @@ def test_where_no_wall_can_stand_nothing_starts(wanted: str, root: bool, bubblew
         chosen(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap)  # type: ignore[arg-type]
 
 
+def test_what_a_session_may_be_given_the_zygote_has_to_pass_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runners.sandbox.outer.shutil.which", lambda _: BWRAP)
+
+    command, _ = zygote_command(RunnerSettings(), [], ("accel0",), ("/sys/bus/pci",))
+
+    assert command[(i := command.index("/dev/accel0") - 1) : i + 3] == ["--dev-bind", "/dev/accel0", "/dev/accel0"]
+    assert command[(i := command.index("/sys/bus/pci") - 1) : i + 3] == ["--ro-bind", "/sys/bus/pci", "/sys/bus/pci"]
+
+
 def test_a_checkout_below_tmp_is_not_covered_by_the_walls_own_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runners.sandbox.outer.shutil.which", lambda _: BWRAP)
     monkeypatch.setattr("runners.sandbox.outer.python_folders", lambda: ("/tmp/clone/.venv",))

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from runners.devices.hardware import Real, Share, Unit
-from runners.sandbox.landlock import Right
+from runners.devices.tpu_vm import Tpu
+from runners.sandbox.landlock import DEVICE, Right
 from runners.sandbox.policy import DATASETS, HOME, Policy, session_policy
 from runners.settings import Limits, MiB
 
@@ -83,6 +84,23 @@ def test_a_session_with_real_devices_can_open_them_and_no_others() -> None:
     assert "RLIMIT_DATA" not in dict(policy.rlimits)
     assert policy.proc_covered == ()
     assert Policy.from_json(policy.to_json()) == policy
+
+
+def test_a_session_with_a_tpu_reads_what_libtpu_reads_and_may_lock_the_memory_it_has() -> None:
+    tpu = Tpu("v3-8", ("accel0",), "/usr/lib/libtpu.so", ("/sys/bus/pci",))
+    policy = session_policy(LIMITS, None, (), Real(nodes=tpu.nodes, tpu=tpu))
+    environment = dict(policy.environment)
+
+    assert set(policy.devices) - set(POLICY.devices) == {"accel0"}
+    assert ("/dev/accel0", int(DEVICE)) in policy.landlock
+    assert ("/sys/bus/pci", "/sys/bus/pci") in policy.read_only
+    assert "runners" in {Path(source).name for source, _ in policy.read_only}, "its kernel imports it"
+    assert environment["TPU_LIBRARY_PATH"] == "/usr/lib/libtpu.so"
+    assert environment["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert environment["LOCKSTEP_REAL"] == "[]"
+    assert dict(policy.rlimits)["RLIMIT_MEMLOCK"] == LIMITS.memory_mb * MiB
+    assert not [source for source, _ in POLICY.read_only if source.startswith("/sys")]
+    assert dict(POLICY.rlimits)["RLIMIT_MEMLOCK"] == 65_536
 
 
 def test_every_limit_exists_and_leaves_no_core() -> None:
