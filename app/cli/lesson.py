@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypedDict
 
@@ -45,6 +46,9 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 def check(
     slug: Annotated[str | None, typer.Argument(help="One lesson; all if left out.")] = None,
     static: Annotated[bool, typer.Option("--static", help="Only read the files; run nothing.")] = False,
+    jobs: Annotated[
+        int, typer.Option(min=1, max=8, help="Lessons to run at a time; each is shown once it is over.")
+    ] = 1,
 ) -> None:
     """Read every lesson in every language, then run its cells in the sandbox. The exit status is 1 after a mistake."""
     settings = read_settings()
@@ -58,7 +62,7 @@ def check(
     failures = 0
     if not static:
         try:
-            failures = asyncio.run(_rehearse_all(settings, lessons))
+            failures = asyncio.run(_rehearse_all(settings, lessons, jobs))
         except (NoRunner, RunnerError) as e:
             give_up(str(e))
         above = f", and {_count(len(mistakes), 'mistake')} above the first cell" if mistakes else ""
@@ -121,30 +125,59 @@ def _key(path: Path) -> str:
     return f"{path.parent.parent.name}/{path.parent.name}"
 
 
-async def _rehearse_all(settings: Settings, lessons: list[Lesson]) -> int:
+async def _rehearse_all(settings: Settings, lessons: list[Lesson], jobs: int) -> int:
     """Run every cell; return how many went otherwise than they should."""
     async with runner_at_hand(settings) as client:
         await settled(client)
-        return sum([await _rehearse(client, lesson) for lesson in lessons])
+        if jobs == 1:
+            return sum([await _rehearse(client, lesson, _show) for lesson in lessons])
+        return await _rehearse_together(client, lessons, jobs)
 
 
-async def _rehearse(client: RunnerClient, lesson: Lesson) -> int:
+async def _rehearse_together(client: RunnerClient, lessons: list[Lesson], jobs: int) -> int:
+    """So many at a time; what there is to say of each comes in one piece, in the order of the lessons."""
+    turn = asyncio.Semaphore(jobs)
+
+    async def rehearse(lesson: Lesson) -> tuple[int, str]:
+        said: list[str] = []
+        async with turn:
+            return await _rehearse(client, lesson, said.append), "".join(said)
+
+    rehearsals = [asyncio.create_task(rehearse(lesson)) for lesson in lessons]
     failures = 0
-    typer.echo(f"\n{lesson.key}")
+    try:
+        for rehearsal in rehearsals:
+            failed, said = await rehearsal
+            failures += failed
+            _show(said)
+    finally:
+        for rehearsal in rehearsals:
+            rehearsal.cancel()
+        await asyncio.gather(*rehearsals, return_exceptions=True)
+    return failures
+
+
+def _show(text: str) -> None:
+    typer.echo(text, nl=False)
+
+
+async def _rehearse(client: RunnerClient, lesson: Lesson, show: Callable[[str], object]) -> int:
+    failures = 0
+    show(f"\n{lesson.key}\n")
     async with Rehearsal(client, lesson) as rehearsal:
         for cell in runnable(lesson):
-            typer.echo(f"  {cell.name:28} {cell.topology:8} ", nl=False)
+            show(f"  {cell.name:28} {cell.topology:8} ")
             performance = await rehearsal.perform(cell)
-            typer.echo(f"{performance.outcome:12} {performance.duration_s:7.2f} s")
+            show(f"{performance.outcome:12} {performance.duration_s:7.2f} s\n")
             wrong = complaint(performance)
             if wrong is not None:
                 failures += 1
-                typer.echo(f"{_near(lesson.source_path)}:{line_of(performance)}: {wrong}")
+                show(f"{_near(lesson.source_path)}:{line_of(performance)}: {wrong}\n")
                 for line in last_lines(performance):
-                    typer.echo(f"    {line}")
+                    show(f"    {line}\n")
     skipped = sum(Tag.skip_execution in cell.tags for cell in lesson.cells)
     if skipped:
-        typer.echo(f"  {_count(skipped, 'cell')} tagged {Tag.skip_execution} not run")
+        show(f"  {_count(skipped, 'cell')} tagged {Tag.skip_execution} not run\n")
     return failures
 
 

@@ -52,13 +52,25 @@ class Results(NamedTuple):
 def results() -> Results:
     """Of every strategy and every limit, in one session for each machine and Keras."""
     found = Results({}, {})
-    node = Node(limits__run_s=300, limits__cpu_s=600, limits__memory_mb=6000).start()
+    node = Node(limits__run_s=300, limits__cpu_s=600, limits__memory_mb=6000, warm_kernels=0, warm_keras="3,2").start()
     try:
-        for keras, machine in itertools.product(KERAS, dict.fromkeys(row.machine for row in ROWS)):
-            asyncio.run(_fill(found, node, machine, keras))
+        asyncio.run(_fill_all(found, node))
     finally:
         node.remove()
     return found
+
+
+async def _fill_all(found: Results, node: Node) -> None:
+    """As many sessions at a time as there are cores: what takes the time is Python, one core for each."""
+    turn = asyncio.Semaphore(len(os.sched_getaffinity(0)))
+
+    async def fill(machine: str, keras: int) -> None:
+        async with turn:
+            await _fill(found, node, machine, keras)
+
+    async with asyncio.TaskGroup() as group:
+        for keras, machine in itertools.product(KERAS, dict.fromkeys(row.machine for row in ROWS)):
+            group.create_task(fill(machine, keras))
 
 
 async def _fill(found: Results, node: Node, machine: str, keras: int) -> None:

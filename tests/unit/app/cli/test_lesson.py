@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from app.cli.lesson import app
 from app.settings import Settings
-from tests.factories.lesson import CELL, write_lesson
+from tests.factories.lesson import CELL, write_lesson, write_toml
 from tests.factories.supervisor import Supervisor
 
 
@@ -119,6 +120,22 @@ def test_a_cell_that_should_have_raised_fails_the_check(lessons: Path, answering
     assert result.exit_code == 1
     assert "first/lesson.md:11: cell 'one' ended with 'ok', but its tag raises-exception" in result.stdout
     assert "1 unexpected outcome." in result.stdout
+
+
+def test_lessons_that_run_at_the_same_time_are_shown_one_after_the_other(lessons: Path, answering: Supervisor) -> None:
+    write_toml(lessons, "first", "second", "third", course="small")
+    for name in ("second", "third"):
+        write_lesson(lessons / "small" / name, CELL.replace(":name: one", ":name: one\n:tags: [raises-exception]"))
+    one_by_one, together = _lockstep("check"), _lockstep("check", "--jobs=3")
+
+    assert one_by_one.exit_code == together.exit_code == 1
+    assert _without_times(together.stdout) == _without_times(one_by_one.stdout)
+    assert "2 unexpected outcomes." in together.stdout
+    assert answering.sessions == {}
+
+
+def _without_times(text: str) -> str:
+    return re.sub(r"\d+\.\d\d s", "", text)
 
 
 def test_a_mistake_is_told_once_and_counted_after_the_cells(lessons: Path, answering: Supervisor) -> None:
