@@ -18,12 +18,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app import i18n
+from app.accounts.belongings import export_account
 from app.accounts.cookies import Cookies
 from app.accounts.current import SignInNeeded
 from app.accounts.mail_routes import router as account_mails
 from app.accounts.passwords import Passwords
 from app.accounts.routes import ask_to_sign_in
 from app.accounts.routes import router as accounts
+from app.accounts.settings_routes import router as account_settings
 from app.bus import Bus
 from app.db import Database
 from app.errors import Problem
@@ -34,11 +36,12 @@ from app.lessons.routes import router as lessons
 from app.mail.sender import Sender
 from app.mail.transport import Smtp, SmtpServer, ToLog
 from app.observability import RequestLog, set_up_logging
+from app.progress.belongings import erase_progress, export_progress
 from app.progress.routes import localized as progress_of_pages
 from app.progress.routes import router as progress
 from app.progress.rulebook import RuleBook
 from app.progress.service import Progress
-from app.runs.belongings import move_runs
+from app.runs.belongings import erase_runs, export_runs, move_runs
 from app.runs.desk import Desk
 from app.runs.routes import router as runs
 from app.runs.session_routes import router as sessions
@@ -55,8 +58,24 @@ from app.web.shelf import MOST_KEPT, KeptPages, Shelf
 from app.web.shutdown import end_with_parent, on_shutdown
 from runners.client import RunnerClient
 
-ROUTERS = (lessons, runs, sessions, progress_of_pages, progress, exports, accounts, account_mails, root, health)
+ROUTERS = (
+    lessons,
+    runs,
+    sessions,
+    progress_of_pages,
+    progress,
+    exports,
+    accounts,
+    account_mails,
+    account_settings,
+    root,
+    health,
+)
 """Looked through in this order: what is asked for most comes first."""
+EXPORTERS = {"account": export_account, "runs": export_runs, "progress": export_progress}
+"""What people get of their own data, by its name in the document."""
+ERASERS = (erase_runs, erase_progress)
+"""What goes with an account."""
 _MAIL_GRACE_S = 3.0
 
 
@@ -83,6 +102,8 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     rulebook = RuleBook(catalog)
     catalog.after_reload(rulebook.reload)
     app.state.progress = Progress(catalog, rulebook)
+    app.state.exporters = EXPORTERS
+    app.state.erasers = ERASERS
     app.state.mergers = (move_runs, app.state.progress.ledger.merge)
     app.state.nav = _nav
     app.state.helpful = _helpful

@@ -2,7 +2,7 @@
 
 ``KnownLearner`` and ``Learner`` are the id that runs and progress are kept under, of an account or of a visitor without
 one; ``Learner`` makes a visitor of a newcomer. ``CurrentAccount`` is the account if there is one; ``SignedIn``,
-``AnInstructor`` and ``AnAdmin`` refuse whoever is not.
+``ThisSignIn``, ``AnInstructor`` and ``AnAdmin`` refuse whoever is not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from sqlalchemy import select
 from starlette.requests import Request
 
 from app.accounts.models import Account, MergedVisitor, Role, SignIn
-from app.accounts.sign_in_cookie import sign_in_of
+from app.accounts.sign_in_cookie import renew_sign_in, sign_in_of
+from app.accounts.sign_ins import LASTS, SEEN_TO, see
 from app.accounts.visitor import visitor_of, welcome
 from app.db import Database, now
 from app.errors import NotAllowed
@@ -43,6 +44,8 @@ class Who:
 
     learner_id: str | None
     account: Account | None
+    sign_in: SignIn | None = None
+    """The sign-in of this browser, where there is an account."""
 
 
 async def who(request: Request) -> Who:
@@ -60,12 +63,22 @@ async def _look_up(request: Request) -> Who:
     async with db.session() as session:
         if token is not None:
             live = (SignIn.token_hash == token, SignIn.expires_at > now(), Account.disabled_at.is_(None))
-            account = await session.scalar(select(Account).join(SignIn, SignIn.account_id == Account.id).where(*live))
-            if account is not None:
-                return Who(account.learner_id, account)
+            both = select(Account, SignIn).join(SignIn, SignIn.account_id == Account.id).where(*live)
+            if (found := (await session.execute(both)).one_or_none()) is not None:
+                account, sign_in = found
+                await _keep(request, db, sign_in)
+                return Who(account.learner_id, account, sign_in)
         if visitor is not None and await session.get(MergedVisitor, visitor) is None:
             return Who(visitor, None)
     return Who(None, None)
+
+
+async def _keep(request: Request, db: Database, sign_in: SignIn) -> None:
+    """It lasts from its last use on; that is noted, and the cookie renewed, every few minutes."""
+    if now() - sign_in.seen_at >= SEEN_TO:
+        async with db.writing() as session:
+            await see(session, sign_in.token_hash)
+        renew_sign_in(request, int(LASTS.total_seconds()))
 
 
 async def _known_learner(request: Request) -> str | None:
@@ -91,6 +104,13 @@ async def _signed_in(request: Request) -> Account:
     return account
 
 
+async def _this_sign_in(request: Request) -> SignIn:
+    sign_in = (await who(request)).sign_in
+    if sign_in is None:
+        raise SignInNeeded
+    return sign_in
+
+
 async def _instructor(request: Request) -> Account:
     return _at_least(await _signed_in(request), Role.instructor)
 
@@ -110,5 +130,6 @@ KnownLearner = Annotated[str | None, Depends(_known_learner)]
 Learner = Annotated[str, Depends(_learner)]
 CurrentAccount = Annotated[Account | None, Depends(_current_account)]
 SignedIn = Annotated[Account, Depends(_signed_in)]
+ThisSignIn = Annotated[SignIn, Depends(_this_sign_in)]
 AnInstructor = Annotated[Account, Depends(_instructor)]
 AnAdmin = Annotated[Account, Depends(_admin)]

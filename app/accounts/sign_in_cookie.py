@@ -22,3 +22,8 @@ def sign_in_of(request: Request) -> str | None:
 def keep_sign_in(request: Request, token: str, max_age_s: int) -> None:
     """Have the browser hold a sign-in; an empty token and 0 seconds take it back."""
     set_cookie(request, NAME, token, max_age_s)
+
+
+def renew_sign_in(request: Request, max_age_s: int) -> None:
+    """Have the browser hold the same one for longer."""
+    keep_sign_in(request, request.cookies[cookie_name(request, NAME)], max_age_s)

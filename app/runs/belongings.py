@@ -1,15 +1,19 @@
-"""What runs hand on of a learner when a visitor becomes an account."""
+"""What runs hand on of a learner: to an account they signed in to, to themselves as data, or to nobody."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, update
+from sqlalchemy import CursorResult, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.accounts.models import Account
 from app.db import one_at_a_time
-from app.runs.models import Run
+from app.runs.models import Run, RunEvent
+
+_AT_ONCE = 100
+_SHOWN = ("id", "lesson", "cell", "topology", "keras", "language", "created_at", "outcome", "duration_ms", "code")
 
 
 async def move_runs(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
@@ -18,3 +22,24 @@ async def move_runs(session: AsyncSession, from_learner: str, to_learner: str) -
     theirs = update(Run).where(Run.visitor_id == from_learner)
     moved = await session.execute(theirs.values(visitor_id=to_learner))
     return {"runs": cast(CursorResult[Any], moved).rowcount}
+
+
+async def export_runs(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """Every run with its code, in order; what it printed can be had from its page."""
+    columns = [getattr(Run, name) for name in _SHOWN]
+    last = ""
+    while True:
+        mine = select(*columns).where(Run.visitor_id == account.learner_id, Run.id > last)
+        rows = (await session.execute(mine.order_by(Run.id).limit(_AT_ONCE))).all()
+        for row in rows:
+            yield dict(zip(_SHOWN, row, strict=True))
+        if len(rows) < _AT_ONCE:
+            return
+        last = rows[-1][0]
+
+
+async def erase_runs(session: AsyncSession, account: Account) -> None:
+    """Delete every run, and what it printed."""
+    mine = select(Run.id).where(Run.visitor_id == account.learner_id)
+    await session.execute(delete(RunEvent).where(RunEvent.run_id.in_(mine)))
+    await session.execute(delete(Run).where(Run.visitor_id == account.learner_id))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.accounts.merge import learner_now
 from app.db import now, one_at_a_time
 from app.lessons.model import Cell, Lesson
 from app.runs.errors import CodeNotText, CodeTooLong, RunUnknown, TooManyRuns
@@ -73,8 +74,11 @@ async def start_run(
     )
     session.add(run)
     await session.flush()
+    if (learner := await learner_now(session, visitor)) != visitor:  # an account's, since the request began
+        run.visitor_id, run.session_id = learner, session_id(learner, lesson.key, machine)
+        await session.flush()
     # Counted behind the write: two web processes would both see room for one more before it.
-    if await _unfinished(session, visitor) > most_unfinished:
+    if await _unfinished(session, run.visitor_id) > most_unfinished:
         raise TooManyRuns(most=most_unfinished)
     return run
 

@@ -55,4 +55,13 @@ ACCESS: dict[str, Access] = {
     "forgotten": Access.public,
     "mail_link_page": Access.public,
     "mail_link": Access.public,
+    "settings_page": Access.account,
+    "settings_profile": Access.account,
+    "security_page": Access.account,
+    "change_password": Access.account,
+    "change_email": Access.account,
+    "end_sign_ins": Access.account,
+    "data_page": Access.account,
+    "export_data": Access.account,
+    "delete_account": Access.account,
 }

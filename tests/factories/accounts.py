@@ -32,5 +32,5 @@ async def signed_in(app: FastAPI, account: Account | Role | str = Role.learner) 
     async with db.writing() as session:
         token = await start_sign_in(session, account, method="password", agent="A test", address="192.0.2.1")
     client = browser(app)
-    client.cookies.set(NAME, token)
+    client.cookies.set(NAME, token, domain="test.local")  # as the answer to a sign-in would
     return client

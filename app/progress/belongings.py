@@ -1,0 +1,29 @@
+"""What progress hands on of a learner with an account: to themselves as data, or to nobody."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.progress.models import Entry, LearnerZone, LessonProgress
+
+_OF_LESSON = ("lesson", "started_at", "end_reached_at", "completed_at", "revisited_at", "seen_at", "place")
+
+
+async def export_progress(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """Every award, in order, and how far each lesson is."""
+    mine = select(Entry).where(Entry.learner_id == account.learner_id)
+    for entry in await session.scalars(mine.order_by(Entry.at, Entry.kind, Entry.subject)):
+        yield {"kind": entry.kind, "subject": entry.subject, "xp": entry.xp, "at": entry.at}
+    for row in await session.scalars(select(LessonProgress).where(LessonProgress.learner_id == account.learner_id)):
+        yield {"kind": "reading", **{name: getattr(row, name) for name in _OF_LESSON}}
+
+
+async def erase_progress(session: AsyncSession, account: Account) -> None:
+    """Delete all of it."""
+    for table in (Entry, LessonProgress, LearnerZone):
+        await session.execute(delete(table).where(table.learner_id == account.learner_id))

@@ -1,0 +1,243 @@
+"""What people change about their account, take with them, and delete."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import func, select, update
+
+from app.accounts.models import Account, SignIn
+from app.accounts.sign_in_cookie import NAME
+from app.accounts.sign_ins import FRESH, LASTS, SEEN_TO
+from app.db import Base, now
+from app.progress.models import Entry
+from tests.factories.accounts import an_account, signed_in
+from tests.factories.browser import browser, press_run
+from tests.factories.mailbox import Mailbox
+from tests.factories.supervisor import Supervisor
+
+PASSWORD, NEW = "correct horse battery", "another good one"
+PROFILE = {"name": "Ada B.", "handle": "@Countess", "time_zone": "Asia/Seoul", "language": "ko", "mailing": "daily"}
+
+
+@pytest.fixture
+def mailbox(monkeypatch: pytest.MonkeyPatch) -> Mailbox:
+    return Mailbox(monkeypatch)
+
+
+@pytest.fixture
+async def account(app: FastAPI) -> Account:
+    account = await an_account(app.state.db, email="ada@example.org")
+    async with app.state.db.writing() as session:
+        account = await session.merge(account)
+        account.password_hash = await app.state.passwords.hash(PASSWORD)
+    return account
+
+
+@pytest.fixture
+async def ada(app: FastAPI, account: Account) -> AsyncIterator[httpx.AsyncClient]:
+    async with await signed_in(app, account) as client:
+        yield client
+
+
+async def stored(app: FastAPI) -> Account:
+    async with app.state.db.session() as session:
+        return (await session.scalars(select(Account).where(Account.email_key.like("%@example.org")))).one()
+
+
+async def names(client: httpx.AsyncClient) -> bool:
+    """Whether the bar knows who it is."""
+    return "@" in (await client.get("/en/account-menu")).text
+
+
+async def test_a_profile_is_saved_and_said_to_be(app: FastAPI, ada: httpx.AsyncClient) -> None:
+    saved = await ada.post("/en/settings", data={**PROFILE, "public_profile": "on"})
+
+    assert saved.headers["location"] == "/en/settings"
+    assert "Saved." in (await ada.get("/en/settings")).text
+    now_ = await stored(app)
+    assert (now_.name, now_.handle, now_.time_zone, now_.language) == ("Ada B.", "countess", "Asia/Seoul", "ko")
+    assert (now_.mailing, now_.public_profile) == ("daily", True)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("name", " ", "Write a name"),
+        ("handle", "-ada", "3 to 30 small letters"),
+        ("handle", "other-one", "Somebody has this one already"),
+        ("time_zone", "Mars/Olympus", "Choose a time zone"),
+    ],
+)
+async def test_a_profile_that_cannot_be_is_refused_beside_the_field(
+    app: FastAPI, ada: httpx.AsyncClient, field: str, value: str, sentence: str
+) -> None:
+    await an_account(app.state.db, name="Other One", email="other@example.com")
+
+    refused = await ada.post("/en/settings", data={**PROFILE, field: value})
+
+    assert refused.status_code == 422
+    assert f'id="wrong-{field}">{sentence}' in refused.text
+    assert (await stored(app)).name == "Ada Byron"
+
+
+async def test_a_new_password_signs_every_other_browser_out_and_gives_this_one_a_new_token(
+    app: FastAPI, ada: httpx.AsyncClient, account: Account, mailbox: Mailbox
+) -> None:
+    before = ada.cookies[NAME]
+    async with await signed_in(app, account) as other:
+        wrong = await ada.post("/en/settings/security/password", data={"password": "no", "new_password": NEW})
+        assert wrong.status_code == 422
+        assert "This is not the password." in wrong.text
+        weak = await ada.post("/en/settings/security/password", data={"password": PASSWORD, "new_password": "ada"})
+        assert "Use at least 8 characters." in weak.text
+        assert await names(other)
+
+        done = await ada.post("/en/settings/security/password", data={"password": PASSWORD, "new_password": NEW})
+
+        assert done.status_code == 303
+        assert await names(ada)
+        assert not await names(other)
+    assert ada.cookies[NAME] != before
+    async with browser(app) as again:
+        form = {"email": "ada@example.org", "password": NEW}
+        assert (await again.post("/en/sign-in", data=form)).status_code == 303
+    assert "password" in mailbox.to("ada@example.org")[0].subject
+
+
+async def test_a_new_address_counts_once_its_link_is_opened_and_the_old_one_is_told(
+    app: FastAPI, ada: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    form = {"email": "countess@example.org", "email_password": PASSWORD}
+    assert (await ada.post("/en/settings/security/email", data=form)).status_code == 303
+    async with asyncio.timeout(10):
+        while not mailbox.to("countess@example.org"):  # noqa: ASYNC110 - the sender is a task beside us
+            await asyncio.sleep(0.01)
+    assert (await stored(app)).email == "ada@example.org"
+    link = mailbox.link("countess@example.org")
+    assert "countess@example.org" in (await ada.get(link)).text
+
+    assert (await ada.post(link)).status_code == 303
+
+    assert (await stored(app)).email == "countess@example.org"
+    async with asyncio.timeout(10):
+        while not mailbox.to("ada@example.org"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert "another address" in mailbox.to("ada@example.org")[0].subject
+
+
+async def test_the_address_of_another_account_is_not_told_to_be_one(
+    app: FastAPI, ada: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await an_account(app.state.db, email="taken@example.com")
+    answers = []
+    for email in ("taken@example.com", "free@example.com"):
+        form = {"email": email, "email_password": PASSWORD}
+        answers.append(await ada.post("/en/settings/security/email", data=form))
+    assert answers[0].status_code == answers[1].status_code == 303
+    async with asyncio.timeout(10):
+        while not mailbox.to("taken@example.com") or not mailbox.to("free@example.com"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert "already" in mailbox.to("taken@example.com")[0].subject
+
+
+async def test_sign_ins_are_listed_and_ended_one_by_one_or_all_at_once(
+    app: FastAPI, ada: httpx.AsyncClient, account: Account
+) -> None:
+    async with await signed_in(app, account) as one, await signed_in(app, account) as two:
+        assert (await ada.get("/en/settings/security")).text.count("192.0.2.1") == 3
+        async with app.state.db.session() as session:
+            ids = (await session.scalars(select(SignIn.public_id).order_by(SignIn.seen_at))).all()
+        await ada.post("/en/settings/security/sign-ins", data={"which": ids[1]})
+        assert [await names(client) for client in (ada, one, two)] == [True, False, True]
+        await ada.post("/en/settings/security/sign-ins", data={"which": "others"})
+        assert [await names(client) for client in (ada, one, two)] == [True, False, False]
+
+
+async def test_nobody_ends_the_sign_ins_of_another(app: FastAPI, ada: httpx.AsyncClient) -> None:
+    async with await signed_in(app) as other:
+        async with app.state.db.session() as session:
+            ids = (await session.scalars(select(SignIn.public_id))).all()
+        for each in ids:
+            await other.post("/en/settings/security/sign-ins", data={"which": each})
+        assert await names(ada)
+
+
+async def test_a_sign_in_lasts_from_its_last_use_on(app: FastAPI, ada: httpx.AsyncClient) -> None:
+    assert "set-cookie" not in (await ada.get("/en/account-menu")).headers
+    async with app.state.db.writing() as session:
+        await session.execute(update(SignIn).values(seen_at=now() - SEEN_TO, expires_at=now() + SEEN_TO))
+
+    renewed = await ada.get("/en/account-menu")
+
+    assert f"Max-Age={30 * 24 * 3600}" in renewed.headers["set-cookie"]
+    async with app.state.db.session() as session:
+        sign_in = (await session.scalars(select(SignIn))).one()
+    assert sign_in.expires_at > now() + LASTS - SEEN_TO
+    async with app.state.db.writing() as session:
+        await session.execute(update(SignIn).values(expires_at=now()))
+    assert not await names(ada)
+
+
+async def test_everything_kept_of_a_person_is_one_json_document(
+    app: FastAPI, ada: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    await press_run(ada, "print('mine')")
+    async with browser(app) as other:
+        await press_run(other, "print('theirs')")
+
+    answer = await ada.get("/en/settings/data/export")
+
+    assert answer.headers["content-disposition"] == 'attachment; filename="lockstep-ada-byron.json"'
+    document = answer.json()
+    assert document["account"][0]["email"] == "ada@example.org"
+    assert [run["code"] for run in document["runs"]] == ["print('mine')"]
+    assert "argon2" not in answer.text
+    assert document["progress"] == []
+
+
+async def test_a_deleted_account_leaves_nothing_of_its_own(
+    app: FastAPI, ada: httpx.AsyncClient, account: Account, supervisor: Supervisor
+) -> None:
+    await press_run(ada)
+    async with app.state.db.writing() as session:
+        session.add(Entry(learner_id=account.learner_id, kind="cell", subject="small/first#hello", xp=5, at=now()))
+    wrong = await ada.post("/en/settings/data/delete", data={"password": "no"})
+    assert wrong.status_code == 422
+
+    done = await ada.post("/en/settings/data/delete", data={"password": PASSWORD})
+
+    assert done.headers["location"] == "/en/"
+    assert NAME not in ada.cookies
+    async with app.state.db.session() as session:
+        left = {
+            table.name: count
+            for table in Base.metadata.sorted_tables
+            if (count := await session.scalar(select(func.count()).select_from(table)))
+        }
+    assert not left, "rows of a deleted account"
+    assert (await ada.get("/en/settings")).status_code == 401
+
+
+async def test_without_a_password_a_fresh_sign_in_is_asked_for(app: FastAPI) -> None:
+    async with await signed_in(app) as client:
+        async with app.state.db.writing() as session:
+            await session.execute(update(SignIn).values(created_at=now() - FRESH))
+        refused = await client.post("/en/settings/data/delete")
+        assert refused.status_code == 422
+        assert "You signed in a while ago" in refused.text
+        async with app.state.db.writing() as session:
+            await session.execute(update(SignIn).values(created_at=now()))
+        assert (await client.post("/en/settings/data/delete")).status_code == 303
+
+
+async def test_a_stranger_is_led_to_the_sign_in_and_back(client: httpx.AsyncClient) -> None:
+    led = await client.get("/ko/settings/security", headers={"accept": "text/html"})
+
+    assert led.headers["location"] == "/ko/sign-in?next=%2Fko%2Fsettings%2Fsecurity"
+    assert 'name="next" value="/ko/settings/security"' in (await client.get(led.headers["location"])).text
+    assert (await client.post("/ko/settings", headers={"accept": "text/html"})).status_code == 401
