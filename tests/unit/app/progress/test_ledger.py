@@ -217,7 +217,7 @@ _STEP = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(_STEP, max_size=12))
 async def test_any_interleaving_of_awards_and_merges_is_as_if_one_learner_had_done_it_all(
     database: Database, steps: list[tuple[str, list[Fact]] | str]
