@@ -11,7 +11,7 @@ import structlog
 
 from runners import messages
 from runners.kernels import MALFORMED, Kernel
-from runners.outcome import Facts, Said, Space, Verdict, judge, limit_of
+from runners.outcome import Facts, Said, Space, Verdict, judge, left_well, limit_of
 from runners.protocol import Frame, LimitName, Outcome
 from runners.runlog import RunLog
 from runners.sandbox.host import SandboxGone
@@ -219,10 +219,12 @@ class Execution:
         self._run.add(kind, **values)
 
     def _fail(self, error: tuple[str, str] | None) -> None:
-        """Record an error that no message showed."""
-        if error:
-            name, value = error
-            self._error = Said(name, value)
+        """Record an error that no message showed; of a script that ended itself well nothing is shown."""
+        if error is None:
+            return
+        name, value = error
+        self._error = Said(name, value)
+        if not left_well(self._error):
             self._run.add("error", name=name, value=value, frames=[Frame(text=f"{name}: {value}", own=True)])
 
     async def _read_answer(self, request: str) -> tuple[str, str] | None:

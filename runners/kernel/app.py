@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,6 +35,7 @@ from IPython.core.application import BaseIPythonApplication
 from IPython.core.error import StdinNotImplementedError
 from IPython.utils.path import get_home_dir
 from jupyter_client.session import new_id
+from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import kernels
 from traitlets import Type
 from traitlets.config import Config
@@ -43,7 +45,7 @@ from runners.devices.topology import Topology
 from runners.kernel import faults, lanes, meeting, place, plain, portpicker, report, seeing, serving, steps
 from runners.kernel.advice import advice
 from runners.kernel.cluster import Failure, Others, left_well, summary
-from runners.kernel.errors import show_only_the_ends
+from runners.kernel.errors import below_a_cell, show_only_the_ends
 from runners.kernel.output import WarmStream, pack
 from runners.kernel.place import Place
 from runners.kernel.waiting import Watch
@@ -110,11 +112,11 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
             reply: dict[str, Any] = await super().do_execute(code, silent, store_history, *more, **named)
         ended = time.monotonic()
         failures, interrupted = self.others.finish()
-        if reply["status"] == "error":
+        if reply["status"] == "error" and not left_well(reply["ename"], reply["evalue"]):
             failures.insert(0, Failure(own.task, reply["ename"], reply["evalue"], ended))
         elif interrupted:
             failures.insert(0, Failure(own.task, "KeyboardInterrupt", ""))
-        if failures and not (len(failures) == 1 and left_well(failures[0].name, failures[0].value)):
+        if failures:
             name, value = summary(failures)
             reply |= {"status": "error", "ename": name, "evalue": value}
             reply.setdefault("traceback", [])
@@ -142,6 +144,9 @@ class WarmShell(ZMQInteractiveShell):  # type: ignore[misc]
             super().enable_gui(gui)
 
     def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
+        if left_well(etype.__name__, str(evalue)):
+            self._last_traceback: list[str] = []
+            return
         super()._showtraceback(etype, evalue, stb)
         files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(evalue.__traceback__)]
         keras = 2 if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else 3
@@ -247,6 +252,8 @@ def build(*, ask_for_devices: bool = True) -> WarmKernelApp:
     application.init_code()
     shell.run_line_magic("matplotlib", "inline")
     show_only_the_ends(shell.InteractiveTB)
+    atomic_function.InterpolateRuntimeError.DENY_LIST_PHRASES += below_a_cell()
+    warnings.filterwarnings("ignore", "To exit: use")  # IPython's word for who sits at a terminal
     lanes.mark_prints_of_tensors()
     seeing.follow(shell.events)
     portpicker.offer()

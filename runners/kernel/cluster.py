@@ -22,7 +22,7 @@ from typing import Any
 from runners.devices import cluster
 from runners.devices.topology import Task
 from runners.kernel import report
-from runners.kernel.board import Status
+from runners.kernel.board import Status, Work
 from runners.kernel.marks import Splitter, lane
 from runners.kernel.place import Place
 
@@ -40,6 +40,8 @@ _ENDED_S = 0.3
 """PID 1 knows how a process ended this much later at most."""
 _NAMED_S = 3.0
 """After which somebody hears who is paused or slow while a cell has ended everywhere else."""
+_BEGINS_S = 20.0
+"""How long a process that is neither paused nor slow may take to begin a cell, on a busy machine too."""
 _AFTER_INTERRUPT_S = 3.0
 """How long the others may take to hear an interrupt; the supervisor waits a little longer before it ends everything."""
 _PASSED_ON = ("display_data", "update_display_data", "execute_result", "error", "clear_output")
@@ -69,6 +71,10 @@ class _Member:
     failure: Failure | None = None
     waiting_cell: bytes = b""
     """A cell that came before the process did."""
+    unsent: bytearray = field(default_factory=bytearray)
+    """The rest of a cell: one that is held reads nothing."""
+    begun: bool = False
+    """Whether it was seen at work on the cell."""
     ended: bool = False
 
 
@@ -110,7 +116,7 @@ class Others:
             self._cell += 1
             line = json.dumps({"run": self._cell, "code": code, "store_history": store_history}).encode() + b"\n"
             for member in self._runners():
-                member.failure, member.waiting_cell = None, line
+                member.failure, member.waiting_cell, member.begun = None, line, False
                 if member.ended and self._own.board.status(member.number) != Status.ended:
                     member.ended = False  # it is being started anew
                 if member.ended:
@@ -122,11 +128,12 @@ class Others:
 
         Returns:
             How it failed in each in which it did, and whether an interrupt came meanwhile. Whoever does not hear an
-            interrupt is ended.
+            interrupt, or does not begin the cell at all, is ended.
         """
         interrupted = False
         deadline: float | None = None
         named: set[int] = set()
+        hoped: dict[int, float] = {}
         patient_until = time.monotonic() + _NAMED_S
         while True:
             try:
@@ -141,6 +148,7 @@ class Others:
                     self._changed.wait(0.1)
                 if time.monotonic() > patient_until:
                     self._name_who_is_held(left, named)
+                self._give_up_on_who_does_not_begin(left, hoped)
             except KeyboardInterrupt:
                 interrupted, deadline = True, deadline or time.monotonic() + _AFTER_INTERRUPT_S
         return [member.failure for member in self._runners() if member.failure], interrupted
@@ -155,25 +163,64 @@ class Others:
                 code = f"waiting-for-{status.name}"
                 report.notice(code, lane=task, task=task, other=member.task.lane, address=where)
 
+    def _give_up_on_who_does_not_begin(self, left: list[_Member], hoped: dict[int, float]) -> None:
+        """End whoever does nothing of the cell, and say so; ``hoped``: until when something was expected of each."""
+        now = time.monotonic()
+        for member in left:
+            board = self._own.board
+            member.begun |= board.work(member.number) != Work.nothing
+            held = board.status(member.number) in (Status.paused, Status.slow)
+            if member.begun or held:
+                hoped[member.number] = now
+            elif now - hoped.setdefault(member.number, now) > _BEGINS_S:
+                self._give_up_on(member)
+
+    def _give_up_on(self, member: _Member) -> None:
+        with self._changed:
+            if member.done == self._cell or member.ended:
+                return
+            member.failure, member.ended = Failure(member.task, "WorkerEnded", "it had not begun the cell"), True
+        task = member.task.lane
+        report.notice("never-began", lane=self._own.task.lane, task=task, seconds=_BEGINS_S)
+        self._own.wish(task, "kill")
+
     def _runners(self) -> list[_Member]:
         """Who runs cells."""
         return [m for m in self._members.values() if not cluster.serves(self._own.topology, m.task)]
 
     def _hand_over(self, member: _Member) -> None:
-        """Send a cell if its process is there."""
+        """Send a cell if its process is there; what it does not take at once the thread sends when it does."""
         if member.link is None or not member.waiting_cell:
             return
-        line, member.waiting_cell = member.waiting_cell, b""
-        with contextlib.suppress(OSError):  # its end is noticed where it is read
-            member.link.sendall(line)
+        member.unsent += member.waiting_cell
+        member.waiting_cell = b""
+        self._send(member)
+        if member.unsent:
+            with contextlib.suppress(OSError, ValueError):  # the thread has just parted with it
+                self._epoll.modify(member.link, select.EPOLLIN | select.EPOLLOUT)
+
+    def _send(self, member: _Member) -> None:
+        """Send as much of a cell as is taken now."""
+        assert member.link
+        try:
+            sent = member.link.send(member.unsent, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:  # its end is noticed where it is read
+            sent = len(member.unsent)
+        del member.unsent[:sent]
 
     # --- the thread -----------------------------------------------------------------------------------------
 
     def _pass_on(self) -> None:
         while True:
-            ready = {fd for fd, _ in self._epoll.poll()}
+            events = self._epoll.poll()
+            ready = {fd for fd, event in events if event & ~select.EPOLLOUT}
+            writable = {fd for fd, event in events if event & select.EPOLLOUT}
             if self._news.fileno() in ready:
                 self._take_news()
+            for fd in writable & self._by_link.keys():
+                self._send_more(self._by_link[fd])
             for fd in ready & self._by_link.keys():
                 self._read_link(self._by_link[fd])
             for fd in ready & self._by_pipe.keys():
@@ -190,18 +237,27 @@ class Others:
         if member.link is not None:
             self._part_with(member, replaced=True)
         link, out, err = fds
+        self._by_link[link] = member
+        self._epoll.register(link, select.EPOLLIN)
         with self._changed:
             member.link, member.ended = socket.socket(fileno=link), False
             member.buffer.clear()
+            member.unsent.clear()
             member.pipes = {out: _Pipe("stdout", self._own.nonce), err: _Pipe("stderr", self._own.nonce)}
             if not member.waiting_cell:
                 member.done = self._cell  # it came in the middle of one that others run
             self._hand_over(member)
-        self._by_link[link] = member
-        self._epoll.register(link, select.EPOLLIN)
         for fd in member.pipes:
             self._by_pipe[fd] = member
             self._epoll.register(fd, select.EPOLLIN)
+
+    def _send_more(self, member: _Member) -> None:
+        with self._changed:
+            if member.link is None:
+                return
+            self._send(member)
+            if not member.unsent:
+                self._epoll.modify(member.link, select.EPOLLIN)
 
     def _read_link(self, member: _Member) -> None:
         assert member.link
@@ -268,7 +324,6 @@ class Others:
         self._epoll.unregister(link.fileno())
         self._by_link.pop(link.fileno(), None)
         link.close()
-        running = member.done < self._cell and member in self._runners()
         if not self._has_ended(member) and not replaced and not select.select([self._news], [], [], 0)[0]:
             self._own.wish(member.task.lane, "kill")  # it has closed its link, and would hear of no cell any more
             self._has_ended(member)
@@ -276,7 +331,8 @@ class Others:
         report.notice("member-ended", lane=member.task.lane, task=member.task.lane, why=why)
         with self._changed:
             member.link, member.ended = None, True
-            if running:
+            member.unsent.clear()
+            if member.done < self._cell and member in self._runners():
                 member.failure = Failure(member.task, "WorkerEnded", why)
             self._changed.notify_all()
 

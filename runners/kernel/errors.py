@@ -1,13 +1,33 @@
 """Errors shown within a moment: IPython looks up the source of every frame, which takes half a minute for the thousand
-frames of an endless recursion."""
+frames of an endless recursion. And shown as the learner's: what runs their cell is no part of their program."""
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import ipykernel
+import IPython
+import tornado
+
 _FRAMES_KEPT = 15
 """At the beginning and at the end of a traceback, each."""
+_OURS = f"{Path(__file__).parents[1]}/"
+_BELOW_A_CELL = (
+    _OURS,
+    *(f"{Path(module.__file__ or '').parent}/" for module in (IPython, ipykernel, tornado, asyncio)),
+)
+"""Folders of what calls a learner's cell."""
+
+
+def below_a_cell() -> list[str]:
+    """What the frames of who calls a cell begin with, as Python writes them.
+
+    TensorFlow says of a failed operation where it was made, from the process's first frame on.
+    """
+    return [*(f'File "{folder}' for folder in _BELOW_A_CELL), 'File "<frozen runpy>"']
 
 
 def show_only_the_ends(formatter: Any) -> None:
@@ -18,6 +38,7 @@ def show_only_the_ends(formatter: Any) -> None:
         error, seen = value, set()
         while isinstance(error, BaseException) and id(error) not in seen:
             seen.add(id(error))
+            leave_out_our_own(error.__traceback__)
             left_out = leave_out_the_middle(error.__traceback__)
             if left_out:
                 error.add_note(f"({left_out:,} frames in the middle of this traceback are left out)")
@@ -38,3 +59,18 @@ def leave_out_the_middle(tb: TracebackType | None) -> int:
         return 0
     chain[_FRAMES_KEPT - 1].tb_next = chain[-_FRAMES_KEPT]
     return left_out
+
+
+def leave_out_our_own(tb: TracebackType | None) -> None:
+    """Take our frames out of a traceback, in place, but for its first and its last."""
+    while tb is not None:
+        after = tb.tb_next
+        while after is not None and after.tb_next is not None and _is_ours(after):
+            after = after.tb_next
+        if after is not tb.tb_next:
+            tb.tb_next = after
+        tb = after
+
+
+def _is_ours(tb: TracebackType) -> bool:
+    return tb.tb_frame.f_code.co_filename.startswith(_OURS)

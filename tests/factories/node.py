@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -227,6 +228,14 @@ class Told:
     @property
     def text(self) -> str:
         return "".join(e.text for e in self.events if e.kind == "text")
+
+    def lanes(self, *streams: str) -> dict[str | None, str]:
+        """All text of each lane, of these streams or of both."""
+        lanes: dict[str | None, str] = defaultdict(str)
+        for event in self.events:
+            if event.kind == "text" and event.stream in (streams or ("stdout", "stderr")):
+                lanes[event.lane] += event.text.replace("\r", "")
+        return dict(lanes)
 
     @property
     def displays(self) -> list[Display]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
 from collections.abc import AsyncIterator
 
 import pytest
 
 from runners.client import Refused, RunnerClient
 from runners.protocol import Fault
-from tests.factories.node import Learner, Told
+from tests.factories.node import Learner
 
 COLLECTIVE = """
 import tensorflow as tf
@@ -33,15 +32,6 @@ print(strategy.num_replicas_in_sync, "replicas,", v.numpy())
 """
 
 
-def by_lane(told: Told) -> dict[str | None, str]:
-    """All text of each lane, of both streams."""
-    lanes: dict[str | None, str] = defaultdict(str)
-    for event in told.events:
-        if event.kind == "text":
-            lanes[event.lane] += event.text.replace("\r", "")
-    return dict(lanes)
-
-
 @pytest.fixture
 async def workers(client: RunnerClient) -> AsyncIterator[Learner]:
     """A learner in a session on two workers."""
@@ -62,14 +52,14 @@ print("after")
 me
 """)
     assert told.outcome == "ok"
-    assert by_lane(told) == {f"worker {n}": f"before\nafter\nfrom a child of {n}\n" for n in (0, 1)}
+    assert told.lanes() == {f"worker {n}": f"before\nafter\nfrom a child of {n}\n" for n in (0, 1)}
     for n in (0, 1):
         own = [e for e in told.events if e.kind in ("text", "display") and e.lane == f"worker {n}"]
         order = [e.text.split("\n")[0] if e.kind == "text" else e.data["text/plain"] for e in own]
         assert order[:3] == ["before", f"{{'me': {n}}}", "after"]
         assert order[-1] == str(n)
     told = await workers.run("import time; time.sleep(0.5 * me); print('x' * 100_000)")
-    assert {lane: len(text) for lane, text in by_lane(told).items()} == {"worker 0": 100_001, "worker 1": 100_001}
+    assert {lane: len(text) for lane, text in told.lanes().items()} == {"worker 0": 100_001, "worker 1": 100_001}
 
 
 async def test_an_error_in_one_worker_is_the_cells_and_its_traceback_is_in_its_lane(workers: Learner) -> None:
@@ -84,17 +74,30 @@ async def test_an_error_in_one_worker_is_the_cells_and_its_traceback_is_in_its_l
     assert [e.value for e in told.events if e.kind == "error" and not e.lane] == [
         "in worker 0 and worker 1: division by zero"
     ]
-    assert (await workers.run("import sys; sys.exit(0) if me == 1 else print('on')")).outcome == "ok"
+
+
+@pytest.mark.parametrize("who", ["me == 0", "me == 1", "True"])
+async def test_a_script_that_ends_itself_well_ends_quietly_on_every_worker(workers: Learner, who: str) -> None:
+    await workers.run("import json, os, sys; me = json.loads(os.environ['TF_CONFIG'])['task']['index']")
+    told = await workers.run(f"print('on')\nif {who}:\n    sys.exit(0)")
+    assert told.outcome == "ok"
+    assert set(told.kinds) == {"started", "text", "finished"}
+    assert told.lanes() == {f"worker {n}": "on\n" for n in (0, 1)}
+    told = await workers.run("if me == 0:\n    sys.exit(0)\nraise ValueError('only here')")
+    assert [(e.lane, e.name, e.value) for e in told.events if e.kind == "error"] == [
+        ("worker 1", "ValueError", "only here"),
+        (None, "ValueError", "in worker 1: only here"),
+    ]
 
 
 async def test_workers_train_together_and_a_strategy_can_be_made_twice(workers: Learner) -> None:
     told = await workers.run(COLLECTIVE)
     assert told.outcome == "ok"
-    lines = {lane: sorted(text.splitlines()) for lane, text in by_lane(told).items()}  # of two streams
+    lines = {lane: sorted(text.splitlines()) for lane, text in told.lanes().items()}  # of two streams
     assert lines == {f"worker {n}": ["2 replicas, 4.0", f"mine {n + 1} of 3"] for n in (0, 1)}
     again = await workers.run(COLLECTIVE)
     assert again.outcome == "ok"
-    assert all("2 replicas, 4.0\n" in text for text in by_lane(again).values())
+    assert all("2 replicas, 4.0\n" in text for text in again.lanes().values())
 
 
 async def test_an_interrupt_reaches_every_worker_and_the_session_goes_on(workers: Learner) -> None:
@@ -108,13 +111,13 @@ async def test_an_interrupt_reaches_every_worker_and_the_session_goes_on(workers
     told = await workers.read(accepted)
     assert told.outcome == "interrupted"
     assert (await workers.client.session(workers.session)).generation == 0
-    assert by_lane(await workers.run("print(me)")) == {"worker 0": "0\n", "worker 1": "1\n"}
+    assert (await workers.run("print(me)")).lanes() == {"worker 0": "0\n", "worker 1": "1\n"}
 
 
 async def test_every_worker_imports_what_lies_in_the_learners_folder(workers: Learner) -> None:
     await workers.run("import pathlib\npathlib.Path('of_mine.py').write_text('answer = 42')")
     told = await workers.run("import of_mine\nprint(of_mine.answer)")
-    assert by_lane(told) == {"worker 0": "42\n", "worker 1": "42\n"}
+    assert told.lanes() == {"worker 0": "42\n", "worker 1": "42\n"}
 
 
 STEPS = """
@@ -143,7 +146,7 @@ async def test_a_worker_pauses_at_its_step_is_waited_for_by_name_and_goes_on(wor
     told = await workers.read(accepted)
     assert told.outcome == "ok"
     assert "notice" in told.kinds
-    assert by_lane(told) == {"worker 0": "through\n", "worker 1": "through\n"}
+    assert told.lanes() == {"worker 0": "through\n", "worker 1": "through\n"}
 
 
 async def test_a_killed_worker_is_named_and_the_whole_cluster_starts_anew(workers: Learner) -> None:
@@ -158,7 +161,7 @@ async def test_a_killed_worker_is_named_and_the_whole_cluster_starts_anew(worker
         await workers.client.fault(workers.session, Fault(task="worker 1", action="pause"))
     told = await workers.run("print('me' in globals())")
     assert [e.code for e in told.events if e.kind == "notice"] == ["cluster-restarted"]
-    assert by_lane(told) == {"worker 0": "False\n", "worker 1": "False\n"}
+    assert told.lanes() == {"worker 0": "False\n", "worker 1": "False\n"}
     with pytest.raises(Refused, match="there is no ps 0"):
         await workers.client.fault(workers.session, Fault(task="ps 0", action="kill"))
 
@@ -172,7 +175,7 @@ async def test_an_evaluator_that_has_ended_comes_back_alone_and_a_paused_one_is_
     told = await learner.run("print('kept' in globals())")
     assert told.outcome == "ok"
     assert "member-restarted" in [e.code for e in told.events if e.kind == "notice"]
-    assert by_lane(told) == {"worker 0": "True\n", "evaluator": "False\n"}
+    assert told.lanes() == {"worker 0": "True\n", "evaluator": "False\n"}
     await client.fault(learner.session, Fault(task="evaluator", action="pause"))
     accepted = await learner.submit("print('on')")
     async for event in client.events(accepted.id):
@@ -207,7 +210,7 @@ async def test_a_run_stops_while_one_waits_for_another_and_the_session_lives_on(
             await workers.client.stop(accepted.id)
     assert (await workers.read(accepted)).outcome == "interrupted"
     again = await workers.run(f"{STEPS}\nprint(float(step()))")
-    assert by_lane(again)["worker 0"].endswith("2.0\n")
+    assert again.lanes()["worker 0"].endswith("2.0\n")
     assert (await workers.client.session(workers.session)).generation == 0
 
 
@@ -239,7 +242,7 @@ def train(steps, kill_at=None):
 train(10)
 """)
     assert told.outcome == "ok"
-    lanes = by_lane(told)
+    lanes = told.lanes()
     assert lanes["chief"] == "at least 10 True\n"
     assert set((lanes["worker 0"] + lanes["worker 1"]).splitlines()) == {"worked"}
     told = await learner.run("train(20, kill_at=5)")
@@ -256,11 +259,37 @@ async def test_every_worker_has_its_gpus_and_each_replica_its_lane(client: Runne
     learner = Learner(client, topology="workers:2xgpu:2")
     told = await learner.run(COLLECTIVE)
     assert told.outcome == "ok"
-    lanes = by_lane(told)
+    lanes = told.lanes()
     assert {lane: text for lane, text in lanes.items() if lane and "replica" in lane} == {
         f"worker {n // 2} · replica {n}": f"mine {n + 1} of 10\n" for n in range(4)
     }
     assert all("4 replicas, 11.0\n" in lanes[f"worker {n}"] for n in (0, 1))
+    await learner.leave()
+
+
+LOCAL = """
+local = tf.distribute.MirroredStrategy()
+
+@tf.function
+def local_step():
+    total = local.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", tf.constant(1.0)))
+    return local.reduce("mean", total, axis=None)
+
+print(local.num_replicas_in_sync, "local,", float(local_step()))
+"""
+
+
+@pytest.mark.parametrize(("topology", "local"), [("workers:2", 1), ("workers:2xgpu:2", 2)])
+async def test_a_mirrored_strategy_beside_that_of_all_workers_keeps_to_its_own_worker(
+    client: RunnerClient, topology: str, local: int
+) -> None:
+    learner = Learner(client, topology=topology)
+    assert (await learner.run(COLLECTIVE)).outcome == "ok"
+    told = await learner.run(LOCAL)
+    assert told.outcome == "ok"
+    assert [e.code for e in told.events if e.kind == "notice"] == ["mirrored-among-workers"] * 2
+    assert told.lanes() == {f"worker {n}": f"{local} local, {local}.0\n" for n in (0, 1)}
+    assert (await learner.run("step(); print('together')")).outcome == "ok"
     await learner.leave()
 
 

@@ -147,7 +147,9 @@ async def test_every_kind_of_error_is_one(learner: Learner, code: str, name: str
 
 
 async def test_a_script_may_end_itself(learner: Learner) -> None:
-    assert (await learner.run("import sys; sys.exit(0)")).outcome == Outcome.ok
+    told = await learner.run("import sys; print('on'); sys.exit(0)")
+    assert told.outcome == Outcome.ok
+    assert told.kinds == ["started", "text", "finished"]
     assert (await learner.run("import sys; sys.exit(3)")).outcome == Outcome.error
 
 

@@ -6,7 +6,10 @@ import sys
 import traceback
 from typing import Any
 
-from runners.kernel.errors import leave_out_the_middle, show_only_the_ends
+import pytest
+
+from runners.kernel import errors
+from runners.kernel.errors import leave_out_our_own, leave_out_the_middle, show_only_the_ends
 
 
 def _fall(depth: int) -> None:
@@ -50,3 +53,16 @@ def test_the_formatter_says_what_is_left_out_of_every_error_in_the_chain() -> No
     show_only_the_ends(formatter)
     shown = "".join(formatter.structured_traceback(type(error), error, sys.exc_info()[2]))
     assert "(72 frames in the middle of this traceback are left out)" in shown
+
+
+def test_frames_of_ours_are_left_out_of_the_middle_of_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "_OURS", __file__)
+    error = _caught(10)
+    leave_out_our_own(error.__traceback__)
+    assert [frame.name for frame in traceback.extract_tb(error.__traceback__)] == ["_caught", "_fall"]
+
+    monkeypatch.setattr(errors, "_OURS", "/elsewhere/")
+    error = _caught(10)
+    leave_out_our_own(error.__traceback__)
+    assert len(traceback.extract_tb(error.__traceback__)) == 12
+    leave_out_our_own(None)

@@ -1,0 +1,154 @@
+"""What the kernel makes of the other processes of its cluster: those that read nothing, and those that never begin."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from runners.devices.topology import Topology
+from runners.kernel import cluster, report
+from runners.kernel.board import Board, Status, Work
+from runners.kernel.cluster import Others
+from runners.kernel.place import Place
+from runners.reports import NOTICE
+
+_PATIENCE_S = 20.0
+
+
+class Kernel:
+    """The kernel of two workers, of which the other is this test."""
+
+    def __init__(self) -> None:
+        topology = Topology.parse("workers:2")
+        self.board = Board(2)
+        for number in (0, 1):
+            self.board.set_status(number, Status.running)
+        self.wishes, self._wishing = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._news, kernels_news = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.said: list[tuple[str, dict[str, Any]]] = []
+        self.heard = threading.Condition()
+        self.others = Others(
+            Place(topology, 0, (20_001, 20_002), self.board, self._wishing, "0badcafe"), kernels_news, lambda *_: None
+        )
+        self.wishes.settimeout(_PATIENCE_S)
+        self._link: socket.socket | None = None
+        self._ends: list[int] = []
+
+    def join(self) -> socket.socket:
+        """Worker 1 is there; returns its end of the link."""
+        link, kernels_link = socket.socketpair()
+        pipes = [os.pipe() for _ in range(2)]
+        fds = [kernels_link.fileno(), *(out for out, _ in pipes)]
+        socket.send_fds(self._news, [json.dumps({"joined": 1}).encode()], fds)
+        kernels_link.close()
+        for out, end in pipes:
+            os.close(out)
+            self._ends.append(end)
+        link.settimeout(_PATIENCE_S)
+        self._link = link
+        return link
+
+    def leave(self) -> None:
+        """Worker 1 ends, and PID 1 too."""
+        if self._link:
+            self.board.set_status(1, Status.ended)
+            self._link.close()
+            self.wait_for("member-ended")
+        for end in self._ends:
+            os.close(end)
+        for each in (self.wishes, self._wishing, self._news):
+            each.close()
+
+    def take_report(self, _kind: str, content: dict[str, Any], _lane: str | None) -> None:
+        """What the kernel says to the page."""
+        notice = content["data"][NOTICE]
+        with self.heard:
+            self.said.append((notice["code"], notice["values"]))
+            self.heard.notify_all()
+
+    def wait_for(self, code: str) -> dict[str, Any]:
+        """The values of a notice, once it is said."""
+        with self.heard:
+            assert self.heard.wait_for(lambda: code in dict(self.said), _PATIENCE_S)
+            return dict(self.said)[code]
+
+
+@pytest.fixture
+def kernel() -> Iterator[Kernel]:
+    """Fresh for each test."""
+    kernel = Kernel()
+    report.send_through(kernel.take_report)
+    yield kernel
+    kernel.leave()
+    report.send_through(None)
+
+
+@pytest.fixture
+def main() -> Iterator[ThreadPoolExecutor]:
+    """Where the kernel's main thread would be."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def result(future: Future[Any]) -> Any:
+    """What was done, in time."""
+    return future.result(_PATIENCE_S)
+
+
+def test_a_long_cell_waits_for_no_worker_that_reads_nothing_and_arrives_whole(
+    kernel: Kernel, main: ThreadPoolExecutor
+) -> None:
+    link = kernel.join()
+    code = "x = 1  # " + "y" * 3_000_000
+    result(main.submit(kernel.others.begin, code, True))
+    read = b""
+    while not read.endswith(b"\n"):
+        read += link.recv(1 << 20)
+    assert json.loads(read) == {"run": 1, "code": code, "store_history": True}
+
+    result(main.submit(kernel.others.begin, "2", True))
+    assert json.loads(link.recv(1 << 20))["code"] == "2"
+    link.sendall(b'{"done": 2, "error": null}\n')
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+
+
+def test_who_does_not_begin_a_cell_is_named_and_ended_and_the_cell_ends(
+    kernel: Kernel, main: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_BEGINS_S", 0.1)
+    kernel.others.begin("1", True)
+
+    failures, interrupted = result(main.submit(kernel.others.finish))
+
+    assert [(f.task.lane, f.name, f.value) for f in failures] == [
+        ("worker 1", "WorkerEnded", "it had not begun the cell")
+    ]
+    assert not interrupted
+    assert kernel.said == [("never-began", {"task": "worker 1", "seconds": 0.1})]
+    assert json.loads(kernel.wishes.recv(512))["action"] == "kill"
+
+
+def test_who_is_paused_or_at_work_is_waited_for(
+    kernel: Kernel, main: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_BEGINS_S", 0.3)
+    monkeypatch.setattr(cluster, "_NAMED_S", 0.6)
+    link = kernel.join()
+    kernel.board.set_status(1, Status.paused)
+    kernel.others.begin("1", True)
+    finished = main.submit(kernel.others.finish)
+    assert kernel.wait_for("waiting-for-paused")["other"] == "worker 1"
+    kernel.board.set_work(1, Work.cell)
+    kernel.board.set_status(1, Status.running)
+    assert not select.select([kernel.wishes], [], [], 0.6)[0]
+    link.sendall(b'{"done": 1, "error": ["ValueError", "why"]}\n')
+    failures, _ = result(finished)
+    assert [(f.name, f.value) for f in failures] == [("ValueError", "why")]
