@@ -153,7 +153,8 @@ export class Output implements Hands {
     if (item.kind === "row") return paintRow(item);
     if (item.kind === "display") return showDisplay(item, this.run, this.cell);
     if (item.kind === "error") return showTraceback(item.event);
-    return make("p.notice", {}, make("b", {}, "Lockstep"), ` ${noticeText(item.event)}`);
+    const often = item.count > 1 && ` ${say("output.times", { count: figure(item.count) })}`;
+    return make("p.notice", {}, make("b", {}, "Lockstep"), ` ${noticeText(item.event)}`, often);
   }
 }
 

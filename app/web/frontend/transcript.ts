@@ -18,6 +18,8 @@ export interface ErrorItem {
 export interface NoticeItem {
   kind: "notice";
   event: Notice;
+  /** How often it came, one directly after the other. */
+  count: number;
 }
 export type Item = Row | DisplayItem | ErrorItem | NoticeItem;
 
@@ -104,7 +106,7 @@ export class Transcript {
         this.advance(event);
         break;
       case "notice":
-        this.push({ kind: "notice", event });
+        this.notice(event);
         break;
       case "finished":
         this.finished = event;
@@ -127,6 +129,17 @@ export class Transcript {
       this.byDisplayId.set(id, [...(this.byDisplayId.get(id) ?? []), item]);
     }
     this.push(item);
+  }
+
+  /** What is said again and again in a lane is one line with a number. */
+  private notice(event: Notice): void {
+    const before = this.items.findLast((item) => laneOf(item) === (event.lane ?? null));
+    if (before?.kind === "notice" && before.event.code === event.code && before.event.text === event.text) {
+      before.count += 1;
+      this.touched.add(before);
+    } else {
+      this.push({ kind: "notice", event, count: 1 });
+    }
   }
 
   private advance(event: Progress): void {
@@ -186,7 +199,7 @@ function inLane(lane: string | null, text: string): string {
 
 function asText(item: Item): string {
   if (item.kind === "row") return plain(item);
-  if (item.kind === "notice") return `[Lockstep] ${item.event.text}`;
+  if (item.kind === "notice") return `[Lockstep] ${item.event.text}${item.count > 1 ? ` (${item.count} times)` : ""}`;
   if (item.kind === "error") return item.event.frames.map((f) => f.text).join("\n").replace(/\x1b\[[0-9;:]*m/g, "");
   const text = item.event.data["text/plain"];
   return typeof text === "string" ? text : `[${Object.keys(item.event.data).join(", ")}]`;

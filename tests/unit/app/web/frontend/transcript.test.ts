@@ -17,7 +17,16 @@ const display = (seq: number, plain: string, more: Partial<Extract<RunEvent, { k
   ...more,
 });
 const clear = (seq: number, wait: boolean): RunEvent => ({ kind: "clear", seq, at_ms: seq, wait });
-const notice = (seq: number): RunEvent => ({ kind: "notice", seq, at_ms: seq, code: "x", values: {}, text: "stand-in", limit: null });
+const notice = (seq: number, text = "stand-in", lane: string | null = null): RunEvent => ({
+  kind: "notice",
+  seq,
+  at_ms: seq,
+  code: "x",
+  values: {},
+  text,
+  limit: null,
+  lane,
+});
 
 function after(...events: RunEvent[]): Transcript {
   const transcript = new Transcript();
@@ -139,4 +148,21 @@ test("every line of what a lane shows has its name, and events of old have no la
   const old = after(text(1, "a\n"));
   assert.ok(!old.inLanes);
   assert.deepEqual(old.items.map(laneOf), [null]);
+});
+
+test("a notice that comes again and again in its lane is one line with a number", () => {
+  const ended = "worker 1 has ended (SIGKILL).";
+  const ends = Array.from({ length: 40 }, (_, i) => notice(2 * i + 1, ended, "worker 1"));
+  const elsewhere = Array.from({ length: 40 }, (_, i): RunEvent => ({ ...text(2 * i + 2, "on\n"), lane: "worker 0" }));
+  const transcript = after(...ends.flatMap((end, i) => [end, elsewhere[i] as RunEvent]));
+  const notices = transcript.items.filter((item) => item.kind === "notice");
+  assert.deepEqual(notices.map((item) => item.count), [40]);
+  assert.ok(transcript.text().includes(`[worker 1] [Lockstep] ${ended} (40 times)\n`));
+  assert.ok(transcript.takeTouched().has(notices[0] as (typeof notices)[0]));
+});
+
+test("a notice is said again once something else was said in its lane", () => {
+  const transcript = after(notice(1), notice(2, "another"), notice(3), text(4, "x\n"), notice(5));
+  assert.equal(transcript.items.filter((item) => item.kind === "notice").length, 4);
+  assert.ok(!transcript.text().includes("times"));
 });
