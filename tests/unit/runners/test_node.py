@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from pathlib import Path
+from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from runners import node as module
 from runners.kernels import Kernel
 from runners.node import Node
-from runners.protocol import Keras, RunRequest, SessionSpec, SessionState
-from runners.sandbox.cgroups import NoGroups
+from runners.protocol import Keras, Member, RunRequest, SessionSpec, SessionState
+from runners.routes import application
+from runners.sandbox.cgroups import NoGroup, NoGroups
+from runners.sandbox.host import Sandbox
 from runners.settings import RunnerSettings
 
 SPEC = SessionSpec(owner="o", topology="cpu", keras=3)
@@ -117,4 +123,25 @@ async def test_what_is_held_of_all_runs_is_the_sum_of_what_is_held_of_each(
             await asyncio.sleep(0.01)
     sweep.cancel()
     assert node._held_bytes == 0
+    await node.close()
+
+
+async def test_a_fault_for_a_process_whose_sandbox_has_ended_is_declined_with_a_sentence(
+    node: Node, pool: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool.may_let_go.set()
+    node.ask_session("s", SessionSpec(owner="o", topology="workers:2", keras=3))
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    sandbox = Sandbox("s", tmp_path, os.getpid(), -1, ours, NoGroup())
+    sandbox.members = tuple(Member(task=f"worker {n}", state="running", address="127.0.0.1:1") for n in (0, 1))
+    theirs.close()  # PID 1 is gone, and nobody has heard of it yet
+    with monkeypatch.context() as patch, ours:
+        patch.setattr(node._sessions["s"], "_kernel", SimpleNamespace(sandbox=sandbox, given=None))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(application(node)), base_url="http://node") as http:
+            answer = await http.post("/sessions/s/faults", json={"task": "worker 1", "action": "kill"})
+    assert answer.status_code == 409
+    assert (answer.json()["code"], answer.json()["message"]) == (
+        "not-started",
+        "worker 1 is not there any more; run a cell first",
+    )
     await node.close()
