@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import date as Date
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
 from babel import Locale, negotiate_locale
-from babel.dates import format_date, format_datetime
+from babel.dates import format_date, format_datetime, format_skeleton, get_day_names
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal, format_percent
@@ -107,14 +108,25 @@ def percent(value: float) -> str:
     return format_percent(value, locale=_locale(_current.get()))
 
 
-def date(value: datetime) -> str:
+def date(value: Date) -> str:
     """A day, in the language's medium form."""
     return format_date(value, locale=_locale(_current.get()))
+
+
+def day_and_month(value: Date) -> str:
+    """A day without its year, short."""
+    return format_skeleton("MMMd", value, locale=_locale(_current.get()))
 
 
 def date_and_time(value: datetime) -> str:
     """A moment, in the language's medium form."""
     return format_datetime(value, locale=_locale(_current.get()))
+
+
+def weekdays() -> list[str]:
+    """The short names of the days, from Monday on."""
+    names = get_day_names("abbreviated", locale=_locale(_current.get()))
+    return [names[day] for day in range(7)]
 
 
 @lru_cache

@@ -37,6 +37,7 @@ from app.mail.sender import Sender
 from app.mail.transport import Smtp, SmtpServer, ToLog
 from app.observability import RequestLog, set_up_logging
 from app.progress.belongings import erase_progress, export_progress
+from app.progress.page_routes import router as progress_pages
 from app.progress.routes import localized as progress_of_pages
 from app.progress.routes import router as progress
 from app.progress.rulebook import RuleBook
@@ -64,6 +65,7 @@ ROUTERS = (
     sessions,
     progress_of_pages,
     progress,
+    progress_pages,
     exports,
     accounts,
     account_mails,

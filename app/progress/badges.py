@@ -21,12 +21,9 @@ _WRAPPING = re.compile(r"^<svg[^>]*>|</svg>\s*$")
 
 @lru_cache
 def badge(name: str) -> Markup:
-    """The drawing, to stand inside an ``<svg viewBox="0 0 64 64">``.
-
-    Raises:
-        FileNotFoundError: there is no such badge.
-    """
-    return Markup(_WRAPPING.sub("", (BADGES / f"{name}.svg").read_text()))  # noqa: S704 - our own files
+    """The drawing, to stand inside an ``<svg viewBox="0 0 64 64">``; that of what is hidden for a name there is not."""
+    file = BADGES / f"{name if name in all_badges() else HIDDEN}.svg"
+    return Markup(_WRAPPING.sub("", file.read_text()))  # noqa: S704 - our own files
 
 
 @lru_cache

@@ -4,6 +4,7 @@ import htmx from "htmx.org";
 
 import { setUpAccount } from "./account";
 import { setUpCells } from "./lesson";
+import { setUpStanding } from "./standing";
 import { setUpBeat } from "./beat";
 import { setUpFormulas, setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
 
@@ -16,5 +17,6 @@ setUpRail();
 setUpScrollers();
 setUpFormulas();
 setUpBeat();
+setUpStanding();
 setUpCells();
 setUpAccount();

@@ -65,7 +65,7 @@ export function setUpFormulas(): void {
 
 /** Wide tables and formulas scroll in a frame of their own; only a frame that scrolls is a stop for the keyboard. */
 export function setUpScrollers(): void {
-  const frames = document.querySelectorAll<HTMLElement>(".table-scroll, .listing, .math");
+  const frames = document.querySelectorAll<HTMLElement>(".table-scroll, .scroller, .listing, .math");
   const observer = new ResizeObserver((entries) => {
     for (const { target } of entries) {
       if (target.scrollWidth > target.clientWidth + 1) target.setAttribute("tabindex", "0");

@@ -154,15 +154,3 @@ def test_no_runner_is_said_in_a_sentence(lessons: Path) -> None:
 
     assert result.exit_code == 1
     assert "does not answer" in result.stderr
-
-
-def test_a_fault_in_the_achievements_is_told_with_its_line(lessons: Path) -> None:
-    file = lessons / "achievements.toml"
-    file.write_text('[[achievements]]\nid = "one"\nbadge = "tpu"\ntitle = "One"\nneeds = { kind = "cell" }\n')
-
-    result = _lockstep("check", "--static")
-
-    assert result.exit_code == 1
-    assert f"{file}:1: 'description' is missing or no text; write description.en" in result.stdout
-    assert "1 mistake." in result.stdout
-    assert _lockstep("check", "--static", "first").exit_code == 0, "one lesson is only that lesson"

@@ -232,15 +232,6 @@ def test_a_folder_without_courses_is_told(tmp_path: Path) -> None:
         ]
 
 
-def test_what_is_kept_beside_the_courses_is_read_after_them(catalog: Catalog) -> None:
-    seen: list[int] = []
-    catalog.after_reload(lambda: seen.append(len(catalog.courses("en"))))
-
-    catalog.reload()
-
-    assert seen == [1]
-
-
 async def test_a_changed_file_is_noticed(catalog: Catalog, root: Path) -> None:
     watching = asyncio.create_task(catalog.watch())
     try:

@@ -1,0 +1,69 @@
+/** Awards, shown at once and politely: a few small cards, read out, closed by key or by themselves, never in the way. */
+
+import badge from "./badge.css";
+import css from "./awards.css";
+import { make } from "./element";
+import { say } from "./strings";
+
+const STAYS_MS = 9_000;
+const MOST = 2;
+
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(badge + css);
+document.adoptedStyleSheets.push(sheet);
+
+const waiting: HTMLElement[] = [];
+const shown = new Set<string>();
+let place: HTMLElement | null = null;
+
+/** Shows each card once; those for which there is no room wait until another has gone. */
+export function show(cards: HTMLElement[]): void {
+  for (const card of cards) {
+    const key = card.dataset.key ?? "";
+    if (!shown.has(key)) waiting.push(card);
+    shown.add(key);
+  }
+  if (!place) {
+    place = make("section.awards", { "aria-label": say("standing.awards"), "aria-live": "polite", "aria-relevant": "additions" });
+    document.body.append(place);
+    document.addEventListener("keydown", escape);
+  }
+  window.setTimeout(fill, 100); // what is there when a live region is made is not read out
+}
+
+function fill(): void {
+  while (place && waiting.length && place.childElementCount < MOST) hang(place, waiting.shift() as HTMLElement);
+}
+
+function hang(place: HTMLElement, card: HTMLElement): void {
+  let timer = 0;
+  const wait = (): void => void (timer ||= window.setTimeout(() => close(card), STAYS_MS));
+  const stay = (): void => {
+    window.clearTimeout(timer);
+    timer = 0;
+  };
+  const settle = (): void => (document.hidden || card.matches(":hover, :focus-within") ? stay() : wait());
+  card.querySelector("button")?.addEventListener("click", () => close(card));
+  for (const event of ["pointerenter", "focusin"]) card.addEventListener(event, stay);
+  for (const event of ["pointerleave", "focusout"]) card.addEventListener(event, () => window.setTimeout(settle));
+  document.addEventListener("visibilitychange", settle);
+  place.append(card);
+  settle();
+}
+
+function close(card: HTMLElement): void {
+  if (!card.isConnected) return;
+  const held = card.contains(document.activeElement);
+  const next = (card.nextElementSibling ?? card.previousElementSibling)?.querySelector<HTMLElement>("button");
+  card.remove();
+  if (held) (next ?? document.getElementById("main"))?.focus();
+  fill();
+}
+
+/** Escape closes the newest card, unless it has something else to do. */
+function escape(event: KeyboardEvent): void {
+  const inUse = (event.target as Element).closest(".cm-editor, dialog, input, select, textarea");
+  const busy = event.defaultPrevented || inUse || document.querySelector(":popover-open");
+  const card = place?.lastElementChild as HTMLElement | null | undefined;
+  if (event.key === "Escape" && !busy && card) close(card);
+}

@@ -1,0 +1,103 @@
+/**
+ * Reading marks: which lessons were opened in this browser, how far, and where the reader left.
+ *
+ * They live in localStorage, one key a lesson, so that two tabs with two lessons never write over each other; two tabs
+ * with the same lesson merge what they find before they write. The server hears of a mark as soon as it changes, and of
+ * all of them when it knows this reader for the first time, or another one.
+ */
+
+import { localShelf } from "./drafts";
+
+/** What the server takes (`POST /progress/marks`); moments in milliseconds since 1970. */
+export interface Mark {
+  lesson: string;
+  opened_at: number;
+  seen_at: number;
+  end_reached_at: number | null;
+  place: string;
+}
+
+type Shelf = Pick<Storage, "getItem" | "setItem" | "key" | "length">;
+
+const PREFIX = "lockstep:mark:";
+const TOLD = "lockstep:marks-told";
+
+/** Two marks of one lesson as one: the earliest moments, and the place of the later one. */
+export function merged(a: Mark, b: Mark): Mark {
+  const ends = [a.end_reached_at, b.end_reached_at].filter((moment) => moment !== null);
+  const later = b.seen_at >= a.seen_at ? b : a;
+  return {
+    lesson: a.lesson,
+    opened_at: Math.min(a.opened_at, b.opened_at),
+    seen_at: later.seen_at,
+    end_reached_at: ends.length ? Math.min(...ends) : null,
+    place: later.place || a.place || b.place,
+  };
+}
+
+/** The marks of this browser. Where storage is forbidden they last as long as the page. */
+export class Marks {
+  private readonly own = new Map<string, Mark>();
+
+  constructor(private readonly shelf: Shelf | null = localShelf()) {}
+
+  find(lesson: string): Mark | null {
+    const [kept, own] = [this.read(PREFIX + lesson), this.own.get(lesson)];
+    return kept && own ? merged(kept, own) : (kept ?? own ?? null);
+  }
+
+  /** Adds to what is known of a lesson: whether that says anything new to the server. */
+  add(mark: Mark): boolean {
+    const before = this.find(mark.lesson);
+    const after = before ? merged(before, mark) : mark;
+    this.own.set(mark.lesson, after);
+    try {
+      this.shelf?.setItem(PREFIX + mark.lesson, JSON.stringify(after));
+    } catch {
+      // Storage is full or forbidden: the page knows, and the server may.
+    }
+    return !before || before.place !== after.place || before.end_reached_at !== after.end_reached_at;
+  }
+
+  all(): Mark[] {
+    const lessons = new Set(this.own.keys());
+    try {
+      for (let i = 0; i < (this.shelf?.length ?? 0); i++) {
+        const key = this.shelf?.key(i);
+        if (key?.startsWith(PREFIX)) lessons.add(key.slice(PREFIX.length));
+      }
+    } catch {
+      // Forbidden: those of this page it is.
+    }
+    return [...lessons].map((lesson) => this.find(lesson)).filter((mark) => mark !== null);
+  }
+
+  /** Whether `who` has heard of all marks of this browser. */
+  told(who: string): boolean {
+    try {
+      return this.shelf?.getItem(TOLD) === who;
+    } catch {
+      return false;
+    }
+  }
+
+  keepTold(who: string): void {
+    try {
+      this.shelf?.setItem(TOLD, who);
+    } catch {
+      // They are told again with the next page, which changes nothing.
+    }
+  }
+
+  private read(key: string): Mark | null {
+    try {
+      const found = JSON.parse(this.shelf?.getItem(key) ?? "null") as Partial<Mark> | null;
+      if (typeof found?.opened_at !== "number" || typeof found.seen_at !== "number") return null;
+      const end = typeof found.end_reached_at === "number" ? found.end_reached_at : null;
+      const place = typeof found.place === "string" ? found.place : "";
+      return { lesson: key.slice(PREFIX.length), opened_at: found.opened_at, seen_at: found.seen_at, end_reached_at: end, place };
+    } catch {
+      return null;
+    }
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * What a page shows of this learner's progress. The page itself is the same for everyone: the header comes as a fragment,
+ * the state of lessons as JSON, and what the server cannot know of a stranger from the marks of this browser.
+ */
+
+import { declined, send } from "./api";
+import { localShelf } from "./drafts";
+import { make } from "./element";
+import { type Mark, Marks } from "./marks";
+import { setUpReading } from "./reader";
+import { language, say } from "./strings";
+
+type Stage = "new" | "started" | "completed" | "revisited";
+
+interface LessonState {
+  slug: string;
+  stage: Stage;
+}
+
+const NEWS = "lockstep:news";
+const MOST_AT_ONCE = 200;
+const GAIN_MS = 4_000;
+
+export function setUpStanding(): void {
+  const place = document.getElementById("standing");
+  if (place) new Standing(place, new Marks());
+}
+
+class Standing {
+  /** The server's name for this learner; empty for a stranger. */
+  private who = "";
+  private cursor: string | null = null;
+  private asking: Promise<void> = Promise.resolve();
+  private readonly reading = document.querySelector<HTMLElement>("[data-reading]");
+
+  constructor(
+    private readonly place: HTMLElement,
+    private readonly marks: Marks,
+  ) {
+    if (this.reading) setUpReading(this.reading, marks, (mark) => void this.noted(mark));
+    this.paint(new Map());
+    this.offer(this.lastHere());
+    document.addEventListener("htmx:after:swap", () => this.swapped());
+    document.addEventListener("lockstep:finished", (event) => {
+      if (!(event as CustomEvent<{ restored: boolean }>).detail.restored) this.ask();
+    });
+    window.addEventListener("online", () => void this.tellAll());
+  }
+
+  // --- the header came, or came anew ---
+
+  private swapped(): void {
+    this.patchEnd();
+    const button = this.place.querySelector<HTMLElement>("[data-who]");
+    if (!button || button.dataset.seen) return;
+    button.dataset.seen = "yes";
+    const { who = "", cursor = "" } = button.dataset;
+    this.who = who;
+    this.follow(cursor);
+    void this.tellAll();
+    void this.fetchStages();
+    const resume = this.place.querySelector<HTMLAnchorElement>("[data-resume]");
+    if (resume) this.offer({ title: resume.dataset.resume ?? "", href: resume.href });
+  }
+
+  /** Awards are shown from where this browser last looked: those made while no page was open too. */
+  private follow(now: string): void {
+    if (this.cursor !== null) return;
+    const kept = this.kept();
+    this.cursor = kept?.who === this.who ? kept.cursor : now;
+    if (this.cursor === now) this.keep();
+    else this.ask();
+  }
+
+  // --- awards ---
+
+  /** Asks what is new, one question at a time. */
+  private ask(): void {
+    this.asking = this.asking.then(() => this.askOnce()).catch(() => undefined);
+  }
+
+  private async askOnce(): Promise<void> {
+    if (this.cursor === null) return;
+    const kept = this.kept();
+    if (kept && kept.who === this.who && this.who) this.cursor = kept.cursor; // another tab may have shown them
+    const response = await send(`/${language()}/progress/awards?since=${encodeURIComponent(this.cursor)}`);
+    if (!response.ok) throw await declined(response);
+    const news = new DOMParser().parseFromString(await response.text(), "text/html").querySelector<HTMLElement>("[data-cursor]");
+    if (!news) return;
+    this.cursor = news.dataset.cursor ?? this.cursor;
+    this.keep();
+    const [cards, gain] = [[...news.querySelectorAll<HTMLElement>(".award")], Number(news.dataset.xp)];
+    if (!cards.length && !gain) return;
+    document.body.dispatchEvent(new CustomEvent("lockstep:progress"));
+    if (gain > 0) this.showGain(gain);
+    if (cards.length) (await import("./awards")).show(cards);
+  }
+
+  private showGain(xp: number): void {
+    this.place.parentElement?.querySelector(".gain")?.remove();
+    const gain = make("span.gain", { "aria-hidden": "true" }, say("standing.gain", { xp }));
+    this.place.after(gain);
+    window.setTimeout(() => gain.remove(), GAIN_MS);
+  }
+
+  private kept(): { who: string; cursor: string } | null {
+    try {
+      const kept = JSON.parse(localShelf()?.getItem(NEWS) ?? "null") as { who?: unknown; cursor?: unknown } | null;
+      return typeof kept?.who === "string" && typeof kept.cursor === "string" ? { who: kept.who, cursor: kept.cursor } : null;
+    } catch {
+      return null;
+    }
+  }
+
+  private keep(): void {
+    try {
+      if (this.who) localShelf()?.setItem(NEWS, JSON.stringify({ who: this.who, cursor: this.cursor }));
+    } catch {
+      // Storage is full or forbidden: this page knows.
+    }
+  }
+
+  // --- marks ---
+
+  private async noted(mark: Mark): Promise<void> {
+    this.patchEnd();
+    if (this.who) await this.tell([mark]);
+  }
+
+  private async tellAll(): Promise<void> {
+    if (!this.who || this.marks.told(this.who)) return;
+    const all = this.marks.all();
+    for (let i = 0; i < all.length; i += MOST_AT_ONCE) if (!(await this.tell(all.slice(i, i + MOST_AT_ONCE)))) return;
+    this.marks.keepTold(this.who);
+  }
+
+  /** Whether the server has taken them; if not, all are told again once it is back. */
+  private async tell(marks: Mark[]): Promise<boolean> {
+    const time_zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    try {
+      const body = JSON.stringify({ time_zone, marks });
+      const response = await send("/progress/marks", { method: "POST", body, keepalive: true });
+      if (!response.ok) throw await declined(response);
+    } catch {
+      this.marks.keepTold("");
+      return false;
+    }
+    if (marks.some((mark) => mark.end_reached_at !== null)) this.ask();
+    return true;
+  }
+
+  /** The server does not know how far a stranger has read; this browser does. */
+  private patchEnd(): void {
+    const here = this.reading && this.marks.find(this.reading.dataset.reading ?? "");
+    const line = document.querySelector<HTMLElement>("[data-end-mark][data-done=no]");
+    if (!here?.end_reached_at || !line) return;
+    line.dataset.done = "yes";
+    const words = line.querySelector("p");
+    if (words) words.textContent = say("standing.read");
+  }
+
+  // --- the state of lessons, and where one left ---
+
+  private async fetchStages(): Promise<void> {
+    const links = document.querySelectorAll<HTMLElement>("a[data-lesson-link]");
+    if (!this.who || !links.length) return;
+    const courses = new Set([...links].map((link) => link.dataset.lessonLink?.split("/")[0] ?? ""));
+    const stages = new Map<string, Stage>();
+    for (const course of courses) {
+      const response = await send(`/${language()}/progress/outline?course=${encodeURIComponent(course)}`).catch(() => null);
+      if (!response?.ok) continue;
+      const { lessons } = (await response.json()) as { lessons: LessonState[] };
+      for (const { slug, stage } of lessons) stages.set(`${course}/${slug}`, stage);
+    }
+    this.paint(stages);
+  }
+
+  private paint(stages: Map<string, Stage>): void {
+    for (const link of document.querySelectorAll<HTMLElement>("a[data-lesson-link]")) {
+      const lesson = link.dataset.lessonLink ?? "";
+      const known = stages.get(lesson) ?? "new";
+      const stage = known === "new" && this.marks.find(lesson) ? "started" : known;
+      const done = stage === "completed" || stage === "revisited";
+      link.dataset.stage = done ? "done" : stage;
+      const words = link.querySelector(".stage-words");
+      if (words) words.textContent = done ? say("standing.done") : stage === "started" ? say("standing.begun") : "";
+    }
+  }
+
+  /** The lesson that was open last in this browser, as far as this page has a link to it. */
+  private lastHere(): { title: string; href: string } | null {
+    const last = this.marks.all().sort((a, b) => b.seen_at - a.seen_at)[0];
+    const link = last && document.querySelector<HTMLAnchorElement>(`a[data-lesson-link="${CSS.escape(last.lesson)}"]`);
+    if (!link) return null;
+    const title = link.querySelector("b")?.textContent ?? "";
+    return { title, href: link.href + (last.place ? `#${encodeURIComponent(last.place)}` : "") };
+  }
+
+  /** The button that starts the course continues it. */
+  private offer(left: { title: string; href: string } | null): void {
+    const start = document.querySelector<HTMLAnchorElement>("[data-continue]");
+    const words = start?.querySelector(".label");
+    if (!start || !words || !left) return;
+    start.href = left.href;
+    words.textContent = say("standing.continue", { lesson: left.title });
+  }
+}
