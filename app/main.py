@@ -21,6 +21,7 @@ from app import i18n
 from app.accounts.belongings import export_account
 from app.accounts.cookies import Cookies
 from app.accounts.current import SignInNeeded
+from app.accounts.housekeeping import keep_house
 from app.accounts.mail_routes import router as account_mails
 from app.accounts.passwords import Passwords
 from app.accounts.routes import ask_to_sign_in
@@ -154,6 +155,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.desk = Desk(state.settings, state.db, runner, bus, state.progress)
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
+    sweeping = asyncio.create_task(keep_house(state.db))
     sending = asyncio.create_task(Sender(state.db, bus, _transport(state.settings)).run())
     state.desk.pump.resume()
     try:
@@ -162,8 +164,10 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         bus.close()
         watching.cancel()
-        with suppress(asyncio.CancelledError):
-            await watching
+        sweeping.cancel()
+        for task in (watching, sweeping):
+            with suppress(asyncio.CancelledError):
+                await task
         await _end(sending)
         await state.desk.pump.close()
         await runner.close()

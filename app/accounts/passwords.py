@@ -20,7 +20,7 @@ LEAST, MOST = 8, 200
 AT_ONCE = 2
 """Each takes 64 MiB and a core for about 0.1 s."""
 _MOST_WAITING = 100
-NOBODYS = "$argon2id$v=19$m=65536,t=3,p=4$Y2Fubm90IGJlIGd1ZXNzZWQ$2fEzGYZ1VbLgnQn0e9AEDCW2bH5vTnnw2Hy2SJdBT5s"
+NOBODYS = "$argon2id$v=19$m=65536,t=3,p=4$OABBpYwzm9OFGWAe7E9wsw$40T8ADR+KWMMeTpm9Vq+ktxWmHT7eBoVETcLCjMD2jA"
 """What is checked where there is no account, so that it takes as long."""
 _ROWS = ("0123456789" * 2, "9876543210" * 2, "abcdefghijklmnopqrstuvwxyz", "qwertyuiopasdfghjklzxcvbnm", "qwertzuiop")
 _FEW = 4

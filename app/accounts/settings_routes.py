@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 
 from app import i18n
 from app.accounts import said
+from app.accounts.agents import browser_words
 from app.accounts.attempts import OF_MAILS, TooManyTries, account_key, forget_tries
 from app.accounts.belongings import erase, export
 from app.accounts.current import SignedIn, ThisSignIn
@@ -216,6 +217,7 @@ async def _security(
     async with db.session() as session:
         sign_ins = await list_sign_ins(session, account)
     facts = {"account": account, "here": here, "sign_ins": sign_ins, "fresh": _fresh(here)}
+    facts["browser_words"] = browser_words
     return account_page(request, _SECURITY, http_status, **facts, **context)
 
 

@@ -1,0 +1,49 @@
+"""What nobody needs any more is swept away.
+
+Sign-ins and links that are over, tries that are forgotten, accounts that were never opened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import structlog
+from sqlalchemy import delete, exists
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.accounts import attempts
+from app.accounts.models import Account, Identity, Invitation, MailLink, Passkey, SignIn
+from app.db import Database, now
+
+_log = structlog.get_logger("accounts")
+_EVERY_S = 3600.0
+_KEPT = timedelta(days=7)
+"""So long a link that is over still says why; so long an account waits to be opened."""
+
+
+async def keep_house(db: Database) -> None:
+    """Sweep every hour, until cancelled."""
+    while True:
+        await asyncio.sleep(_EVERY_S)
+        try:
+            await sweep(db)
+        except (SQLAlchemyError, OSError):
+            _log.exception("old rows of accounts could not be swept away")
+
+
+async def sweep(db: Database) -> None:
+    """Sweep once."""
+    moment = now()
+    used = [exists().where(table.account_id == Account.id) for table in (SignIn, Passkey, Identity)]
+    never_opened = (
+        Account.email_confirmed_at.is_(None),
+        Account.created_at < moment - _KEPT,
+        *(~each for each in used),
+    )
+    async with db.writing() as session:
+        await attempts.sweep(session)
+        await session.execute(delete(SignIn).where(SignIn.expires_at < moment))
+        await session.execute(delete(MailLink).where(MailLink.expires_at < moment - _KEPT))
+        await session.execute(delete(Invitation).where(Invitation.expires_at < moment - _KEPT))
+        await session.execute(delete(Account).where(*never_opened))

@@ -1,0 +1,71 @@
+"""Every route, asked by everyone there is: who gets in is what ``app.web.access`` says, and nobody meets a failure."""
+
+from __future__ import annotations
+
+import re
+from contextlib import aclosing
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.routing import Route
+
+from app.web.access import ACCESS, Access
+from tests.factories.accounts import signed_in
+from tests.factories.browser import browser
+from tests.factories.course import LESSON
+from tests.factories.supervisor import Supervisor
+from tests.functional.test_security import _routes
+
+ASKERS = ("stranger", "visitor", "learner", "instructor", "admin")
+LET_IN = {
+    Access.public: ASKERS,
+    Access.learner: ASKERS,
+    Access.account: ("learner", "instructor", "admin"),
+    Access.instructor: ("instructor", "admin"),
+    Access.admin: ("admin",),
+}
+PARTS = {"lang": "en", "course": "small", "slug": "first"}
+SHUT = {401, 403}
+
+
+async def asker(app: FastAPI, who: str) -> httpx.AsyncClient:
+    """A browser of someone of that kind: of a new account each time, for some routes end it."""
+    if who in ("learner", "instructor", "admin"):
+        return await signed_in(app, who)
+    client = browser(app)
+    if who == "visitor":
+        await client.post("/en/session", params={"lesson": LESSON})
+    return client
+
+
+def asked(route: Route) -> tuple[str, str]:
+    """The method and a path of a route."""
+    path = re.sub(r"\{(\w+)(?::\w+)?\}", lambda part: PARTS.get(part[1], "1"), route.path)
+    return sorted((route.methods or {"GET"}) - {"HEAD"})[0], path
+
+
+@pytest.mark.parametrize("who", ASKERS)
+async def test_everyone_gets_in_where_they_may_and_nowhere_else(app: FastAPI, supervisor: Supervisor, who: str) -> None:
+    wrong = []
+    for route in _routes(app.router.routes):
+        if not isinstance(route, Route):
+            continue
+        method, path = asked(route)
+        async with aclosing(await asker(app, who)) as client:
+            answer = await client.request(method, path)
+        let_in = answer.status_code not in SHUT
+        if let_in is not (who in LET_IN[ACCESS[route.name]]) or answer.status_code >= 500:
+            wrong.append(f"{route.name}: {method} {path} answered {answer.status_code}")
+    assert wrong == []
+
+
+async def test_who_is_refused_is_told_whether_to_sign_in_or_that_it_is_not_for_them(app: FastAPI) -> None:
+    for route in _routes(app.router.routes):
+        if isinstance(route, Route) and ACCESS[route.name] in (Access.account, Access.instructor, Access.admin):
+            method, path = asked(route)
+            async with browser(app) as stranger:
+                assert (await stranger.request(method, path)).status_code == 401, route.name
+            if ACCESS[route.name] is not Access.account:
+                async with await signed_in(app) as learner:
+                    assert (await learner.request(method, path)).status_code == 403, route.name

@@ -1,0 +1,56 @@
+"""What is swept away, and what is not; and browsers in words."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select, update
+
+from app.accounts.agents import browser_words
+from app.accounts.housekeeping import sweep
+from app.accounts.links import Purpose, make_link
+from app.accounts.models import Account, MailLink, SignIn
+from app.accounts.people import make_account
+from app.accounts.sign_ins import start_sign_in
+from app.db import Database, now
+
+LONG_AGO = timedelta(days=40)
+
+
+async def test_only_what_is_over_is_swept_away(database: Database) -> None:
+    async with database.writing() as session:
+        for email, confirmed in (("open@example.org", True), ("shut@example.org", False), ("used@example.org", False)):
+            account = await make_account(session, email=email, name="Ada", confirmed=confirmed)
+            account.created_at = now() - LONG_AGO
+            await make_link(session, account, Purpose.confirm, email)
+            if email != "shut@example.org":
+                await start_sign_in(session, account, method="oidc")
+        await make_account(session, email="new@example.org", name="Ada")
+    await sweep(database)
+    async with database.writing() as session:
+        kept = set(await session.scalars(select(Account.email)))
+        assert kept == {"open@example.org", "used@example.org", "new@example.org"}
+        assert len((await session.scalars(select(SignIn))).all()) == 2
+        assert len((await session.scalars(select(MailLink))).all()) == 2
+        await session.execute(update(SignIn).values(expires_at=now() - LONG_AGO))
+        await session.execute(update(MailLink).values(expires_at=now() - LONG_AGO))
+    await sweep(database)
+    async with database.session() as session:
+        assert (await session.scalars(select(SignIn))).all() == []
+        assert (await session.scalars(select(MailLink))).all() == []
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"),
+        ("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/140 Safari/537.36 Edg/140", "Edge on Windows"),
+        ("Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 Chrome/140 Mobile Safari/537.36", "Chrome on Android"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18 Safari/604.1", "Safari on iPhone"),
+        ("curl/8.0", "curl/8.0"),
+        ("", "A browser that does not say its name"),
+    ],
+)
+def test_a_browser_is_named_as_people_know_it(agent: str, words: str) -> None:
+    assert browser_words(agent) == words

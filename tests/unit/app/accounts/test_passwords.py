@@ -1,0 +1,89 @@
+"""Passwords: hashed as they should be, checked where there is none, and refused where anyone would guess them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from argon2 import PasswordHasher
+from argon2.profiles import CHEAPEST
+
+from app.accounts import passwords as module
+from app.accounts.passwords import EASY, LONG, NOBODYS, SHORT, YOURS, Passwords, TooManyChecks, weakness
+
+ADA = {"name": "Ada Byron", "email": "ada.byron@example.org"}
+
+
+async def test_a_password_fits_its_hash_and_no_other() -> None:
+    passwords = Passwords()
+    stored = await passwords.hash("correct horse battery")
+    assert stored.startswith("$argon2id$")
+    assert await passwords.check(stored, "correct horse battery")
+    assert not await passwords.check(stored, "correct horse batterY")
+    assert not await passwords.check("no hash at all", "correct horse battery")
+    assert not passwords.outdated(stored)
+    assert passwords.outdated(PasswordHasher.from_parameters(CHEAPEST).hash("x"))
+
+
+async def test_the_same_letters_fit_however_a_keyboard_writes_them() -> None:
+    passwords = Passwords()
+    assert await passwords.check(await passwords.hash("caf\u00e9 au lait"), "cafe\u0301 au lait")
+
+
+async def test_where_there_is_no_account_a_check_takes_as_long() -> None:
+    passwords = Passwords()
+    assert not passwords.outdated(NOBODYS), "its parameters are those of today"
+    stored = await passwords.hash("correct horse battery")
+
+    async def fastest(of: str | None) -> float:
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            assert not await passwords.check(of, "wrong")
+            times.append(time.process_time() - start)
+        return min(times)
+
+    assert await fastest(None) > 0.3 * await fastest(stored)
+
+
+async def test_few_are_hashed_at_once_and_a_crowd_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_WAITING", 4)
+    passwords = Passwords()
+    most = now = 0
+
+    def slow(_self: Passwords, _password: str) -> str:
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        time.sleep(0.05)
+        now -= 1
+        return ""
+
+    monkeypatch.setattr(Passwords, "_hash", slow)
+    answers = await asyncio.gather(*(passwords.hash("x") for _ in range(6)), return_exceptions=True)
+    assert most == module.AT_ONCE
+    assert [type(answer) for answer in answers] == [str] * 4 + [TooManyChecks] * 2
+
+
+@pytest.mark.parametrize(
+    ("password", "why"),
+    [
+        ("1234567", SHORT),
+        ("x" * 201, LONG),
+        ("aaaaaaaaaa", EASY),
+        ("abababab", EASY),
+        ("12345678", EASY),
+        ("QWERTYUIOP", EASY),
+        ("Password1!", EASY),
+        ("tensorflow2026", EASY),
+        ("ada.byron", YOURS),
+        ("ada.byron@example.org", YOURS),
+        ("Ada Byron1", YOURS),
+        ("correct horse battery", None),
+        ("xk7#qpL2", None),
+        ("비밀번호는 길다", None),
+    ],
+)
+def test_what_anyone_would_guess_is_refused(password: str, why: str | None) -> None:
+    assert weakness(password, **ADA) == why

@@ -1,0 +1,207 @@
+"""Mails: what they say, that each is sent once, and what becomes of those that cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import select, update
+
+from app.bus import Bus
+from app.db import Database, now
+from app.mail import outbox
+from app.mail.letter import Mail, write
+from app.mail.models import MailState, OutboxMail
+from app.mail.sender import Sender
+from app.mail.transport import Smtp, SmtpServer, Transport
+from tests.factories.smtp import PASSWORD, USER, Postbox, certificate, smtp_server
+
+SENDER = "Lockstep <learn@example.org>"
+URL = "https://learn.example.org/en/mail/abc"
+VALUES = {"name": "Ada <b>", "email": "ada@example.org", "url": URL, "forgotten_url": URL}
+LETTERS = [
+    path.name for path in sorted((Path(__file__).parents[4] / "app/accounts/templates/accounts/mail").glob("*.html"))
+]
+SCRIPTS = {"en": "[A-Za-z]", "ko": "[가-힣]", "zh": "[一-鿿]"}
+
+
+def a_mail(to: str = "ada@example.org", language: str = "en", unsubscribe_url: str = "") -> Mail:
+    return Mail(to, language, "accounts/mail/reset.html", VALUES, unsubscribe_url)
+
+
+async def post(db: Database, *mails: Mail) -> None:
+    async with db.writing() as session:
+        for mail in mails:
+            await outbox.post(session, mail)
+
+
+async def send_all(db: Database, transport: Transport) -> None:
+    sender = Sender(db, Bus(), transport)
+    while await sender.send_one():
+        pass
+
+
+async def kept(db: Database) -> list[OutboxMail]:
+    async with db.session() as session:
+        return list(await session.scalars(select(OutboxMail).order_by(OutboxMail.created_at)))
+
+
+def plain(address: str) -> Smtp:
+    return Smtp(SmtpServer.read(f"smtp://{address}?tls=off"), SENDER)
+
+
+@pytest.mark.parametrize("language", SCRIPTS)
+@pytest.mark.parametrize("name", LETTERS)
+def test_a_letter_says_the_same_as_text_and_as_html(name: str, language: str) -> None:
+    letter = write(Mail("ada@example.org", language, f"accounts/mail/{name}", VALUES))
+
+    assert re.search(SCRIPTS[language], letter.subject)
+    assert re.search(SCRIPTS[language], letter.text)
+    assert f'<html lang="{language}">' in letter.html
+    assert "<" not in letter.text.replace("Ada <b>", "")
+    assert "Ada <b>" not in letter.html
+    if URL in letter.html:
+        assert re.search(rf"^{URL}$", letter.text, re.MULTILINE), "the address stands on a line of its own"
+
+
+async def test_a_real_server_gets_text_and_html_in_each_language(database: Database) -> None:
+    postbox = Postbox()
+    with smtp_server(postbox) as address:
+        await post(database, *(a_mail(f"{code}@example.org", code, "https://x.test/u?t=1") for code in SCRIPTS))
+        await send_all(database, plain(address))
+
+    assert sorted(postbox.recipients) == ["en@example.org", "ko@example.org", "zh@example.org"]
+    for mail in postbox.mails:
+        code = mail["to"].partition("@")[0]
+        text, html = mail.get_body(("plain",)), mail.get_body(("html",))
+        assert text is not None
+        assert html is not None
+        assert re.search(SCRIPTS[code], mail["subject"])
+        assert URL in text.get_content()
+        assert f'lang="{code}"' in html.get_content()
+        assert mail["from"] == SENDER
+        assert mail["auto-submitted"] == "auto-generated"
+        assert mail["list-unsubscribe"] == "<https://x.test/u?t=1>"
+        assert mail["list-unsubscribe-post"] == "List-Unsubscribe=One-Click"
+        assert mail["message-id"].endswith("@example.org>")
+    assert await kept(database) == [], "what was sent is not kept"
+
+
+async def test_a_password_goes_out_only_under_tls(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, trusted = certificate(tmp_path)
+    postbox = Postbox()
+    with smtp_server(postbox, context) as address:
+        server = SmtpServer.read(f"smtp://{USER}:{quote(PASSWORD)}@{address}")
+        await post(database, a_mail())
+        await send_all(database, Smtp(server, SENDER))
+        assert postbox.mails == [], "a server that nobody vouches for got a mail"
+        (waiting,) = await kept(database)
+        assert "certificate" in waiting.why.lower()
+        monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
+        async with database.writing() as session:
+            await session.execute(update(OutboxMail).values(due_at=now()))
+        await send_all(database, Smtp(server, SENDER))
+    assert postbox.encrypted == [True]
+
+
+async def test_a_server_without_starttls_gets_nothing(database: Database) -> None:
+    postbox = Postbox()
+    with smtp_server(postbox) as address:
+        await post(database, a_mail())
+        await send_all(database, Smtp(SmtpServer.read(f"smtp://{address}"), SENDER))
+    assert postbox.mails == []
+    assert (await kept(database))[0].state == MailState.waiting
+
+
+async def test_a_server_that_is_away_is_tried_again_later(database: Database) -> None:
+    await post(database, a_mail())
+    await send_all(database, plain("127.0.0.1:9"))
+
+    (waiting,) = await kept(database)
+
+    assert (waiting.state, waiting.tries) == (MailState.waiting, 1)
+    assert timedelta(seconds=20) < waiting.due_at - now() < timedelta(seconds=31)
+
+
+@pytest.mark.parametrize(("answer", "state"), [("451 later", MailState.waiting), ("554 never", MailState.failed)])
+async def test_what_the_server_answers_decides_whether_it_is_tried_again(
+    database: Database, answer: str, state: MailState
+) -> None:
+    postbox = Postbox(answer)
+    with smtp_server(postbox) as address:
+        await post(database, a_mail())
+        await send_all(database, plain(address))
+    (mail,) = await kept(database)
+    assert mail.state == state
+    assert answer[4:] in mail.why
+    assert bool(mail.text) is (state is MailState.waiting), "a link is not kept for nothing"
+
+
+async def test_a_mail_that_may_have_arrived_is_not_sent_again(database: Database) -> None:
+    async def cut_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 here\r\n")
+        while line := await reader.readline():
+            if line.upper().startswith(b"DATA"):
+                writer.write(b"354 go on\r\n")
+                await reader.readuntil(b"\r\n.\r\n")
+                break
+            writer.write(b"250 yes\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(cut_off, "127.0.0.1", 0)
+    async with server:
+        await post(database, a_mail())
+        await send_all(database, plain(f"127.0.0.1:{server.sockets[0].getsockname()[1]}"))
+    (mail,) = await kept(database)
+    assert mail.state == MailState.doubtful
+
+
+async def test_many_senders_send_each_mail_once(database: Database) -> None:
+    sent: list[str] = []
+
+    class Slow:
+        async def send(self, mail: OutboxMail) -> None:
+            await asyncio.sleep(0.01)
+            sent.append(mail.to)
+
+    await post(database, *(a_mail(f"{n}@example.org") for n in range(20)))
+    await asyncio.gather(*(send_all(database, Slow()) for _ in range(5)))
+
+    assert sorted(sent) == sorted(f"{n}@example.org" for n in range(20))
+
+
+async def test_the_mail_of_a_sender_that_was_killed_is_doubted_not_sent(database: Database) -> None:
+    await post(database, a_mail())
+    assert await outbox.claim(database) is not None
+    assert await outbox.doubt_abandoned(database) == 0
+    async with database.writing() as session:
+        await session.execute(update(OutboxMail).values(due_at=now() - timedelta(hours=1)))
+
+    assert await outbox.doubt_abandoned(database) == 1
+
+    assert await outbox.claim(database) is None
+
+
+def test_pauses_grow_and_end_within_two_days() -> None:
+    pauses = [pause for tries in range(1, 20) if (pause := outbox.pause_s(tries)) is not None]
+    assert pauses == sorted(pauses)
+    assert sum(pauses) < 2 * 24 * 3600
+    assert outbox.pause_s(len(pauses) + 1) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("smtp://u:p%40w@mail.test", SmtpServer("mail.test", 587, "u", "p@w", "start")),
+        ("smtps://mail.test", SmtpServer("mail.test", 465, None, None, "always")),
+        ("smtp://mail.test:25?tls=off", SmtpServer("mail.test", 25, None, None, "off")),
+    ],
+)
+def test_the_setting_names_a_server(url: str, server: SmtpServer) -> None:
+    assert SmtpServer.read(url) == server
