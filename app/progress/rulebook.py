@@ -33,8 +33,9 @@ class RuleBook:
         before = self.mistakes
         rules, faults = self._read()
         if rules is not None:
-            self.rules = rules
-            faults = [*faults, *_strange(rules, self._catalog)]
+            faults = [*_undrawn(rules), *_strange(rules, self._catalog)]
+            if not any(fault.blocks for fault in faults):
+                self.rules = rules
         self.mistakes = tuple(Mistake(self.path, fault.line, fault.text, fault.blocks) for fault in faults)
         for mistake in self.mistakes:
             if mistake not in before and not self._quiet:
@@ -51,11 +52,15 @@ class RuleBook:
             return None, [Fault(1, f"the file cannot be read: {e.strerror}; check its permissions")]
 
 
-def _strange(rules: tuple[Rule, ...], catalog: Catalog) -> Iterator[Fault]:
-    """Yield what names something that is not there: nobody could earn it, or see it."""
+def _undrawn(rules: tuple[Rule, ...]) -> Iterator[Fault]:
     for rule in rules:
         if rule.badge not in all_badges():
-            yield Fault(rule.line, f"there is no drawing '{rule.badge}'; use one of {_listed(all_badges())}", False)
+            yield Fault(rule.line, f"there is no drawing '{rule.badge}'; use one of {_listed(all_badges())}")
+
+
+def _strange(rules: tuple[Rule, ...], catalog: Catalog) -> Iterator[Fault]:
+    """Yield what names something that is not there, so that nobody can earn it; it may come with the next change."""
+    for rule in rules:
         for need in rule.needs:
             if text := _why_strange(need, catalog):
                 yield Fault(rule.line, text, False)

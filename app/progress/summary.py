@@ -18,7 +18,7 @@ from app.accounts.models import Account
 from app.db import now
 from app.lessons.catalog import Catalog
 from app.lessons.course_file import Words
-from app.lessons.errors import CourseUnknown
+from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
 from app.progress import zones
 from app.progress.ledger import read_known
 from app.progress.levels import Level, level_of
@@ -124,7 +124,7 @@ class NewsItem:
     subject: str
     xp: int
     title: str
-    """Of the achievement, lesson, module or course; else ""."""
+    """Of the achievement, lesson, module, course or cell; else ""."""
     description: str
     badge: str
     at: datetime
@@ -214,7 +214,7 @@ class Summary:
             found = await session.execute(entries.where(Entry.at <= last).order_by(Entry.at, Entry.kind, Entry.subject))
             rows = [(kind, subject, of_it, at) for kind, subject, of_it, at in found]
         new = sum(of_it for _, _, of_it, _ in rows)
-        items = [self._item(*row) for row in rows if row[0] in _TOLD]
+        items = [item for row in rows if row[0] in _TOLD and (item := self._item(*row))]
         cursor = str((last - _ZERO) // timedelta(microseconds=1)) if last is not None else since or "0"
         return News(cursor, tuple(items[-_MOST_NEWS:]), new, level_of(xp - new).number, level_of(xp))
 
@@ -238,18 +238,31 @@ class Summary:
         except CourseUnknown:
             return {}
 
-    def _item(self, kind: str, subject: str, xp: int, at: datetime) -> NewsItem:
+    def _item(self, kind: str, subject: str, xp: int, at: datetime) -> NewsItem | None:
+        """Put an entry in words; None for an achievement that is no longer there."""
         title = description = badge = ""
         course, _, slug = subject.partition("/")
         if kind == "achievement":
             rule = next((rule for rule in self._terms().rules if rule.id == subject), None)
-            if rule is not None:
-                title, description, badge = _said(rule.title), _said(rule.description), rule.badge
+            if rule is None:
+                return None
+            title, description, badge = _said(rule.title), _said(rule.description), rule.badge
         elif kind == "lesson":
             title = self._titles(course).get(slug, slug)
+        elif kind == "cell":
+            title = self._title_of_cell(subject)
         elif kind in ("module", "course"):
             title = self._title_of_part(course, slug)
         return NewsItem(f"{kind} {subject}", kind, subject, xp, title, description, badge, at)
+
+    def _title_of_cell(self, subject: str) -> str:
+        lesson, _, name = subject.partition("#")
+        course, _, slug = lesson.partition("/")
+        try:
+            cell = self._catalog.lesson(course, slug, i18n.current()).cell(name)
+        except (CourseUnknown, LessonUnknown, LessonNotAvailable):
+            return name
+        return cell.title if cell is not None else name
 
     def _title_of_part(self, course: str, module: str) -> str:
         try:

@@ -100,6 +100,7 @@ async def test_a_run_that_ended_ok_is_awarded_once_and_told_at_once(
         "안녕, 장치",
         "first-run",
     )
+    assert {item["kind"]: item["title"] for item in first["items"]}["cell"] == "Say hello"
     assert (first["level_before"], first["level"]["number"], first["level"]["ends"]) == (0, 0, 100)
     assert again["items"] == []
     assert again["cursor"] == first["cursor"]

@@ -32,6 +32,9 @@ description.ko = "둘"
 needs = [{ kind = "replicas", of = ["8", "1*"], count = 2 }, { module = "small/only" }, { streak = 3 }]
 """
 
+_DRAWN = _GOOD.replace('badge = "one"', 'badge = "tpu"').replace('id = "one"', 'id = "course"')
+"""The same with drawings that there are."""
+
 
 def test_a_good_file_is_read_whole() -> None:
     rules, faults = read_rules(_GOOD)
@@ -120,7 +123,6 @@ def test_the_courses_own_achievements_have_no_fault_and_speak_every_language() -
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('badge = "one"', 'badge = "none"', "there is no drawing 'none'"),
         ("small/only", "small/none", "there is no module 'none'; use one of only"),
         ("small/only", "none/only", "there is no course 'none'; use one of small"),
         ('kind = "cell"', 'kind = "cell", of = "small/first#none"', "there is no cell 'small/first#none'"),
@@ -131,10 +133,7 @@ def test_the_courses_own_achievements_have_no_fault_and_speak_every_language() -
 def test_what_nobody_could_earn_is_told_but_keeps_nothing_down(tmp_path: Path, old: str, new: str, words: str) -> None:
     catalog = Catalog(write_course(tmp_path), quiet=True)
     catalog.reload()
-    good = _GOOD.replace('id = "one"', 'id = "one"\nbadge = "tpu"').replace('badge = "one"', 'badge = "course"')
-    (tmp_path / "achievements.toml").write_text(
-        good.replace('badge = "course"', new) if old.startswith("badge") else good.replace(old, new)
-    )
+    (tmp_path / "achievements.toml").write_text(_DRAWN.replace(old, new))
     rulebook = RuleBook(catalog, quiet=True)
 
     rulebook.reload()
@@ -144,6 +143,21 @@ def test_what_nobody_could_earn_is_told_but_keeps_nothing_down(tmp_path: Path, o
     assert not rulebook.mistakes[0].blocks
 
 
+def test_without_a_drawing_an_achievement_cannot_be_shown(tmp_path: Path) -> None:
+    catalog = Catalog(write_course(tmp_path), quiet=True)
+    catalog.reload()
+    (tmp_path / "achievements.toml").write_text(_GOOD)
+    rulebook = RuleBook(catalog, quiet=True)
+
+    rulebook.reload()
+
+    assert rulebook.rules == ()
+    assert [(m.line, m.blocks, m.text.partition(";")[0]) for m in rulebook.mistakes] == [
+        (2, True, "there is no drawing 'one'"),
+        (8, True, "there is no drawing 'one'"),
+    ]
+
+
 def test_a_fault_leaves_the_last_good_version_up_and_no_file_is_no_fault(tmp_path: Path) -> None:
     catalog = Catalog(write_course(tmp_path), quiet=True)
     catalog.reload()
@@ -151,7 +165,7 @@ def test_a_fault_leaves_the_last_good_version_up_and_no_file_is_no_fault(tmp_pat
     rulebook.reload()
     assert (rulebook.rules, rulebook.mistakes) == ((), ())
 
-    file.write_text(_GOOD.replace('badge = "one"', 'badge = "tpu"').replace('id = "one"', 'id = "course"'))
+    file.write_text(_DRAWN)
     rulebook.reload()
     good = rulebook.rules
     file.write_bytes(b"\xff\xfe")
