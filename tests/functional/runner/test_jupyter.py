@@ -426,6 +426,10 @@ def step():
     tf.print("here", output_stream=sys.stdout)
     return tf.distribute.get_replica_context().all_reduce("sum", tf.constant(1.0))
 strategy.run(step)
+import lockstep
+with strategy.scope():
+    lockstep.placement([tf.Variable(1.0, name="weight")])
+lockstep.log(1, loss=0.5)
 print("done")
 """
 
@@ -436,6 +440,8 @@ def test_a_notebook_reads_the_lanes_of_replicas_and_notices_as_text(node: Node) 
 
     assert sorted(text_of(outputs, "stdout").splitlines()) == ["done", *(f"replica {i} | here" for i in range(4))]
     assert "NCCL needs real GPUs." in text_of(outputs, "stderr")
+    (picture,) = [output for output in outputs if output.output_type == "display_data"]
+    assert "MirroredVariable" in picture.data["text/plain"]
 
 
 def test_a_notebook_executed_by_nbclient_has_four_replicas(node: Node) -> None:
