@@ -7,9 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute.sharded_variable import ShardedVariableMixin
 
 from runners.kernel import easel
 from runners.kernel.pictures import Placement, placement_picture
+
+_NAMELESS = "ShardedVariable"
+"""What TensorFlow calls every variable that is cut into parts; these have the name that the learner gave."""
 
 
 def placement(*what: Any) -> None:
@@ -24,22 +28,31 @@ def placement(*what: Any) -> None:
     Raises:
         TypeError: something has no variables; the message says what to give.
     """
-    easel.show(placement_picture([place_of(variable) for variable in _variables(what)]))
+    easel.show(placement_picture([place for variable in _variables(what) for place in places_of(variable)]))
 
 
-def place_of(variable: Any) -> Placement:
-    """Where one variable lives; Keras's or TensorFlow's, distributed or not."""
+def places_of(variable: Any) -> list[Placement]:
+    """Where one variable lives; Keras's or TensorFlow's, distributed or not. One that is cut has each part named."""
     inner = plain_variable(variable)
-    dtype = tf.as_dtype(inner.dtype)
-    shape = tuple(int(size) for size in inner.shape)
-    return Placement(
-        name=name_of(variable),
-        shape=shape,
-        dtype=dtype.name,
-        kind=type(inner).__name__.removeprefix("Resource"),
-        devices=easel.of_variable(inner),
-        size=math.prod(shape) * (dtype.size or 0),
-    )
+    if not isinstance(inner, ShardedVariableMixin):
+        return [_place(name_of(variable), inner, type(inner).__name__.removeprefix("Resource"))]
+    own_name = name_of(variable)
+    parts = inner.variables
+    return [
+        _place(
+            name_of(part) if own_name == _NAMELESS else f"{own_name}/part_{number}",
+            part,
+            f"{_NAMELESS} {number + 1}/{len(parts)}",
+        )
+        for number, part in enumerate(parts)
+    ]
+
+
+def _place(name: str, variable: Any, kind: str) -> Placement:
+    dtype = tf.as_dtype(variable.dtype)
+    shape = tuple(int(size) for size in variable.shape)
+    devices, size = easel.of_variable(variable), math.prod(shape) * (dtype.size or 0)
+    return Placement(name=name, shape=shape, dtype=dtype.name, kind=kind, devices=devices, size=size)
 
 
 def plain_variable(variable: Any) -> Any:
@@ -70,4 +83,4 @@ def _variables(what: Any) -> Iterator[Any]:
 
 
 def _is_variable(what: Any) -> bool:
-    return all(hasattr(what, name) for name in ("assign", "shape", "dtype")) or type(what).__name__ == "ShardedVariable"
+    return all(hasattr(what, name) for name in ("assign", "shape", "dtype"))
