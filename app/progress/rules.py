@@ -147,7 +147,7 @@ class _Reader:
         rules = tuple(self.rule(entry, line) for entry, line in zip(entries, lines, strict=False))
         seen: dict[str, int] = {}
         for rule in rules:
-            if rule.id in seen:
+            if rule.id and rule.id in seen:
                 self.fault(rule.line, f"the achievement '{rule.id}' is there twice, first on line {seen[rule.id]}")
             seen.setdefault(rule.id, rule.line)
         return rules

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.i18n import CODES
 from app.lessons.catalog import Catalog
@@ -87,6 +90,41 @@ def test_a_fault_says_its_line_and_what_to_write_instead(old: str, new: str, lin
 
     assert rules is None
     assert [(fault.line, words in fault.text) for fault in faults] == [(line, True)], faults
+
+
+_VALUES = st.recursive(
+    st.one_of(st.booleans(), st.integers(), st.text(max_size=8), st.sampled_from(["cell", "a/b", "en", "first-run"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["kind", "of", "all", "count", "module", "course", "level", "en"]), inner),
+    ),
+    max_leaves=6,
+)
+_ENTRIES = st.dictionaries(st.sampled_from(["id", "badge", "xp", "hidden", "title", "description", "needs"]), _VALUES)
+
+
+@given(st.lists(_ENTRIES, max_size=3))
+def test_any_table_is_read_or_has_a_fault(entries: list[dict[str, object]]) -> None:
+    text = "\n".join(f"[[achievements]]\n{_toml(entry)}" for entry in entries)
+
+    rules, faults = read_rules(text)
+
+    assert (rules is None) == bool(faults)
+    assert all(1 <= fault.line <= text.count("\n") + 1 for fault in faults)
+
+
+@given(st.text())
+def test_any_text_is_read_or_has_a_fault(text: str) -> None:
+    rules, faults = read_rules(text)
+
+    assert (rules is None) == bool(faults)
+
+
+def _toml(value: object, top: bool = True) -> str:
+    if isinstance(value, dict):
+        pairs = [f"{key} = {_toml(inner, False)}" for key, inner in value.items()]
+        return "\n".join(pairs) if top else "{" + ", ".join(pairs) + "}"
+    return json.dumps(value) if not isinstance(value, list) else f"[{', '.join(_toml(one, False) for one in value)}]"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,166 @@
+"""What pages show of progress: right, in few queries, and nothing of a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import Database
+from app.i18n import speaking
+from app.lessons.catalog import Catalog
+from app.lessons.errors import CourseUnknown
+from app.progress import lessons
+from app.progress.facts import Fact
+from app.progress.lessons import Visit
+from app.progress.models import LearnerZone
+from app.progress.rulebook import RuleBook
+from app.progress.service import Progress
+from app.progress.summary import Stage, Summary
+from tests.factories.course import LESSON, write_course
+
+_RULES = """
+[[achievements]]
+id = "first-run"
+xp = 90
+title.en = "First"
+title.zh = "第一"
+description = "The first."
+needs = { kind = "cell" }
+[[achievements]]
+id = "long-night"
+hidden = true
+title = "Owl"
+description = "A night."
+needs = { kind = "night" }
+"""
+_CELLS = [Fact("cell", f"{LESSON}#hello", 10), Fact("cell", f"{LESSON}#alone", 10)]
+
+Question = Callable[[Summary, AsyncSession, str | None], Awaitable[Any]]
+_QUESTIONS: dict[str, Question] = {
+    "header": lambda summary, session, learner: summary.header(session, learner, "small"),
+    "outline": lambda summary, session, learner: summary.outline(session, learner, "small"),
+    "achievements": lambda summary, session, learner: summary.achievements(session, learner),
+    "news": lambda summary, session, learner: summary.news(session, learner, "0"),
+}
+
+
+@pytest.fixture
+def progress(tmp_path: Path) -> Progress:
+    root = write_course(tmp_path / "lessons")
+    (root / "achievements.toml").write_text(_RULES)
+    catalog = Catalog(root, quiet=True)
+    rulebook = RuleBook(catalog)
+    catalog.after_reload(rulebook.reload)
+    catalog.reload()
+    return Progress(catalog, rulebook)
+
+
+async def _do(db: Database, progress: Progress, *facts: Fact) -> None:
+    async with db.writing() as session:
+        await progress.ledger.award(session, "me", facts)
+
+
+@pytest.mark.parametrize("question", sorted(_QUESTIONS))
+async def test_nothing_takes_more_than_two_queries_and_a_stranger_costs_none(
+    database: Database, progress: Progress, question: str
+) -> None:
+    await _do(database, progress, *_CELLS, Fact("read", LESSON), Fact("day", "2026-11-21"))
+    asked: list[str] = []
+
+    def note(*arguments: Any) -> None:
+        asked.append(arguments[2])
+
+    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
+    async with database.session() as session:
+        await _QUESTIONS[question](progress.summary, session, None)
+        assert asked == []
+        await _QUESTIONS[question](progress.summary, session, "me")
+    assert 1 <= len(asked) <= 2
+
+
+async def test_a_lesson_goes_through_its_stages(database: Database, progress: Progress) -> None:
+    async def state() -> tuple[Stage, int, bool]:
+        async with database.session() as session:
+            [lesson] = await progress.summary.outline(session, "me", "small")
+        assert (lesson.slug, lesson.cells) == ("first", 2)
+        return lesson.stage, lesson.cells_done, lesson.end_reached
+
+    assert await state() == (Stage.new, 0, False)
+    await _do(database, progress, _CELLS[0])
+    assert await state() == (Stage.started, 1, False)
+    await _do(database, progress, Fact("read", LESSON))
+    assert await state() == (Stage.started, 1, True)
+    await _do(database, progress, _CELLS[1])
+    assert await state() == (Stage.completed, 2, True)
+    await _do(database, progress, Fact("revisit", LESSON))
+    assert await state() == (Stage.revisited, 2, True)
+
+
+async def test_the_header_counts_lessons_and_goes_by_the_learners_clock(
+    database: Database, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = [Fact("day", f"2026-11-{day}") for day in (16, 17, 22)]
+    await _do(database, progress, *_CELLS, Fact("read", LESSON), *days)
+    sunday_evening = Visit(LESSON, *[datetime(2026, 11, 22, 20, tzinfo=UTC)] * 2, place="cell-alone")
+    async with database.writing() as session:
+        await lessons.note(session, "me", [sunday_evening])
+        session.add(LearnerZone(learner_id="me", time_zone="UTC", said_at=sunday_evening.seen_at))
+    monkeypatch.setattr("app.progress.summary.now", lambda: sunday_evening.seen_at)
+
+    async with database.session() as session:
+        header = await progress.summary.header(session, "me", "small")
+        zone = await session.get_one(LearnerZone, "me")
+        zone.time_zone = "Asia/Seoul"
+        await session.commit()
+        in_seoul = await progress.summary.header(session, "me")
+
+    assert (header.lessons_done, header.lessons, header.percent) == (1, 1, 100)
+    assert (header.streak.weeks, header.streak.days) == (1, 3)
+    assert (in_seoul.streak.weeks, in_seoul.streak.days) == (1, 0), "there it is Monday"
+    assert header.resume is not None
+    assert (header.resume.course, header.resume.slug, header.resume.place) == ("small", "first", "cell-alone")
+
+
+async def test_a_secret_is_kept_until_it_is_earned(database: Database, progress: Progress) -> None:
+    async with database.session() as session:
+        _, secret = await progress.summary.achievements(session, "me")
+    assert (secret.hidden, secret.badge, secret.title, secret.description, secret.earned_at) == (True, "", "", "", None)
+
+    await _do(database, progress, Fact("night", "2026-11-21"))
+
+    async with database.session() as session:
+        _, told = await progress.summary.achievements(session, "me")
+    assert (told.badge, told.title, told.towards.done) == ("long-night", "Owl", True)
+    assert told.earned_at is not None
+
+
+async def test_news_tell_of_a_new_level_in_the_language_in_use(database: Database, progress: Progress) -> None:
+    async with database.session() as session:
+        before = await progress.summary.news(session, "me", "")
+    await _do(database, progress, *_CELLS)
+
+    with speaking("zh"):
+        async with database.session() as session:
+            news = await progress.summary.news(session, "me", before.cursor)
+            later = await progress.summary.news(session, "me", news.cursor)
+    assert {(item.kind, item.title) for item in news.items} == {
+        ("achievement", "第一"),
+        ("cell", "Say hello"),
+        ("cell", "On one CPU"),
+    }
+    assert (news.xp, news.level_before, news.level.number) == (110, 0, 1)
+    assert (later.items, later.cursor, later.level_before) == ((), news.cursor, 1)
+
+
+async def test_an_unknown_course_is_not_found(database: Database, progress: Progress) -> None:
+    async with database.session() as session:
+        with pytest.raises(CourseUnknown):
+            await progress.summary.outline(session, "me", "none")
+        with pytest.raises(CourseUnknown):
+            await progress.summary.header(session, None, "none")
