@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from datetime import date as Date
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
 from babel import Locale, negotiate_locale
-from babel.dates import format_date, format_datetime, format_skeleton, get_day_names
+from babel.dates import format_date, format_datetime, format_skeleton, format_timedelta, get_day_names
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal, format_percent
@@ -127,6 +127,20 @@ def weekdays() -> list[str]:
     """The short names of the days, from Monday on."""
     names = get_day_names("abbreviated", locale=_locale(_current.get()))
     return [names[day] for day in range(7)]
+
+
+def length(value: timedelta) -> str:
+    """A length of time in words, to its largest unit: ``2 minutes``."""
+    return format_timedelta(max(value, timedelta(seconds=1)), threshold=1.5, locale=_locale(_current.get()))
+
+
+def ago(value: datetime) -> str:
+    """How long ago a moment was, in words: ``2 minutes ago``; a day once it is more than a month."""
+    passed = datetime.now(UTC) - value
+    if passed > timedelta(days=30):
+        return date(value)
+    least = min(-passed, timedelta(seconds=-1))
+    return format_timedelta(least, add_direction=True, threshold=1, locale=_locale(_current.get()))
 
 
 @lru_cache

@@ -28,6 +28,10 @@ from app.accounts.routes import ask_to_sign_in
 from app.accounts.routes import router as accounts
 from app.accounts.settings_routes import router as account_settings
 from app.bus import Bus
+from app.comments.belongings import erase_comments, export_comments
+from app.comments.moderation import bare as people
+from app.comments.moderation import router as moderation
+from app.comments.routes import router as comments
 from app.db import Database
 from app.errors import Problem
 from app.exports.routes import router as exports
@@ -67,6 +71,9 @@ ROUTERS = (
     progress_of_pages,
     progress,
     progress_pages,
+    comments,
+    moderation,
+    people,
     exports,
     accounts,
     account_mails,
@@ -75,9 +82,14 @@ ROUTERS = (
     health,
 )
 """Looked through in this order: what is asked for most comes first."""
-EXPORTERS = {"account": export_account, "runs": export_runs, "progress": export_progress}
+EXPORTERS = {
+    "account": export_account,
+    "runs": export_runs,
+    "progress": export_progress,
+    "comments": export_comments,
+}
 """What people get of their own data, by its name in the document."""
-ERASERS = (erase_runs, erase_progress)
+ERASERS = (erase_runs, erase_progress, erase_comments)
 """What goes with an account."""
 _MAIL_GRACE_S = 3.0
 

@@ -54,6 +54,8 @@ class Settings(BaseSettings):
     """Bytes of JSON kept of one run; the runner's own limit on output is lower and comes first."""
     visitors_per_address: int = Field(default=60, ge=0, le=100_000)
     """How many visitors may run code from one public network address within 20 minutes; 0 for any number."""
+    hold_first_comments: int = Field(default=0, ge=0, le=100)
+    """How many of a new account's comments wait for an instructor; 0 for none."""
     handover_patience_s: float = Field(default=1.5, ge=0, le=30)
     """Seconds that Run keeps trying while the runner does not answer, before the learner is told."""
 

@@ -5,7 +5,7 @@ and compressed, for everyone (``kept_page``).
 
 Every template sees ``lang``, ``languages`` (``code, name, url, current``), ``url_for(route, **parts)`` (a path),
 ``static(path)``, ``nav`` (``label, url, current``), ``request``, ``drawing(topology)``, the filters of the language
-(``number``, ``percent``, ``date``, ``day_and_month``, ``date_and_time``) and gettext.
+(``number``, ``percent``, ``date``, ``day_and_month``, ``date_and_time``, ``ago``) and gettext.
 """
 
 from __future__ import annotations
@@ -100,5 +100,6 @@ def environment(reload: bool) -> Environment:
         "date": i18n.date,
         "day_and_month": i18n.day_and_month,
         "date_and_time": i18n.date_and_time,
+        "ago": i18n.ago,
     }
     return env

@@ -41,6 +41,11 @@ class Site:
         """Host and port."""
         return f"127.0.0.1:{self._port}"
 
+    @property
+    def database(self) -> str:
+        """The URL of its database."""
+        return f"sqlite+aiosqlite:///{self._folder / 'data' / 'lockstep.db'}"
+
     def url(self, path: str) -> str:
         """The whole address of a path."""
         return f"http://{self.host}{path}"

@@ -5,6 +5,7 @@ import htmx from "htmx.org";
 import { setUpAccount } from "./account";
 import { setUpCells } from "./lesson";
 import { setUpStanding } from "./standing";
+import { setUpTalk } from "./talk";
 import { setUpBeat } from "./beat";
 import { setUpFormulas, setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
 
@@ -20,3 +21,4 @@ setUpBeat();
 setUpStanding();
 setUpCells();
 setUpAccount();
+setUpTalk();

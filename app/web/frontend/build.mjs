@@ -40,7 +40,7 @@ const scripts = {
 const theme = { ...common, entryPoints: [join(here, "theme.ts")], outdir: dist, format: "iife" };
 const styles = {
   ...common,
-  entryPoints: ["app.css", "achievements.css"].map((name) => join(here, name)),
+  entryPoints: ["app.css", "achievements.css", "comments.css"].map((name) => join(here, name)),
   outdir: dist,
   loader: { ".woff2": "file" },
   assetNames: "fonts/[name]-[hash]",

@@ -1,0 +1,50 @@
+"""What comments keep of an account: handed out whole, and taken off what stays when the account is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.comments.models import Comment, CommentReaction, Report, Version
+
+_SHOWN = ("id", "lesson", "cell", "thread_id", "source", "language", "state", "created_at", "edited_at")
+
+
+async def export_comments(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """What the account wrote, what that said before, its reactions and its reports."""
+    mine = Comment.author_id == account.id
+    for comment in await session.scalars(select(Comment).where(mine).order_by(Comment.id)):
+        yield {"kind": "comment", **{name: getattr(comment, name) for name in _SHOWN}}
+    versions = select(Version).join(Comment, Comment.id == Version.comment_id).where(mine)
+    for version in await session.scalars(versions.order_by(Version.comment_id, Version.number)):
+        shown = ("comment_id", "number", "source", "written_at")
+        yield {"kind": "earlier_version", **{name: getattr(version, name) for name in shown}}
+    for reaction in await session.scalars(select(CommentReaction).where(CommentReaction.account_id == account.id)):
+        yield {"kind": "reaction", "comment_id": reaction.comment_id, "reaction": reaction.kind, "at": reaction.at}
+    for report in await session.scalars(select(Report).where(Report.account_id == account.id)):
+        yield {"kind": "report", "comment_id": report.comment_id, "reason": report.reason, "at": report.at}
+
+
+async def erase_comments(session: AsyncSession, account: Account) -> None:
+    """Its reactions and reports no longer count; its comments stay, without an author, so that threads can be read."""
+    for kind in await _kinds(session, account):
+        of_kind = select(CommentReaction.comment_id).filter_by(account_id=account.id, kind=kind)
+        await _lower(session, kind, of_kind.scalar_subquery())
+    unsettled = select(Report.comment_id).where(Report.account_id == account.id, ~Report.settled)
+    await _lower(session, "reports", unsettled.scalar_subquery())
+    for table in (CommentReaction, Report):
+        await session.execute(delete(table).where(table.account_id == account.id))
+    await session.execute(update(Comment).where(Comment.author_id == account.id).values(author_id=None))
+
+
+async def _kinds(session: AsyncSession, account: Account) -> list[str]:
+    return list(await session.scalars(select(CommentReaction.kind).filter_by(account_id=account.id).distinct()))
+
+
+async def _lower(session: AsyncSession, counter: str, comments: Any) -> None:
+    lowered = update(Comment).where(Comment.id.in_(comments)).values({counter: getattr(Comment, counter) - 1})
+    await session.execute(lowered.execution_options(synchronize_session=False))

@@ -1,0 +1,90 @@
+"""What can keep a comment from being written, changed or found."""
+
+from __future__ import annotations
+
+from app.errors import NotAllowed, NotFound, TooMany, Unreadable
+from app.i18n import N_
+
+
+class CommentUnknown(NotFound):
+    """No such comment, or it is out of sight for whoever asks."""
+
+    code = "comment_unknown"
+    message = N_("There is no such comment. It may have been deleted.")
+
+
+class PersonUnknown(NotFound):
+    code = "person_unknown"
+    message = N_("There is nobody of this name.")
+
+
+class PlaceUnknown(NotFound):
+    """The lesson has no such cell."""
+
+    code = "place_unknown"
+    message = N_("This lesson has no such cell.")
+
+
+class ThreadClosed(Unreadable):
+    """The comment that began the thread is out of sight."""
+
+    code = "thread_closed"
+    message = N_("This thread is closed: what began it is out of sight. Your text is still here.")
+
+
+class CommentEmpty(Unreadable):
+    code = "comment_empty"
+    message = N_("Write something first.")
+
+
+class CommentTooLong(Unreadable):
+    code = "comment_too_long"
+    message = N_("This text has {size:,} characters; at most {most:,} are possible.")
+
+
+class CommentNotText(Unreadable):
+    code = "comment_not_text"
+    message = N_("The text contains a character that cannot be stored. Remove it and send again.")
+
+
+class TooFast(TooMany):
+    """More comments in a short time than one account may write. ``wait`` is a length of time in words."""
+
+    code = "too_fast"
+    message = N_("You have written a lot in a short time. Wait {wait}, then send again: your text is kept.")
+
+
+class EditedTooOften(TooMany):
+    code = "edited_too_often"
+    message = N_("This comment was changed {most} times; it cannot be changed again. Write a reply instead.")
+
+
+class ChangedMeanwhile(Unreadable):
+    """Another tab was quicker."""
+
+    code = "changed_meanwhile"
+    message = N_(
+        "This comment was changed elsewhere meanwhile. Below is your text; sending it again replaces the other."
+    )
+
+
+class NotYours(NotAllowed):
+    code = "comment_not_yours"
+    message = N_("Only its author can do this.")
+
+
+class NotYourOwn(NotAllowed):
+    code = "comment_your_own"
+    message = N_("This is your own comment: others can do this.")
+
+
+class EmailUnconfirmed(NotAllowed):
+    code = "email_unconfirmed"
+    message = N_("Confirm your e-mail address first: the link is in the mail that you were sent.")
+
+
+class WriteFirst(Unreadable):
+    """A field beside a comment, such as why it is hidden, is empty or too long."""
+
+    code = "reason_needed"
+    message = N_("Say why in a few words, at most {most} characters.")

@@ -1,0 +1,193 @@
+"""Reading comments: lists that go on behind the last one shown, each from one index, whatever there is beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sqlalchemy import Select, select, union_all
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.comments.models import Comment, CommentReaction, Place, Report, State, Version
+from app.comments.service import refresh_html
+from app.comments.sight import Viewer, seen_by
+
+THREADS = 20
+"""Threads on a page."""
+FIRST_REPLIES = 4
+"""Replies of a thread that its list shows."""
+REPLIES = 50
+"""Replies on the page of a thread."""
+_LATEST = 200
+"""Comments whose authors can be suggested."""
+_BEFORE = 5
+"""Replies shown before the one that a link names."""
+
+
+class Kind(StrEnum):
+    """What the queue of the instructors shows."""
+
+    held = "held"
+    reported = "reported"
+    newest = "newest"
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """What began it, and some of its replies. ``earlier`` and ``after``: there are more on either side."""
+
+    root: Comment
+    replies: Sequence[Comment]
+    earlier: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Comments as far as one page goes; ``before`` is where the next one begins."""
+
+    comments: Sequence[Comment]
+    before: str | None
+
+
+async def threads(
+    session: AsyncSession, viewer: Viewer, lesson: str, cell: str, before: str | None = None
+) -> tuple[list[Thread], str | None]:
+    """The threads of a place, the newest first and pinned ones on top; and where the next page begins."""
+    here = select(Comment).where(Comment.lesson == lesson, Comment.cell == cell).order_by(Comment.id.desc())
+    rest = here.where(Comment.thread_id.is_(None), ~Comment.pinned, seen_by(viewer))
+    listed = await _page(session, rest, before, THREADS)
+    pinned = [] if before else list(await session.scalars(here.where(Comment.pinned).limit(THREADS)))
+    roots = [*pinned, *listed.comments]
+    replies = await _first_replies(session, viewer, roots)
+    await refresh_html(session, [*roots, *(reply for some in replies.values() for reply in some)])
+    found = [
+        Thread(root, some[:FIRST_REPLIES], after=some[FIRST_REPLIES - 1].id if len(some) > FIRST_REPLIES else None)
+        for root in roots
+        for some in [replies.get(root.id, [])]
+    ]
+    return found, listed.before
+
+
+async def thread(session: AsyncSession, viewer: Viewer, comment: Comment, after: str | None = None) -> Thread:
+    """The thread of a comment: from its beginning, behind ``after``, or around the reply that ``comment`` is."""
+    root = await session.get_one(Comment, comment.root_id)
+    replies = select(Comment).where(Comment.thread_id == root.id, seen_by(viewer))
+    begin = after or ""
+    if comment.thread_id is not None and after is None:
+        earlier = replies.where(Comment.id < comment.id).order_by(Comment.id.desc()).limit(_BEFORE + 1)
+        beyond = list(await session.scalars(earlier))
+        begin = beyond[-1].id if len(beyond) > _BEFORE else ""
+    found = list(await session.scalars(replies.where(Comment.id > begin).order_by(Comment.id).limit(REPLIES + 1)))
+    await refresh_html(session, [root, *found])
+    more = found[REPLIES - 1].id if len(found) > REPLIES else None
+    return Thread(root, found[:REPLIES], earlier=bool(begin), after=more)
+
+
+async def queue(session: AsyncSession, kind: Kind, before: str | None = None) -> Listed:
+    """What instructors look at, the newest first."""
+    conditions = {
+        Kind.held: Comment.state == State.held,
+        Kind.reported: Comment.reports > 0,
+        Kind.newest: Comment.state != State.deleted,
+    }
+    listed = await _page(session, select(Comment).where(conditions[kind]).order_by(Comment.id.desc()), before, THREADS)
+    await refresh_html(session, listed.comments)
+    return listed
+
+
+async def written_by(session: AsyncSession, viewer: Viewer, account_id: str, before: str | None = None) -> Listed:
+    """What an account wrote, the newest first, as far as the viewer may read it."""
+    own = select(Comment).where(Comment.author_id == account_id, Comment.state != State.deleted, seen_by(viewer))
+    if not viewer.instructor and viewer.account_id != account_id:
+        own = own.where(Comment.state == State.shown)
+    listed = await _page(session, own.order_by(Comment.id.desc()), before, THREADS)
+    await refresh_html(session, listed.comments)
+    return listed
+
+
+async def counts(session: AsyncSession, lesson: str) -> dict[str, int]:
+    """How many comments are shown at a lesson, by cell; under the empty name those on the lesson as a whole."""
+    rows = await session.execute(select(Place.cell, Place.shown).where(Place.lesson == lesson, Place.shown > 0))
+    return {row.cell: row.shown for row in rows}
+
+
+async def authors(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, Account]:
+    """Who wrote them, by id."""
+    ids = {comment.author_id for comment in comments if comment.author_id}
+    found = await session.scalars(select(Account).where(Account.id.in_(ids))) if ids else ()
+    return {account.id: account for account in found}
+
+
+async def reacted(session: AsyncSession, viewer: Viewer, comments: Sequence[Comment]) -> set[tuple[str, str]]:
+    """The viewer's own reactions to them: comment and kind."""
+    if viewer.account_id is None or not comments:
+        return set()
+    own = select(CommentReaction.comment_id, CommentReaction.kind).where(
+        CommentReaction.account_id == viewer.account_id, CommentReaction.comment_id.in_([c.id for c in comments])
+    )
+    return {(comment_id, kind) for comment_id, kind in await session.execute(own)}
+
+
+async def versions(session: AsyncSession, comment: Comment) -> Sequence[Version]:
+    """What a comment said before, the latest first."""
+    earlier = select(Version).where(Version.comment_id == comment.id).order_by(Version.number.desc())
+    return (await session.scalars(earlier)).all()
+
+
+async def reports(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, list[str]]:
+    """The reasons of the open reports on them."""
+    reported = [comment.id for comment in comments if comment.reports]
+    found: dict[str, list[str]] = {}
+    if reported:
+        unsettled = select(Report.comment_id, Report.reason).where(Report.comment_id.in_(reported), ~Report.settled)
+        for comment_id, reason in await session.execute(unsettled.limit(200)):
+            found.setdefault(comment_id, []).append(reason)
+    return found
+
+
+async def handles_at(
+    session: AsyncSession, lesson: str, cell: str, thread_id: str | None, begins: str, most: int = 6
+) -> Sequence[tuple[str, str]]:
+    """Handle and name of people whose handle begins so, and who wrote lately in the thread or began one there."""
+    shown = select(Comment.author_id).where(Comment.state == State.shown, Comment.author_id.is_not(None))
+    latest = shown.order_by(Comment.id.desc()).limit(_LATEST)
+    here = await session.scalars(
+        latest.where(Comment.lesson == lesson, Comment.cell == cell, Comment.thread_id.is_(None))
+    )
+    inside = await session.scalars(latest.where(Comment.thread_id == thread_id)) if thread_id else ()
+    found = select(Account.handle, Account.name).where(
+        Account.id.in_({*here, *inside}), Account.handle.startswith(begins, autoescape=True)
+    )
+    return [(row.handle, row.name) for row in await session.execute(found.order_by(Account.handle).limit(most))]
+
+
+async def _page(session: AsyncSession, query: Select[Comment], before: str | None, most: int) -> Listed:
+    if before:
+        query = query.where(Comment.id < before)
+    found = list(await session.scalars(query.limit(most + 1)))
+    return Listed(found[:most], found[most - 1].id if len(found) > most else None)
+
+
+async def _first_replies(session: AsyncSession, viewer: Viewer, roots: Sequence[Comment]) -> dict[str, list[Comment]]:
+    """One more than is shown of each thread: a short look into the index for each, all in one query."""
+    looks = [
+        select(
+            select(Comment.id)
+            .where(Comment.thread_id == root.id, seen_by(viewer))
+            .order_by(Comment.id)
+            .limit(FIRST_REPLIES + 1)
+            .subquery()
+        )
+        for root in roots
+    ]
+    if not looks:
+        return {}
+    ids = list(await session.scalars(union_all(*looks)))
+    found: dict[str, list[Comment]] = {}
+    if ids:
+        for reply in await session.scalars(select(Comment).where(Comment.id.in_(ids)).order_by(Comment.id)):
+            found.setdefault(str(reply.thread_id), []).append(reply)
+    return found

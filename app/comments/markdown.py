@@ -1,0 +1,145 @@
+"""A comment's Markdown as HTML that is safe to show: raw HTML off, then cleaned by a list of what may stay.
+
+Headings and pictures are left out: a comment has no outline of its own, and loads nothing from elsewhere. Code is
+coloured as in lessons, in the languages that these speak.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import escapeHtml
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from pygments.token import STANDARD_TYPES
+
+from app.comments.text import with_turns_shown
+from app.lessons.highlight import highlighted
+
+VERSION = 1
+"""Kept beside what was made of a source: raise it when the same source is to look different."""
+
+MOST_MENTIONS = 10
+"""People who can be mentioned in one comment."""
+_LANGUAGES = frozenset(
+    {"python", "py", "pycon", "python3", "bash", "sh", "console", "json", "yaml", "toml", "diff", "text"}
+)
+"""Others are shown plain: what colours them was not written with strangers in mind."""
+_MENTION = re.compile(r"(?<![\w@/.-])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}[A-Za-z0-9])?)(?![\w@-])")
+_OURS = re.compile(r"/(?![/\\])")
+"""Addresses of this site; others without a scheme lead nowhere certain."""
+_TABLE = {"table", "thead", "tbody", "tr", "th", "td"}
+_TAGS = {
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "div",
+    "em",
+    "hr",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "span",
+    "strong",
+    "ul",
+    *_TABLE,
+}
+_CLEANER = nh3.Cleaner(
+    tags=_TAGS,
+    clean_content_tags={"script", "style"},
+    attributes={"a": {"href", "title"}, "ol": {"start"}},
+    tag_attribute_values={
+        "pre": {"tabindex": {"0"}},
+        "div": {"tabindex": {"0"}, "role": {"group"}},
+        "th": {"scope": {"col"}},
+    },
+    allowed_classes={
+        "a": {"mention"},
+        "div": {"table-scroll"},
+        "pre": {"listing"},
+        "span": set(filter(None, STANDARD_TYPES.values())),
+    },
+    url_relative=lambda address: address if _OURS.match(address) else None,
+    url_schemes={"http", "https", "mailto"},
+    link_rel="nofollow ugc noopener",
+    strip_comments=True,
+)
+
+
+def mentioned(source: str) -> list[str]:
+    """The handles that a comment calls, in small letters, each once; code and links call nobody."""
+    texts = (token.content for token in _words(_MARKDOWN.parse(with_turns_shown(source))))
+    found = dict.fromkeys(match[1].lower() for text in texts for match in _MENTION.finditer(text))
+    return list(found)[:MOST_MENTIONS]
+
+
+def to_html(source: str, known: Collection[str] = ()) -> str:
+    """The comment as HTML. Mentions of the ``known`` handles become links."""
+    env = {"known": frozenset(known)}
+    return _CLEANER.clean(_MARKDOWN.render(with_turns_shown(source), env)).strip()
+
+
+def _words(tokens: Sequence[Token]) -> Iterator[Token]:
+    """The tokens of plain text, outside of links."""
+    for token in tokens:
+        depth = 0
+        for child in token.children or ():
+            depth += {"link_open": 1, "link_close": -1}.get(child.type, 0)
+            if child.type == "text" and not depth:
+                yield child
+
+
+class _Renderer(RendererHTML):
+    """What differs from CommonMark's own."""
+
+    def render(self, tokens: Sequence[Token], options: OptionsDict, env: EnvType) -> str:
+        for token in _words(tokens):
+            token.meta["calls"] = True
+        return super().render(tokens, options, env)
+
+    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        escaped = escapeHtml(tokens[idx].content)
+        if not tokens[idx].meta.get("calls"):
+            return escaped
+        return _MENTION.sub(lambda match: _mention(match[0], match[1].lower(), env), escaped)
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        words = tokens[idx].info.lower().split()
+        language = words[0] if words and words[0] in _LANGUAGES else "text"
+        code = highlighted(tokens[idx].content.removesuffix("\n"), language)
+        return f'<pre class="listing" tabindex="0"><code>{code}</code></pre>\n'
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        code = escapeHtml(tokens[idx].content.removesuffix("\n"))
+        return f'<pre class="listing" tabindex="0"><code>{code}</code></pre>\n'
+
+    def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return '<div class="table-scroll" role="group" tabindex="0"><table>\n'
+
+    def table_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return "</table></div>\n"
+
+    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        return '<th scope="col">'
+
+
+def _mention(shown: str, handle: str, env: EnvType) -> str:
+    return f'<a class="mention" href="/people/{handle}">{shown}</a>' if handle in env["known"] else shown
+
+
+def _markdown() -> MarkdownIt:
+    options = {"html": False, "breaks": True, "typographer": False, "maxNesting": 12}
+    parser = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
+    parser.enable(["table", "strikethrough"])
+    parser.disable(["image", "heading", "lheading", "html_block", "html_inline", "reference"])
+    return parser
+
+
+_MARKDOWN = _markdown()

@@ -1,0 +1,57 @@
+"""What a comment may consist of: characters that every database, browser and reader can bear. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from app.comments.errors import CommentEmpty, CommentNotText, CommentTooLong
+
+MOST_CHARACTERS = 10_000
+MOST_MARKS = 4
+"""Combining marks on one letter; Vietnamese has two, pointed Hebrew and Tibetan a few more."""
+
+_CONTROLS = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
+_FORBIDDEN = re.compile(r"[\x00\ud800-\udfff]")
+_TURNS = {
+    ord(character): f"[U+{ord(character):04X}]"
+    for character in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+}
+
+
+def tidy(text: str, most: int = MOST_CHARACTERS) -> str:
+    """The text as it is kept: composed, with plain line ends, without control characters, marks stacked only so high.
+
+    Raises:
+        CommentNotText, CommentTooLong, CommentEmpty: it cannot be kept.
+    """
+    if _FORBIDDEN.search(text):
+        raise CommentNotText
+    plain = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+    if len(plain) > most:
+        raise CommentTooLong(size=len(plain), most=most)
+    kept = _bearable(unicodedata.normalize("NFC", plain)).strip("\n").rstrip()
+    if len(kept) > most:  # a few characters become longer when they are composed
+        raise CommentTooLong(size=len(kept), most=most)
+    if not any(map(_visible, kept)):
+        raise CommentEmpty
+    return kept
+
+
+def with_turns_shown(text: str) -> str:
+    """The text with what would turn the direction of writing around written out: ``[U+202E]``."""
+    return text.translate(_TURNS)
+
+
+def _bearable(text: str) -> str:
+    kept: list[str] = []
+    marks = 0
+    for character in text:
+        marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+        if marks <= MOST_MARKS:
+            kept.append(character)
+    return "".join(kept)
+
+
+def _visible(character: str) -> bool:
+    return not character.isspace() and unicodedata.category(character) not in ("Cc", "Cf", "Mn", "Me", "Cn", "Zs")

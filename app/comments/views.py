@@ -1,0 +1,100 @@
+"""Comments as templates want them: who wrote, what this viewer may do, what is said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account, Role
+from app.comments import listing
+from app.comments.listing import Thread
+from app.comments.models import Comment, Reaction
+from app.comments.sight import May, Viewer, can_read, may
+
+
+@dataclass(frozen=True, slots=True)
+class ReactionView:
+    """One kind of reaction to a comment."""
+
+    kind: Reaction
+    count: int
+    mine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CommentView:
+    """A comment on a page. ``author`` is None once its account is deleted; ``readable`` is false for a stub."""
+
+    comment: Comment
+    author: Account | None
+    mine: bool
+    readable: bool
+    may: frozenset[May]
+    reactions: tuple[ReactionView, ...]
+    reports: tuple[str, ...]
+    is_answer: bool
+
+    @property
+    def html(self) -> Markup:
+        """Its text: it was made safe when it was stored."""
+        return Markup(self.comment.html)  # noqa: S704 - comments.markdown cleaned it
+
+    @property
+    def more(self) -> bool:
+        """Whether there is more to do with it than what everybody does."""
+        return bool(self.may - {May.reply, May.react, May.history})
+
+    @property
+    def by_instructor(self) -> bool:
+        """Whether its author teaches here."""
+        return self.author is not None and self.author.role != Role.learner
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadView:
+    """A thread on a page. ``after`` leads on behind the last reply shown; ``earlier``: there are some before."""
+
+    root: CommentView
+    replies: tuple[CommentView, ...]
+    earlier: bool
+    after: str | None
+
+
+async def comment_views(
+    session: AsyncSession, viewer: Viewer, comments: Sequence[Comment], answers: Mapping[str, str | None] | None = None
+) -> list[CommentView]:
+    """The views of some comments; ``answers`` says which reply answers which thread."""
+    authors = await listing.authors(session, comments)
+    mine = await listing.reacted(session, viewer, comments)
+    reports = await listing.reports(session, comments) if viewer.instructor else {}
+    return [
+        CommentView(
+            comment=comment,
+            author=authors.get(comment.author_id or ""),
+            mine=viewer.account_id is not None and comment.author_id == viewer.account_id,
+            readable=can_read(comment, viewer),
+            may=may(comment, viewer),
+            reactions=tuple(
+                ReactionView(kind, getattr(comment, kind), (comment.id, kind) in mine) for kind in Reaction
+            ),
+            reports=tuple(reports.get(comment.id, ())),
+            is_answer=(answers or {}).get(comment.root_id) == comment.id,
+        )
+        for comment in comments
+    ]
+
+
+async def thread_views(session: AsyncSession, viewer: Viewer, threads: Sequence[Thread]) -> list[ThreadView]:
+    """The views of some threads."""
+    everything = [comment for thread in threads for comment in (thread.root, *thread.replies)]
+    answers = {thread.root.id: thread.root.answer_id for thread in threads}
+    views = {view.comment.id: view for view in await comment_views(session, viewer, everything, answers)}
+    return [
+        ThreadView(
+            views[thread.root.id], tuple(views[reply.id] for reply in thread.replies), thread.earlier, thread.after
+        )
+        for thread in threads
+    ]

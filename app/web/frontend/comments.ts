@@ -1,0 +1,136 @@
+/**
+ * The forms of comments: what is typed stays in this browser until the server has it, a form that was sent is ready for
+ * the next text, and the focus goes where something happened. All of it works without this script too, less kindly.
+ */
+
+import { announce } from "./announce";
+import { localShelf } from "./drafts";
+import { setUpMentions } from "./mentions";
+import { say } from "./strings";
+
+interface Exchange {
+  ctx: { sourceElement: Element; request: { method?: string }; response?: { status: number } };
+}
+
+const SHOWN_BESIDE = new Set([401, 422, 429]);
+const known = new WeakSet<HTMLFormElement>();
+let listening = false;
+let opener: HTMLElement | null = null;
+
+/** May be called again: looks for forms that are new. */
+export function setUpComments(): void {
+  for (const form of document.querySelectorAll<HTMLFormElement>("form.comment-form")) {
+    if (known.has(form)) continue;
+    known.add(form);
+    setUpForm(form);
+  }
+  if (listening) return;
+  listening = true;
+  document.addEventListener("click", clicked);
+  document.addEventListener("htmx:after:request", (event) => answered((event as CustomEvent<Exchange>).detail.ctx));
+  document.addEventListener("htmx:after:swap", (event) => swapped((event as CustomEvent<Exchange>).detail.ctx));
+  document.addEventListener("htmx:error", (event) => {
+    const form = formOf((event as CustomEvent<Exchange>).detail.ctx?.sourceElement);
+    if (form) complain(form, say("comment.unsent"));
+  });
+}
+
+function setUpForm(form: HTMLFormElement): void {
+  const field = form.querySelector("textarea");
+  if (field) {
+    if (field.value !== field.defaultValue) keep(form, field);
+    else restore(form, field);
+    field.addEventListener("input", () => keep(form, field));
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form.querySelector("button")) form.requestSubmit();
+    });
+    if (form.dataset.draft && form.querySelector("button")) setUpMentions(form, field);
+  }
+  const signIn = form.querySelector<HTMLAnchorElement>("[data-sign-in]");
+  if (signIn && document.body.classList.contains("lesson")) {
+    const address = new URL(signIn.href);
+    address.searchParams.set("next", `${location.pathname}#comments`);
+    signIn.href = address.pathname + address.search;
+  }
+  if (form.dataset.beside !== undefined || field?.getAttribute("aria-invalid")) (field ?? form.querySelector("button"))?.focus();
+}
+
+function clicked(event: MouseEvent): void {
+  const pressed = event.target as Element;
+  const opens = pressed.closest<HTMLElement>(".act[hx-get]");
+  if (opens) opener = opens;
+  const slot = pressed.closest("[data-cancel]")?.closest(".slot");
+  if (!slot) return;
+  event.preventDefault();
+  const form = slot.querySelector<HTMLFormElement>("form");
+  if (form) forget(form);
+  slot.replaceChildren();
+  if (opener?.isConnected) opener.focus();
+}
+
+function answered({ sourceElement, response }: Exchange["ctx"]): void {
+  const form = formOf(sourceElement);
+  const status = response?.status ?? 0;
+  if (!form || !status) return;
+  if (status >= 400) {
+    if (!SHOWN_BESIDE.has(status)) complain(form, say("error.status", { status }));
+    return;
+  }
+  forget(form);
+  form.reset();
+  const field = form.querySelector("textarea");
+  if (field && !form.dataset.beside) field.value = "";
+  const key = form.querySelector<HTMLInputElement>("input[name=key]");
+  if (key) key.value = newKey();
+  complain(form, "");
+}
+
+/** What was asked for, written or changed has the focus; who listens hears that it worked. */
+function swapped({ sourceElement }: Exchange["ctx"]): void {
+  const form = formOf(sourceElement);
+  if (!form || document.querySelector(".comment-form [aria-invalid]")) return;
+  const there = document.querySelector<HTMLElement>(".comment.asked-for") ?? document.querySelector<HTMLElement>("#threads .comment");
+  if (document.activeElement === document.body || !form.isConnected) there?.focus({ preventScroll: false });
+  announce(say("comment.done"));
+}
+
+function formOf(element: Element | undefined): HTMLFormElement | null {
+  return element instanceof HTMLFormElement && element.classList.contains("comment-form") ? element : null;
+}
+
+function complain(form: HTMLFormElement, text: string): void {
+  const place = form.querySelector(".comment-error");
+  if (place) place.textContent = text;
+}
+
+// --- drafts ---
+
+function nameOf(form: HTMLFormElement): string | null {
+  return form.dataset.draft ? `lockstep:comment:${form.dataset.draft}` : null;
+}
+
+function restore(form: HTMLFormElement, field: HTMLTextAreaElement): void {
+  const name = nameOf(form);
+  const kept = name ? localShelf()?.getItem(name) : null;
+  if (kept && !field.getAttribute("aria-invalid")) field.value = kept;
+}
+
+function keep(form: HTMLFormElement, field: HTMLTextAreaElement): void {
+  const name = nameOf(form);
+  if (!name) return;
+  try {
+    if (field.value && field.value !== field.defaultValue) localShelf()?.setItem(name, field.value);
+    else localShelf()?.removeItem(name);
+  } catch {
+    // Storage is full or forbidden: the text stays in the field for as long as the page is open.
+  }
+}
+
+function forget(form: HTMLFormElement): void {
+  const name = nameOf(form);
+  if (name) localShelf()?.removeItem(name);
+}
+
+function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

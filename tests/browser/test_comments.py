@@ -1,0 +1,288 @@
+"""Comments in a real browser: written, answered, changed, deleted, and never lost or doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+import pytest
+from playwright.async_api import Locator, Page, Request, expect
+
+from app.accounts.models import Role
+from app.comments.models import Comment, State
+from app.db import Database, now
+from tests.browser.conftest import Hall
+from tests.browser.people import somebody
+from tests.browser.test_pages import PICTURES, violations
+from tests.factories.attacks import ATTACKS
+
+COURSE = "/en/courses/distributed-tensorflow"
+LESSON = f"{COURSE}/distribution-strategies"
+
+
+COMMENTS = f"{LESSON}/comments"
+QUESTION = """\
+Why is the **loss** divided?
+
+```python
+loss = tf.reduce_sum(loss) / 64
+```
+
+| a | b |
+|---|---|
+| 1 | 2 |
+"""
+
+
+async def write(page: Page, text: str) -> Locator:
+    """Fill in the form for a new comment and send it; returns its thread."""
+    await page.get_by_label("Your comment").fill(text)
+    await page.get_by_role("button", name="Send").click()
+    thread = page.locator(".thread", has_text=text)
+    await expect(thread).to_have_count(1)
+    return thread
+
+
+def unique(words: str) -> str:
+    """Words that no other test writes."""
+    return f"{words} {secrets.token_hex(4)}"
+
+
+async def test_a_comment_is_written_answered_changed_and_deleted_on_the_lessons_page(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron")
+    page = await ada.open(LESSON)
+    await page.locator("#comments").scroll_into_view_if_needed()
+    question = unique("How many replicas?")
+    thread = await write(page, question)
+    await expect(page.get_by_label("Your comment")).to_have_value("")
+
+    await thread.get_by_role("link", name="Reply").click()
+    await expect(page.get_by_label("Your reply")).to_be_focused()
+    await page.keyboard.type("Four, with `MirroredStrategy`")
+    await page.keyboard.press("Control+Enter")
+    reply = thread.locator(".replies .comment")
+    await expect(reply).to_contain_text("Four, with MirroredStrategy")
+    await expect(thread.get_by_label("Your reply")).to_have_count(0)
+
+    await reply.get_by_text("More").click()
+    await reply.get_by_role("link", name="Edit").click()
+    await reply.get_by_label("Your comment").fill("Four of them")
+    await page.get_by_role("button", name="Save").click()
+    await expect(reply).to_contain_text("Four of them")
+    await expect(reply).to_contain_text("edited")
+
+    await reply.get_by_text("More").click()
+    await reply.get_by_role("link", name="Delete").click()
+    await reply.get_by_role("button", name="Delete").click()
+    await expect(reply).to_have_count(0)
+    await expect(thread).to_contain_text(question)
+    await page.reload()
+    await page.locator("#comments").scroll_into_view_if_needed()
+    await expect(page.locator(".thread", has_text=question)).to_have_count(1)
+
+
+async def test_a_double_click_writes_once(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron")
+    page = await ada.open(COMMENTS)
+    text = unique("Only once")
+    await page.get_by_label("Your comment").fill(text)
+
+    await page.get_by_role("button", name="Send").dblclick()
+    await expect(page.locator(".thread", has_text=text)).to_have_count(1)
+    await page.reload()
+
+    await expect(page.locator(".thread", has_text=text)).to_have_count(1)
+
+
+async def test_what_was_sent_into_a_network_that_failed_is_sent_again_once(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron")
+    ada.tolerated += ["ERR_", "Failed to fetch", "htmx"]
+    page = await ada.open(COMMENTS)
+    text = unique("Through a tunnel")
+    await page.get_by_label("Your comment").fill(text)
+
+    async def arrive_and_lose_the_answer(route: object, request: Request) -> None:
+        if request.method != "POST":
+            await route.continue_()  # type: ignore[attr-defined]
+            return
+        await route.fetch(max_redirects=0)  # type: ignore[attr-defined]
+        await route.abort("connectionreset")  # type: ignore[attr-defined]
+
+    await page.route("**/comments", arrive_and_lose_the_answer)
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_text("Your text is kept")).to_be_visible()
+    await expect(page.get_by_label("Your comment")).to_have_value(text)
+    await page.unroute("**/comments")
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.locator(".thread", has_text=text)).to_have_count(1)
+    await page.reload()
+
+    await expect(page.locator(".thread", has_text=text)).to_have_count(1)
+
+
+async def test_a_draft_outlives_a_reload_and_goes_with_the_comment(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron")
+    page = await ada.open(COMMENTS)
+    text = unique("Half a thought")
+    await page.get_by_label("Your comment").fill(text)
+    await page.reload()
+    await expect(page.get_by_label("Your comment")).to_have_value(text)
+
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.locator(".thread", has_text=text)).to_have_count(1)
+    await page.reload()
+    await expect(page.get_by_label("Your comment")).to_have_value("")
+
+
+async def test_what_a_stranger_types_is_kept_and_the_way_to_sign_in_leads_back(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    await page.locator("#comments").scroll_into_view_if_needed()
+    text = unique("I am new")
+    await page.get_by_label("Your comment").fill(text)
+    link = page.locator("#comments").get_by_role("link", name="Sign in to write")
+    await expect(link).to_have_attribute("href", f"/en/sign-in?next={LESSON.replace('/', '%2F')}%23comments")
+
+    await page.reload()
+    await page.locator("#comments").scroll_into_view_if_needed()
+    await expect(page.get_by_label("Your comment")).to_have_value(text)
+
+
+async def test_a_name_is_suggested_and_mentioned_by_keyboard(hall: Hall) -> None:
+    bob, account = await somebody(hall, "Bob Moore")
+    await write(await bob.open(COMMENTS), unique("Here I am"))
+    ada, _ = await somebody(hall, "Ada Byron")
+    page = await ada.open(COMMENTS)
+    field = page.get_by_label("Your comment")
+    await field.focus()
+    await page.keyboard.type(f"Hello @{account.handle[:-1]}")
+    option = page.get_by_role("option", name=account.handle)
+    await expect(option).to_be_visible()
+    await page.keyboard.press("Enter")
+    await expect(field).to_have_value(f"Hello @{account.handle} ")
+    await page.keyboard.type(unique("you"))
+    await page.keyboard.press("Control+Enter")
+
+    link = page.locator(".thread a.mention", has_text=account.handle)
+    await expect(link).to_have_attribute("href", f"/people/{account.handle}")
+    await link.click()
+    await expect(page.get_by_role("heading", name="Comments of Bob Moore")).to_be_visible()
+
+
+async def test_a_text_that_is_too_long_comes_back_with_the_reason_beside_it(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron")
+    ada.tolerated.append("status of 422")
+    page = await ada.open(COMMENTS)
+    field = page.get_by_label("Your comment")
+    await field.evaluate("field => field.removeAttribute('maxlength')")
+    await field.fill("x" * 10_001)
+    await page.get_by_role("button", name="Send").click()
+
+    await expect(page.locator(".comment-error")).to_contain_text("10,001 characters")
+    await expect(field).to_be_focused()
+    assert len(await field.input_value()) == 10_001
+
+
+async def test_reactions_and_the_orders_of_an_instructor_show_at_once(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron")
+    text = unique("A question")
+    thread = await write(await ada.open(COMMENTS), text)
+    address = await thread.locator(".moment").get_attribute("href")
+    teacher, _ = await somebody(hall, "Tea Cher", Role.instructor)
+    page = await teacher.open(address or "")
+    helpful = page.get_by_role("button", name="Helpful")
+    await helpful.focus()
+    await page.keyboard.press("Enter")
+    await expect(helpful).to_have_attribute("aria-pressed", "true")
+    await expect(helpful).to_be_focused()
+    await page.get_by_text("More").click()
+    await page.get_by_role("button", name="Pin").click()
+    await expect(page.locator(".comment-head .chip", has_text="pinned")).to_be_visible()
+    await page.get_by_text("More").click()
+    await page.get_by_role("link", name="Hide").click()
+    await page.get_by_label("Why is it hidden").fill("A test")
+    await page.get_by_role("button", name="Hide").click()
+    await expect(page.locator(".comment-note")).to_contain_text("Hidden by an instructor: A test")
+
+
+async def test_everything_works_without_a_script(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron", script=False)
+    page = await ada.open(LESSON)
+    await page.get_by_role("link", name="Read and write comments").click()
+    text = unique("Without a script")
+    await page.get_by_label("Your comment").fill(text)
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.locator(".comment-text")).to_contain_text(text)
+    await page.get_by_role("link", name="Reply").click()
+    await page.get_by_label("Your reply").fill("Indeed")
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.locator(".replies")).to_contain_text("Indeed")
+    await page.go_back()
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.locator(".replies .comment")).to_have_count(1)
+
+
+async def test_no_attack_runs_in_a_browser(hall: Hall) -> None:
+    ada, account = await somebody(hall, "Ada <img src=x onerror=window.caught=1>")
+    from app.comments.markdown import to_html
+
+    db = Database(ada.site.database)
+    async with db.writing() as session:
+        for number, attack in enumerate(ATTACKS):
+            session.add(
+                Comment(
+                    id=f"{number:032x}",
+                    lesson="distributed-tensorflow/distribution-strategies",
+                    cell="strategy",
+                    thread_id=f"{0:032x}" if number else None,
+                    author_id=account.id,
+                    key=str(number),
+                    source=attack,
+                    html=to_html(attack),
+                    renderer=1,
+                    language="en",
+                    state=State.shown,
+                    created_at=now(),
+                    replies=0 if number else len(ATTACKS) - 1,
+                )
+            )
+            await session.flush()
+    await db.close()
+    page = await ada.open(f"/en/comments/{0:032x}")
+    await asyncio.sleep(0.5)
+    for link in await page.locator(".comment-text a").all():
+        href = await link.get_attribute("href")
+        assert href is None or href.startswith(("https://", "http://", "mailto:", "/"))
+
+    assert await page.evaluate("window.caught") is None
+    assert await page.locator(".comment-text :is(img, script, svg, form, iframe, style, input)").count() == 0
+
+
+@pytest.mark.parametrize("lang", ["en", "ko", "zh"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280], ids=["phone", "desk"])
+async def test_axe_finds_nothing_in_comments(hall: Hall, width: int, dark: bool, lang: str) -> None:
+    teacher, _ = await somebody(hall, "Tea Cher", Role.instructor, width=width, height=900, dark=dark)
+    page = await teacher.open(f"{COMMENTS}?cell=in-step")
+    if await page.locator(".thread").count() == 0:
+        await page.get_by_label("Your comment").fill(QUESTION)
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator(".thread")).to_have_count(1)
+        await page.get_by_role("link", name="Reply").click()
+        await page.get_by_label("Your reply").fill("Because `fit` sums over replicas, see <https://example.org>.")
+        await page.get_by_role("button", name="Send").nth(1).click()
+        await expect(page.locator(".replies .comment")).to_have_count(1)
+    await page.goto(teacher.site.url(f"/{lang}{COMMENTS[3:]}?cell=in-step"))
+    await page.locator(".acts summary").first.click()
+    await page.locator(".comment-foot > a.act").first.click()
+    await expect(page.locator(".slot textarea")).to_be_focused()
+
+    found = await violations(page)
+    PICTURES.mkdir(exist_ok=True, parents=True)
+    shape = f"comments-{lang}-{'phone' if width < 600 else 'desk'}-{'dark' if dark else 'light'}"
+    await page.screenshot(path=PICTURES / f"{shape}.png", full_page=True)
+    assert found == []
+    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+    await page.goto(teacher.site.url(f"/{lang}/moderation?kind=newest"))
+    assert await violations(page) == []
+    await page.screenshot(path=PICTURES / f"moderation-{shape[9:]}.png")
+    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"

@@ -1,0 +1,159 @@
+"""A comment's Markdown: what it may look like, and that nothing of it ever runs."""
+
+from __future__ import annotations
+
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+from app.comments.markdown import MOST_MENTIONS, mentioned, to_html
+from app.comments.text import MOST_CHARACTERS
+from tests.factories.attacks import ATTACKS
+
+_TAGS = {
+    *("a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "ul"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
+}
+_ATTRIBUTES = {"class", "href", "rel", "role", "scope", "start", "tabindex", "title"}
+
+
+_FINE = re.compile(r"https?://|mailto:|/[^/\\]")
+
+
+class _Reader(HTMLParser):
+    """Notes what a browser could make of a piece of HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.strange: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _TAGS:
+            self.strange.append(tag)
+        for name, value in attrs:
+            if name not in _ATTRIBUTES:
+                self.strange.append(f"{tag} {name}")
+            if name == "href" and not _FINE.match(value or ""):
+                self.strange.append(f"{tag} {value}")
+
+    def handle_decl(self, decl: str) -> None:
+        self.strange.append(decl)
+
+    def handle_comment(self, data: str) -> None:
+        self.strange.append(data)
+
+
+def _strange(html: str) -> list[str]:
+    reader = _Reader()
+    reader.feed(html)
+    reader.close()
+    return reader.strange
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_of_an_attack_is_left(attack: str) -> None:
+    for source in (
+        attack,
+        f"@ada {attack}",
+        f"> {attack}",
+        f"```{attack}\n{attack}\n```",
+        f"`{attack}`",
+        f"| {attack} |\n|--|",
+    ):
+        assert _strange(to_html(source, {"ada"})) == []
+
+
+def test_the_search_for_strange_things_finds_them() -> None:
+    assert _strange('<p onclick="x"><img src=x><a href="javascript:1">x</a><!-- x --></p>') == [
+        "p onclick",
+        "img",
+        "img src",
+        "a javascript:1",
+        " x ",
+    ]
+
+
+def test_markdown_is_shown() -> None:
+    html = to_html("**bold** _soft_ `code` ~~gone~~\nnext\n\n- one\n\n1. two\n\n> said\n\n[a](https://example.org)")
+
+    for piece in ("<strong>bold</strong>", "<em>soft</em>", "<code>code</code>", "<s>gone</s><br>", "<li>one</li>"):
+        assert piece in html
+    assert '<a href="https://example.org" rel="nofollow ugc noopener">a</a>' in html
+
+
+def test_a_comment_has_no_headings_and_no_pictures() -> None:
+    html = to_html("# Title\n\nTitle\n=====\n\n![alt](https://example.org/spy.png)")
+
+    assert "<h1" not in html
+    assert "<img" not in html
+    assert "# Title" in html
+
+
+def test_code_is_coloured_in_languages_that_lessons_speak_and_plain_in_others() -> None:
+    assert '<span class="k">def</span>' in to_html("```python\ndef f(): pass\n```")
+    assert "<span" not in to_html("```brainfuck\n+++\n```")
+    assert "<pre" in to_html("    indented")
+
+
+def test_a_table_scrolls_in_a_frame_of_its_own() -> None:
+    html = to_html("| a | b |\n|---|:-:|\n| 1 | 2 |")
+
+    assert '<div class="table-scroll" tabindex="0" role="group">' in html or 'class="table-scroll"' in html
+    assert '<th scope="col">a</th>' in html
+    assert "style" not in html
+
+
+def test_only_people_who_are_there_become_links() -> None:
+    html = to_html("@ada and @nobody, `@ada`, [@ada](https://example.org), mail@ada.org, /@ada", {"ada"})
+
+    assert html.count('class="mention"') == 1
+    assert '<a class="mention" href="/people/ada" rel="nofollow ugc noopener">@ada</a> and @nobody' in html
+
+
+def test_who_is_mentioned_is_read_from_the_words_alone() -> None:
+    assert mentioned("@Ada, @bob-2! `@eve` [@eve](https://x.org) ada@example.org @ada @-x @x- \n```\n@eve\n```") == [
+        "ada",
+        "bob-2",
+    ]
+    assert len(mentioned(" ".join(f"@p{n}" for n in range(50)))) == MOST_MENTIONS
+
+
+def test_what_turns_the_writing_around_is_written_out() -> None:
+    html = to_html("a\u202eb\u2066c `\u202e`")
+
+    assert "\u202e" not in html
+    assert html.count("[U+202E]") == 2
+    assert "[U+2066]" in html
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[",
+        ">",
+        "*",
+        "`",
+        "![[",
+        "- ",
+        "|",
+        "_a",
+        "<",
+        "@a",
+        "[a](",
+        "\\",
+        "&",
+        "**a",
+        "|a\n",
+        "```python\n(",
+        "1. ",
+        "~~",
+    ],
+)
+def test_the_longest_comment_of_anything_is_rendered_quickly(piece: str) -> None:
+    begun = time.process_time()
+    html = to_html((piece * MOST_CHARACTERS)[:MOST_CHARACTERS])
+
+    assert time.process_time() - begun < 2
+    assert len(html) < 600_000
