@@ -50,6 +50,10 @@ class Site:
         """The whole address of a path."""
         return f"http://{self.host}{path}"
 
+    def log(self) -> str:
+        """What both processes have written so far."""
+        return (self._folder / "log").read_text(errors="replace")
+
     def __enter__(self) -> Self:
         self.start_runner()
         self.start_web()

@@ -1,0 +1,152 @@
+"""Accounts in a real browser: by mouse and by keyboard, with and without a script, for every eye."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import Hall, Visitor
+from tests.browser.site import Site
+from tests.browser.test_pages import COURSE, PICTURES, violations
+
+PASSWORD = "correct horse battery"
+REFUSED = "status of 422"
+_LINK = re.compile(r"/(?:en|ko|zh)/mail/[A-Za-z0-9_-]{43}")
+
+
+async def link_in_the_log(site: Site, address: str) -> str:
+    """The path of the latest link for an address: this site has no mail server."""
+    async with asyncio.timeout(20):
+        while True:
+            lines = [line for line in site.log().splitlines() if address in line and _LINK.search(line)]
+            if lines:
+                return _LINK.findall(lines[-1])[-1]
+            await asyncio.sleep(0.1)
+
+
+async def sign_up(visitor: Visitor, page: Page, lang: str = "en") -> str:
+    """Make an account and open it, as somebody who types does. Returns its address."""
+    address = f"ada-{secrets.token_hex(4)}@example.org"
+    await page.goto(visitor.site.url(f"/{lang}/sign-up"))
+    await expect(page.locator("#field-name")).to_be_focused()
+    await page.keyboard.type("Ada Byron")
+    await page.keyboard.press("Tab")
+    await page.keyboard.type(address)
+    await page.keyboard.press("Tab")
+    await page.keyboard.type(PASSWORD)
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text(address)).to_be_visible()
+    await page.goto(visitor.site.url(await link_in_the_log(visitor.site, address)))
+    await expect(page.locator("#field-password")).to_be_focused()
+    await page.keyboard.type(PASSWORD)
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(visitor.site.url(f"/{lang}/"))
+    return address
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+async def test_the_keyboard_alone_makes_an_account_signs_out_and_in(hall: Hall, script: bool) -> None:
+    visitor = await hall.admit(script=script)
+    page = await visitor.page()
+    address = await sign_up(visitor, page)
+
+    await page.goto(visitor.site.url("/en/sign-in"))
+    await expect(page.get_by_text("You are signed in as Ada Byron.")).to_be_visible()
+    await page.locator("main").get_by_role("button", name="Sign out").press("Enter")
+    await page.wait_for_url(visitor.site.url("/en/"))
+    await page.goto(visitor.site.url("/en/settings/security"))
+    await page.wait_for_url(re.compile("next="))
+    await page.locator("#field-email").fill(address)
+    await page.locator("#field-password").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+
+    await page.wait_for_url(visitor.site.url("/en/settings/security"))
+    await expect(page.get_by_role("heading", name="Where you are signed in")).to_be_visible()
+
+
+async def test_the_bar_says_who_is_signed_in_and_does_not_move(hall: Hall) -> None:
+    visitor = await hall.admit()
+    page = await visitor.page()
+    await page.goto(visitor.site.url("/en/"))
+    before = await page.locator(".bar .account").bounding_box()
+
+    await sign_up(visitor, page)
+
+    await expect(page.locator(".account-said")).to_contain_text("You are signed in.")
+    await expect(page.locator("#announcements")).to_contain_text("You are signed in.")
+    button = page.get_by_role("button", name="Ada Byron")
+    await expect(button).to_be_visible()
+    assert await page.locator(".bar .account").bounding_box() == before
+    await page.locator(".account-said").get_by_role("button", name="Close").click()
+    await expect(page.locator(".account-said")).to_have_count(0)
+    await button.press("Enter")
+    await expect(page.get_by_role("link", name="Settings")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("link", name="Settings")).to_be_hidden()
+
+
+async def test_a_sign_in_leads_back_to_the_lesson_it_was_begun_from(hall: Hall) -> None:
+    visitor = await hall.admit()
+    page = await visitor.page()
+    address = await sign_up(visitor, page)
+    await page.context.clear_cookies()
+    await page.goto(visitor.site.url(COURSE))
+    link = page.locator(".bar").get_by_role("link", name="Sign in")
+    await expect(link).to_have_attribute("href", re.compile("next="))
+
+    await link.click()
+    await page.locator("#field-email").fill(address)
+    await page.locator("#field-password").fill(PASSWORD)
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.locator("#field-password")).to_have_attribute("type", "text")
+    await page.locator("main").get_by_role("button", name="Sign in").click()
+
+    await page.wait_for_url(visitor.site.url(COURSE))
+
+
+async def test_a_mistake_gets_the_focus_and_is_read_with_its_field(hall: Hall) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append(REFUSED)
+    page = await visitor.open("/en/sign-up")
+    await page.locator("#field-name").fill("Ada Byron")
+    await page.locator("#field-email").fill("ada@example.org")
+    await page.locator("#field-password").fill("12345678")
+    await page.get_by_role("button", name="Make an account").click()
+
+    field = page.locator("#field-password")
+
+    await expect(field).to_be_focused()
+    await expect(field).to_have_accessible_description(re.compile("first that anyone would guess"))
+    await expect(page.locator("#field-email")).to_have_value("ada@example.org")
+
+
+@pytest.mark.parametrize(
+    ("lang", "width", "dark"), [("en", 1280, False), ("ko", 360, True), ("zh", 360, False)], ids=["desk", "phone", "zh"]
+)
+async def test_axe_finds_nothing_on_pages_of_accounts(hall: Hall, lang: str, width: int, dark: bool) -> None:
+    visitor = await hall.admit(width=width, height=800, dark=dark)
+    visitor.tolerated.append("status of 404")
+    page = await visitor.page()
+    PICTURES.mkdir(exist_ok=True, parents=True)
+
+    async def look(name: str) -> None:
+        assert await violations(page) == [], name
+        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} scrolls"
+        await page.screenshot(path=PICTURES / f"account-{name}-{lang}.png", full_page=True)
+
+    for name in ("sign-in", "sign-up", "forgotten", "mail/nothing"):
+        await page.goto(visitor.site.url(f"/{lang}/{name}"))
+        await look(name.replace("/", "-"))
+    await sign_up(visitor, page, lang)
+    await expect(page.locator(".account-said")).to_be_visible()
+    await look("signed-in")
+    await page.locator(".account-said button").click()
+    await page.locator("button.account-button").click()
+    await look("menu")
+    for name in ("settings", "settings/security", "settings/data"):
+        await page.goto(visitor.site.url(f"/{lang}/{name}"))
+        await look(name.replace("/", "-"))
