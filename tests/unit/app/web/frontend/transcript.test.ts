@@ -153,7 +153,10 @@ test("every line of what a lane shows has its name, and events of old have no la
 test("a notice that comes again and again in its lane is one line with a number", () => {
   const ended = "worker 1 has ended (SIGKILL).";
   const ends = Array.from({ length: 40 }, (_, i) => notice(2 * i + 1, ended, "worker 1"));
-  const elsewhere = Array.from({ length: 40 }, (_, i): RunEvent => ({ ...text(2 * i + 2, "on\n"), lane: "worker 0" }));
+  const elsewhere = Array.from({ length: 40 }, (_, i): RunEvent => {
+    const seq = 2 * i + 2;
+    return { kind: "text", seq, at_ms: seq, stream: "stdout", text: "on\n", lane: "worker 0" };
+  });
   const transcript = after(...ends.flatMap((end, i) => [end, elsewhere[i] as RunEvent]));
   const notices = transcript.items.filter((item) => item.kind === "notice");
   assert.deepEqual(notices.map((item) => item.count), [40]);
