@@ -318,6 +318,8 @@ def prepare(
     if own and news:
         lanes.name_all(application.session)
         application.kernel.watch = Watch(own)
+        if machine.kind == "ps":
+            application.kernel.watch.look_at_polls()
         application.kernel.others = Others(own, news, publish)
     report.send_through(publish)
     for stream in (sys.stdout, sys.stderr):

@@ -6,13 +6,16 @@ nothing meanwhile. For whom, the board tells: whoever has ended, is held, or is 
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
+from tensorflow.python.distribute.coordinator.cluster_coordinator import ClusterCoordinator
 from tensorflow.python.eager import context
 from tensorflow.python.framework import errors_impl
 
@@ -43,18 +46,40 @@ class Watch:
         self._main = threading.get_ident()
         self._in_cell = threading.Event()
         self._broken_off = False
+        self._polled_since: float | None = None
+        self._polled_for = set[int]()
         threading.Thread(target=self._look_on, daemon=True, name="waiting").start()
 
     @contextmanager
     def cell(self) -> Iterator[None]:
         """While a cell runs."""
         self._own.board.set_work(self._own.number, Work.cell)
+        self._polled_since = None
         self._in_cell.set()
         try:
             yield
         finally:
             self._in_cell.clear()
             self._own.board.set_work(self._own.number, Work.nothing)
+
+    def look_at_polls(self) -> None:
+        """Say also for whom a program waits that asks a coordinator again and again whether all is done."""
+        done = ClusterCoordinator.done
+
+        @functools.wraps(done)
+        def done_or_named(coordinator: Any) -> bool:
+            finished = bool(done(coordinator))
+            self._polled(finished)
+            return finished
+
+        ClusterCoordinator.done = done_or_named
+
+    def _polled(self, finished: bool) -> None:
+        now = time.monotonic()
+        if finished or self._polled_since is None:
+            self._polled_since, self._polled_for = None if finished else now, set()
+        elif now - self._polled_since >= _WAITS_S:
+            self._say(now - self._polled_since, self._polled_for)
 
     def _look_on(self) -> None:
         while True:

@@ -247,23 +247,28 @@ with strategy.scope():
 def step():
     v.assign_add(1.0)
 
-def train(steps):
+def poll():
+    while not coordinator.done():
+        time.sleep(0.05)
+
+def train(steps, wait=coordinator.join):
     for _ in range(steps):
         coordinator.schedule(step)
-    coordinator.join()
+    wait()
 
 train(4)
 """
 
 
+@pytest.mark.parametrize("last", ["train(20)", "train(20, wait=poll)"])
 async def test_a_worker_paused_right_after_anothers_restart_is_named_and_its_steps_are_done_once_it_goes_on(
-    client: RunnerClient,
+    client: RunnerClient, last: str
 ) -> None:
     learner = Learner(client, topology="ps:2+1")
     assert (await learner.run(HELD)).outcome == "ok"
     accepted = await learner.submit(
         "lockstep.kill('worker 1')\ntrain(4)\nlockstep.restart('worker 1')\nlockstep.pause('worker 0')\n"
-        "train(20)\nprint(float(v) >= 28)"
+        f"{last}\nprint(float(v) >= 28)"
     )
     async for event in client.events(accepted.id):
         if event.kind == "notice" and event.code == "waiting-for-paused":
