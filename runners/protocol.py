@@ -37,9 +37,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
-from runners.devices.topology import POSSIBLE, SHAPES, Topology, UnknownTopology
+from runners.devices.topology import POSSIBLE, SHAPES, TooLargeTopology, Topology, UnknownTopology
 
-__all__ = ["POSSIBLE", "SHAPES", "Topology", "UnknownTopology"]  # and every model below
+__all__ = ["POSSIBLE", "SHAPES", "TooLargeTopology", "Topology", "UnknownTopology"]  # and every model below
 
 STRANGERS = "lockstep-strangers"
 """A header of any request: people whom the app does not know can reach it. Its value means nothing."""
@@ -116,7 +116,7 @@ class KernelSpec(Wire):
 class Fault(Wire):
     """What a learner does to one process of a cluster, to see what the strategy makes of it."""
 
-    task: Annotated[str, Field(pattern=r"^(chief|evaluator|worker [0-9]|ps [0-9])$")]
+    task: Annotated[str, Field(pattern=r"^(coordinator|chief|evaluator|worker [0-9]|ps [0-9])$")]
     action: Literal["kill", "pause", "resume", "slow", "restart"]
     """``slow`` takes most of its time from it until ``resume``; ``restart`` starts one that was killed."""
     at_step: int | None = Field(default=None, ge=0, le=1_000_000_000)

@@ -11,7 +11,7 @@ from app.lessons.choices import disagreements
 from app.lessons.directives import Fault
 from app.lessons.model import Status
 from app.lessons.yaml_map import Entry, Value, YamlMistake, read_map
-from runners.protocol import SHAPES, Topology, UnknownTopology
+from runners.protocol import SHAPES, TooLargeTopology, Topology, UnknownTopology
 
 SLUG = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MOST_SLUG = 60
@@ -143,6 +143,8 @@ def topology(value: Value) -> str:
     """
     try:
         return str(Topology.parse(value if isinstance(value, str) else str(value)))
+    except TooLargeTopology as e:
+        raise Unfit(f"is too large with {e.text[:40]!r}: {e.bound}") from None
     except UnknownTopology as e:
         raise Unfit(f"names no machine with {e.text[:40]!r}; use {SHAPES}") from None
 

@@ -35,8 +35,8 @@ def tf_config(topology: Topology, ports: Sequence[int], number: int) -> str:
     cluster: dict[str, list[str]] = {}
     for task, port in zip(topology.tasks, ports, strict=True):
         if task.role != "evaluator" or task == here:
-            cluster.setdefault(task.role, []).append(address(port))
-    return json.dumps({"cluster": cluster, "task": {"type": here.role, "index": here.index}})
+            cluster.setdefault(task.job, []).append(address(port))
+    return json.dumps({"cluster": cluster, "task": {"type": here.job, "index": here.index}})
 
 
 def serves(topology: Topology, task: Task) -> bool:

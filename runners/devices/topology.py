@@ -33,33 +33,47 @@ POSSIBLE = (
 SHAPES = f"cpu, gpu:N, tpu:N, workers:N, workers:2xgpu:2 or ps:W+P, with at most {MOST_DEVICES} devices or processes"
 """The same in short, for who has seen it before."""
 
-_ONE_MACHINE = re.compile(r"(gpu|tpu):([1-9])", re.ASCII)
-_WORKERS = re.compile(r"workers:([1-9])(?:xgpu:([1-9]))?(\+chief)?(\+evaluator)?", re.ASCII)
-_SERVERS = re.compile(r"ps:([1-9])\+([1-9])(\+evaluator)?", re.ASCII)
+_N = "([1-9][0-9]{0,8})"
+_ONE_MACHINE = re.compile(rf"(gpu|tpu):{_N}", re.ASCII)
+_WORKERS = re.compile(rf"workers:{_N}(?:xgpu:{_N})?(\+chief)?(\+evaluator)?", re.ASCII)
+_SERVERS = re.compile(rf"ps:{_N}\+{_N}(\+evaluator)?", re.ASCII)
 
 Kind = Literal["cpu", "gpu", "tpu", "workers", "ps"]
-Role = Literal["chief", "worker", "ps", "evaluator"]
+Role = Literal["coordinator", "chief", "worker", "ps", "evaluator"]
 
 
 class UnknownTopology(ValueError):
     """The text names no machine Lockstep can show. ``str()`` lists what is possible."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(f"unknown topology {text[:40]!r}; possible: {POSSIBLE}")
+    def __init__(self, text: str, what: str = "") -> None:
+        super().__init__(f"{what or f'unknown topology {text[:40]!r}'}; possible: {POSSIBLE}")
         self.text = text
+
+
+class TooLargeTopology(UnknownTopology):
+    """It names a machine of more devices or processes than Lockstep can show. ``str()`` says how many there may be."""
+
+    def __init__(self, text: str, bound: str) -> None:
+        super().__init__(text, f"topology {text[:40]!r} is too large: {bound}")
+        self.bound = bound
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One process of a cluster, by the names that ``TF_CONFIG`` gives it."""
+    """One process of a cluster: what it does there, and which of those that do the same it is."""
 
     role: Role
     index: int = 0
 
     @property
     def lane(self) -> str:
-        """Its name wherever people read it: ``worker 1``, ``chief``."""
-        return self.role if self.role in ("chief", "evaluator") else f"{self.role} {self.index}"
+        """Its name wherever people read it: ``worker 1``, ``coordinator``."""
+        return f"{self.role} {self.index}" if self.role in ("worker", "ps") else self.role
+
+    @property
+    def job(self) -> str:
+        """What ``TF_CONFIG`` and the names of devices call its role: TensorFlow knows a coordinator as ``chief``."""
+        return "chief" if self.role == "coordinator" else self.role
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +101,14 @@ class Topology:
         """Read a topology as this module's table says.
 
         Raises:
-            UnknownTopology: for anything else, also for more devices or processes than there may be.
+            TooLargeTopology: for more devices or processes than there may be.
+            UnknownTopology: for anything else.
         """
         topology = cls._read(text)
-        if topology is None or len(topology.tasks) > MOST_TASKS or topology.replicas > MOST_DEVICES:
+        if topology is None:
             raise UnknownTopology(text)
+        if bound := topology._exceeds():
+            raise TooLargeTopology(text, bound)
         return topology
 
     @classmethod
@@ -107,6 +124,19 @@ class Topology:
             return cls("ps", workers=int(match[1]), servers=int(match[2]), evaluator=bool(match[3]))
         return None
 
+    def _exceeds(self) -> str:
+        """The bound that it is beyond, in words; empty if it is within all. Makes no task: there may be millions."""
+        if not self.cluster:
+            return f"{self.kind}:1 to {self.kind}:{MOST_DEVICES}" if self.devices > MOST_DEVICES else ""
+        coordinators = int(self.kind == "ps")
+        processes = coordinators + self.workers + self.servers + self.evaluator
+        if processes > MOST_TASKS:
+            counted = f"{processes} processes, the coordinator counted" if coordinators else f"{processes} processes"
+            return f"{counted}, and there may be {MOST_TASKS}"
+        if self.replicas > MOST_DEVICES:
+            return f"{self.replicas} GPUs together, and there may be {MOST_DEVICES}"
+        return ""
+
     @property
     def cluster(self) -> bool:
         """Whether it is made of several processes (or of one that is told that it is a cluster)."""
@@ -116,15 +146,14 @@ class Topology:
     def tasks(self) -> tuple[Task, ...]:
         """The processes of a cluster, in the order of their lanes; none where there is no cluster.
 
-        The first is the learner's kernel itself: the chief or worker 0, and with parameter servers the coordinator,
-        which TensorFlow calls the chief.
+        The first is the learner's kernel itself: the chief or worker 0, and with parameter servers the coordinator.
         """
         if not self.cluster:
             return ()
         last = (Task("evaluator"),) if self.evaluator else ()
         if self.kind == "ps":
             workers = tuple(Task("worker", i) for i in range(self.workers))
-            return (Task("chief"), *workers, *(Task("ps", i) for i in range(self.servers)), *last)
+            return (Task("coordinator"), *workers, *(Task("ps", i) for i in range(self.servers)), *last)
         named = self.workers - self.chief
         return (*((Task("chief"),) if self.chief else ()), *(Task("worker", i) for i in range(named)), *last)
 

@@ -10,11 +10,13 @@ from runners.kernel import report
 from runners.kernel.pictures import Picture, device_name, replica_device
 
 _stands_for: str | None = None
+_coordinated = False
 
 
 def know(topology: Topology) -> None:
-    """Remember what logical CPUs stand for in this process: nothing, where its devices are real."""
-    global _stands_for
+    """Remember whom TensorFlow calls ``chief``, and what logical CPUs stand for: nothing, where devices are real."""
+    global _stands_for, _coordinated
+    _coordinated = topology.kind == "ps"
     _stands_for = (
         None if real.given() is not None else "TPU" if topology.kind == "tpu" else "GPU" if topology.devices else None
     )
@@ -49,5 +51,10 @@ def of_variable(variable: Any) -> tuple[str, ...]:
         return tuple(of_replica(copy.device) for copy in copies)
     pieces = getattr(variable, "variables", None)
     if isinstance(pieces, list | tuple):
-        return tuple(device_name(piece.device) for piece in pieces)
-    return (device_name(str(variable.device or "")),)
+        return tuple(_in_short(piece.device) for piece in pieces)
+    return (_in_short(str(variable.device or "")),)
+
+
+def _in_short(device: str) -> str:
+    name = device_name(device)
+    return name.replace("chief 0 ", "coordinator ", 1) if _coordinated else name

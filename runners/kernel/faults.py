@@ -17,7 +17,7 @@ def kill(task: str, at_step: int | None = None) -> None:
     """End a process at once, as a crash of its machine would: ``lockstep.kill("worker 1", at_step=5)``.
 
     Args:
-        task: its lane, as in ``worker 1``, ``ps 0``, ``chief``.
+        task: its lane, as in ``worker 1``, ``ps 0``, ``coordinator``.
         at_step: wait until that process has reached this step; None: now.
 
     Raises:

@@ -147,7 +147,7 @@ def _serve_tensorflow(own: Place) -> Any:
     config = tf.compat.v1.ConfigProto()
     config.inter_op_parallelism_threads = max(os.cpu_count() or 1, own.topology.workers + 1)
     return tf.distribute.Server(
-        resolver.cluster_spec(), own.task.role, own.task.index, protocol="grpc", config=config, start=True
+        resolver.cluster_spec(), own.task.job, own.task.index, protocol="grpc", config=config, start=True
     )
 
 

@@ -115,6 +115,7 @@ async def test_a_script_may_come_from_standard_input(supervisor: Supervisor, tmp
         (["."], "Is a directory"),
         (["{script}", "--topology", "quantum:3"], "unknown topology 'quantum:3'; possible: cpu, gpu:1"),
         (["{script}", "--topology", "ps:8+8"], "as in ps:2+1; a cluster may end in +chief"),
+        (["{script}", "--topology", "gpu:9"], "topology 'gpu:9' is too large: gpu:1 to gpu:8; possible: cpu, gpu:1"),
         (["{script}", "--keras", "4"], "--keras"),
         (["{script}", "--timeout", "0"], "--timeout"),
         (["{script}", "--timeout", "nan"], "--timeout"),

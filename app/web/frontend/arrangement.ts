@@ -9,7 +9,7 @@ import { laneOf, type Item } from "./transcript";
 export const MOST_LANES = 16;
 export const OTHERS = "…";
 
-const ROLES = ["chief", "worker", "ps", "evaluator", "replica"];
+const ROLES = ["coordinator", "chief", "worker", "ps", "evaluator", "replica"];
 
 export class Arrangement {
   readonly above: Item[] = [];
@@ -39,7 +39,7 @@ export class Arrangement {
   }
 }
 
-/** Names in the order in which people look for them: chief, workers, servers, evaluator, replicas, all else. */
+/** Names in the order in which people look for them: coordinator, chief, workers, servers, evaluator, replicas, all else. */
 export function inOrder(names: Iterable<string>): string[] {
   return [...names]
     .map((name, arrived) => ({ name, arrived, rank: rank(name) }))

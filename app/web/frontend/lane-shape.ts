@@ -2,7 +2,7 @@
 
 const SHAPES = 8;
 const OTHERS: readonly (readonly [RegExp, number])[] = [
-  [/^chief/, 5],
+  [/^(chief|coordinator)/, 5],
   [/^evaluator/, 7],
   [/^ps/, 3],
 ];

@@ -243,7 +243,8 @@ train(10)
 """)
     assert told.outcome == "ok"
     lanes = told.lanes()
-    assert lanes["chief"] == "at least 10 True\n"
+    assert lanes["coordinator"] == "at least 10 True
+"
     assert set((lanes["worker 0"] + lanes["worker 1"]).splitlines()) == {"worked"}
     told = await learner.run("train(20, kill_at=5)")
     assert told.outcome == "ok"
@@ -251,7 +252,9 @@ train(10)
     told = await learner.run("train(20)")
     assert "member-restarted" in [e.code for e in told.events if e.kind == "notice"]
     members = (await client.session(learner.session)).members
-    assert [(m.task, m.state) for m in members] == [(t, "running") for t in ("chief", "worker 0", "worker 1", "ps 0")]
+    assert [(m.task, m.state) for m in members] == [
+        (t, "running") for t in ("coordinator", "worker 0", "worker 1", "ps 0")
+    ]
     await learner.leave()
 
 

@@ -40,7 +40,7 @@ MACHINES = {
     "cpu": (REPLICAS, {"1 replicas"}),
     "gpu:3": (REPLICAS, {"3 replicas"}),
     "tpu:2": (TPU, {"2.0 from 2 cores"}),
-    "ps:2+1": (SERVERS, {"[chief] 6.0 on /job:ps/replica:0/task:0/device:CPU:0"}),
+    "ps:2+1": (SERVERS, {"[coordinator] 6.0 on /job:ps/replica:0/task:0/device:CPU:0"}),
     "workers:2": (WHO, {"[worker 0] I am worker 0", "[worker 1] I am worker 1"}),
     "workers:2xgpu:2+chief": (WHO + REPLICAS, {"[chief] I am chief 0", "[worker 0] 2 replicas"}),
 }

@@ -32,7 +32,7 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (
             f"{OPTIONS}:name: one\n:topology: gpu:9\n\nx\n```\n",
             3,
-            "'topology' names no machine with 'gpu:9'; use cpu, gpu:N, tpu:N, ",
+            "'topology' is too large with 'gpu:9': gpu:1 to gpu:8",
         ),
         (f"{OPTIONS}:name: one\n:keras: 4\n\nx\n```\n", 3, "'keras' has to be 2 or 3"),
         (
@@ -43,7 +43,7 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (
             f"{OPTIONS}:name: one\n:topologies: [gpu:2, gpu:9]\n\nx\n```\n",
             3,
-            "'topologies' names no machine with 'gpu:9'; use cpu, gpu:N, ",
+            "'topologies' is too large with 'gpu:9': gpu:1 to gpu:8",
         ),
         (f"{OPTIONS}:name: one\n:topologies: [cpu, cpu]\n\nx\n```\n", 3, "'topologies' names cpu twice; keep one"),
         (

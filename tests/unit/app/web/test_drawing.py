@@ -36,5 +36,5 @@ def test_a_machine_is_drawn(topology: str, expected: str) -> None:
 def test_a_replica_has_its_colour_in_whatever_worker_it_is() -> None:
     machine = Topology.parse("workers:2xgpu:2")
 
-    lanes = ("worker 1", "replica 3", "worker 1 · replica 3", "ps 0", "chief", "worker x", "")
+    lanes = ("worker 1", "replica 3", "worker 1 · replica 3", "ps 0", "coordinator", "worker x", "")
     assert [lane_colour(machine, lane) for lane in lanes] == ["r2", "r3", "r3", "r-ink", "r-ink", "r-ink", "r-ink"]

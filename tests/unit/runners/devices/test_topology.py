@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.devices.topology import MOST_DEVICES, MOST_TASKS, Topology, UnknownTopology
+from runners.devices.topology import MOST_DEVICES, MOST_TASKS, TooLargeTopology, Topology, UnknownTopology
 
 _COUNTS = range(1, 9)
 _CLUSTERS = [
@@ -67,6 +67,24 @@ def test_nearly_a_topology_is_none(text: str) -> None:
         Topology.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("gpu:9", "gpu:1 to gpu:8"),
+        ("tpu:256", "tpu:1 to tpu:8"),
+        ("workers:9", "9 processes, and there may be 8"),
+        ("workers:8+chief+evaluator", "9 processes, and there may be 8"),
+        ("workers:999999999xgpu:999999999", "999999999 processes, and there may be 8"),
+        ("workers:3xgpu:4", "12 GPUs together, and there may be 8"),
+        ("ps:4+4", "9 processes, the coordinator counted, and there may be 8"),
+    ],
+)
+def test_what_is_only_too_large_is_told_how_large_it_may_be(text: str, bound: str) -> None:
+    with pytest.raises(TooLargeTopology) as refused:
+        Topology.parse(text)
+    assert str(refused.value).startswith(f"topology '{text}' is too large: {bound}; possible: cpu, ")
+
+
 def test_a_huge_text_does_not_come_back_whole_in_the_refusal() -> None:
     with pytest.raises(UnknownTopology) as refused:
         Topology.parse("x" * 1_000_000)
@@ -80,7 +98,7 @@ def test_a_huge_text_does_not_come_back_whole_in_the_refusal() -> None:
         ("workers:2", ["worker 0", "worker 1"], 2),
         ("workers:2xgpu:2", ["worker 0", "worker 1"], 4),
         ("workers:3+chief+evaluator", ["chief", "worker 0", "worker 1", "evaluator"], 3),
-        ("ps:2+1", ["chief", "worker 0", "worker 1", "ps 0"], 2),
+        ("ps:2+1", ["coordinator", "worker 0", "worker 1", "ps 0"], 2),
     ],
 )
 def test_a_cluster_has_a_lane_for_each_process(text: str, lanes: list[str], replicas: int) -> None:
