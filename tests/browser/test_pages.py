@@ -148,6 +148,19 @@ async def test_the_language_switch_keeps_the_place(hall: Hall) -> None:
     assert await page.locator("html").get_attribute("lang") == "ko"
 
 
+async def test_the_map_says_which_lessons_are_not_translated(hall: Hall) -> None:
+    page = await (await hall.admit()).open(COURSE.replace("/en", "/ko"))
+
+    stop = page.locator(".lane-stop")
+    await expect(stop.filter(has=page.locator("a[href$='/mixed-precision']")).locator(".lane-language")).to_have_text(
+        "English"
+    )
+    await expect(
+        stop.filter(has=page.locator("a[href$='/distribution-strategies']")).locator(".lane-language")
+    ).to_have_count(0)
+    assert await violations(page) == []
+
+
 async def test_a_chosen_theme_is_there_before_the_first_paint(hall: Hall) -> None:
     page = await (await hall.admit()).open(LESSON)
     await page.get_by_label("Theme").select_option("dark")
