@@ -119,6 +119,15 @@ for step in range(10):
     await expect(cell.root.locator(".strange-word")).to_have_text("nan")
 
 
+async def test_one_number_stands_above_zero_and_is_not_zoomed_into(hall: Hall) -> None:
+    cell = await opened(hall, "\nmetric(1, 'epoch', loss=0.55)")
+    await cell.finished()
+
+    await expect(cell.root.locator(".plot .tick.end")).to_have_text(["0", "0.2", "0.4", "0.6"])
+    await expect(cell.root.locator(".label text")).to_have_text("loss 0.55")
+    await expect(cell.root.get_by_label("Read at")).to_be_hidden()
+
+
 async def test_thousands_of_points_are_few_on_the_page(hall: Hall) -> None:
     code = "\nfor step in range(6_000): metric(step, loss=1 + math.sin(step) + (step == 3333) * 50)"
     cell = await opened(hall, code)

@@ -17,9 +17,11 @@ import { say, sayCount, figure } from "./strings";
 import { reading } from "./reading";
 import { numbersTable } from "./table";
 
-/** Between two paintings, and between two sentences for those who listen. */
+/** Between two paintings, at least, and between two sentences for those who listen. */
 const REST_MS = 200;
 const SILENCE_MS = 12_000;
+/** Where painting takes long, it takes at most one part in so many of the time. */
+const REST = 4;
 const TABLE_REST_MS = 2_000;
 const MOST_ROWS = 60;
 /** Values of so many lines are read out at once. */
@@ -31,6 +33,7 @@ export class Chart {
   private readonly views = new Map<number, TrainingView>();
   private readonly earlier = make("p.chart-remark", { hidden: true });
   private waiting = 0;
+  private rest = REST_MS;
   private saidAt = performance.now();
   private saidEpoch: Metric | null = null;
 
@@ -54,9 +57,11 @@ export class Chart {
   changed(): void {
     this.waiting ||= window.setTimeout(() => {
       this.waiting = 0;
+      const since = performance.now();
       this.paint();
       this.tellEpoch();
-    }, REST_MS);
+      this.rest = Math.max(REST_MS, (performance.now() - since) * REST);
+    }, this.rest);
   }
 
   /** The last numbers are there. */
@@ -115,6 +120,7 @@ class TrainingView {
   private readonly views: PanelView[] = [];
   private readonly more = make("p.chart-remark", { hidden: true });
   private readonly slider = make<HTMLInputElement>("input", { type: "range", min: 0, max: 0, value: 0 });
+  private readonly handle: HTMLElement;
   private readonly words = make("p.chart-reading");
   private readonly numbers: HTMLDetailsElement;
   private tableAt = 0;
@@ -128,9 +134,9 @@ class TrainingView {
     private readonly cell: string,
     private readonly name: string,
   ) {
-    const head = make("label.chart-head", {}, make("span", {}, say("chart.readAt")), this.slider);
+    this.handle = make("label.chart-head", {}, make("span", {}, say("chart.readAt")), this.slider);
     this.numbers = make<HTMLDetailsElement>("details.numbers", {}, make("summary", {}, say("chart.numbers")), make("div"));
-    this.box = make("section.training", {}, this.title, this.panels, this.more, make("div.chart-foot", {}, head, this.words), this.numbers);
+    this.box = make("section.training", {}, this.title, this.panels, this.more, make("div.chart-foot", {}, this.handle, this.words), this.numbers);
     this.slider.addEventListener("input", () => {
       const { xs } = this.lead();
       const at = Number(this.slider.value);
@@ -184,6 +190,7 @@ class TrainingView {
   private tell(): void {
     const { xs } = this.lead();
     const at = this.head === null ? xs.length - 1 : before(xs, this.head);
+    this.handle.hidden = xs.length < 2;
     this.slider.max = String(Math.max(0, xs.length - 1));
     this.slider.value = String(at);
     const x = this.head ?? (xs.at(-1) as number);

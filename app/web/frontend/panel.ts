@@ -111,7 +111,7 @@ function frameOf(panel: Panel, training: Training, right: number, bottom: number
 }
 
 function horizontal({ left, right, from, to }: Frame, x: number): number {
-  return to > from ? left + ((x - from) / (to - from)) * (right - left) : right;
+  return to > from ? left + ((x - from) / (to - from)) * (right - left) : (left + right) / 2;
 }
 
 /** Infinities lie on the edge; what is no number lies at the bottom. */

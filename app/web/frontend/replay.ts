@@ -1,18 +1,27 @@
 /**
  * One all-reduce, step by step: the gradient of each replica, what the reduction makes of them, the variable before
- * and after. Values are bars from a line of zero; each pair of stages has a scale of its own.
+ * and after. Values are bars from a line of zero. Gradients and their sum share a scale, so the sum's row is as much
+ * taller as the sum is larger; the variable before and after has another.
  */
 
 import { make } from "./element";
 import { laneColour } from "./lane-colour";
 import type { Replay } from "./picture-data";
 import { reading } from "./reading";
+import { LARGEST, SMALLEST } from "./series";
 import { say } from "./strings";
 import { disclosed, numbersTable } from "./table";
 import { draw } from "./vector";
 
-/** Of the drawing of one row, which is as wide as there is room. */
-const HEIGHT = 46;
+/** Of the drawing of one row, in pixels, between the ends of its bars; with more replicas each has less. */
+const TALL = 60;
+const TALL_OF_MANY = 38;
+const MANY = 4;
+/** The sum's row is no taller than this, whatever is drawn smaller for it. */
+const TALLEST = 150;
+const SHORTEST = 12;
+const PADDING = 6;
+/** Units of the drawing's width, which is stretched to the room there is. */
 const COLUMN = 10;
 const BAR = 7;
 const PAUSE_MS = 1_900;
@@ -23,8 +32,11 @@ interface Row {
   colour: string;
   /** From which stage on it is there. */
   stage: number;
-  /** The largest value of the rows that are drawn on the same scale. */
-  largest: number;
+  /** Pixels per unit. */
+  scale: number;
+  /** The row's height, and how far below its top zero is, in pixels. */
+  height: number;
+  zero: number;
 }
 
 export function drawReplay(data: Replay): HTMLElement {
@@ -36,7 +48,7 @@ export function drawReplay(data: Replay): HTMLElement {
   data.replicas.forEach((_, i) => {
     const flying = (lines[i] as HTMLElement).lastElementChild?.cloneNode(true) as HTMLElement;
     flying.classList.add("flying");
-    flying.style.setProperty("--way", String(data.replicas.length - i));
+    flying.style.setProperty("--way", `${way(rows, i, data.replicas.length)}px`);
     lines[i]?.append(flying);
   });
   const words = make("p.replay-words", { "aria-live": "polite" });
@@ -94,13 +106,40 @@ export function drawReplay(data: Replay): HTMLElement {
 }
 
 function rowsOf(data: Replay): Row[] {
-  const gradients = largest([...data.replicas.flatMap((replica) => replica.values), ...data.reduced]);
-  const variable = largest([...data.before, ...(data.after ?? [])]);
-  const rows: Row[] = data.replicas.map(({ lane, values }) => ({ name: lane, values, colour: laneColour(lane, ""), stage: 0, largest: gradients }));
-  rows.push({ name: operationOf(data), values: data.reduced, colour: "own", stage: 1, largest: gradients });
-  rows.push({ name: say("picture.before"), values: data.before, colour: "r-ink", stage: 2, largest: variable });
-  if (data.after) rows.push({ name: say("picture.after"), values: data.after, colour: "own", stage: 3, largest: variable });
+  const tall = data.replicas.length > MANY ? TALL_OF_MANY : TALL;
+  const [each, sum] = [reach(data.replicas.flatMap((replica) => replica.values)), reach(data.reduced)];
+  const variable = reach([...data.before, ...(data.after ?? [])]);
+  const gradients = Math.min(tall / length(each), TALLEST / length(sum));
+  const row = (name: string, values: readonly number[], colour: string, stage: number, span: Reach, scale: number): Row => {
+    const bars = Math.max(SHORTEST, length(span) * scale);
+    return { name, values, colour, stage, scale, height: bars + 2 * PADDING, zero: PADDING + (span.high / length(span)) * bars };
+  };
+  const rows = data.replicas.map(({ lane, values }) => row(lane, values, laneColour(lane, ""), 0, each, gradients));
+  rows.push(row(operationOf(data), data.reduced, "own", 1, sum, gradients));
+  rows.push(row(say("picture.before"), data.before, "r-ink", 2, variable, tall / length(variable)));
+  if (data.after) rows.push(row(say("picture.after"), data.after, "own", 3, variable, tall / length(variable)));
   return rows;
+}
+
+/** From the lowest to the highest of some values, zero among them. */
+interface Reach {
+  low: number;
+  high: number;
+}
+
+function reach(values: readonly number[]): Reach {
+  const finite = values.filter(Number.isFinite);
+  return { low: Math.max(-LARGEST, Math.min(0, ...finite)), high: Math.min(LARGEST, Math.max(0, ...finite)) };
+}
+
+function length({ low, high }: Reach): number {
+  return high - low > SMALLEST ? high - low : 1;
+}
+
+/** How far the zero of one row is above that of another, in pixels. */
+function way(rows: readonly Row[], from: number, to: number): number {
+  const between = rows.slice(from, to).reduce((sum, row) => sum + row.height, 0);
+  return between + (rows[to] as Row).zero - (rows[from] as Row).zero;
 }
 
 function stagesOf(data: Replay): string[] {
@@ -113,14 +152,10 @@ function operationOf({ operation }: Replay): string {
   return /^mean$/i.test(operation) ? say("picture.mean") : operation;
 }
 
-function largest(values: readonly number[]): number {
-  return Math.max(0, ...values.map(Math.abs).filter(Number.isFinite)) || 1;
-}
-
 function rowOf(row: Row): HTMLElement {
-  const middle = HEIGHT / 2;
+  const { height, zero, scale } = row;
   const width = COLUMN * row.values.length;
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, preserveAspectRatio: "none" }, draw("line", { x1: 0, x2: width, y1: middle, y2: middle }));
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" }, draw("line", { x1: 0, x2: width, y1: zero, y2: zero }));
   const bars = make("div.replay-bars", {}, svg);
   row.values.forEach((value, i) => {
     const x = i * COLUMN + (COLUMN - BAR) / 2;
@@ -130,9 +165,10 @@ function rowOf(row: Row): HTMLElement {
       bars.append(word);
       return;
     }
-    const part = value / row.largest;
-    const tall = Math.max(1, Math.abs(part) * (middle - 3));
-    svg.append(draw("rect", { x, y: (middle - (part > 0 ? tall : 0)).toFixed(1), width: BAR, height: tall.toFixed(1) }));
+    const tall = Math.max(1, Math.abs(value) * scale);
+    svg.append(draw("rect", { x, y: (zero - (value > 0 ? tall : 0)).toFixed(1), width: BAR, height: tall.toFixed(1) }));
   });
-  return make(`div.replay-row.${row.colour}`, {}, make("span.row-name", {}, row.name), bars);
+  const line = make(`div.replay-row.${row.colour}`, {}, make("span.row-name", {}, row.name), bars);
+  line.style.setProperty("--tall", `${height}px`);
+  return line;
 }

@@ -12,8 +12,8 @@ export const MOST_PANELS = 6;
 export const MOST_LINES = 48;
 const MOST_COLUMNS = 200;
 /** Scales are reckoned with numbers no larger and no smaller than these: the reckoning itself must not overflow. */
-const LARGEST = 1e300;
-const SMALLEST = 1e-290;
+export const LARGEST = 1e300;
+export const SMALLEST = 1e-290;
 const VALIDATION = /^(val|test)_/;
 const LOSS = /loss/i;
 const SHARE = /(^|_)(acc|accuracy|auc|precision|recall|f1|f1_score|iou|top_?k|hit_rate)(_|$)|accuracy/i;
@@ -228,9 +228,10 @@ export interface Scale {
 /** Values far apart, as of a loss that falls through many powers of ten. */
 const FAR_APART = 1_000;
 
-/** A scale with round ends for values from `low` to `high`. */
+/** A scale with round ends for values from `low` to `high`; for one value alone it begins at zero. */
 export function scale(low: number, high: number): Scale {
-  if (!(low <= high)) return { low: 0, high: 1, logarithmic: false, ticks: [0, 1] };
+  if (!(low <= high) || (low === 0 && high === 0)) return { low: 0, high: 1, logarithmic: false, ticks: [0, 1] };
+  if (low === high) [low, high] = [Math.min(0, low), Math.max(0, high)];
   if (low > SMALLEST && high / low >= FAR_APART) {
     const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
     const every = Math.max(1, Math.ceil((to - from) / 4));
@@ -238,7 +239,7 @@ export function scale(low: number, high: number): Scale {
     return { low: 10 ** from, high: 10 ** to, logarithmic: true, ticks: powers };
   }
   const bottom = low >= 0 && low < 0.5 * high ? 0 : low;
-  const range = high - bottom || Math.abs(high) * 0.1;
+  const range = high - bottom;
   const step = roundStep(range > SMALLEST ? range / 3 : 1);
   const from = Math.floor(bottom / step) * step;
   const steps = Math.max(1, Math.ceil((high - from) / step - 1e-9));

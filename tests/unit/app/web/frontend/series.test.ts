@@ -95,6 +95,9 @@ test("scales have round ends and take any number", () => {
   assert.deepEqual(scale(0.1, 2.3), { low: 0, high: 3, logarithmic: false, ticks: [0, 1, 2, 3] });
   assert.deepEqual(scale(0.001, 1_000).ticks, [0.001, 0.1, 10, 1_000]);
   assert.deepEqual(scale(Infinity, -Infinity).ticks, [0, 1]);
+  for (const [value, ...ticks] of [[0.55, 0, 0.2, 0.4, 0.6], [-5, -6, -4, -2, 0], [0, 0, 1]] as const) {
+    assert.deepEqual(scale(value, value).ticks, ticks, `one value, ${value}`);
+  }
   for (const [low, high] of [[0, 0], [5, 5], [-1, -1], [1e300, 1e300], [-1e300, 1e300], [5e-324, 5e-324], [1e-300, 1e-299], [0, 5e-324], [1, 1 + 1e-15]] as const) {
     const made = scale(low, high);
     assert.ok(made.low <= low && made.high >= high && made.high > made.low, `${low} to ${high}: ${JSON.stringify(made)}`);
