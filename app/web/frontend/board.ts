@@ -7,6 +7,7 @@
 
 import { Declined, eventsAfter, latestRuns } from "./api";
 import { follow } from "./follow";
+import { Pace } from "./pace";
 import type { Run, Waiting } from "./protocol";
 import { Transcript } from "./transcript";
 
@@ -89,10 +90,14 @@ export class Board {
 
   private async replay(entry: Entry): Promise<void> {
     entry.owner.begins(entry, true);
+    const pace = new Pace();
     for (;;) {
       const before = entry.transcript.lastSeq;
       const { events } = await eventsAfter(entry.run, before);
-      for (const event of events) entry.transcript.apply(event);
+      for (const event of events) {
+        entry.transcript.apply(event);
+        if (pace.due) await pace.pause();
+      }
       entry.owner.changed(entry);
       if (entry.transcript.finished || entry.transcript.lastSeq === before) break;
     }

@@ -6,6 +6,7 @@
  */
 
 import { Declined, declined, send } from "./api";
+import { Pace } from "./pace";
 import type { Run, RunEvent, Waiting } from "./protocol";
 import { SseParser } from "./sse";
 import type { Transcript } from "./transcript";
@@ -53,6 +54,7 @@ async function readOnce(run: Run, transcript: Transcript, watcher: Watcher): Pro
     if (!response.ok || !response.body) throw await declined(response);
     watcher.reconnecting(false);
     const parser = new SseParser();
+    const pace = new Pace();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { value, done } = await reader.read();
@@ -62,6 +64,7 @@ async function readOnce(run: Run, transcript: Transcript, watcher: Watcher): Pro
       for (const message of parser.feed(value)) {
         if (message.event === "state") watcher.waiting(JSON.parse(message.data) as Waiting);
         else if (transcript.apply(JSON.parse(message.data) as RunEvent) === "gap") return;
+        if (pace.due) await pace.pause();
       }
       watcher.changed();
       if (transcript.finished) return;

@@ -18,6 +18,8 @@ type View = "lanes" | "list";
 
 const SHELF = "lockstep:lanes";
 const NARROW = "(max-width: 46rem)";
+/** Items of a lane's end that stay in the document: there are several lanes, and each shows a few lines at a time. */
+const MOST = 300;
 
 /** Those who want to hear of another choice. */
 const boards = new Set<LaneBoard>();
@@ -50,8 +52,8 @@ export class LaneBoard {
     private readonly chosen: () => void,
   ) {
     const [above, below] = [make("div.stretch"), make("div.stretch")];
-    this.above = new Sheet(above, this.bare());
-    this.below = new Sheet(below, this.bare());
+    this.above = new Sheet(above, this.bare(), MOST);
+    this.below = new Sheet(below, this.bare(), MOST);
     this.root.append(above, this.grid, below);
     this.switch = makeSwitch();
     bar.append(this.switch);
@@ -100,6 +102,7 @@ export class LaneBoard {
       if (count.textContent !== words) count.textContent = words;
     }
     this.below.paint(this.arrangement.below, touched);
+    for (const sheet of [this.above, ...[...this.lanes.values()].map((lane) => lane.sheet), this.below]) sheet.settle();
   }
 
   private add(name: string): void {
@@ -113,7 +116,7 @@ export class LaneBoard {
       box,
     );
     root.firstElementChild?.addEventListener("click", () => this.turned.set(name, !root.open));
-    const sheet = new Sheet(box, name === OTHERS ? this.hands : this.bare());
+    const sheet = new Sheet(box, name === OTHERS ? this.hands : this.bare(), MOST);
     sheet.empty();
     this.lanes.set(name, { root, count, sheet });
     const names = inOrder(this.lanes.keys());

@@ -19,6 +19,9 @@ import { laneOf, type Item, type Transcript } from "./transcript";
 
 /** So many documents of HTML are alive at once; the earlier ones are links. */
 const LIVE_FRAMES = 20;
+/** Painting takes at most one part in so many of the time while output comes fast. */
+const REST = 3;
+const FRAME_MS = 16;
 /** Characters of a lane's name that have room in front of a line. */
 const SHORT_NAME = 10;
 
@@ -34,6 +37,8 @@ export class Output implements Hands {
   private laneless = false;
   private clearings = 0;
   private painting = 0;
+  private resting = 0;
+  private restedAt = 0;
 
   /** `bar` is the line below the output: there the choice between lanes and one list appears. */
   constructor(
@@ -58,9 +63,18 @@ export class Output implements Hands {
     this.changed();
   }
 
-  /** Paints with the next frame. */
+  /** Paints with the next frame, or later where the last painting took long. */
   changed(): void {
-    this.painting ||= requestAnimationFrame(() => {
+    if (this.painting || this.resting) return;
+    const rest = this.restedAt - performance.now();
+    if (rest > FRAME_MS) {
+      this.resting = window.setTimeout(() => {
+        this.resting = 0;
+        this.changed();
+      }, rest);
+      return;
+    }
+    this.painting = requestAnimationFrame(() => {
       this.painting = 0;
       this.paint();
     });
@@ -68,9 +82,10 @@ export class Output implements Hands {
 
   /** Paints what waits for the next frame: an end is never shown before the last line. */
   paintNow(): void {
-    if (!this.painting) return;
+    if (!this.painting && !this.resting) return;
     cancelAnimationFrame(this.painting);
-    this.painting = 0;
+    window.clearTimeout(this.resting);
+    this.painting = this.resting = 0;
     this.paint();
   }
 
@@ -90,8 +105,14 @@ export class Output implements Hands {
     }
     if (transcript.inLanes && !this.lanes && !this.laneless) return void this.makeLanes(transcript);
     const touched = transcript.takeTouched();
+    const since = performance.now();
     if (this.lanes?.shown) this.lanes.paint(transcript.items, touched);
-    else this.list.paint(transcript.items, touched);
+    else {
+      this.list.paint(transcript.items, touched);
+      this.list.settle();
+    }
+    const now = performance.now();
+    this.restedAt = now + (now - since) * REST;
     this.box.classList.toggle("empty", transcript.items.length === 0);
   }
 

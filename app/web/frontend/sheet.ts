@@ -9,8 +9,10 @@ import { sayCount } from "./strings";
 
 const HEAD = 100;
 const TAIL = 1_500;
-/** The tail is cut only once it has grown by this much: cutting line by line would be slow. */
-const SLACK = 500;
+/** The tail is cut only once it has grown by this part: cutting line by line would be slow. */
+const SLACK = 1 / 3;
+/** And by this much where the learner has scrolled away from the end. */
+const SLACK_WHILE_READING = 2;
 const NEAR_BOTTOM_PX = 24;
 /** More items than this are a log. */
 const ROWS_OF_A_LOG = 20;
@@ -36,13 +38,16 @@ export class Sheet {
   private end = 0;
   private items: Item[] = [];
   private sticking = true;
+  private unsettled = false;
   private readonly headBox = make("div.rows");
   private readonly fold = make("div.fold", { hidden: true });
   private readonly tailBox = make("div.rows");
 
+  /** `most` items of the end stay in the document. */
   constructor(
     private readonly box: HTMLElement,
     private readonly hands: Hands,
+    private readonly most = TAIL,
   ) {
     this.box.addEventListener("scroll", () => {
       this.sticking = box.scrollTop + box.clientHeight >= box.scrollHeight - NEAR_BOTTOM_PX;
@@ -68,7 +73,7 @@ export class Sheet {
     this.sticking = true;
   }
 
-  /** Shows the list, which has only grown since the last call, but for the items `touched`. */
+  /** Shows the list, which has only grown since the last call, but for the items `touched`; `settle` is to follow. */
   paint(items: Item[], touched: Iterable<Item>): void {
     this.items = items;
     let changed = items.length > this.end;
@@ -77,6 +82,13 @@ export class Sheet {
     this.grow();
     this.cut();
     this.box.classList.toggle("empty", items.length === 0);
+    this.unsettled = true;
+  }
+
+  /** Measures what was painted, and follows its end. Apart from painting: several sheets are laid out at once, not each for itself. */
+  settle(): void {
+    if (!this.unsettled) return;
+    this.unsettled = false;
     this.makeScrollable();
     if (this.sticking && this.mostlyText()) this.box.scrollTop = this.box.scrollHeight;
   }
@@ -92,10 +104,10 @@ export class Sheet {
     for (; this.head < top; this.head++) this.headBox.append(this.node(items[this.head] as Item));
     this.end = Math.max(this.end, this.head);
     if (!this.tailBox.childElementCount) this.tail = this.end;
-    if (items.length - this.end > TAIL) {
+    if (items.length - this.end > this.most) {
       this.forget(this.tail, this.end);
       this.tailBox.replaceChildren();
-      this.tail = this.end = items.length - TAIL;
+      this.tail = this.end = items.length - this.most;
     }
     const fresh = items.slice(this.end).map((item) => this.node(item));
     this.tailBox.append(...fresh);
@@ -103,9 +115,9 @@ export class Sheet {
   }
 
   private cut(): void {
-    const most = TAIL + (this.sticking ? SLACK : 6 * SLACK);
+    const most = this.most * (1 + (this.sticking ? SLACK : SLACK_WHILE_READING));
     if (this.end - this.tail > most) {
-      const from = this.end - TAIL;
+      const from = this.end - this.most;
       this.forget(this.tail, from);
       const range = document.createRange();
       range.setStart(this.tailBox, 0);
