@@ -134,6 +134,31 @@ async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Hall) -
     assert await cell.lines() == ["Replicas: 2"]
 
 
+async def test_after_another_machine_was_picked_one_button_runs_from_the_first_cell(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    first, second = Instrument(page, "strategy"), Instrument(page, "components")
+    await first.write("kept = 41")
+    await second.write("print(kept + 1)")
+    await first.root.get_by_role("button", name="Change the machine:").click()
+    await first.root.get_by_role("radio", name="2 GPUs, simulated").check()
+    await expect(first.root.get_by_role("button", name="Run from the first cell")).to_be_hidden()
+    await second.root.get_by_role("button", name="Change the machine:").click()
+    await expect(second.root.get_by_text("variables do not come along")).to_be_visible()
+    again = second.root.get_by_role("button", name="Run from the first cell")
+    await expect(again).to_be_hidden()
+
+    await second.root.get_by_role("radio", name="4 GPUs, simulated").check()
+
+    await expect(again).to_be_visible()
+    assert await violations(page) == []
+    await again.press("Enter")
+    await first.finished()
+    await second.finished()
+    assert await second.lines() == ["42"]
+    await expect(again).to_be_hidden()
+    await expect(second.root.get_by_role("button", name="Change the machine:")).to_be_focused()
+
+
 async def test_a_cell_says_real_only_while_its_session_does(hall: Hall) -> None:
     page = await (await hall.admit()).open(LESSON)
     words = page.locator("#cell-strategy .cell-top .machine-words").first

@@ -10,6 +10,7 @@ from playwright.async_api import expect
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 from tests.browser.site import Site
+from tests.browser.test_pages import violations
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 SERVER_AWAY = [
@@ -155,6 +156,33 @@ async def test_stop_ends_a_run_and_keeps_what_it_said(hall: Hall) -> None:
 
     await cell.finished("interrupted")
     assert (await cell.lines())[:3] == rows(3)
+
+
+async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await expect(cell.button("run")).to_have_accessible_name("Run")
+    await cell.write(counting(600, 0.1))
+    await cell.button("run").press("Enter")
+    await cell.has_row("row 2")
+
+    await expect(cell.button("run")).to_have_accessible_name("Running")
+    await expect(cell.button("run")).to_be_disabled()
+    await expect(cell.button("run")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#announcements")).to_contain_text("Four replicas: still at work.")
+    assert await violations(page) == []
+
+    await cell.button("stop").press("Enter")
+
+    await cell.finished("interrupted")
+    await expect(cell.button("run")).to_be_focused()
+    await expect(cell.button("run")).to_be_enabled()
+    await expect(cell.button("run")).to_have_accessible_name("Run")
+    runs = await page.evaluate(
+        "async () => (await fetch('/runs?lesson=distributed-tensorflow/distribution-strategies')).json()"
+    )
+    assert len(runs["runs"]) == 1
 
 
 async def test_stop_gives_up_a_run_that_the_runner_has_not_taken(hall: Hall, site: Site) -> None:

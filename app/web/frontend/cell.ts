@@ -86,6 +86,7 @@ export class Cell implements Owner {
   /** Hands the code in. While nothing answers, it keeps trying and says so, until it is stopped. */
   run(): Promise<void> {
     this.warmed = true;
+    this.offerFromFirst(false);
     this.keepHeight();
     const code = this.code;
     const machine = this.root.dataset.group ? this.machine : null;
@@ -108,6 +109,16 @@ export class Cell implements Owner {
       this.pending.delete(hope);
       this.refused(error);
     }
+  }
+
+  /** A press of Run: while the cell is at work, nothing but a word. */
+  private press(): boolean {
+    if (this.atWork) {
+      announce(say("cell.atWork", { cell: this.title }));
+      return false;
+    }
+    void this.run();
+    return true;
   }
 
   /** Runs and waits for the end; null if it was refused or lost. */
@@ -169,6 +180,11 @@ export class Cell implements Owner {
   async edit(at?: { x: number; y: number }): Promise<void> {
     const editor = await this.open();
     editor.focus(at);
+  }
+
+  /** Another machine was picked for it: in the session there, the cells above may not have run. */
+  moved(): void {
+    this.offerFromFirst(this.above.length > 0);
   }
 
   // --- what the board tells ----------------------------------------------------------------------------------------
@@ -254,7 +270,8 @@ export class Cell implements Owner {
     this.root.addEventListener("click", (event) => {
       const button = (event.target as Element).closest<HTMLElement>("[data-action]");
       const action = button?.dataset.action;
-      if (action === "run" || action === "again") void this.run();
+      if (action === "run") this.press();
+      else if (action === "again") void this.run();
       else if (action === "again-from-first") this.againFromFirst();
       else if (action === "stop") void this.stop();
       else if (action === "reset") this.reset();
@@ -278,10 +295,9 @@ export class Cell implements Owner {
       this.editor = new CellEditor(pre, this.code, say("cell.codeOf", { cell: this.title }), {
         changed: (code) => this.edited(code),
         focused: () => this.warm(),
-        run: () => void this.run(),
+        run: () => void this.press(),
         runAndMoveOn: () => {
-          void this.run();
-          this.onward();
+          if (this.press()) this.onward();
         },
         escaped: () => announce(say("cell.tabLeaves")),
       });
@@ -407,10 +423,29 @@ export class Cell implements Owner {
     if (pressed && one.hidden) need(this.root, "[data-action=stop]").focus();
   }
 
+  /** The same below the machines, where one was picked. */
+  private offerFromFirst(offered: boolean): void {
+    const offer = this.root.querySelector<HTMLElement>(".picker-next");
+    if (!offer || offer.hidden === !offered) return;
+    const pressed = offer.contains(document.activeElement);
+    offer.hidden = !offered;
+    if (pressed) need(this.root, "[data-action=machine]").focus();
+  }
+
+  private get atWork(): boolean {
+    return this.root.dataset.state === "waiting" || this.root.dataset.state === "running" || this.pending.size > 0;
+  }
+
+  /** While the cell is at work, Run says so and can keep the focus; Stop, which goes with the work, hands it on to Run. */
   private setState(state: string): void {
     this.root.dataset.state = state;
     if (state !== "finished") delete this.root.dataset.outcome;
-    const active = state === "waiting" || state === "running" || this.pending.size > 0;
-    need(this.root, "[data-action=stop]").toggleAttribute("disabled", !active);
+    const { atWork } = this;
+    const [run, stop] = [need(this.root, "[data-action=run]"), need(this.root, "[data-action=stop]")];
+    if (!atWork && document.activeElement === stop) run.focus();
+    stop.toggleAttribute("disabled", !atWork);
+    run.setAttribute("aria-disabled", String(atWork));
+    const label = say(!atWork ? "cell.run" : state === "running" ? "state.running" : "cell.waits");
+    if (need(run, ".label").textContent !== label) need(run, ".label").textContent = label;
   }
 }

@@ -23,7 +23,10 @@ export function setUpCells(): void {
   });
   const button = document.querySelector<HTMLButtonElement>("[data-action=run-all]");
   if (button) new RunAll(button, cells);
-  setUpPickers(roots, lesson, localShelf(), tellSession);
+  setUpPickers(roots, lesson, localShelf(), (root) => {
+    cells.find((cell) => cell.root === root)?.moved();
+    tellSession();
+  });
   board.onChange(tellSession);
   askAboutChosen(cells);
   keepFocusWithSession();

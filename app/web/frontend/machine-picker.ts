@@ -53,7 +53,7 @@ class Picker {
   private panel: HTMLElement | null = null;
 
   constructor(
-    private readonly root: HTMLElement,
+    readonly root: HTMLElement,
     private readonly choices: DocumentFragment,
     private readonly chosen: (picker: Picker, machine: Machine) => void,
   ) {
@@ -131,16 +131,16 @@ function radios(within: ParentNode, what: string): NodeListOf<HTMLInputElement> 
   return within.querySelectorAll(`[data-pick=${what}]`);
 }
 
-/** Sets up the pickers of a page's cells; `changed` is called when the learner has chosen. */
-export function setUpPickers(roots: HTMLElement[], lesson: string, shelf: Shelf | null, changed: () => void): void {
+/** Sets up the pickers of a page's cells; `changed` is told in which of them the learner has chosen. */
+export function setUpPickers(roots: HTMLElement[], lesson: string, shelf: Shelf | null, changed: (root: HTMLElement) => void): void {
   const choices = new Choices(lesson, shelf);
   const pickers: Picker[] = [];
-  const chosen = ({ group }: Picker, machine: Machine): void => {
+  const chosen = ({ group, root }: Picker, machine: Machine): void => {
     choices.keep(group, machine);
     const all = pickers.filter((picker) => picker.group === group);
     for (const picker of all) picker.show(machine);
     announce(say("machine.chosen", { machine: all[0]?.words() ?? "" }));
-    changed();
+    changed(root);
   };
   const templates = [...document.querySelectorAll<HTMLTemplateElement>("template[data-choices]")];
   for (const root of roots) {

@@ -272,10 +272,10 @@ async def test_a_worker_paused_right_after_anothers_restart_is_named_and_its_ste
     )
     async for event in client.events(accepted.id):
         if event.kind == "notice" and event.code == "waiting-for-paused":
-            assert (event.lane, event.values["other"]) == ("chief", "worker 0")
+            assert (event.lane, event.values["other"]) == ("coordinator", "worker 0")
             await client.fault(learner.session, Fault(task="worker 0", action="resume"))
     told = await learner.read(accepted)
     assert told.outcome == "ok", told.events[-3:]
-    assert told.lanes("stdout") == {"chief": "True\n"}
+    assert told.lanes("stdout") == {"coordinator": "True\n"}
     assert "waiting-for-paused" in [event.code for event in told.events if event.kind == "notice"]
     await learner.leave()
