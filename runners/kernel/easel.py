@@ -51,10 +51,5 @@ def of_variable(variable: Any) -> tuple[str, ...]:
         return tuple(of_replica(copy.device) for copy in copies)
     pieces = getattr(variable, "variables", None)
     if isinstance(pieces, list | tuple):
-        return tuple(_in_short(piece.device) for piece in pieces)
-    return (_in_short(str(variable.device or "")),)
-
-
-def _in_short(device: str) -> str:
-    name = device_name(device)
-    return name.replace("chief 0 ", "coordinator ", 1) if _coordinated else name
+        return tuple(device_name(piece.device, coordinated=_coordinated) for piece in pieces)
+    return (device_name(str(variable.device or ""), coordinated=_coordinated),)

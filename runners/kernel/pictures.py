@@ -126,12 +126,17 @@ def most_telling(reduced: Sequence[float], most: int = MOST_VALUES) -> list[int]
     return sorted(largest)
 
 
-def device_name(device: str) -> str:
-    """A device of TensorFlow's in short: ``CPU:1``, and ``worker 0 CPU:0`` for one of another process."""
+def device_name(device: str, *, coordinated: bool = False) -> str:
+    """A device of TensorFlow's in short: ``CPU:1``, and ``worker 0 CPU:0`` for one of another process.
+
+    ``coordinated``: what TensorFlow calls ``chief`` is the coordinator.
+    """
     parts = dict(part.split(":", 1) for part in device.strip("/").split("/") if ":" in part)
     kind, _, number = parts.get("device", parts.get("CPU") or "CPU:0").partition(":")
     job = parts.get("job", "localhost")
     name = f"{kind}:{number or 0}"
+    if coordinated and job == "chief":
+        return f"coordinator {name}"
     return name if job == "localhost" else f"{job} {parts.get('task', '0')} {name}"
 
 

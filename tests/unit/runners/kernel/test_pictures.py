@@ -86,6 +86,13 @@ def test_a_device_has_a_short_name(device: str, name: str) -> None:
     assert device_name(device) == name
 
 
+def test_the_coordinator_goes_by_its_own_name() -> None:
+    device = "/job:chief/replica:0/task:0/device:CPU:0"
+    assert device_name(device) == "chief 0 CPU:0"
+    assert device_name(device, coordinated=True) == "coordinator CPU:0"
+    assert device_name("/job:ps/replica:0/task:1/device:CPU:0", coordinated=True) == "ps 1 CPU:0"
+
+
 def test_what_is_simulated_is_said() -> None:
     device = "/job:localhost/replica:0/task:0/device:CPU:1"
     assert replica_device(device, "GPU") == "GPU:1 (simulated by CPU:1)"
