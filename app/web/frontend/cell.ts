@@ -11,7 +11,7 @@ import type { Drafts } from "./drafts";
 import { make, need } from "./element";
 import type { CellEditor } from "./editor";
 import { Output } from "./output";
-import type { Machine, Outcome, Run, Waiting } from "./protocol";
+import type { Finished, Machine, Outcome, Run, Waiting } from "./protocol";
 import { untilTaken } from "./retry";
 import { Seeing } from "./seeing";
 import { ended, live, running, trouble, waitingLine, type Line } from "./status";
@@ -237,6 +237,11 @@ export class Cell implements Owner {
       this.settle(null);
       return this.say(trouble(say("state.incomplete")), "idle");
     }
+    void this.output.paintAll().then(() => this.conclude(entry, finished, restored));
+  }
+
+  private conclude(entry: Entry, finished: Finished, restored: boolean): void {
+    if (this.shown !== entry) return this.settle(finished.outcome);
     const { items } = entry.transcript;
     const errors = items.filter((item) => item.kind === "error");
     const error = errors.findLast((item) => !item.event.lane) ?? errors.at(-1);
@@ -245,7 +250,6 @@ export class Cell implements Owner {
     const cellsMissing = errorName === "NameError" && (finished.runs_before ?? Infinity) < this.above.length;
     const workerEnded = errorName === "WorkerEnded";
     const line = ended(finished, { errorName, sessionFailed, cellsMissing, workerEnded });
-    this.output.paintNow();
     this.say(line, "finished");
     this.root.dataset.outcome = finished.outcome;
     const anew = ["lost", "crash"].includes(finished.outcome);

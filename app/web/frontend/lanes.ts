@@ -20,6 +20,8 @@ const SHELF = "lockstep:lanes";
 const NARROW = "(max-width: 46rem)";
 /** Items of a lane's end that stay in the document: there are several lanes, and each shows a few lines at a time. */
 const MOST = 300;
+/** Lanes are painted by turns: after so long, the others wait for the next call. */
+const SLICE_MS = 8;
 
 /** Those who want to hear of another choice. */
 const boards = new Set<LaneBoard>();
@@ -43,6 +45,10 @@ export class LaneBoard {
   /** Lanes that the learner opened or folded. Else all are open, and on a phone the first. */
   private readonly turned = new Map<string, boolean>();
   private readonly narrow = window.matchMedia(NARROW);
+  /** Whose turn it is, of the parts in order; what this round repaints, and what the next one will. */
+  private turn = 0;
+  private round = new Set<Item>();
+  private next = new Set<Item>();
 
   constructor(
     private readonly box: HTMLElement,
@@ -82,6 +88,9 @@ export class LaneBoard {
   empty(): void {
     this.arrangement = new Arrangement();
     this.lanes.clear();
+    this.turn = 0;
+    this.round.clear();
+    this.next.clear();
     this.grid.replaceChildren();
     this.above.empty();
     this.below.empty();
@@ -91,18 +100,35 @@ export class LaneBoard {
     this.box.removeAttribute("tabindex");
   }
 
-  paint(items: Item[], touched: Set<Item>): void {
+  /** Shows what is new, as far as it comes in a short time; false while some of it is left for the next call. */
+  paint(items: Item[], touched: Set<Item>): boolean {
+    const since = performance.now();
     this.arrangement.take(items);
-    this.above.paint(this.arrangement.above, touched);
     for (const name of this.arrangement.lanes.keys()) if (!this.lanes.has(name)) this.add(name);
-    for (const [name, { sheet, count }] of this.lanes) {
+    for (const item of touched) this.next.add(item);
+    if (this.turn === 0) [this.round, this.next] = [this.next, new Set()];
+    const parts = this.parts();
+    const painted: Sheet[] = [];
+    let whole = true;
+    for (; this.turn < parts.length && performance.now() - since < SLICE_MS; this.turn++) {
+      const [sheet, mine] = parts[this.turn] as [Sheet, Item[]];
+      whole = sheet.paint(mine, this.round) && whole;
+      painted.push(sheet);
+    }
+    for (const sheet of painted) sheet.settle();
+    if (this.turn < parts.length) return false;
+    this.turn = 0;
+    return whole && painted.length === parts.length && this.next.size === 0;
+  }
+
+  private parts(): [Sheet, Item[]][] {
+    const lanes = [...this.lanes].map(([name, { sheet, count }]): [Sheet, Item[]] => {
       const mine = this.arrangement.lanes.get(name) ?? [];
-      sheet.paint(mine, touched);
       const words = sayCount("lanes.lines", mine.length);
       if (count.textContent !== words) count.textContent = words;
-    }
-    this.below.paint(this.arrangement.below, touched);
-    for (const sheet of [this.above, ...[...this.lanes.values()].map((lane) => lane.sheet), this.below]) sheet.settle();
+      return [sheet, mine];
+    });
+    return [[this.above, this.arrangement.above], ...lanes, [this.below, this.arrangement.below]];
   }
 
   private add(name: string): void {

@@ -9,6 +9,7 @@ import { size } from "./figures";
 import { laneColour } from "./lane-colour";
 import type { LaneBoard } from "./lanes";
 import { Latest } from "./latest";
+import { Pace } from "./pace";
 import { paintRow } from "./paint";
 import type { Notice, Run } from "./protocol";
 import { quieten, showDisplay } from "./rich";
@@ -80,13 +81,16 @@ export class Output implements Hands {
     });
   }
 
-  /** Paints what waits for the next frame: an end is never shown before the last line. */
-  paintNow(): void {
-    if (!this.painting && !this.resting) return;
-    cancelAnimationFrame(this.painting);
-    window.clearTimeout(this.resting);
-    this.painting = this.resting = 0;
-    this.paint();
+  /** Paints what waits for the next frames: an end is never shown before the last line. */
+  async paintAll(): Promise<void> {
+    const pace = new Pace();
+    while (this.painting || this.resting) {
+      cancelAnimationFrame(this.painting);
+      window.clearTimeout(this.resting);
+      this.painting = this.resting = 0;
+      this.paint();
+      if (this.painting || this.resting) await pace.pause();
+    }
   }
 
   private empty(): void {
@@ -106,14 +110,12 @@ export class Output implements Hands {
     if (transcript.inLanes && !this.lanes && !this.laneless) return void this.makeLanes(transcript);
     const touched = transcript.takeTouched();
     const since = performance.now();
-    if (this.lanes?.shown) this.lanes.paint(transcript.items, touched);
-    else {
-      this.list.paint(transcript.items, touched);
-      this.list.settle();
-    }
+    const whole = (this.lanes?.shown ? this.lanes : this.list).paint(transcript.items, touched);
+    this.list.settle();
     const now = performance.now();
     this.restedAt = now + (now - since) * REST;
     this.box.classList.toggle("empty", transcript.items.length === 0);
+    if (!whole) this.changed();
   }
 
   private async makeLanes(transcript: Transcript): Promise<void> {

@@ -13,6 +13,8 @@ const TAIL = 1_500;
 const SLACK = 1 / 3;
 /** And by this much where the learner has scrolled away from the end. */
 const SLACK_WHILE_READING = 2;
+/** So many items are made at once; the next call goes on. */
+const PIECE = 400;
 const NEAR_BOTTOM_PX = 24;
 /** More items than this are a log. */
 const ROWS_OF_A_LOG = 20;
@@ -73,19 +75,23 @@ export class Sheet {
     this.sticking = true;
   }
 
-  /** Shows the list, which has only grown since the last call, but for the items `touched`; `settle` is to follow. */
-  paint(items: Item[], touched: Iterable<Item>): void {
+  /**
+   * Shows the list, which has only grown since the last call, but for the items `touched`. False while some of it is
+   * still to be shown, with the next call. `settle` is to follow.
+   */
+  paint(items: Item[], touched: Iterable<Item>): boolean {
     this.items = items;
     let changed = items.length > this.end;
     for (const item of touched) changed = this.repaint(item) || changed;
-    if (!changed) return;
+    if (!changed) return true;
     this.grow();
     this.cut();
     this.box.classList.toggle("empty", items.length === 0);
     this.unsettled = true;
+    return this.end === items.length;
   }
 
-  /** Measures what was painted, and follows its end. Apart from painting: several sheets are laid out at once, not each for itself. */
+  /** Measures what was painted, and follows its end. Apart from painting, so that several sheets are laid out at once. */
   settle(): void {
     if (!this.unsettled) return;
     this.unsettled = false;
@@ -109,9 +115,9 @@ export class Sheet {
       this.tailBox.replaceChildren();
       this.tail = this.end = items.length - this.most;
     }
-    const fresh = items.slice(this.end).map((item) => this.node(item));
+    const fresh = items.slice(this.end, this.end + PIECE).map((item) => this.node(item));
     this.tailBox.append(...fresh);
-    this.end = items.length;
+    this.end += fresh.length;
   }
 
   private cut(): void {
