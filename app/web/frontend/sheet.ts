@@ -14,7 +14,7 @@ const SLACK = 1 / 3;
 /** And by this much where the learner has scrolled away from the end. */
 const SLACK_WHILE_READING = 2;
 /** So many items are made at once; the next call goes on. */
-const PIECE = 400;
+const PIECE = 150;
 const NEAR_BOTTOM_PX = 24;
 /** More items than this are a log. */
 const ROWS_OF_A_LOG = 20;
