@@ -243,8 +243,7 @@ train(10)
 """)
     assert told.outcome == "ok"
     lanes = told.lanes()
-    assert lanes["coordinator"] == "at least 10 True
-"
+    assert lanes["coordinator"] == "at least 10 True\n"
     assert set((lanes["worker 0"] + lanes["worker 1"]).splitlines()) == {"worked"}
     told = await learner.run("train(20, kill_at=5)")
     assert told.outcome == "ok"
