@@ -36,7 +36,7 @@ check: setup-tests
 
 test: check
 	$(npm) test
-	.ci/with-postgres .ci/tests $(PYTEST)
+	.ci/with-postgres $(bin)/python -m pytest $(PYTEST)
 
 lock: need-python
 	.ci/lock $(PYTHON) $(if $(UPGRADE),--upgrade)
