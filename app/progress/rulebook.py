@@ -34,8 +34,8 @@ class RuleBook:
         rules, faults = self._read()
         if rules is not None:
             faults = [*_undrawn(rules), *_strange(rules, self._catalog)]
-            if not any(fault.blocks for fault in faults):
-                self.rules = rules
+            if rules != self.rules and not any(fault.blocks for fault in faults):
+                self.rules = rules  # the same ones stay the same object: it is compared with each request
         self.mistakes = tuple(Mistake(self.path, fault.line, fault.text, fault.blocks) for fault in faults)
         for mistake in self.mistakes:
             if mistake not in before and not self._quiet:
