@@ -18,7 +18,7 @@ from app.accounts.links import LinkGone, LinkUsed, Purpose, end_links, find_link
 from app.accounts.mails import Postman
 from app.accounts.models import Account, MailLink
 from app.accounts.passwords import Passwords, weakness
-from app.accounts.people import email_key, find_by_email, readable_email
+from app.accounts.people import email_key, find_by_email, fresh, readable_email
 from app.accounts.routes import account_page, count_tries, in_words, onward
 from app.accounts.sign_ins import end_all
 from app.accounts.signing_up import NO_EMAIL
@@ -133,16 +133,17 @@ async def _change(request: Request, link: MailLink, account: Account) -> Respons
         taken = await find_by_email(session, link.email)
         if taken is not None and taken.id != account.id:
             raise LinkUsed
-        account = await session.merge(account)
+        account = await fresh(session, account)
         await postman.changed(session, account, "address", account.email)
         account.email, account.email_key, account.email_confirmed_at = link.email, email_key(link.email), now()
+        await end_links(session, account)  # those to the old address
     postman.wake()
     said.say(request, "email")
     return onward(request, None)
 
 
 async def _open(request: Request, session: AsyncSession, account: Account, password_hash: str = "") -> Entrance:
-    account = await session.merge(account)
+    account = await fresh(session, account)
     new = account.email_confirmed_at is None
     account.email_confirmed_at = account.email_confirmed_at or now()
     account.password_hash = password_hash or account.password_hash

@@ -12,6 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Mailing, Role
 from app.db import now, one_at_a_time
+from app.errors import NotAllowed
+from app.i18n import N_
 
 MOST_NAME = 80
 """Characters."""
@@ -24,10 +26,17 @@ _STEERING = re.compile("[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufef
 """What turns the direction of the text around it, or hides in it."""
 
 
+class AccountGone(NotAllowed):
+    """It was deleted meanwhile."""
+
+    code = "account_gone"
+    message = N_("This account does not exist any more.")
+
+
 def readable_email(text: str) -> str | None:
-    """The address as mail goes to it; None if it is none. Pure."""
+    """The address as mail goes to it, in ASCII; None if it is none that every mail server takes. Pure."""
     try:
-        return validate_email(text.strip(), check_deliverability=False).normalized
+        return validate_email(text.strip(), check_deliverability=False, allow_smtputf8=False).ascii_email
     except EmailNotValidError:
         return None
 
@@ -90,6 +99,14 @@ async def make_account(
     session.add(account)
     await session.flush()
     return account
+
+
+async def fresh(session: AsyncSession, account: Account) -> Account:
+    """The account as it is by now, to be changed in this transaction. Raises AccountGone."""
+    found = await session.get(Account, account.id, populate_existing=True, with_for_update=True)
+    if found is None:
+        raise AccountGone
+    return found
 
 
 async def handle_taken(session: AsyncSession, handle: str) -> bool:

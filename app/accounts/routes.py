@@ -32,7 +32,7 @@ from app.accounts.invitations import Invited, find_invitation, may_sign_up, use_
 from app.accounts.mails import Postman
 from app.accounts.models import Account
 from app.accounts.passwords import Passwords
-from app.accounts.people import find_by_email
+from app.accounts.people import AccountGone, find_by_email, fresh
 from app.accounts.signing_up import judge, sign_up
 from app.db import Database
 from app.errors import NotAllowed, Problem
@@ -62,12 +62,15 @@ async def sign_in(request: Request, lang: str) -> Response:
     db: Database = request.app.state.db
     try:
         await count_tries(request, "sign-in", email)
-        account = await _by_password(request, email, password)
+        account, anew = await _by_password(request, email, password)
         async with db.writing() as session:
-            account = await session.merge(account)
+            known, account = account.password_hash, await fresh(session, account)
+            if account.password_hash != known:
+                raise NoEntry  # it was changed while we looked at it
+            account.password_hash = anew or known
             entrance = await enter(request, session, account, method="password")
             await forget_tries(session, account_key("sign-in", email))
-    except (TooManyTries, AccountDisabled, NoEntry) as e:
+    except (TooManyTries, AccountDisabled, AccountGone, NoEntry) as e:
         return account_page(request, "accounts/sign_in.html", e.http_status, form=form, problem=e.sentence())
     open_door(request, entrance)
     return onward(request, own_path(form.get("next")))
@@ -128,8 +131,13 @@ async def sign_up_now(request: Request, lang: str) -> Response:
 @router.get("/account-menu", name="account_menu")
 async def account_menu(request: Request, lang: str, account: CurrentAccount) -> HTMLResponse:
     here = urlsplit(request.headers.get("hx-current-url", "")[:2000])
-    back = own_path(f"{here.path}?{here.query}" if here.query else here.path)
+    back = own_path(f"{here.path}?{here.query}" if here.query else here.path) if _worth_returning(here.path) else None
     return fragment(request, "accounts/menu.html", account=account, next=back or "", said=said.heard(request))
+
+
+def _worth_returning(path: str) -> bool:
+    """Whether a page is one to come back to after signing in: not if it is about that itself. Pure."""
+    return path.split("/")[2:3] not in (["sign-in"], ["sign-up"], ["forgotten"], ["mail"])
 
 
 class NoEntry(Problem):
@@ -182,18 +190,16 @@ async def ask_to_sign_in(request: Request, error: Exception) -> Response:
     return RedirectResponse(str(address), 303, {"cache-control": "no-store"})
 
 
-async def _by_password(request: Request, email: str, password: str) -> Account:
-    """The account that is open to this password; it is hashed anew where it was with older parameters."""
+async def _by_password(request: Request, email: str, password: str) -> tuple[Account, str | None]:
+    """The account that is open to this password, and a hash with today's parameters where it has one of others."""
     db: Database = request.app.state.db
     passwords: Passwords = request.app.state.passwords
     async with db.session() as session:
         account = await find_by_email(session, email)
     fits = await passwords.check(account.password_hash if account else None, password)
-    if account is None or not fits or account.email_confirmed_at is None:
+    if account is None or account.password_hash is None or not fits or account.email_confirmed_at is None:
         raise NoEntry
-    if account.password_hash is not None and passwords.outdated(account.password_hash):
-        account.password_hash = await passwords.hash(password)
-    return account
+    return account, await passwords.hash(password) if passwords.outdated(account.password_hash) else None
 
 
 async def _invited(request: Request, token: str) -> Invited | None:

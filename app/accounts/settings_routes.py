@@ -22,7 +22,7 @@ from app.accounts.mail_routes import WRONG_PASSWORD
 from app.accounts.mails import Postman
 from app.accounts.models import Account, Mailing, SignIn
 from app.accounts.passwords import Passwords, weakness
-from app.accounts.people import HANDLE, email_key, find_by_email, handle_taken, readable_email, readable_name
+from app.accounts.people import HANDLE, email_key, find_by_email, fresh, handle_taken, readable_email, readable_name
 from app.accounts.routes import account_page, count_tries, in_words
 from app.accounts.sign_in_cookie import keep_sign_in
 from app.accounts.sign_ins import FRESH, LASTS, end_all, end_listed, list_sign_ins, start_sign_in
@@ -58,7 +58,7 @@ async def save_profile(request: Request, lang: str, account: SignedIn) -> Respon
         wrong["time_zone"] = NO_ZONE
     db: Database = request.app.state.db
     async with db.writing() as session:
-        mine = await session.merge(account)
+        mine = await fresh(session, account)
         if handle != mine.handle and "handle" not in wrong and await handle_taken(session, handle):
             wrong["handle"] = TAKEN_HANDLE
         if not wrong:
@@ -93,7 +93,7 @@ async def change_password(request: Request, lang: str, account: SignedIn, here: 
     db: Database = request.app.state.db
     postman = Postman(request)
     async with db.writing() as session:
-        mine = await session.merge(account)
+        mine = await fresh(session, account)
         mine.password_hash = hashed
         await end_all(session, mine)
         await end_links(session, mine)
@@ -121,7 +121,7 @@ async def change_email(request: Request, lang: str, account: SignedIn, here: Thi
     db: Database = request.app.state.db
     postman = Postman(request)
     async with db.writing() as session:
-        mine = await session.merge(account)
+        mine = await fresh(session, account)
         await _mail_change(session, postman, mine, email)
     postman.wake()
     return _back(request, "security_page", "change_sent")

@@ -56,6 +56,9 @@ class Sender:
         except MaybeSent as e:
             _log.warning("a mail may or may not have been sent", mail=mail.id, why=str(e))
             await outbox.give_up(self._db, mail, MailState.doubtful, str(e))
+        except Exception as e:  # one mail that cannot be written holds up no other
+            _log.exception("a mail cannot be sent", mail=mail.id)
+            await outbox.give_up(self._db, mail, MailState.failed, f"{type(e).__name__}: {e}")
         else:
             await outbox.forget(self._db, mail)
         return True

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 
 import httpx
 import pytest
+from argon2 import PasswordHasher
 from fastapi import FastAPI
 from sqlalchemy import select, update
 
@@ -257,6 +258,47 @@ async def test_guessing_is_slowed_down_and_told_how_long(app: FastAPI, mailbox: 
     assert [answer.status_code for answer in answers] == [422] * 5 + [429] * 2
     assert re.search(r"too many tries. Wait \d seconds?, then", answers[-1].text)
     assert 'value="ada@example.org"' in answers[-1].text
+
+
+async def test_a_hash_of_yesterdays_parameters_is_replaced_at_the_next_sign_in(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await sign_up(client, mailbox)
+    old = PasswordHasher(time_cost=1, memory_cost=8192).hash(PASSWORD)
+    async with app.state.db.writing() as session:
+        await session.execute(update(Account).values(password_hash=old))
+
+    assert (await client.post("/en/sign-in", data=ADA)).status_code == 303
+
+    async with app.state.db.session() as session:
+        assert "m=65536" in (await session.scalars(select(Account.password_hash))).one()
+    assert (await client.post("/en/sign-in", data=ADA)).status_code == 303
+
+
+async def test_who_is_shut_out_while_their_password_is_looked_at_stays_out(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await sign_up(client, mailbox)
+    check = app.state.passwords.check
+
+    async def shut_meanwhile(stored: str, password: str) -> bool:
+        async with app.state.db.writing() as session:
+            await session.execute(update(Account).values(disabled_at=now()))
+        return bool(await check(stored, password))
+
+    monkeypatch.setattr(app.state.passwords, "check", shut_meanwhile)
+    answer = await client.post("/en/sign-in", data=ADA)
+
+    assert answer.status_code == 403
+    assert "has been closed" in answer.text
+    async with app.state.db.session() as session:
+        assert (await session.scalars(select(Account.disabled_at))).one() is not None
+
+
+async def test_the_bar_leads_back_to_where_one_is_but_not_to_pages_about_signing_in(client: httpx.AsyncClient) -> None:
+    for path, back in (("/en/courses/small", "?next=/en/courses/small"), ("/en/sign-in?next=/en/", ""), ("//x", "")):
+        bar = await client.get("/en/account-menu", headers={"hx-current-url": f"http://test{path}"})
+        assert f'href="/en/sign-in{back}"' in bar.text
 
 
 async def test_a_disabled_account_is_shut_at_once(app: FastAPI) -> None:

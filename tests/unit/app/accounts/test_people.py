@@ -15,6 +15,8 @@ from tests.factories.accounts import an_account, signed_in
     [
         (" ada@example.org ", "ada@example.org"),
         ("Ada@EXAMPLE.org", "Ada@example.org"),
+        ("ada@b\u00fccher.example", "ada@xn--bcher-kva.example"),
+        ("\ud55c\uae00@example.org", None),
         ("ada", None),
         ("", None),
         ("ada@@example.org", None),

@@ -176,6 +176,15 @@ async def test_many_senders_send_each_mail_once(database: Database) -> None:
     assert sorted(sent) == sorted(f"{n}@example.org" for n in range(20))
 
 
+async def test_a_mail_that_cannot_be_written_holds_up_no_other(database: Database) -> None:
+    postbox = Postbox()
+    with smtp_server(postbox) as address:
+        await post(database, a_mail("no address"), a_mail())
+        await send_all(database, plain(address))
+    assert postbox.recipients == ["ada@example.org"]
+    assert [mail.state for mail in await kept(database)] == [MailState.failed]
+
+
 async def test_the_mail_of_a_sender_that_was_killed_is_doubted_not_sent(database: Database) -> None:
     await post(database, a_mail())
     assert await outbox.claim(database) is not None
