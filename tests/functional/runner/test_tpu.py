@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -275,17 +273,10 @@ def _run(topology: str, keras: str, programs: dict[str, str]) -> Results:
     return results
 
 
-@pytest.fixture(scope="module")
-def both() -> Iterator[dict[str, Future[Results]]]:
-    """Every program with both versions of Keras, at once: tracing keeps one core busy."""
-    with ThreadPoolExecutor() as threads:
-        yield {keras: threads.submit(_run, "tpu:4", keras, PROGRAMS) for keras in ("3", "2")}
-
-
 @pytest.fixture(scope="module", params=["3", "2"], ids=["Keras 3", "Keras 2"])
-def results(request: pytest.FixtureRequest, both: dict[str, Future[Results]]) -> Results:
+def results(request: pytest.FixtureRequest) -> Results:
     """What came of every program."""
-    return both[request.param].result()
+    return _run("tpu:4", request.param, PROGRAMS)
 
 
 def _lines(results: Results, name: str) -> list[str]:
