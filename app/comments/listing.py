@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sqlalchemy import Select, select, union_all
+from sqlalchemy import ColumnElement, Select, TextClause, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
-from app.comments.models import Comment, CommentReaction, Place, Report, State, Version
+from app.comments.models import HELD, PINNED, REPORTED, Comment, CommentReaction, Place, Report, State, Version
 from app.comments.service import refresh_html
 from app.comments.sight import Viewer, seen_by
 
@@ -59,7 +59,7 @@ async def threads(
     here = select(Comment).where(Comment.lesson == lesson, Comment.cell == cell).order_by(Comment.id.desc())
     rest = here.where(Comment.thread_id.is_(None), ~Comment.pinned, seen_by(viewer))
     listed = await _page(session, rest, before, THREADS)
-    pinned = [] if before else list(await session.scalars(here.where(Comment.pinned).limit(THREADS)))
+    pinned = [] if before else list(await session.scalars(here.where(PINNED).limit(THREADS)))
     roots = [*pinned, *listed.comments]
     replies = await _first_replies(session, viewer, roots)
     await refresh_html(session, [*roots, *(reply for some in replies.values() for reply in some)])
@@ -88,9 +88,9 @@ async def thread(session: AsyncSession, viewer: Viewer, comment: Comment, after:
 
 async def queue(session: AsyncSession, kind: Kind, before: str | None = None) -> Listed:
     """What instructors look at, the newest first."""
-    conditions = {
-        Kind.held: Comment.state == State.held,
-        Kind.reported: Comment.reports > 0,
+    conditions: dict[Kind, ColumnElement[bool] | TextClause] = {
+        Kind.held: HELD,
+        Kind.reported: REPORTED,
         Kind.newest: Comment.state != State.deleted,
     }
     listed = await _page(session, select(Comment).where(conditions[kind]).order_by(Comment.id.desc()), before, THREADS)

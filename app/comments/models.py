@@ -34,7 +34,8 @@ class Reaction(StrEnum):
 
 _STATES = ", ".join(f"'{state}'" for state in State)
 _ROOT, _REPLY = text("thread_id IS NULL"), text("thread_id IS NOT NULL")
-_HELD, _REPORTED, _PINNED = text("state = 'held'"), text("reports > 0"), text("pinned")
+HELD, REPORTED, PINNED = text("state = 'held'"), text("reports > 0"), text("pinned")
+"""What an index of some comments is about. A query says it in the same words, or SQLite does not see that it fits."""
 
 
 class Comment(Base):
@@ -45,11 +46,11 @@ class Comment(Base):
         CheckConstraint(f"state IN ({_STATES})", name="state_known"),
         UniqueConstraint("author_id", "key", name="uq_comments_author_id_key"),
         Index("ix_comments_place", "lesson", "cell", "id", sqlite_where=_ROOT, postgresql_where=_ROOT),
-        Index("ix_comments_pinned", "lesson", "cell", "id", sqlite_where=_PINNED, postgresql_where=_PINNED),
+        Index("ix_comments_pinned", "lesson", "cell", "id", sqlite_where=PINNED, postgresql_where=PINNED),
         Index("ix_comments_thread_id", "thread_id", "id", sqlite_where=_REPLY, postgresql_where=_REPLY),
         Index("ix_comments_author_id", "author_id", "id"),
-        Index("ix_comments_held", "id", sqlite_where=_HELD, postgresql_where=_HELD),
-        Index("ix_comments_reported", "id", sqlite_where=_REPORTED, postgresql_where=_REPORTED),
+        Index("ix_comments_held", "id", sqlite_where=HELD, postgresql_where=HELD),
+        Index("ix_comments_reported", "id", sqlite_where=REPORTED, postgresql_where=REPORTED),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
