@@ -335,6 +335,11 @@ async def test_an_instructor_moderates_and_does_not_speak_for_others(room: Class
     assert (changed.status_code, deleted.status_code) == (403, 403)
 
 
+async def test_the_menu_of_instructors_leads_to_the_queue(room: Class) -> None:
+    for client, there in ((room.stranger, False), (room.ada, False), (room.teacher, True)):
+        assert ('href="/en/moderation"' in (await client.get("/en/account-menu")).text) is there
+
+
 async def test_the_queue_is_for_instructors(room: Class) -> None:
     as_program = {"accept": "application/json"}
     for client, status in ((room.stranger, 401), (room.ada, 403), (room.teacher, 200)):
