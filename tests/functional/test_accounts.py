@@ -12,7 +12,8 @@ from argon2 import PasswordHasher
 from fastapi import FastAPI
 from sqlalchemy import select, update
 
-from app.accounts.models import Account, MailLink, SignIn
+from app.accounts.invitations import invite
+from app.accounts.models import Account, MailLink, Role, SignIn
 from app.accounts.sign_in_cookie import NAME
 from app.db import now
 from app.main import create_app
@@ -325,3 +326,26 @@ async def test_where_sign_up_is_not_open_a_stranger_is_told_and_gets_none(shut: 
         assert (await client.get("/en/sign-up", params={"invitation": "x" * 43})).status_code == 403
     async with shut.state.db.session() as session:
         assert (await session.scalars(select(Account))).all() == []
+
+
+@pytest.mark.parametrize("shut", ["invitation"], indirect=True)
+async def test_an_invitation_opens_the_account_of_its_address_at_once_and_only_once(
+    shut: FastAPI, mailbox: Mailbox
+) -> None:
+    async with shut.state.db.writing() as session:
+        token = await invite(session, ADA["email"], Role.instructor)
+    async with browser(shut) as client, browser(shut) as second:
+        page = await client.get("/en/sign-up", params={"invitation": token})
+        assert f'value="{ADA["email"]}"' in page.text
+        other = await client.post("/en/sign-up", data={**ADA, "invitation": token, "email": "eve@example.org"})
+        assert "The invitation is for another address." in other.text
+
+        assert (await client.post("/en/sign-up", data={**ADA, "invitation": token})).status_code == 303
+
+        assert "Ada Byron" in await menu(client)
+        again = await second.post("/en/sign-up", data={**ADA, "invitation": token})
+        assert again.status_code == 403
+        assert "Sign in" in await menu(second)
+    async with shut.state.db.session() as session:
+        assert (await session.scalars(select(Account.role))).all() == [Role.instructor]
+    assert mailbox.mails == []

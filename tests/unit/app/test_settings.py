@@ -91,3 +91,33 @@ def test_an_empty_variable_is_no_socket(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("LOCKSTEP_RUNNER_SOCKET", "")
 
     assert Settings.read().runner_socket is None
+
+
+def test_a_mail_server_needs_a_sender_and_an_address_for_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_SMTP_URL", "smtps://mail.example.org")
+    with pytest.raises(UnusableSettings, match="LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL"):
+        Settings.read()
+    monkeypatch.setenv("LOCKSTEP_MAIL_FROM", "Lockstep <learn@example.org>")
+    monkeypatch.setenv("LOCKSTEP_PUBLIC_URL", "https://learn.example.org")
+    assert Settings.read().smtp_url == "smtps://mail.example.org"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("LOCKSTEP_SMTP_URL", "http://me:secret@mail.example.org"),
+        ("LOCKSTEP_SMTP_URL", "smtp://me:secret@mail.example.org/path"),
+        ("LOCKSTEP_SMTP_URL", "smtp://me:secret@mail.example.org?tls=no"),
+        ("LOCKSTEP_SMTP_URL", "smtps://me:secret@mail.example.org?tls=off"),
+        ("LOCKSTEP_MAIL_FROM", "nobody"),
+        ("LOCKSTEP_MAIL_FROM", "a@b.test\nbcc: c@d.test"),
+        ("LOCKSTEP_SIGN_UP", "sometimes"),
+    ],
+)
+def test_mail_that_cannot_be_is_refused_and_no_password_shown(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(UnusableSettings, match=f"{variable} cannot be") as refused:
+        Settings.read()
+    assert "secret" not in str(refused.value)
