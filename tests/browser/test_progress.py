@@ -1,0 +1,119 @@
+"""Progress as a learner meets it: an award while a run ends, a header that counts, a page that remembers."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import Hall
+from tests.browser.instrument import Instrument
+from tests.browser.test_pages import LESSON, PICTURES, violations
+
+COURSE = LESSON.rpartition("/")[0]
+SECOND = f"{COURSE}/scaling-the-loss"
+
+
+async def run_first_cell(page: Page) -> None:
+    cell = Instrument(page, "strategy")
+    await cell.run()
+    await cell.finished()
+
+
+async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    header = page.locator("#standing-button")
+    await expect(header).to_contain_text("Level 0 0 of 100 XP")
+
+    await run_first_cell(page)
+
+    card = page.get_by_role("region", name="Awards").get_by_role("article").first
+    await expect(card).to_contain_text("First step")
+    await expect(page.locator(".awards")).to_have_attribute("aria-live", "polite")
+    await expect(header).to_contain_text("Level 0 50 of 100 XP")
+
+    await page.reload()
+
+    await expect(header).to_contain_text("Level 0 50 of 100 XP")
+    await expect(page.locator("#outline [aria-current=page]")).to_contain_text("begun")
+    await expect(page.locator(".award")).to_have_count(0)
+
+
+async def test_an_award_can_be_closed_by_keyboard_and_leaves_the_focus_where_it_was(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    await run_first_cell(page)
+    await expect(page.locator(".award")).not_to_have_count(0)
+    run = page.locator("#cell-strategy [data-action=run]")
+    await run.focus()
+
+    for _ in range(await page.locator(".award").count()):
+        await page.keyboard.press("Escape")
+
+    await expect(page.locator(".award")).to_have_count(0)
+    await expect(run).to_be_focused()
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280], ids=["phone", "desk"])
+async def test_axe_finds_nothing_in_awards_header_and_achievements(hall: Hall, width: int, dark: bool) -> None:
+    visitor = await hall.admit(width=width, height=800, dark=dark)
+    page = await visitor.open(LESSON)
+    await run_first_cell(page)
+    await expect(page.locator(".award")).not_to_have_count(0)
+    await page.locator("#standing-button").click()
+    await expect(page.locator("#standing-more")).to_be_visible()
+    shape = f"{'phone' if width < 600 else 'desk'}-{'dark' if dark else 'light'}"
+    await page.screenshot(path=PICTURES / f"award-{shape}.png")
+    assert await violations(page) == []
+
+    await page.goto(visitor.site.url("/en/achievements"))
+    await expect(page.get_by_role("heading", name="First step")).to_be_visible()
+    await page.screenshot(path=PICTURES / f"achievements-{shape}.png", full_page=True)
+
+    assert await violations(page) == []
+    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+
+
+async def test_what_was_read_is_kept_in_the_browser_and_makes_a_visitor_of_no_one(hall: Hall) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(SECOND)
+    await page.locator("#lesson-end").scroll_into_view_if_needed()
+    end = page.locator("#lesson-end [data-end-mark]")
+    await expect(end).to_have_text("Read to the end")
+
+    await page.reload()
+    await page.locator("#lesson-end").scroll_into_view_if_needed()
+    await expect(end).to_have_text("Read to the end")
+    await page.goto(visitor.site.url(COURSE))
+
+    await expect(page.locator("[data-continue]")).to_contain_text("Continue with “Scaling the loss”")
+    await expect(page.locator(f"a[href='{SECOND}']").first).to_contain_text("begun")
+    assert await visitor.context.cookies() == []
+
+
+async def test_marks_of_before_the_first_run_are_told_once_the_server_knows_the_learner(hall: Hall) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(SECOND)
+    await page.locator("#lesson-end").scroll_into_view_if_needed()
+    await expect(page.locator("#lesson-end [data-end-mark]")).to_have_text("Read to the end")
+    await page.goto(visitor.site.url(LESSON))
+
+    async with page.expect_response(lambda response: response.url.endswith("/progress/marks")) as told:
+        await run_first_cell(page)
+
+    answer = await told.value
+    assert answer.status == 200
+    assert await answer.json() == {"kept": 2}
+
+
+async def test_the_end_of_a_lesson_leads_to_what_is_missing(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    await page.locator("#lesson-end").scroll_into_view_if_needed()
+    missing = page.locator("#lesson-end .missing a")
+    await expect(missing.first).to_be_visible()
+    before = await missing.count()
+
+    await run_first_cell(page)
+
+    await expect(missing).to_have_count(before - 1)
+    await missing.first.click()
+    assert "#cell-" in page.url
