@@ -100,6 +100,7 @@ class Standing {
     this.place.parentElement?.querySelector(".gain")?.remove();
     const gain = make("span.gain", { "aria-hidden": "true" }, say("standing.gain", { xp }));
     this.place.after(gain);
+    gain.style.right = `${document.documentElement.clientWidth - this.place.getBoundingClientRect().right}px`;
     window.setTimeout(() => gain.remove(), GAIN_MS);
   }
 
