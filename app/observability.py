@@ -17,6 +17,7 @@ from app.settings import Settings
 
 _HEADER = b"x-request-id"
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9_-]{8,64}")
+_TOKEN = re.compile(r"/[A-Za-z0-9_-]{43}(?=/|$)")
 _QUIET = ("/healthz", "/static/")
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -96,10 +97,15 @@ class RequestLog:
             _request_id.reset(token)
 
 
+def shown_path(path: str) -> str:
+    """A path without what opens an account to whoever has it: the token of a mail's link. Pure."""
+    return _TOKEN.sub("/…", path)
+
+
 def _tell(scope: Scope, status: int, begin: float) -> None:
     facts: dict[str, Any] = {
         "method": scope["method"],
-        "path": scope["path"],
+        "path": shown_path(scope["path"]),
         "status": status,
         "ms": round((time.perf_counter() - begin) * 1000, 1),
     }

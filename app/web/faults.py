@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.errors import NotAllowed, NotFound, OfStatus, Problem, StorageDown, Unreadable
-from app.observability import request_id
+from app.observability import request_id, shown_path
 from app.web.page import page
 
 _log = structlog.get_logger("faults")
@@ -49,7 +49,7 @@ class Faults:
             if begun:
                 raise
             if not isinstance(e, Problem):
-                _log.exception("a request failed", path=scope["path"])
+                _log.exception("a request failed", path=shown_path(scope["path"]))
             response = answer(Request(scope, receive), e)
             await response(scope, receive, send)
 

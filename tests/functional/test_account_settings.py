@@ -240,4 +240,6 @@ async def test_a_stranger_is_led_to_the_sign_in_and_back(client: httpx.AsyncClie
 
     assert led.headers["location"] == "/ko/sign-in?next=%2Fko%2Fsettings%2Fsecurity"
     assert 'name="next" value="/ko/settings/security"' in (await client.get(led.headers["location"])).text
-    assert (await client.post("/ko/settings", headers={"accept": "text/html"})).status_code == 401
+    too_late = await client.post("/ko/settings", headers={"accept": "text/html"})
+    assert too_late.status_code == 401
+    assert '<a class="button primary" href="/ko/sign-in">' in too_late.text

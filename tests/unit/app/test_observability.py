@@ -1,0 +1,20 @@
+"""What the log says of a request."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from app.observability import shown_path
+
+
+def test_the_token_of_a_mails_link_is_not_logged() -> None:
+    assert shown_path(f"/en/mail/{secrets.token_urlsafe(32)}") == "/en/mail/…"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/en/courses/distributed-tensorflow/distribution-strategies", "/runs/01a2/events"]
+)
+def test_other_paths_are_logged_as_they_are(path: str) -> None:
+    assert shown_path(path) == path
