@@ -59,6 +59,11 @@ class EditedTooOften(TooMany):
     message = N_("This comment was changed {most} times; it cannot be changed again. Write a reply instead.")
 
 
+class ReportedTooOften(TooMany):
+    code = "reported_too_often"
+    message = N_("You have reported {most} comments within a day. The instructors will look at these first.")
+
+
 class ChangedMeanwhile(Unreadable):
     """Another tab was quicker."""
 

@@ -181,7 +181,7 @@ async def report_comment(request: Request, lang: str, comment_id: str, account: 
     try:
         async with db.writing() as session:
             await service.report(session, account, comment_id, reason)
-    except Unreadable as problem:
+    except (Unreadable, TooMany) as problem:
         form = await _form_about(request, account, comment_id, Ask.report, May.report, reason, problem.sentence())
         return refused(request, form, account, problem)
     return either(request, "comments/_reported.html", "comments/reported.html", comment_id=comment_id)

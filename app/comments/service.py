@@ -28,6 +28,7 @@ from app.comments.errors import (
     EditedTooOften,
     NotYourOwn,
     NotYours,
+    ReportedTooOften,
     ThreadClosed,
     TooFast,
     WriteFirst,
@@ -43,6 +44,9 @@ HELPFUL_XP = 20
 """For the first comment of an account that helped somebody."""
 MOST_EDITS = 50
 MOST_REASON = 500
+MOST_REPORTS = 20
+"""Of one account within a day."""
+_A_DAY = timedelta(days=1)
 _AGAIN = timedelta(minutes=10)
 """For so long the same words of one author at one place are the same comment."""
 _LATEST = 10
@@ -111,6 +115,7 @@ async def write(session: AsyncSession, author: Account, draft: Draft, hold_first
             raise ThreadClosed
         lesson, cell = root.lesson, root.cell
     await _check_pace(session, author)
+    await _alone_at(session, lesson, cell)
     values = {
         "id": _new_id(),
         "lesson": lesson,
@@ -214,6 +219,9 @@ async def report(session: AsyncSession, account: Account, comment_id: str, reaso
     if comment.state != State.shown:
         raise CommentUnknown
     reason = _reason(reason)
+    lately = select(Report.comment_id).where(Report.account_id == account.id, Report.at > now() - _A_DAY)
+    if len((await session.scalars(lately.limit(MOST_REPORTS))).all()) == MOST_REPORTS:
+        raise ReportedTooOften(most=MOST_REPORTS)
     own = {"comment_id": comment.id, "account_id": account.id}
     if await _add_once(session, Report, {**own, "reason": reason, "at": now(), "settled": False}):
         await _add(session, Comment, comment.id, reports=1)
@@ -375,12 +383,19 @@ async def _waits(session: AsyncSession, author: Account, hold_first: int) -> boo
 
 async def _move(session: AsyncSession, comment: Comment, to: State, **values: Any) -> None:
     """Give it another state, unless somebody else has meanwhile, and count."""
+    await _alone_at(session, comment.lesson, comment.cell)
+    await session.refresh(comment)
     was = comment.state
     still = update(Comment).where(Comment.id == comment.id, Comment.state == was)
     moved = await session.execute(still.values(state=to, **values).execution_options(synchronize_session=False))
     if _rows(moved):
         await _count(session, comment, (to == State.shown) - (was == State.shown))
     await session.refresh(comment)
+
+
+async def _alone_at(session: AsyncSession, lesson: str, cell: str) -> None:
+    """Counters of a place change one after the other: nobody waits for a row while holding the next."""
+    await one_at_a_time(session, f"comments at {lesson}#{cell}")
 
 
 async def _count(session: AsyncSession, comment: Comment, change: int) -> None:

@@ -18,6 +18,7 @@ from app.comments.errors import (
     EditedTooOften,
     NotYourOwn,
     NotYours,
+    ReportedTooOften,
     ThreadClosed,
     TooFast,
     WriteFirst,
@@ -242,6 +243,41 @@ async def test_a_report_reaches_the_queue_until_it_is_settled(people: People) ->
         assert (await listing.queue(session, listing.Kind.reported)).comments == []
         with pytest.raises(WriteFirst):
             await service.report(session, people.bob, root.id, "  ")
+
+
+async def test_who_reports_everything_is_asked_to_wait(people: People) -> None:
+    async with people.db.writing() as session:
+        session.add_all(_made(people.ada, number) for number in range(1, service.MOST_REPORTS + 2))
+        await session.flush()
+        for number in range(1, service.MOST_REPORTS + 1):
+            await service.report(session, people.bob, f"{number:04}", "I do not like it")
+        with pytest.raises(ReportedTooOften):
+            await service.report(session, people.bob, f"{service.MOST_REPORTS + 1:04}", "Nor this")
+
+
+async def test_counters_hold_whatever_happens_at_once(people: People) -> None:
+    root = await people.write(people.ada)
+    replies = [await people.write(people.bob, f"Reply {n}", root) for n in range(5)]
+
+    async def hide(comment: Comment, *, on: bool) -> None:
+        async with people.db.writing() as session:
+            verb = service.hide(session, people.teacher, comment.id, "A test") if on else None
+            await (verb or service.show(session, people.teacher, comment.id))
+
+    async def leave() -> None:
+        async with people.db.writing() as session:
+            await service.remove(session, people.ada, root.id)
+
+    at_once = [hide(reply, on=True) for reply in replies for _ in range(3)]
+    written = [people.write(people.teacher, f"And {n}", root) for n in range(4)]
+    ended = await asyncio.gather(*at_once, *written, leave(), return_exceptions=True)
+    assert {type(fault) for fault in ended if isinstance(fault, BaseException)} <= {ThreadClosed}
+    await asyncio.gather(*(hide(reply, on=False) for reply in replies[:2] for _ in range(3)))
+
+    async with people.db.session() as session:
+        shown = (await session.scalars(select(Comment).where(Comment.state == State.shown))).all()
+    assert (await people.read(root)).replies == len(shown)
+    assert await people.count() == len(shown)
 
 
 async def test_what_is_hidden_is_out_of_sight_and_comes_back(people: People) -> None:
