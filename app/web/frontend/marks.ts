@@ -21,6 +21,8 @@ type Shelf = Pick<Storage, "getItem" | "setItem" | "key" | "length">;
 
 const PREFIX = "lockstep:mark:";
 const TOLD = "lockstep:marks-told";
+/** After this long, having a lesson open again is news. */
+const A_WHILE_MS = 10 * 60_000;
 
 /** Two marks of one lesson as one: the earliest moments, and the place of the later one. */
 export function merged(a: Mark, b: Mark): Mark {
@@ -56,7 +58,8 @@ export class Marks {
     } catch {
       // Storage is full or forbidden: the page knows, and the server may.
     }
-    return !before || before.place !== after.place || before.end_reached_at !== after.end_reached_at;
+    if (!before || after.seen_at - before.seen_at > A_WHILE_MS) return true;
+    return before.place !== after.place || before.end_reached_at !== after.end_reached_at;
   }
 
   all(): Mark[] {

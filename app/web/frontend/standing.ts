@@ -30,6 +30,8 @@ class Standing {
   /** The server's name for this learner; empty for a stranger. */
   private who = "";
   private cursor: string | null = null;
+  /** What was noted before the page knew who reads it. */
+  private untold: Mark | null = null;
   private asking: Promise<void> = Promise.resolve();
   private readonly reading = document.querySelector<HTMLElement>("[data-reading]");
 
@@ -57,7 +59,7 @@ class Standing {
     const { who = "", cursor = "" } = button.dataset;
     this.who = who;
     this.follow(cursor);
-    void this.tellAll();
+    void this.tellAll().then(() => this.tellUntold());
     void this.fetchStages();
     const resume = this.place.querySelector<HTMLAnchorElement>("[data-resume]");
     if (resume) this.offer({ title: resume.dataset.resume ?? "", href: resume.href });
@@ -126,6 +128,14 @@ class Standing {
   private async noted(mark: Mark): Promise<void> {
     this.patchEnd();
     if (this.who) await this.tell([mark]);
+    else this.untold = mark;
+  }
+
+  private async tellUntold(): Promise<void> {
+    if (!this.who || !this.untold) return;
+    const mark = this.untold;
+    this.untold = null;
+    await this.tell([mark]);
   }
 
   private async tellAll(): Promise<void> {

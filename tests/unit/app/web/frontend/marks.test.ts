@@ -54,6 +54,7 @@ test("only what says something new is told", () => {
   assert.equal(marks.add(mark(1, 3, null, "cell-fit")), true);
   assert.equal(marks.add(mark(1, 4, 4, "cell-fit")), true);
   assert.equal(marks.add(mark(1, 5, 5, "cell-fit")), false);
+  assert.equal(marks.add(mark(1, 3_600_000)), true);
 });
 
 test("all marks are told to whoever has not heard of them", () => {
