@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from playwright.async_api import Page, expect
 
@@ -10,6 +12,7 @@ from tests.browser.instrument import Instrument
 from tests.browser.test_pages import LESSON, PICTURES, violations
 
 COURSE = LESSON.rpartition("/")[0]
+KEY = LESSON.partition("/courses/")[2]
 MARKS = "/progress/marks"
 SECOND = f"{COURSE}/scaling-the-loss"
 
@@ -37,6 +40,26 @@ async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Hall) 
     await expect(header).to_contain_text("Level 0 50 of 100 XP")
     await expect(page.locator("#outline [aria-current=page]")).to_contain_text("begun")
     await expect(page.locator(".award")).to_have_count(0)
+
+
+async def test_what_was_awarded_while_the_reader_was_elsewhere_is_shown_by_the_next_page(hall: Hall) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write("import time; print('here', flush=True); time.sleep(3)")
+    await cell.run()
+    await cell.has_row("here")
+    await page.goto(visitor.site.url(COURSE))
+    await expect(page.locator("#standing-button")).to_contain_text("Level 0 0 of 100 XP")
+    for _ in range(100):
+        [run] = (await (await page.request.get(visitor.site.url(f"/runs?lesson={KEY}"))).json())["runs"]
+        if run["outcome"] is not None:
+            break
+        await asyncio.sleep(0.2)
+
+    await page.reload()
+
+    await expect(page.locator(".award").first).to_contain_text("First step")
 
 
 async def test_an_award_can_be_closed_by_keyboard_and_leaves_the_focus_where_it_was(hall: Hall) -> None:

@@ -67,11 +67,11 @@ class Standing {
 
   /** Awards are shown from where this browser last looked: those made while no page was open too. */
   private follow(now: string): void {
-    if (this.cursor !== null) return;
     const kept = this.kept();
-    this.cursor = kept?.who === this.who ? kept.cursor : now;
-    if (this.cursor === now) this.keep();
-    else this.ask();
+    const known = kept?.who === this.who;
+    if (this.cursor === null) this.cursor = known ? kept.cursor : now;
+    if (!known) this.keep();
+    else if (this.cursor !== now) this.ask();
   }
 
   // --- awards ---
