@@ -167,8 +167,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.desk = Desk(state.settings, state.db, runner, bus, state.progress)
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
-    sweeping = asyncio.create_task(keep_house(state.db))
-    sending = asyncio.create_task(Sender(state.db, bus, _transport(state.settings)).run())
+    sweeping = asyncio.create_task(keep_house(state.db, bus))
+    sender = Sender(state.db, bus, _transport(state.settings))
+    sending = asyncio.create_task(sender.run())
     state.desk.pump.resume()
     try:
         with on_shutdown(bus.close):
@@ -176,20 +177,21 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         bus.close()
         watching.cancel()
-        sweeping.cancel()
-        for task in (watching, sweeping):
-            with suppress(asyncio.CancelledError):
-                await task
-        await _end(sending)
+        with suppress(asyncio.CancelledError):
+            await watching
+        await sweeping
+        await _end(sender, sending)
         await state.desk.pump.close()
         await runner.close()
         await state.db.close()
 
 
-async def _end(sending: asyncio.Task[None]) -> None:
-    """Let the mail that is on its way arrive, for a while."""
-    with suppress(TimeoutError, asyncio.CancelledError):
-        await asyncio.wait_for(sending, _MAIL_GRACE_S)
+async def _end(sender: Sender, sending: asyncio.Task[None]) -> None:
+    """Let the mail that is on its way arrive, for a while. What it does in SQL is never broken off."""
+    _done, late = await asyncio.wait({sending}, timeout=_MAIL_GRACE_S)
+    if late:
+        sender.hurry()
+    await sending
 
 
 def _transport(settings: Settings) -> Smtp | ToLog:

@@ -5,7 +5,6 @@ Sign-ins and links that are over, tries that are forgotten, accounts that were n
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 
 import structlog
@@ -14,22 +13,28 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts import attempts
 from app.accounts.models import Account, Identity, Invitation, MailLink, Passkey, SignIn
+from app.bus import Bus
 from app.db import Database, now
 
 _log = structlog.get_logger("accounts")
 _EVERY_S = 3600.0
+_TOPIC = "house"
+"""Nobody wakes it but the end."""
 _KEPT = timedelta(days=7)
 """So long a link that is over still says why; so long an account waits to be opened."""
 
 
-async def keep_house(db: Database) -> None:
-    """Sweep every hour, until cancelled."""
-    while True:
-        await asyncio.sleep(_EVERY_S)
-        try:
-            await sweep(db)
-        except (SQLAlchemyError, OSError):
-            _log.exception("old rows of accounts could not be swept away")
+async def keep_house(db: Database, bus: Bus) -> None:
+    """Sweep every hour, until the bus is closed."""
+    with bus.listen(_TOPIC) as bell:
+        while not bus.closed:
+            await bell.wait(_EVERY_S)
+            if bus.closed:
+                return
+            try:
+                await sweep(db)
+            except (SQLAlchemyError, OSError):
+                _log.exception("old rows of accounts could not be swept away")
 
 
 async def sweep(db: Database) -> None:

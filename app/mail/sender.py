@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import structlog
@@ -26,6 +27,7 @@ class Sender:
         self._bus = bus
         self._transport = transport
         self._swept_at = float("-inf")
+        self._handing: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Send what is due, then wait for more."""
@@ -44,8 +46,9 @@ class Sender:
         mail = await outbox.claim(self._db)
         if mail is None:
             return False
+        self._handing = asyncio.create_task(self._transport.send(mail))
         try:
-            await self._transport.send(mail)
+            await self._handed(self._handing)
         except NotSent as e:
             pause = None if e.for_good else outbox.pause_s(mail.tries)
             _log.warning("a mail was not sent", mail=mail.id, tries=mail.tries, why=str(e), again_in_s=pause)
@@ -62,6 +65,17 @@ class Sender:
         else:
             await outbox.forget(self._db, mail)
         return True
+
+    def hurry(self) -> None:
+        """Wait no longer for the server that has a mail in hand just now."""
+        if self._handing is not None:
+            self._handing.cancel()
+
+    async def _handed(self, handing: asyncio.Task[None]) -> None:
+        await asyncio.wait({handing})
+        if handing.cancelled():
+            raise MaybeSent("Lockstep ended meanwhile")
+        handing.result()
 
     async def _sweep(self) -> None:
         if time.monotonic() - self._swept_at < _SWEEP_EVERY_S:

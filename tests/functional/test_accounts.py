@@ -22,6 +22,7 @@ from tests.factories.accounts import an_account, signed_in
 from tests.factories.browser import browser, press_run
 from tests.factories.course import LESSON
 from tests.factories.mailbox import Mailbox
+from tests.factories.smtp import Postbox, smtp_server
 from tests.factories.supervisor import Supervisor
 
 PASSWORD = "correct horse battery"
@@ -349,3 +350,27 @@ async def test_an_invitation_opens_the_account_of_its_address_at_once_and_only_o
     async with shut.state.db.session() as session:
         assert (await session.scalars(select(Account.role))).all() == [Role.instructor]
     assert mailbox.mails == []
+
+
+@pytest.mark.parametrize(
+    ("lang", "subject"),
+    [("en", "Open your Lockstep account"), ("ko", "Lockstep 계정을 여세요"), ("zh", "开通您的 Lockstep 账户")],
+)
+async def test_a_real_mail_server_brings_the_link_in_the_language_of_the_page(
+    settings: Settings, lang: str, subject: str
+) -> None:
+    postbox = Postbox()
+    with smtp_server(postbox) as address:
+        mail = {"smtp_url": f"smtp://{address}?tls=off", "mail_from": "Lockstep <learn@example.org>"}
+        app = create_app(settings.model_copy(update={**mail, "public_url": "https://learn.example.org"}))
+        async with app.router.lifespan_context(app), browser(app) as client:
+            client.headers["host"] = "learn.example.org"
+            told = await client.post(f"/{lang}/sign-up", data=ADA)
+            assert "LOCKSTEP" not in told.text
+            await until(lambda: postbox.mails)
+    (mailed_,) = postbox.mails
+    assert mailed_["subject"] == subject
+    for kind in ("plain", "html"):
+        body = mailed_.get_body((kind,))
+        assert body is not None
+        assert re.search(rf"https://learn\.example\.org/{lang}/mail/[A-Za-z0-9_-]{{43}}\b", body.get_content())

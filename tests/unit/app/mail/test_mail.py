@@ -176,6 +176,25 @@ async def test_many_senders_send_each_mail_once(database: Database) -> None:
     assert sorted(sent) == sorted(f"{n}@example.org" for n in range(20))
 
 
+async def test_a_server_that_takes_its_time_does_not_keep_us_from_ending(database: Database) -> None:
+    asked = asyncio.Event()
+
+    class Endless:
+        async def send(self, mail: OutboxMail) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+    await post(database, a_mail())
+    bus = Bus()
+    sender = Sender(database, bus, Endless())
+    sending = asyncio.create_task(sender.run())
+    await asked.wait()
+    bus.close()
+    sender.hurry()
+    await asyncio.wait_for(sending, 10)
+    assert [mail.state for mail in await kept(database)] == [MailState.doubtful]
+
+
 async def test_a_mail_that_cannot_be_written_holds_up_no_other(database: Database) -> None:
     postbox = Postbox()
     with smtp_server(postbox) as address:
