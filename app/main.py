@@ -23,6 +23,7 @@ from app.accounts.cookies import Cookies
 from app.accounts.current import SignInNeeded
 from app.accounts.housekeeping import keep_house
 from app.accounts.mail_routes import router as account_mails
+from app.accounts.passkey_routes import router as passkeys
 from app.accounts.passwords import Passwords
 from app.accounts.routes import ask_to_sign_in
 from app.accounts.routes import router as accounts
@@ -78,6 +79,7 @@ ROUTERS = (
     accounts,
     account_mails,
     account_settings,
+    passkeys,
     root,
     health,
 )

@@ -12,7 +12,7 @@ from sqlalchemy import delete, exists
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.accounts import attempts
-from app.accounts.models import Account, Identity, Invitation, MailLink, Passkey, SignIn
+from app.accounts.models import Account, Handshake, Identity, Invitation, MailLink, Passkey, SignIn
 from app.bus import Bus
 from app.db import Database, now
 
@@ -49,6 +49,7 @@ async def sweep(db: Database) -> None:
     async with db.writing() as session:
         await attempts.sweep(session)
         await session.execute(delete(SignIn).where(SignIn.expires_at < moment))
+        await session.execute(delete(Handshake).where(Handshake.expires_at < moment))
         await session.execute(delete(MailLink).where(MailLink.expires_at < moment - _KEPT))
         await session.execute(delete(Invitation).where(Invitation.expires_at < moment - _KEPT))
         await session.execute(delete(Account).where(*never_opened))

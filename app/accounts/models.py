@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, String, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Base, Moment
@@ -164,3 +164,21 @@ class Attempts(Base):
     count: Mapped[int]
     first_at: Mapped[datetime] = mapped_column(Moment)
     last_at: Mapped[datetime] = mapped_column(Moment)
+
+
+class Handshake(Base):
+    """A sign-in with a device or another site that has begun: what its answer has to fit, once and soon."""
+
+    __tablename__ = "handshakes"
+    __table_args__ = (Index("ix_handshakes_expires_at", "expires_at"),)
+
+    key_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    """Of the challenge or state that the answer brings back."""
+    browser_hash: Mapped[str] = mapped_column(String(64))
+    """Of the cookie of the browser that began it."""
+    purpose: Mapped[str] = mapped_column(String(64))
+    account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
+    """Whose account it adds something to."""
+    facts: Mapped[str] = mapped_column(Text)
+    """A JSON object of strings."""
+    expires_at: Mapped[datetime] = mapped_column(Moment)

@@ -31,6 +31,7 @@ from app.accounts.entry import AccountDisabled, enter, leave, open_door
 from app.accounts.invitations import Invited, find_invitation, may_sign_up, use_invitation
 from app.accounts.mails import Postman
 from app.accounts.models import Account
+from app.accounts.passkeys import named_address, place_of
 from app.accounts.passwords import Passwords
 from app.accounts.people import AccountGone, find_by_email, fresh
 from app.accounts.signing_up import judge, sign_up
@@ -159,6 +160,7 @@ def account_page(request: Request, template: str, http_status: int = 200, /, **c
         "said": said.heard(request),
     }
     usual |= {"sign_up": settings.sign_up, "mails": bool(settings.smtp_url)}
+    usual |= {"passkey_place": place_of(request), "named_address": named_address(request)}
     answer = page(request, template, http_status, **{**usual, **context})
     answer.headers["cache-control"] = "no-store"
     return answer

@@ -23,6 +23,8 @@ _SENTENCES = {
     "email": N_("Your e-mail address is changed."),
     "change_sent": N_("A link is on its way to the new address. Until it is opened, the old one stays."),
     "ended": N_("Signed out there."),
+    "passkey": N_("The passkey is added. You can sign in with it from now on."),
+    "passkey_removed": N_("The passkey is removed. Your device may still offer it: delete it there too."),
     "deleted": N_("Your account is deleted."),
 }
 

@@ -21,6 +21,7 @@ from app.accounts.links import Purpose, end_links
 from app.accounts.mail_routes import WRONG_PASSWORD
 from app.accounts.mails import Postman
 from app.accounts.models import Account, Mailing, SignIn
+from app.accounts.passkeys import list_passkeys
 from app.accounts.passwords import Passwords, weakness
 from app.accounts.people import HANDLE, email_key, find_by_email, fresh, handle_taken, readable_email, readable_name
 from app.accounts.routes import account_page, count_tries, in_words
@@ -68,7 +69,7 @@ async def save_profile(request: Request, lang: str, account: SignedIn) -> Respon
             mine.public_profile = form.get("public_profile") == "on"
     if wrong:
         return _profile(request, account, {**_typed(account), **form}, 422, wrong=in_words(wrong))
-    return _back(request, "settings_page", "saved")
+    return back(request, "settings_page", "saved")
 
 
 @router.get("/security", name="security_page")
@@ -82,7 +83,7 @@ async def change_password(request: Request, lang: str, account: SignedIn, here: 
     new = form.get("new_password", "")
     passwords: Passwords = request.app.state.passwords
     try:
-        wrong = await _not_theirs(request, account, here, form.get("password", ""), "password")
+        wrong = await not_theirs(request, account, here, form.get("password", ""), "password")
     except TooManyTries as e:
         return await _security(request, account, here, e.http_status, problem=e.sentence())
     if weak := weakness(new, name=account.name, email=account.email):
@@ -101,7 +102,7 @@ async def change_password(request: Request, lang: str, account: SignedIn, here: 
         await postman.changed(session, mine, "password", mine.email)
     postman.wake()
     keep_sign_in(request, token, int(LASTS.total_seconds()))
-    return _back(request, "security_page", "password")
+    return back(request, "security_page", "password")
 
 
 @router.post("/security/email", name="change_email")
@@ -109,7 +110,7 @@ async def change_email(request: Request, lang: str, account: SignedIn, here: Thi
     form = await read_form(request)
     email = readable_email(form.get("email", ""))
     try:
-        wrong = await _not_theirs(request, account, here, form.get("email_password", ""), "email_password")
+        wrong = await not_theirs(request, account, here, form.get("email_password", ""), "email_password")
         if email is None:
             wrong["email"] = NO_EMAIL
         elif not wrong:
@@ -124,7 +125,7 @@ async def change_email(request: Request, lang: str, account: SignedIn, here: Thi
         mine = await fresh(session, account)
         await _mail_change(session, postman, mine, email)
     postman.wake()
-    return _back(request, "security_page", "change_sent")
+    return back(request, "security_page", "change_sent")
 
 
 @router.post("/security/sign-ins", name="end_sign_ins")
@@ -136,12 +137,12 @@ async def end_sign_ins(request: Request, lang: str, account: SignedIn, here: Thi
             await end_all(session, account, but=here.token_hash)
         else:
             await end_listed(session, account, form.get("which", ""))
-    return _back(request, "security_page", "ended")
+    return back(request, "security_page", "ended")
 
 
 @router.get("/data", name="data_page")
 async def data_page(request: Request, lang: str, account: SignedIn, here: ThisSignIn) -> HTMLResponse:
-    return account_page(request, _DATA, account=account, fresh=_fresh(here))
+    return account_page(request, _DATA, account=account, fresh=is_fresh(here))
 
 
 @router.get("/data/export", name="export_data")
@@ -156,11 +157,11 @@ async def export_data(request: Request, lang: str, account: SignedIn) -> Streami
 async def delete_account(request: Request, lang: str, account: SignedIn, here: ThisSignIn) -> Response:
     form = await read_form(request)
     try:
-        wrong = await _not_theirs(request, account, here, form.get("password", ""), "password")
+        wrong = await not_theirs(request, account, here, form.get("password", ""), "password")
     except TooManyTries as e:
-        return account_page(request, _DATA, e.http_status, account=account, fresh=_fresh(here), problem=e.sentence())
+        return account_page(request, _DATA, e.http_status, account=account, fresh=is_fresh(here), problem=e.sentence())
     if wrong:
-        return account_page(request, _DATA, 422, account=account, fresh=_fresh(here), wrong=in_words(wrong))
+        return account_page(request, _DATA, 422, account=account, fresh=is_fresh(here), wrong=in_words(wrong))
     db: Database = request.app.state.db
     async with db.writing() as session:
         await erase(session, account, request.app.state.erasers)
@@ -169,10 +170,10 @@ async def delete_account(request: Request, lang: str, account: SignedIn, here: T
     return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303)
 
 
-async def _not_theirs(request: Request, account: Account, here: SignIn, password: str, field: str) -> dict[str, str]:
+async def not_theirs(request: Request, account: Account, here: SignIn, password: str, field: str) -> dict[str, str]:
     """What is wrong with who asks: the password is, or, without one, they signed in too long ago."""
     if account.password_hash is None:
-        return {} if _fresh(here) else {field: STALE}
+        return {} if is_fresh(here) else {field: STALE}
     await count_tries(request, "sign-in", account.email)
     passwords: Passwords = request.app.state.passwords
     if not await passwords.check(account.password_hash, password):
@@ -183,7 +184,8 @@ async def _not_theirs(request: Request, account: Account, here: SignIn, password
     return {}
 
 
-def _fresh(here: SignIn) -> bool:
+def is_fresh(here: SignIn) -> bool:
+    """Whether they signed in so lately that nobody asks again."""
     return now() - here.created_at < FRESH
 
 
@@ -216,11 +218,13 @@ async def _security(
     db: Database = request.app.state.db
     async with db.session() as session:
         sign_ins = await list_sign_ins(session, account)
-    facts = {"account": account, "here": here, "sign_ins": sign_ins, "fresh": _fresh(here)}
-    facts["browser_words"] = browser_words
+        passkeys = await list_passkeys(session, account)
+    facts = {"account": account, "here": here, "sign_ins": sign_ins, "fresh": is_fresh(here)}
+    facts |= {"browser_words": browser_words, "passkeys": passkeys}
     return account_page(request, _SECURITY, http_status, **facts, **context)
 
 
-def _back(request: Request, route: str, what: str) -> RedirectResponse:
+def back(request: Request, route: str, what: str) -> RedirectResponse:
+    """To a page of settings, which says what was done."""
     said.say(request, what)
     return RedirectResponse(str(request.app.url_path_for(route, lang=i18n.current())), 303)

@@ -92,7 +92,7 @@ class Visitor:
 
     def _look(self, url: str) -> None:
         parts = urlsplit(url)
-        if parts.scheme not in ("data", "blob", "about") and parts.netloc != self.site.host:
+        if parts.scheme not in ("data", "blob", "about") and parts.netloc not in self.site.hosts:
             self.elsewhere.append(url)
 
     def unexpected(self) -> list[str]:

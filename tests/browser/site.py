@@ -42,6 +42,11 @@ class Site:
         return f"127.0.0.1:{self._port}"
 
     @property
+    def hosts(self) -> tuple[str, str]:
+        """The same, and by its name."""
+        return self.host, f"localhost:{self._port}"
+
+    @property
     def database(self) -> str:
         """The URL of its database."""
         return f"sqlite+aiosqlite:///{self._folder / 'data' / 'lockstep.db'}"

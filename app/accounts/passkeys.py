@@ -1,0 +1,264 @@
+"""Passkeys (WebAuthn): a device keeps a key for this site and signs a challenge with it, once it has seen its owner."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.requests import Request
+from webauthn import (
+    base64url_to_bytes,
+    generate_authentication_options,
+    generate_registration_options,
+    options_to_json,
+    verify_authentication_response,
+    verify_registration_response,
+)
+from webauthn.helpers import bytes_to_base64url, parse_client_data_json
+from webauthn.helpers.structs import (
+    AuthenticatorSelectionCriteria,
+    PublicKeyCredentialDescriptor,
+    ResidentKeyRequirement,
+    UserVerificationRequirement,
+)
+
+from app.accounts.models import Account, Identity, Passkey
+from app.accounts.people import fresh
+from app.db import now, one_at_a_time
+from app.errors import NotAllowed, NotFound, Problem
+from app.i18n import N_
+
+MOST = 20
+"""Of one account."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,400}")
+_TRANSPORTS = frozenset({"usb", "nfc", "ble", "smart-card", "hybrid", "internal", "cable"})
+
+
+class NoPasskey(Problem):
+    """One sentence for every reason."""
+
+    status = 422
+    code = "no_passkey"
+    message = N_("This passkey opens no account here. Sign in another way, or try another one.")
+
+
+class PasskeyUnusable(Problem):
+    status = 422
+    code = "passkey_unusable"
+    message = N_("The answer of your device could not be used. Try again.")
+
+
+class PasskeyKnown(Problem):
+    status = 409
+    code = "passkey_known"
+    message = N_("This passkey is in use already.")
+
+
+class TooManyPasskeys(Problem):
+    status = 409
+    code = "too_many_passkeys"
+    message = N_("You have 20 passkeys. Remove one before you add another.")
+
+
+class PasskeyUnknown(NotFound):
+    code = "passkey_unknown"
+    message = N_("There is no such passkey.")
+
+
+class NoPlaceForPasskeys(Problem):
+    status = 409
+    code = "no_place_for_passkeys"
+    message = N_("Passkeys do not work at this address.")
+
+
+class LastWayIn(NotAllowed):
+    status = 409
+    code = "last_way_in"
+    message = N_("This is the only way into your account. Set a password first.")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where passkeys belong to: a name, and the origin of the pages that may ask for them."""
+
+    id: str
+    origin: str
+
+
+def place_of(request: Request) -> Place | None:
+    """The place of this site; None if its address can have none."""
+    public = str(request.app.state.settings.public_url)
+    if public:
+        return place_at(public)
+    here = str(request.base_url).rstrip("/")
+    return place_at(here) if urlsplit(here).hostname == "localhost" else None
+
+
+def place_at(address: str) -> Place | None:
+    """The place of an address: a name, encrypted unless it is this machine. Pure."""
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        local = host == "localhost" or host.endswith(".localhost")
+        return Place(host, address) if host and (parts.scheme == "https" or local) else None
+    return None
+
+
+def named_address(request: Request) -> str:
+    """The same site by the name under which it can have passkeys, where that is on this machine; else nothing."""
+    url = request.base_url
+    loopback = url.hostname in ("127.0.0.1", "::1") and not request.app.state.settings.public_url
+    return str(url.replace(hostname="localhost")).rstrip("/") if loopback else ""
+
+
+def challenge_of(credential: Mapping[str, Any]) -> str:
+    """The challenge that an answer says it was made for. Raises PasskeyUnusable. Pure."""
+    try:
+        told = parse_client_data_json(base64url_to_bytes(credential["response"]["clientDataJSON"]))
+        return bytes_to_base64url(told.challenge)
+    except Exception as e:  # a stranger wrote it, and the library stumbles in many ways
+        raise PasskeyUnusable from e
+
+
+def id_of(credential: Mapping[str, Any]) -> str:
+    """The id of the passkey that answered. Raises PasskeyUnusable. Pure."""
+    found = credential.get("id")
+    if not isinstance(found, str) or not _ID.fullmatch(found):
+        raise PasskeyUnusable
+    return found
+
+
+def ask(place: Place) -> tuple[str, dict[str, Any]]:
+    """A challenge, and what the browser asks any passkey of this place."""
+    options = generate_authentication_options(rp_id=place.id, user_verification=UserVerificationRequirement.REQUIRED)
+    return bytes_to_base64url(options.challenge), json.loads(options_to_json(options))
+
+
+async def ask_for_new(session: AsyncSession, place: Place, account: Account) -> tuple[str, dict[str, Any]]:
+    """A challenge, and what the browser asks of a device that is to make a passkey. Raises TooManyPasskeys."""
+    held = await list_passkeys(session, account)
+    if len(held) >= MOST:
+        raise TooManyPasskeys
+    options = generate_registration_options(
+        rp_id=place.id,
+        rp_name="Lockstep",
+        user_id=account.id.encode(),
+        user_name=account.email,
+        user_display_name=account.name,
+        authenticator_selection=AuthenticatorSelectionCriteria(
+            resident_key=ResidentKeyRequirement.REQUIRED, user_verification=UserVerificationRequirement.REQUIRED
+        ),
+        exclude_credentials=[PublicKeyCredentialDescriptor(id=base64url_to_bytes(each.id)) for each in held],
+    )
+    return bytes_to_base64url(options.challenge), json.loads(options_to_json(options))
+
+
+async def add_passkey(
+    session: AsyncSession, place: Place, account: Account, name: str, challenge: str, credential: Mapping[str, Any]
+) -> Passkey:
+    """Keep the passkey that a device has made. Raises PasskeyUnusable, PasskeyKnown or TooManyPasskeys."""
+    identifier = id_of(credential)
+    try:
+        made = verify_registration_response(
+            credential=dict(credential),
+            expected_challenge=base64url_to_bytes(challenge),
+            expected_rp_id=place.id,
+            expected_origin=place.origin,
+            require_user_verification=True,
+        )
+    except Exception as e:  # see challenge_of
+        raise PasskeyUnusable from e
+    await one_at_a_time(session, f"passkeys {account.id}")
+    await fresh(session, account)
+    if await session.get(Passkey, identifier) is not None:
+        raise PasskeyKnown
+    if len(await list_passkeys(session, account)) >= MOST:
+        raise TooManyPasskeys
+    passkey = Passkey(
+        id=identifier,
+        account_id=account.id,
+        name=name,
+        public_key=made.credential_public_key,
+        sign_count=made.sign_count,
+        transports=_transports(credential),
+        created_at=now(),
+        used_at=None,
+    )
+    session.add(passkey)
+    await session.flush()
+    return passkey
+
+
+async def open_with(
+    session: AsyncSession, place: Place, challenge: str, credential: Mapping[str, Any]
+) -> tuple[Passkey, Account]:
+    """The passkey that signed the challenge, and the account it opens. Raises NoPasskey or PasskeyUnusable."""
+    passkey = await session.get(Passkey, id_of(credential), with_for_update=True)
+    if passkey is None:
+        raise NoPasskey
+    try:
+        whose = base64url_to_bytes(credential["response"]["userHandle"]).decode()
+        used = verify_authentication_response(
+            credential=dict(credential),
+            expected_challenge=base64url_to_bytes(challenge),
+            expected_rp_id=place.id,
+            expected_origin=place.origin,
+            credential_public_key=passkey.public_key,
+            credential_current_sign_count=passkey.sign_count,
+            require_user_verification=True,
+        )
+    except Exception as e:  # see challenge_of
+        raise NoPasskey from e
+    account = await session.get(Account, passkey.account_id, populate_existing=True, with_for_update=True)
+    if account is None or whose != account.id:
+        raise NoPasskey
+    passkey.sign_count, passkey.used_at = used.new_sign_count, now()
+    await session.flush()
+    return passkey, account
+
+
+async def list_passkeys(session: AsyncSession, account: Account) -> Sequence[Passkey]:
+    """The account's own, the oldest first."""
+    mine = select(Passkey).where(Passkey.account_id == account.id).order_by(Passkey.created_at, Passkey.id)
+    return (await session.scalars(mine)).all()
+
+
+async def find_passkey(session: AsyncSession, account: Account, identifier: str) -> Passkey:
+    """One of the account's own. Raises PasskeyUnknown."""
+    found = await session.get(Passkey, identifier) if _ID.fullmatch(identifier) else None
+    if found is None or found.account_id != account.id:
+        raise PasskeyUnknown
+    return found
+
+
+async def remove_passkey(session: AsyncSession, account: Account, identifier: str) -> None:
+    """Take one away. Raises PasskeyUnknown, or LastWayIn if nothing else opens the account."""
+    account = await fresh(session, account)
+    passkey = await find_passkey(session, account, identifier)
+    if await ways_in(session, account) < 2:
+        raise LastWayIn
+    await session.delete(passkey)
+    await session.flush()
+
+
+async def ways_in(session: AsyncSession, account: Account) -> int:
+    """How many things open the account: a password, passkeys, accounts at other sites."""
+    counts = [
+        await session.scalar(select(func.count()).select_from(table).where(table.account_id == account.id)) or 0
+        for table in (Passkey, Identity)
+    ]
+    return sum(counts) + (account.password_hash is not None)
+
+
+def _transports(credential: Mapping[str, Any]) -> str:
+    told = credential["response"].get("transports")
+    return ",".join(sorted(_TRANSPORTS.intersection(t for t in told if isinstance(t, str)))) if told else ""

@@ -1,0 +1,176 @@
+/** Passkeys: asks the server for a challenge, the device for an answer, and brings that back. */
+
+import { Declined, declined, send } from "./api";
+import { say } from "./strings";
+
+interface Descriptor {
+  id: string;
+  type: PublicKeyCredentialType;
+}
+
+/** What the server asks, its bytes in base64url. */
+interface Asked {
+  challenge: string;
+  rpId?: string;
+  timeout?: number;
+  userVerification?: UserVerificationRequirement;
+  allowCredentials?: Descriptor[];
+}
+
+interface AskedForNew extends Omit<PublicKeyCredentialCreationOptions, "challenge" | "user" | "excludeCredentials"> {
+  challenge: string;
+  user: { id: string; name: string; displayName: string };
+  excludeCredentials?: Descriptor[];
+}
+
+/** Said beside the fields of a form, by name. */
+class Wrong extends Error {
+  constructor(readonly fields: Record<string, string>) {
+    super();
+  }
+}
+
+export function setUpPasskeys(): void {
+  const entry = document.querySelector<HTMLElement>("[data-passkey-sign-in]");
+  const form = document.querySelector<HTMLFormElement>("[data-passkey-new]");
+  const able = typeof PublicKeyCredential === "function";
+  if (entry && able) setUpSignIn(entry);
+  else entry?.remove();
+  if (form && able) setUpNew(form);
+  else if (form) {
+    document.querySelector<HTMLElement>("[data-passkey-none]")!.hidden = false;
+    form.remove();
+  }
+}
+
+function setUpSignIn(entry: HTMLElement): void {
+  const button = entry.querySelector("button")!;
+  const trouble = entry.querySelector<HTMLElement>(".wrong")!;
+  let waiting: AbortController | null = null;
+
+  async function signIn(mediation: CredentialMediationRequirement, signal: AbortSignal): Promise<void> {
+    const asked = (await post(entry.dataset.options!)) as Asked;
+    const publicKey: PublicKeyCredentialRequestOptions = { ...asked, challenge: bytes(asked.challenge), allowCredentials: [] };
+    const found = (await navigator.credentials.get({ publicKey, mediation, signal })) as PublicKeyCredential | null;
+    if (!found) throw new DOMException("", "NotAllowedError");
+    const body = JSON.stringify({ credential: written(found), next: entry.dataset.next });
+    location.assign(((await post(entry.dataset.answer!, { body })) as { next: string }).next);
+  }
+
+  /** The browser offers passkeys among the names it fills in, and waits until one is chosen. */
+  async function offer(): Promise<void> {
+    if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
+    const mine = (waiting = new AbortController());
+    try {
+      await signIn("conditional", mine.signal);
+    } catch (error) {
+      if (error instanceof Declined) trouble.textContent = error.message;
+    }
+  }
+
+  button.addEventListener("click", () => {
+    waiting?.abort();
+    waiting = new AbortController();
+    trouble.textContent = "";
+    button.setAttribute("aria-busy", "true");
+    signIn("optional", waiting.signal)
+      .catch((error: unknown) => {
+        trouble.textContent = inWords(error);
+        void offer();
+      })
+      .finally(() => button.removeAttribute("aria-busy"));
+  });
+  void offer();
+}
+
+function setUpNew(form: HTMLFormElement): void {
+  const trouble = form.querySelector<HTMLElement>(":scope > .wrong")!;
+  const button = form.querySelector<HTMLButtonElement>(":scope > button")!;
+
+  async function add(): Promise<void> {
+    const typed = new URLSearchParams([...new FormData(form)].map(([name, value]) => [name, String(value)]));
+    const asked = (await post(form.dataset.options!, { body: typed })) as AskedForNew;
+    const publicKey: PublicKeyCredentialCreationOptions = {
+      ...asked,
+      challenge: bytes(asked.challenge),
+      user: { ...asked.user, id: bytes(asked.user.id) },
+      excludeCredentials: (asked.excludeCredentials ?? []).map((each) => ({ ...each, id: bytes(each.id) })),
+    };
+    const made = (await navigator.credentials.create({ publicKey })) as PublicKeyCredential | null;
+    if (!made) throw new DOMException("", "NotAllowedError");
+    const body = JSON.stringify({ credential: written(made) });
+    location.assign(((await post(form.dataset.answer!, { body })) as { next: string }).next);
+  }
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    trouble.textContent = "";
+    mark(form, {});
+    button.disabled = true;
+    add()
+      .catch((error: unknown) => {
+        if (error instanceof Wrong) mark(form, error.fields);
+        else trouble.textContent = inWords(error);
+      })
+      .finally(() => (button.disabled = false));
+  });
+}
+
+/** Says beside each field what is wrong with it, and goes to the first. */
+function mark(form: HTMLFormElement, wrong: Record<string, string>): void {
+  for (const field of form.querySelectorAll("input")) {
+    const id = `wrong-${field.name}`;
+    document.getElementById(id)?.remove();
+    const told = wrong[field.name];
+    const hint = document.getElementById(`hint-${field.name}`);
+    field.toggleAttribute("aria-invalid", false);
+    if (hint) field.setAttribute("aria-describedby", hint.id);
+    else field.removeAttribute("aria-describedby");
+    if (!told) continue;
+    const line = document.createElement("p");
+    line.className = "wrong";
+    line.id = id;
+    line.textContent = told;
+    field.closest(".field")!.append(line);
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", hint ? `${id} ${hint.id}` : id);
+  }
+  form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+}
+
+async function post(url: string, init: { body?: string | URLSearchParams } = {}): Promise<unknown> {
+  const response = init.body instanceof URLSearchParams ? await fetch(url, { method: "POST", body: init.body }) : await send(url, { method: "POST", ...init });
+  if (response.ok) return response.json();
+  const told = (await response.clone().json().catch(() => null)) as { wrong?: Record<string, string> } | null;
+  if (told?.wrong) throw new Wrong(told.wrong);
+  throw await declined(response);
+}
+
+function inWords(error: unknown): string {
+  if (error instanceof DOMException) return say(error.name === "InvalidStateError" ? "passkey.taken" : "passkey.refused");
+  return error instanceof TypeError ? say("error.unreachable") : (error as Error).message;
+}
+
+/** A credential as JSON, its bytes in base64url. */
+function written(credential: PublicKeyCredential): unknown {
+  const { response } = credential;
+  const parts: Record<string, unknown> = { clientDataJSON: text(response.clientDataJSON) };
+  if (response instanceof AuthenticatorAttestationResponse) {
+    parts.attestationObject = text(response.attestationObject);
+    parts.transports = response.getTransports();
+  } else if (response instanceof AuthenticatorAssertionResponse) {
+    parts.authenticatorData = text(response.authenticatorData);
+    parts.signature = text(response.signature);
+    if (response.userHandle) parts.userHandle = text(response.userHandle);
+  }
+  return { id: credential.id, rawId: text(credential.rawId), type: credential.type, response: parts };
+}
+
+function bytes(encoded: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(encoded.replace(/-/g, "+").replace(/_/g, "/")), (letter) => letter.charCodeAt(0));
+}
+
+function text(buffer: ArrayBuffer): string {
+  const letters = [...new Uint8Array(buffer)].map((byte) => String.fromCharCode(byte)).join("");
+  return btoa(letters).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+}

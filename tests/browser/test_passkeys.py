@@ -1,0 +1,124 @@
+"""Passkeys in a real browser, with the device that Chromium has for tests."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import CDPSession, Page, expect
+
+from app.accounts.sign_in_cookie import NAME
+from tests.browser.conftest import Hall, Visitor
+from tests.browser.people import somebody
+from tests.browser.test_pages import PICTURES, violations
+
+SECURITY = "/en/settings/security"
+
+
+async def device(page: Page) -> tuple[CDPSession, str]:
+    """A device that keeps passkeys and has seen its owner's finger."""
+    cdp = await page.context.new_cdp_session(page)
+    await cdp.send("WebAuthn.enable")
+    options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
+    options |= {"isUserVerified": True, "automaticPresenceSimulation": True}
+    made = await cdp.send("WebAuthn.addVirtualAuthenticator", {"options": options})
+    return cdp, made["authenticatorId"]
+
+
+def named(visitor: Visitor, path: str) -> str:
+    """The address of a page by the site's name: a number has no passkeys."""
+    return f"http://{visitor.site.hosts[1]}{path}"
+
+
+async def at_security(hall: Hall, lang: str = "en", **window: int | bool) -> tuple[Visitor, Page]:
+    """Somebody who is signed in, on the page of passkeys."""
+    visitor, _ = await somebody(hall, "Ada Byron", **window)
+    held = next(each for each in await visitor.context.cookies() if each.get("name") == NAME)
+    await visitor.context.add_cookies([{"name": NAME, "value": held["value"], "url": named(visitor, "/")}])
+    page = await visitor.page()
+    await page.goto(named(visitor, SECURITY.replace("/en/", f"/{lang}/")))
+    return visitor, page
+
+
+async def add(page: Page, name: str) -> None:
+    await page.locator("#field-passkey_name").fill(name)
+    await page.keyboard.press("Enter")
+
+
+async def test_a_passkey_is_added_by_keyboard_and_signs_in_from_then_on(hall: Hall) -> None:
+    visitor, page = await at_security(hall)
+    cdp, key = await device(page)
+
+    await add(page, "My laptop")
+
+    await expect(page.get_by_text("The passkey is added.").first).to_be_visible()
+    await expect(page.get_by_text("My laptop").first).to_be_visible()
+    await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": False})
+    await visitor.context.clear_cookies()
+    await page.goto(named(visitor, "/en/sign-in?next=/en/settings/security"))
+    await expect(page.locator("#field-email")).to_have_attribute("autocomplete", "username webauthn")
+    await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": True})
+    await page.get_by_role("button", name="Sign in with a passkey").press("Enter")
+
+    await page.wait_for_url(named(visitor, SECURITY))
+    await expect(page.get_by_text("last used").first).to_be_visible()
+    credentials = (await cdp.send("WebAuthn.getCredentials", {"authenticatorId": key}))["credentials"]
+    assert [each["rpId"] for each in credentials] == ["localhost"]
+
+
+async def test_a_device_that_does_not_answer_leaves_the_page_usable_and_says_so(hall: Hall) -> None:
+    visitor, page = await at_security(hall)
+    cdp, key = await device(page)
+    await add(page, "")
+    visitor.tolerated.append("status of 422")
+    field = page.locator("#field-passkey_name")
+    await expect(field).to_have_accessible_description(re.compile("Write a name"))
+    await expect(field).to_be_focused()
+    await cdp.send("WebAuthn.setUserVerified", {"authenticatorId": key, "isUserVerified": False})
+
+    await add(page, "My laptop")
+
+    await expect(page.get_by_role("alert").get_by_text("Your device gave no answer.")).to_be_visible()
+    await cdp.send("WebAuthn.setUserVerified", {"authenticatorId": key, "isUserVerified": True})
+    await add(page, "My laptop")
+    await expect(page.get_by_text("The passkey is added.").first).to_be_visible()
+    await add(page, "The same one")
+    await expect(page.get_by_text("has a passkey of your account already")).to_be_visible()
+
+
+async def test_without_a_script_or_a_name_no_button_is_dead(hall: Hall) -> None:
+    visitor = await hall.admit(script=False)
+    page = await visitor.page()
+    await page.goto(named(visitor, "/en/sign-in"))
+    await expect(page.get_by_role("button", name="passkey")).to_have_count(0)
+    await page.goto(visitor.site.url("/en/sign-in"))
+    await page.get_by_role("link", name="Open this page by its name").click()
+    await page.wait_for_url(named(visitor, "/en/sign-in"))
+
+
+@pytest.mark.parametrize(
+    ("lang", "width", "dark"), [("en", 1280, False), ("ko", 360, True), ("zh", 360, False)], ids=["desk", "phone", "zh"]
+)
+async def test_axe_finds_nothing_on_pages_of_passkeys(hall: Hall, lang: str, width: int, dark: bool) -> None:
+    visitor, page = await at_security(hall, lang, width=width, height=800, dark=dark)
+    PICTURES.mkdir(exist_ok=True, parents=True)
+    await device(page)
+    await add(page, "MacBook")
+    link = page.locator('a.button[href*="/passkeys/"]')
+    await expect(link).to_be_visible()
+
+    async def look(name: str) -> None:
+        assert await violations(page) == [], name
+        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} scrolls"
+        await page.screenshot(path=PICTURES / f"passkeys-{name}-{lang}.png", full_page=True)
+
+    await look("list")
+    await link.click()
+    await expect(page.locator("#field-name")).to_be_visible()
+    await look("one")
+    await visitor.context.clear_cookies()
+    other = await visitor.page()
+    await other.goto(named(visitor, f"/{lang}/sign-in"))
+    page = other
+    await expect(page.locator("[data-passkey-sign-in] button")).to_be_visible()
+    await look("sign-in")

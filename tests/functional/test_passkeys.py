@@ -1,0 +1,332 @@
+"""Passkeys, by a device in software: what opens an account, and everything that does not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import select, update
+from webauthn.helpers import bytes_to_base64url
+
+from app.accounts.models import Account, Handshake, Passkey, SignIn
+from app.accounts.passkeys import Place, place_at
+from app.accounts.sign_in_cookie import NAME
+from app.accounts.sign_ins import FRESH
+from app.db import now
+from tests.factories.accounts import an_account, signed_in
+from tests.factories.authenticator import PRESENT, Authenticator
+from tests.factories.browser import browser, press_run
+from tests.factories.supervisor import Supervisor
+
+PASSWORD = "correct horse battery"
+
+
+def at_localhost(client: httpx.AsyncClient) -> httpx.AsyncClient:
+    client.base_url = httpx.URL("http://localhost")
+    for cookie in list(client.cookies.jar):
+        client.cookies.set(cookie.name, str(cookie.value), domain="localhost.local")
+    return client
+
+
+@pytest.fixture
+async def account(app: FastAPI) -> Account:
+    return await an_account(app.state.db, email="ada@example.org")
+
+
+@pytest.fixture
+async def ada(app: FastAPI, account: Account) -> AsyncIterator[httpx.AsyncClient]:
+    async with await signed_in(app, account) as client:
+        yield at_localhost(client)
+
+
+@pytest.fixture
+async def other(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser in which nobody is signed in."""
+    async with browser(app) as client:
+        yield at_localhost(client)
+
+
+async def options_for_new(client: httpx.AsyncClient, name: str = "My phone", password: str = "") -> httpx.Response:
+    typed = {"passkey_name": name, "passkey_password": password}
+    return await client.post("/en/settings/security/passkeys/options", data=typed)
+
+
+async def added(client: httpx.AsyncClient, name: str = "My phone") -> Authenticator:
+    device = Authenticator()
+    options = (await options_for_new(client, name)).json()
+    answer = await client.post("/en/settings/security/passkeys", json={"credential": device.make(options)})
+    assert answer.status_code == 200, answer.text
+    return device
+
+
+async def asked(client: httpx.AsyncClient) -> dict[str, Any]:
+    answer = await client.post("/en/passkey/options")
+    assert answer.status_code == 200
+    options: dict[str, Any] = answer.json()
+    return options
+
+
+async def sign_in(client: httpx.AsyncClient, credential: object, next_: str = "") -> httpx.Response:
+    return await client.post("/en/passkey/sign-in", json={"credential": credential, "next": next_})
+
+
+async def test_a_passkey_opens_the_account_and_gives_a_new_token(
+    app: FastAPI, ada: httpx.AsyncClient, other: httpx.AsyncClient
+) -> None:
+    device = await added(ada)
+    options = await asked(other)
+
+    answer = await sign_in(other, device.sign(options), "/en/settings")
+
+    assert options["userVerification"] == "required"
+    assert options["rpId"] == "localhost"
+    assert answer.json() == {"next": "/en/settings"}
+    assert "@ada-byron" in (await other.get("/en/account-menu")).text
+    first = other.cookies[NAME]
+    assert (await sign_in(other, device.sign(await asked(other)))).json() == {"next": "/en/"}
+    assert other.cookies[NAME] != first
+    async with app.state.db.session() as session:
+        methods = (await session.scalars(select(SignIn.method))).all()
+        passkey = (await session.scalars(select(Passkey))).one()
+    assert sorted(methods) == ["passkey", "password"], "the sign-in before was not ended"
+    assert passkey.sign_count == 2
+    assert passkey.used_at is not None
+    assert "My phone" in (await ada.get("/en/settings/security")).text
+
+
+async def test_what_a_visitor_did_comes_in_with_a_passkey_too(
+    ada: httpx.AsyncClient, other: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    device = await added(ada)
+    await press_run(other)
+
+    await sign_in(other, device.sign(await asked(other)))
+
+    assert "Brought in from this browser: 1 run." in (await other.get("/en/account-menu")).text
+    assert "lockstep_visitor" not in other.cookies
+
+
+@pytest.mark.parametrize("next_", ["https://evil.test/", "//evil.test/", "/\\evil.test", 7])
+async def test_a_passkey_leads_nowhere_else(ada: httpx.AsyncClient, other: httpx.AsyncClient, next_: Any) -> None:
+    device = await added(ada)
+
+    assert (await sign_in(other, device.sign(await asked(other)), next_)).json() == {"next": "/en/"}
+
+
+def _another_key(device: Authenticator) -> None:
+    device.key = Authenticator().key
+
+
+def _another_user(device: Authenticator) -> None:
+    device.user = b"0" * 32
+
+
+def _unverified(device: Authenticator) -> None:
+    device.flags = PRESENT
+
+
+def _absent(device: Authenticator) -> None:
+    device.flags = 0
+
+
+def _other_place(device: Authenticator) -> None:
+    device.rp_id = "evil.test"
+
+
+def _other_origin(device: Authenticator) -> None:
+    device.origin = "https://evil.test"
+
+
+def _unknown(device: Authenticator) -> None:
+    device.id = Authenticator().id
+
+
+@pytest.mark.parametrize(
+    "forge", [_another_key, _another_user, _unverified, _absent, _other_place, _other_origin, _unknown]
+)
+async def test_a_forged_answer_opens_nothing_and_says_one_thing(
+    ada: httpx.AsyncClient, other: httpx.AsyncClient, forge: Callable[[Authenticator], None]
+) -> None:
+    device = await added(ada)
+    forge(device)
+
+    refused = await sign_in(other, device.sign(await asked(other)))
+
+    assert refused.status_code == 422
+    assert "opens no account here" in refused.text
+    assert NAME not in other.cookies
+
+
+async def test_an_answer_of_another_kind_opens_nothing(ada: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
+    device = await added(ada)
+
+    assert (await sign_in(other, device.sign(await asked(other), type="webauthn.create"))).status_code == 422
+
+
+async def test_an_answer_opens_once_in_the_browser_that_asked_and_in_time(
+    app: FastAPI, ada: httpx.AsyncClient, other: httpx.AsyncClient
+) -> None:
+    device = await added(ada)
+    answer = device.sign(await asked(other))
+    assert (await sign_in(ada, answer)).status_code == 410, "in another browser"
+    assert (await sign_in(other, answer)).status_code == 200
+    assert (await sign_in(other, answer)).status_code == 410, "again"
+    late = device.sign(await asked(other))
+    async with app.state.db.writing() as session:
+        await session.execute(update(Handshake).values(expires_at=now()))
+    refused = await sign_in(other, late)
+    assert refused.status_code == 410
+    assert "took too long" in refused.text
+
+
+async def test_a_wrong_answer_uses_the_challenge_up(ada: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
+    device = await added(ada)
+    options = await asked(other)
+    right = device.key
+    _another_key(device)
+    await sign_in(other, device.sign(options))
+    device.key = right
+
+    assert (await sign_in(other, device.sign(options))).status_code == 410
+
+
+async def test_a_copy_of_a_device_is_found_by_its_count(ada: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
+    device = await added(ada)
+    await sign_in(other, device.sign(await asked(other)))
+    device.count = 0
+
+    assert (await sign_in(other, device.sign(await asked(other)))).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "credential",
+    [None, [], {}, {"id": "\0"}, {"id": "x", "response": {"clientDataJSON": "e30"}}, {"id": 1, "response": 1}],
+)
+async def test_what_is_no_answer_is_refused_in_words(other: httpx.AsyncClient, credential: object) -> None:
+    refused = await sign_in(other, credential)
+
+    assert refused.status_code == 422
+    assert "could not be used" in refused.text
+
+
+async def test_guessing_is_slowed_down(ada: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
+    device = await added(ada)
+    _another_key(device)
+
+    answers = [await sign_in(other, device.sign(await asked(other))) for _ in range(6)]
+
+    assert [answer.status_code for answer in answers] == [422] * 5 + [429]
+
+
+async def test_a_disabled_account_stays_shut(app: FastAPI, ada: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
+    device = await added(ada)
+    async with app.state.db.writing() as session:
+        await session.execute(update(Account).values(disabled_at=now()))
+
+    assert (await sign_in(other, device.sign(await asked(other)))).status_code == 403
+
+
+async def test_a_new_passkey_needs_a_name_and_the_password(
+    app: FastAPI, ada: httpx.AsyncClient, account: Account
+) -> None:
+    async with app.state.db.writing() as session:
+        hashed = await app.state.passwords.hash(PASSWORD)
+        await session.execute(update(Account).values(password_hash=hashed))
+
+    refused = await options_for_new(ada, " ", "not that one")
+
+    assert refused.status_code == 422
+    wrong = refused.json()["wrong"]
+    assert wrong["passkey_password"] == "This is not the password."
+    assert "Write a name" in wrong["passkey_name"]
+    assert (await options_for_new(ada, "My phone", PASSWORD)).status_code == 200
+
+
+async def test_without_a_password_a_fresh_sign_in_is_needed(app: FastAPI, ada: httpx.AsyncClient) -> None:
+    device = await added(ada)
+    await added(ada, "Another")
+    async with app.state.db.writing() as session:
+        await session.execute(update(SignIn).values(created_at=now() - FRESH - timedelta(seconds=1)))
+
+    refused = await options_for_new(ada)
+
+    assert "Sign out, sign in again" in refused.json()["wrong"]["passkey_password"]
+    passkey = bytes_to_base64url(device.id)
+    assert (await ada.post(f"/en/settings/security/passkeys/{passkey}/remove")).status_code == 422
+
+
+async def test_a_passkey_is_made_for_who_asked_once_and_with_its_owner_seen(
+    app: FastAPI, ada: httpx.AsyncClient
+) -> None:
+    options = (await options_for_new(ada)).json()
+    device = Authenticator()
+    answer = {"credential": device.make(options)}
+    async with await signed_in(app) as client:
+        thief = at_localhost(client)
+        for cookie in ada.cookies.jar:
+            if "handshake" in cookie.name:
+                thief.cookies.set(cookie.name, str(cookie.value), domain="localhost.local")
+        assert (await thief.post("/en/settings/security/passkeys", json=answer)).status_code == 422
+    assert (await ada.post("/en/settings/security/passkeys", json=answer)).status_code == 410, "it was used up"
+    unseen = Authenticator()
+    unseen.flags = PRESENT
+    told = {"credential": unseen.make((await options_for_new(ada)).json())}
+    assert (await ada.post("/en/settings/security/passkeys", json=told)).status_code == 422
+    device = await added(ada)
+    again = {"credential": device.make((await options_for_new(ada)).json())}
+    assert (await ada.post("/en/settings/security/passkeys", json=again)).status_code == 409
+
+
+async def test_a_passkey_is_renamed_and_removed_but_not_the_last_way_in(
+    app: FastAPI, ada: httpx.AsyncClient, other: httpx.AsyncClient
+) -> None:
+    device = await added(ada)
+    async with app.state.db.session() as session:
+        path = f"/en/settings/security/passkeys/{(await session.scalars(select(Passkey))).one().id}"
+    assert (await ada.post(path, data={"name": "The blue one"})).status_code == 303
+    assert "The blue one" in (await ada.get(path)).text
+    unnamed = await ada.post(path, data={"name": " "})
+    assert unnamed.status_code == 422
+    assert "wrong-name" in unnamed.text
+
+    refused = await ada.post(f"{path}/remove")
+
+    assert refused.status_code == 409
+    assert "only way into your account" in refused.text
+    await added(ada, "Another")
+    assert (await ada.post(f"{path}/remove")).status_code == 303
+    assert (await sign_in(other, device.sign(await asked(other)))).status_code == 422
+    async with await signed_in(app) as stranger:
+        assert (await stranger.get(path)).status_code == 404
+
+
+async def test_at_an_address_of_numbers_the_page_says_where_passkeys_work(app: FastAPI) -> None:
+    async with browser(app) as client:
+        client.base_url = httpx.URL("http://127.0.0.1:8000")
+        page = (await client.get("/en/sign-in")).text
+        assert "data-passkey-sign-in" not in page
+        assert 'href="http://localhost:8000/en/sign-in"' in page
+        assert (await client.post("/en/passkey/options")).status_code == 409
+        client.base_url = httpx.URL("http://learn.example.org")
+        page = (await client.get("/en/sign-in")).text
+        assert "data-passkey-sign-in" not in page, "a name that only the request says"
+        assert "belong to a name" not in page
+
+
+@pytest.mark.parametrize(
+    ("address", "place"),
+    [
+        ("https://learn.example.org", Place("learn.example.org", "https://learn.example.org")),
+        ("https://learn.example.org:8443", Place("learn.example.org", "https://learn.example.org:8443")),
+        ("http://localhost:8000", Place("localhost", "http://localhost:8000")),
+        ("http://learn.example.org", None),
+        ("https://192.0.2.1", None),
+        ("https://[2001:db8::1]", None),
+    ],
+)
+def test_passkeys_belong_to_a_name_behind_tls_or_on_this_machine(address: str, place: Place | None) -> None:
+    assert place_at(address) == place
