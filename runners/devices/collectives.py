@@ -49,14 +49,14 @@ def _renumber(owner: Any, name: str, bases: Iterator[int]) -> None:
 
 def _keep_to_own_devices(owner: Any) -> None:
     """Have ``owner.all_local_devices`` list no other worker's."""
-    listed: Callable[..., tuple[Any, ...]] = owner.all_local_devices
+    listed: Callable[..., list[Any]] = owner.all_local_devices
 
     @functools.wraps(listed)
-    def all_local_devices(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def all_local_devices(*args: Any, **kwargs: Any) -> list[Any]:
         devices, server = listed(*args, **kwargs), context.context()._collective_ops_server_def
         if server is None:
             return devices
-        own = tuple(device for device in devices if _task_of(device.name) == (server.job_name, server.task_index))
+        own = [device for device in devices if _task_of(device.name) == (server.job_name, server.task_index)]
         if own != devices:
             notices.once("mirrored-among-workers")
         return own

@@ -295,6 +295,15 @@ async def test_a_mirrored_strategy_beside_that_of_all_workers_keeps_to_its_own_w
     await learner.leave()
 
 
+async def test_a_worker_without_others_is_not_told_of_their_devices(client: RunnerClient) -> None:
+    learner = Learner(client, topology="workers:1xgpu:2")
+    assert (await learner.run(COLLECTIVE)).outcome == "ok"
+    told = await learner.run(LOCAL)
+    assert (told.outcome, told.text) == ("ok", "2 local, 2.0\n")
+    assert "notice" not in told.kinds
+    await learner.leave()
+
+
 async def test_fit_of_keras_3_fails_with_a_sentence_that_offers_keras_2(workers: Learner) -> None:
     told = await workers.run("""
 import numpy as np
