@@ -1,7 +1,7 @@
 """A page of memory that all processes of a session share: what each of them is doing, and which fault awaits it.
 
 PID 1 makes it before it forks. Every process can write all of it, the learner's code included, so PID 1 believes
-nothing of it: it reads a step and an action from it at most, and writes.
+nothing of it: a step, an action and a state are all that it reads, and the state only to pass it on.
 """
 
 from __future__ import annotations
@@ -54,14 +54,13 @@ class Board:
             self.begin(task)
 
     def begin(self, task: int) -> None:
-        """A fresh process takes this place."""
+        """A fresh process takes this place; how the one before ended is still to be read."""
         self.set_step(task, _NONE)
         self.take_fault(task)
         self.set_status(task, Status.starting)
         self.set_work(task, Work.nothing)
         self._write("q", task, _CAME, 0)
         self._write("q", task, _READY, 0)
-        self._write("h", task, _EXIT, 0)
 
     def step(self, task: int) -> int:
         """The step it has reached, -1 before the first."""
@@ -118,7 +117,10 @@ class Board:
         self._count(task, _INTERRUPTS)
 
     def exit_status(self, task: int) -> int:
-        """How it ended, negative for a signal; 0 also while it lives."""
+        """How the last process in this place to end did, negative for a signal; 0 also before one has ended.
+
+        It stays while the next one lives: the kernel may ask only then how the one before ended.
+        """
         return int(self._read("h", task, _EXIT))
 
     def set_exit_status(self, task: int, status: int) -> None:

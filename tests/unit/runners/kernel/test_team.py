@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -72,3 +73,11 @@ def test_a_wish_that_makes_no_sense_is_not_done(
     members, _ = team
     members.do(task, action, at_step)
     assert states(members.members()) == ["running", "running"]
+
+
+def test_how_a_process_ended_is_known_once_another_is_in_its_place(team: tuple[Team, list[list[list[str]]]]) -> None:
+    members, _ = team
+    members.do("worker 1", "kill")
+    members.do("worker 1", "restart")
+    assert states(members.members()) == ["running", "running"]
+    assert members.place(0).board.exit_status(1) == -signal.SIGKILL
