@@ -159,7 +159,7 @@ def session_policy(
             Tmpfs(_SHM, disk, limits.inodes, 0o1777),
         ),
         rlimits=_rlimits(limits, given),
-        environment=(*_environment(), *real.environment(given)),
+        environment=(*_environment(given), *real.environment(given)),
         sysctls=_SYSCTLS,
         proc_read_only=_PROC_READ_ONLY,
         proc_hidden=_PROC_HIDDEN,
@@ -215,8 +215,11 @@ def _rlimits(limits: Limits, given: Real | None) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _environment() -> tuple[tuple[str, str], ...]:
+def _environment(given: Real | None) -> tuple[tuple[str, str], ...]:
+    # A program that the learner starts imports TensorFlow anew: on a TPU VM libtpu would look for chips it has not.
+    no_tpu = () if given and given.tpu else (("TPU_LOAD_LIBRARY", "0"),)
     return (
+        *no_tpu,
         ("HOME", HOME),
         ("USER", "learner"),
         ("LOGNAME", "learner"),

@@ -98,9 +98,15 @@ def test_a_session_with_a_tpu_reads_what_libtpu_reads_and_may_lock_the_memory_it
     assert environment["TPU_LIBRARY_PATH"] == "/usr/lib/libtpu.so"
     assert environment["CUDA_VISIBLE_DEVICES"] == "-1"
     assert environment["LOCKSTEP_REAL"] == "[]"
+    assert "TPU_LOAD_LIBRARY" not in environment
     assert dict(policy.rlimits)["RLIMIT_MEMLOCK"] == LIMITS.memory_mb * MiB
     assert not [source for source, _ in POLICY.read_only if source.startswith("/sys")]
     assert dict(POLICY.rlimits)["RLIMIT_MEMLOCK"] == 65_536
+
+
+@pytest.mark.parametrize("given", [None, GIVEN])
+def test_programs_of_a_session_without_the_tpu_leave_libtpu_alone(given: Real | None) -> None:
+    assert dict(session_policy(LIMITS, None, (), given).environment)["TPU_LOAD_LIBRARY"] == "0"
 
 
 def test_every_limit_exists_and_leaves_no_core() -> None:
