@@ -34,6 +34,8 @@ _LONGEST_LINE = 32 * 1024 * 1024
 _GATHER_S = 0.005
 """A little pause after each round of reading, so that what is printed in small pieces comes in larger ones."""
 _MOST_NEWS = 256
+_ENDS = 3
+"""Of what leads to a process: its link, its standard output and error."""
 _LAST_READS = 64
 _SUMMARY = 200
 _ENDED_S = 0.3
@@ -229,9 +231,13 @@ class Others:
 
     def _take_news(self) -> None:
         """A process has started; these are our ends of its link and its pipes."""
-        data, fds, _, _ = socket.recv_fds(self._news, _MOST_NEWS, 3)
+        data, fds, _, _ = socket.recv_fds(self._news, _MOST_NEWS, _ENDS)
         if not data:
             self._epoll.unregister(self._news.fileno())
+            return
+        if len(fds) < _ENDS:  # this process may open no more: who has just started finds its link closed, and ends
+            for fd in fds:
+                os.close(fd)
             return
         member = self._members[json.loads(data)["joined"]]
         if member.link is not None:

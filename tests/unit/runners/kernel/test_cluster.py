@@ -42,17 +42,19 @@ class Kernel:
         self._link: socket.socket | None = None
         self._ends: list[int] = []
 
-    def join(self) -> socket.socket:
-        """Worker 1 is there; returns its end of the link."""
+    def join(self, *, cut_off: bool = False) -> socket.socket:
+        """Worker 1 is there; returns its end of the link. ``cut_off``: the kernel takes no more than one descriptor."""
         link, kernels_link = socket.socketpair()
         pipes = [os.pipe() for _ in range(2)]
         fds = [kernels_link.fileno(), *(out for out, _ in pipes)]
-        socket.send_fds(self._news, [json.dumps({"joined": 1}).encode()], fds)
+        socket.send_fds(self._news, [json.dumps({"joined": 1}).encode()], fds[:1] if cut_off else fds)
         kernels_link.close()
         for out, end in pipes:
             os.close(out)
             self._ends.append(end)
         link.settimeout(_PATIENCE_S)
+        if self._link:
+            self._link.close()
         self._link = link
         return link
 
@@ -117,6 +119,19 @@ def test_a_long_cell_waits_for_no_worker_that_reads_nothing_and_arrives_whole(
     result(main.submit(kernel.others.begin, "2", True))
     assert json.loads(link.recv(1 << 20))["code"] == "2"
     link.sendall(b'{"done": 2, "error": null}\n')
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+
+
+def test_who_starts_while_nothing_more_can_be_opened_is_parted_with_and_the_next_one_joins(
+    kernel: Kernel, main: ThreadPoolExecutor
+) -> None:
+    link = kernel.join(cut_off=True)
+    assert link.recv(1) == b""
+
+    link = kernel.join()
+    kernel.others.begin("1", True)
+    assert json.loads(link.recv(1 << 20))["run"] == 1
+    link.sendall(b'{"done": 1, "error": null}\n')
     assert result(main.submit(kernel.others.finish)) == ([], False)
 
 
