@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 
 import * as esbuild from "esbuild";
+import subsetFont from "subset-font";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const root = join(here, "../../..");
@@ -38,8 +39,31 @@ const scripts = {
   chunkNames: "chunks/[name]-[hash]",
 };
 const theme = { ...common, entryPoints: [join(here, "theme.ts")], outdir: dist, format: "iife" };
+
+/** Inter with the weights, signs and features that the pages use: 22 KB of its 48. */
+const cutInter = {
+  name: "cut-inter",
+  setup(build) {
+    build.onLoad({ filter: /inter-latin-wght-normal\.woff2$/ }, async ({ path }) => ({
+      contents: await subsetFont(await readFile(path), latin(), {
+        targetFormat: "woff2",
+        variationAxes: { wght: { min: 400, max: 700 } },
+        keepFeatures: ["kern", "ccmp", "locl", "tnum"],
+      }),
+      loader: "file",
+    }));
+  },
+};
+
+/** The signs that fonts.css says Inter has. */
+function latin() {
+  const [single, ranges] = ["\u0131\u02da\u02dc\u02c6\u20ac\u2122\u2191\u2193\u2212\u2215", [[0x20, 0xff], [0x152, 0x153], [0x2bb, 0x2bc], [0x2000, 0x206f]]];
+  return single + ranges.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, i) => String.fromCodePoint(from + i))).join("");
+}
+
 const styles = {
   ...common,
+  plugins: [cutInter],
   entryPoints: ["app.css", "achievements.css", "comments.css"].map((name) => join(here, name)),
   outdir: dist,
   loader: { ".woff2": "file" },
