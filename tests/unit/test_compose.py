@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from app.settings import Settings
 from runners.environment import runner_environment
 from runners.settings import Limits
 
@@ -83,6 +84,27 @@ def test_the_processes_of_all_sessions_fit_and_their_memory_is_overcommitted_thr
 def test_the_readme_says_how_many_processes_a_class_of_40_needs() -> None:
     told = (ROOT / "README.md").read_text()
     assert f"LOCKSTEP_RUNNER_PIDS={40 * Limits().processes + 2048}`" in told
+
+
+def test_the_readme_names_every_variable_that_compose_passes_on_and_no_other() -> None:
+    passed_on = set(re.findall(r"\$\{(LOCKSTEP_[A-Z_]+)", (ROOT / "docker-compose.yml").read_text()))
+    hosting = (ROOT / "README.md").read_text().partition("## Host it")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in hosting.splitlines() if line.startswith("| `")]
+
+    named = {name for row in rows for name in re.findall(r"`(LOCKSTEP_[A-Z_]+)`", row)}
+
+    assert passed_on - named == {"LOCKSTEP_UNSAFE_RUNNER"}  # told under "Is it safe?"
+    assert named <= passed_on
+
+
+def test_what_compose_tells_the_web_container_are_settings_and_their_defaults() -> None:
+    told = {name: value for name, value in services()["web"]["environment"].items() if name.startswith("LOCKSTEP_")}
+    fields = {f"LOCKSTEP_{name.upper()}": field.default for name, field in Settings.model_fields.items()}
+
+    assert told.keys() <= fields.keys()
+    for name, value in told.items():
+        if untouched := re.fullmatch(rf"\$\{{{name}:-(.*)\}}", str(value)):
+            assert untouched[1] == str(fields[name])
 
 
 def default(value: str) -> int:
