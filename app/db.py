@@ -6,7 +6,9 @@ Services flush, the edge commits: a route that has called its service commits be
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -126,3 +128,8 @@ def make_engine(url: str, threads: WeakSet[threading.Thread] | None = None) -> A
 def now() -> datetime:
     """This moment, in UTC."""
     return datetime.now(UTC)
+
+
+def growing_id() -> str:
+    """A new id that sorts behind those made before it: lists go by it."""
+    return f"{time.time_ns() // 1_000:014x}{secrets.token_hex(8)}"

@@ -36,6 +36,9 @@ from app.comments.routes import router as comments
 from app.db import Database
 from app.errors import Problem
 from app.exports.routes import router as exports
+from app.feedback.belongings import erase_feedback, export_feedback, move_feedback
+from app.feedback.inbox import router as inbox
+from app.feedback.routes import router as feedback
 from app.health.routes import router as health
 from app.lessons.catalog import Catalog
 from app.lessons.routes import router as lessons
@@ -75,6 +78,8 @@ ROUTERS = (
     comments,
     moderation,
     people,
+    feedback,
+    inbox,
     exports,
     accounts,
     account_mails,
@@ -89,9 +94,10 @@ EXPORTERS = {
     "runs": export_runs,
     "progress": export_progress,
     "comments": export_comments,
+    "feedback": export_feedback,
 }
 """What people get of their own data, by its name in the document."""
-ERASERS = (erase_runs, erase_progress, erase_comments)
+ERASERS = (erase_runs, erase_progress, erase_comments, erase_feedback)
 """What goes with an account."""
 _MAIL_GRACE_S = 3.0
 
@@ -121,7 +127,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app.state.progress = Progress(catalog, rulebook)
     app.state.exporters = EXPORTERS
     app.state.erasers = ERASERS
-    app.state.mergers = (move_runs, app.state.progress.ledger.merge)
+    app.state.mergers = (move_runs, app.state.progress.ledger.merge, move_feedback)
     app.state.nav = _nav
     app.state.helpful = _helpful
     for router in ROUTERS:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from app.accounts import models as accounts
 from app.comments import models as comments
 from app.db import Base
+from app.feedback import models as feedback
 from app.mail import models as mail
 from app.progress import models as progress
 from app.runs import models as runs
 
-MODULES = (accounts, comments, mail, progress, runs)
+MODULES = (accounts, comments, feedback, mail, progress, runs)
 TABLES = tuple(Base.metadata.sorted_tables)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -36,7 +35,7 @@ from app.comments.errors import (
 from app.comments.models import Comment, CommentReaction, Place, Reaction, Report, State, Version
 from app.comments.sight import Viewer, can_see
 from app.comments.text import tidy
-from app.db import Base, now, one_at_a_time
+from app.db import Base, growing_id, now, one_at_a_time
 from app.progress.facts import Fact
 from app.progress.ledger import Ledger
 
@@ -117,7 +116,7 @@ async def write(session: AsyncSession, author: Account, draft: Draft, hold_first
     await _check_pace(session, author)
     await _alone_at(session, lesson, cell)
     values = {
-        "id": _new_id(),
+        "id": growing_id(),
         "lesson": lesson,
         "cell": cell,
         "thread_id": draft.thread_id,
@@ -316,10 +315,6 @@ async def refresh_html(session: AsyncSession, comments: Iterable[Comment]) -> No
 
 
 # --- beneath ----------------------------------------------------------------------------------------------------------
-
-
-def _new_id() -> str:
-    return f"{time.time_ns() // 1_000:014x}{secrets.token_hex(8)}"
 
 
 def _key(draft: Draft, text: str) -> str:

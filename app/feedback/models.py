@@ -1,0 +1,80 @@
+"""The tables of feedback. An id grows with time: every list is in its order and goes on behind the last one shown."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Base, Moment
+
+
+class Kind(StrEnum):
+    """What a problem is about."""
+
+    text = "text"
+    code = "code"
+    translation = "translation"
+    page = "page"
+    other = "other"
+
+
+_KINDS = ", ".join(f"'{kind}'" for kind in Kind)
+OPEN, SAID = text("handled_at IS NULL"), text("sentence <> ''")
+"""What an index of some rows is about. A query says it in the same words, or SQLite does not see that it fits."""
+
+
+class Problem(Base):
+    """A problem that somebody reported, from any page."""
+
+    __tablename__ = "problems"
+    __table_args__ = (
+        CheckConstraint(f"kind IN ({_KINDS})", name="kind_known"),
+        UniqueConstraint("key", name="uq_problems_key"),
+        Index("ix_problems_open", "id", sqlite_where=OPEN, postgresql_where=OPEN),
+        Index("ix_problems_lesson", "lesson", "id"),
+        Index("ix_problems_kind", "kind", "id"),
+        Index("ix_problems_learner_id", "learner_id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    key: Mapped[str] = mapped_column(String(64))
+    """The same for the same text sent twice from one form."""
+    learner_id: Mapped[str | None] = mapped_column(String(64))
+    """Who reported it; None once their account is deleted."""
+    kind: Mapped[str] = mapped_column(String(16))
+    page: Mapped[str] = mapped_column(String(300))
+    """The path it was reported from; empty if that is not known."""
+    lesson: Mapped[str] = mapped_column(String(200), default="")
+    """``course/slug``; empty for a page that is no lesson's."""
+    cell: Mapped[str] = mapped_column(String(100), default="")
+    text: Mapped[str] = mapped_column(Text)
+    language: Mapped[str] = mapped_column(String(8))
+    created_at: Mapped[datetime] = mapped_column(Moment)
+    handled_at: Mapped[datetime | None] = mapped_column(Moment)
+    handled_by: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
+    note: Mapped[str] = mapped_column(String(500), default="")
+    """What an instructor wrote when it was handled or opened again."""
+
+
+class Vote(Base):
+    """Whether a lesson was helpful to a learner; the latest answer counts."""
+
+    __tablename__ = "lesson_votes"
+    __table_args__ = (
+        UniqueConstraint("id", name="uq_lesson_votes_id"),
+        Index("ix_lesson_votes_lesson", "lesson", "helpful"),
+        Index("ix_lesson_votes_said", "id", sqlite_where=SAID, postgresql_where=SAID),
+        Index("ix_lesson_votes_said_of", "lesson", "id", sqlite_where=SAID, postgresql_where=SAID),
+    )
+
+    learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
+    lesson: Mapped[str] = mapped_column(String(200), primary_key=True)
+    id: Mapped[str] = mapped_column(String(32))
+    """Another one whenever the answer changes."""
+    helpful: Mapped[bool]
+    sentence: Mapped[str] = mapped_column(String(500), default="")
+    language: Mapped[str] = mapped_column(String(8))
+    at: Mapped[datetime] = mapped_column(Moment)

@@ -1,0 +1,177 @@
+"""Feedback in a real browser: from a dialog and without a script, sent once, kept when the network fails."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+from playwright.async_api import Page, Request, expect
+
+from app.accounts.models import Role
+from tests.browser.conftest import Hall
+from tests.browser.people import somebody
+from tests.browser.test_pages import PICTURES, violations
+
+LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+INBOX = "/en/feedback/inbox"
+
+
+def unique(words: str) -> str:
+    """Words that no other test writes."""
+    return f"{words} {secrets.token_hex(4)}"
+
+
+async def inbox_holds(hall: Hall, text: str, times: int = 1) -> Page:
+    """The inbox of an instructor, once it is known to hold a problem."""
+    teacher, _ = await somebody(hall, "Tea Cher", Role.instructor)
+    page = await teacher.open(INBOX)
+    await expect(page.locator(".problem", has_text=text)).to_have_count(times)
+    return page
+
+
+async def test_a_problem_is_reported_from_a_cell_in_a_dialog_and_handled_by_an_instructor(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    link = page.get_by_role("link", name="Report a problem with the cell").first
+    await link.click()
+    dialog = page.get_by_role("dialog", name="Report a problem")
+    await expect(dialog).to_be_visible()
+    await expect(dialog.get_by_label("Cell")).not_to_have_value("")
+    text = unique("The output is wrong")
+    await dialog.get_by_label("What is wrong?").fill(text)
+    await page.keyboard.press("Escape")
+    await expect(dialog).to_be_hidden()
+    await expect(link).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(dialog.get_by_label("What is wrong?")).to_have_value(text)
+    await dialog.get_by_role("button", name="Send").dblclick()
+    await expect(dialog).to_contain_text("Your report has reached the instructors")
+    await dialog.get_by_role("link", name="Back to the page").click()
+    await expect(dialog).to_be_hidden()
+    assert page.url.endswith(LESSON)
+
+    inbox = await inbox_holds(hall, text)
+    row = inbox.locator(".problem", has_text=text)
+    await row.get_by_label("Note").fill("Mended")
+    await row.get_by_role("button", name="Mark as handled").click()
+    await expect(row).to_contain_text("Tea Cher: Mended")
+    await expect(row.get_by_role("button", name="Open again")).to_be_visible()
+
+
+async def test_what_was_sent_into_a_network_that_failed_is_kept_and_sent_again_once(hall: Hall) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated += ["ERR_", "Failed to fetch", "htmx"]
+    page = await visitor.open(LESSON)
+    await page.get_by_role("link", name="Report a problem", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Report a problem")
+    text = unique("Through a tunnel")
+    await dialog.get_by_text("Something else").click()
+    await dialog.get_by_label("What is wrong?").fill(text)
+
+    async def arrive_and_lose_the_answer(route: object, request: Request) -> None:
+        if request.method != "POST":
+            await route.continue_()  # type: ignore[attr-defined]
+            return
+        await route.fetch(max_redirects=0)  # type: ignore[attr-defined]
+        await route.abort("connectionreset")  # type: ignore[attr-defined]
+
+    await page.route("**/en/feedback", arrive_and_lose_the_answer)
+    await dialog.get_by_role("button", name="Send").click()
+    await expect(dialog).to_contain_text("Your text is kept")
+    await expect(dialog.get_by_label("What is wrong?")).to_have_value(text)
+    await page.unroute("**/en/feedback")
+    await dialog.get_by_role("button", name="Send").click()
+    await expect(dialog).to_contain_text("Your report has reached the instructors")
+    await inbox_holds(hall, text)
+
+
+async def test_a_form_that_cannot_be_taken_stays_with_the_reason(hall: Hall) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append("status of 422")
+    page = await visitor.open(LESSON)
+    await page.get_by_role("link", name="Report a problem", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Report a problem")
+    field = dialog.get_by_label("What is wrong?")
+    await dialog.get_by_text("The translation").click()
+    await field.evaluate("field => { field.removeAttribute('maxlength'); field.value = 'x'.repeat(4001); }")
+    await dialog.get_by_role("button", name="Send").click()
+
+    await expect(dialog.get_by_role("alert")).to_contain_text("4,001 characters")
+    await expect(field).to_be_focused()
+    await expect(dialog.get_by_label("The translation")).to_be_checked()
+    assert len(await field.input_value()) == 4_001
+
+
+async def test_a_vote_is_given_and_changed_at_the_end_of_a_lesson(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron")
+    page = await ada.open(LESSON)
+    await page.locator("#helpful").scroll_into_view_if_needed()
+    yes, no = (page.locator(f"#helpful-{answer}") for answer in ("yes", "no"))
+    await expect(yes).to_have_attribute("aria-pressed", "false")
+    await yes.focus()
+    await page.keyboard.press("Enter")
+    await expect(yes).to_have_attribute("aria-pressed", "true")
+    await expect(yes).to_be_focused()
+    await no.click()
+    await expect(no).to_have_attribute("aria-pressed", "true")
+    await expect(yes).to_have_attribute("aria-pressed", "false")
+    text = unique("A picture")
+    await page.get_by_label("What was missing?").fill(text)
+    await page.locator("#helpful").get_by_role("button", name="Send").click()
+    await expect(page.locator("#helpful")).to_contain_text("Thank you")
+    await page.reload()
+    await page.locator("#helpful").scroll_into_view_if_needed()
+    await expect(page.get_by_label("What was missing?")).to_have_value(text)
+
+
+async def test_everything_works_without_a_script(hall: Hall) -> None:
+    visitor = await hall.admit(script=False)
+    page = await visitor.open(LESSON)
+    await page.locator("#helpful-no").click()
+    await expect(page.locator("#helpful-no")).to_have_attribute("aria-pressed", "true")
+    await page.get_by_label("What was missing?").fill("More")
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_text("Thank you, that is noted.")).to_be_visible()
+    await page.get_by_role("link", name="Report a problem").click()
+    text = unique("Without a script")
+    await page.get_by_text("This page or its controls").click()
+    await page.get_by_label("What is wrong?").fill(text)
+    await page.get_by_role("button", name="Send").click()
+    await expect(page.get_by_text("Your report has reached the instructors")).to_be_visible()
+    await page.go_back()
+    await page.get_by_role("button", name="Send").click()
+    await inbox_holds(hall, text)
+
+
+@pytest.mark.parametrize("lang", ["en", "ko", "zh"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280], ids=["phone", "desk"])
+async def test_axe_finds_nothing_in_feedback(hall: Hall, width: int, dark: bool, lang: str) -> None:
+    teacher, _ = await somebody(hall, "Tea Cher", Role.instructor, width=width, height=900, dark=dark)
+    page = await teacher.open(f"/{lang}{LESSON[3:]}")
+    shape = f"{lang}-{'phone' if width < 600 else 'desk'}-{'dark' if dark else 'light'}"
+    PICTURES.mkdir(exist_ok=True, parents=True)
+
+    async def look(name: str) -> None:
+        assert await violations(page) == []
+        await page.screenshot(path=PICTURES / f"feedback-{name}-{shape}.png")
+        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+
+    await page.locator("#helpful").scroll_into_view_if_needed()
+    await expect(page.locator("#helpful-yes[aria-pressed]")).to_be_visible()
+    await page.locator("#helpful-yes").click()
+    await expect(page.locator("#helpful-text")).to_be_visible()
+    await page.locator("#helpful").screenshot(path=PICTURES / f"feedback-helpful-{shape}.png")
+    await page.locator("#helpful-text").fill("The drawings of the replicas")
+    await page.locator("#helpful-more button").click()
+    await page.locator(".foot-report").click()
+    await expect(page.locator("dialog#feedback")).to_be_visible()
+    await look("dialog")
+    await page.goto(teacher.site.url(f"/{lang}/feedback?page={LESSON}&cell=strategy"))
+    await page.locator("#feedback-text").fill("The output says 8 where the text says 4.")
+    await look("form")
+    await page.locator("#feedback-form button").click()
+    await expect(page.locator(".feedback-thanks")).to_be_visible()
+    await page.goto(teacher.site.url(f"/{lang}/feedback/inbox"))
+    await look("inbox")
+    await page.goto(teacher.site.url(f"/{lang}/feedback/votes"))
+    await look("votes")
