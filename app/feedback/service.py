@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -23,6 +24,8 @@ MOST_SENTENCE = 500
 OF_LEARNER = Policy(free=6, first_s=30.0, most_s=3600.0)
 OF_ADDRESS = Policy(free=40, first_s=10.0, most_s=600.0)
 """Of many people, as a classroom is."""
+_AGAIN = timedelta(minutes=10)
+"""For so long the same words of one learner about one place are the same problem."""
 VOTES_OF_LEARNER = Policy(free=200, most_s=300.0)
 VOTES_OF_ADDRESS = Policy(free=1_000, most_s=300.0)
 
@@ -70,7 +73,9 @@ async def report(session: AsyncSession, who: Who, draft: Draft) -> Problem:
     text = tidy(draft.text, MOST_CHARACTERS)
     key = _key(draft, text)
     await one_at_a_time(session, f"problem {key}")
-    if (before := await _of_key(session, key)) is not None:
+    await one_at_a_time(session, f"problems of {who.learner_id}")
+    before = await _of_key(session, key) or await _said_again(session, who, draft, text)
+    if before is not None:
         return before
     await count_try(session, address_key("problem", who.network), OF_ADDRESS)
     await count_try(session, f"problem learner {who.learner_id}", OF_LEARNER)
@@ -140,6 +145,13 @@ async def vote_of(session: AsyncSession, learner_id: str | None, lesson: str) ->
 
 async def _of_key(session: AsyncSession, key: str) -> Problem | None:
     return (await session.scalars(select(Problem).where(Problem.key == key))).one_or_none()
+
+
+async def _said_again(session: AsyncSession, who: Who, draft: Draft, text: str) -> Problem | None:
+    """The same from a form that was opened anew: the browser's back button does that."""
+    same = select(Problem).where(Problem.learner_id == who.learner_id, Problem.created_at > now() - _AGAIN)
+    same = same.where(Problem.kind == draft.kind, Problem.page == draft.page, Problem.cell == draft.cell)
+    return (await session.scalars(same.where(Problem.text == text).limit(1))).first()
 
 
 def _key(draft: Draft, text: str) -> str:

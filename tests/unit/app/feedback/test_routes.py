@@ -143,6 +143,7 @@ async def test_sent_twice_it_is_there_once_also_before_the_visitor_has_a_cookie(
             assert (await send(newcomer)).status_code == 303
     assert len(await stored(room.app)) == 1
     await send(room.stranger, "Another text from the same form", key="kA typo")
+    await send(room.stranger, "Another text from the same form", key="of the form opened anew")
     assert len(await stored(room.app)) == 2
 
 
