@@ -33,6 +33,7 @@ from app.comments.belongings import erase_comments, export_comments
 from app.comments.moderation import bare as people
 from app.comments.moderation import router as moderation
 from app.comments.routes import router as comments
+from app.comments.told import CommentsSaid
 from app.db import Database
 from app.errors import Problem
 from app.exports.routes import router as exports
@@ -44,6 +45,13 @@ from app.lessons.catalog import Catalog
 from app.lessons.routes import router as lessons
 from app.mail.sender import Sender
 from app.mail.transport import Smtp, SmtpServer, ToLog
+from app.notifications.live import Live
+from app.notifications.mailer import Mailer
+from app.notifications.models import Kind
+from app.notifications.routes import FROM_ANYWHERE
+from app.notifications.routes import router as notifications
+from app.notifications.service import export_notifications
+from app.notifications.unsubscribing import Unsubscribing, read_secret
 from app.observability import RequestLog, set_up_logging
 from app.progress.belongings import erase_progress, export_progress
 from app.progress.page_routes import router as progress_pages
@@ -51,6 +59,7 @@ from app.progress.routes import localized as progress_of_pages
 from app.progress.routes import router as progress
 from app.progress.rulebook import RuleBook
 from app.progress.service import Progress
+from app.progress.told import AchievementsSaid
 from app.runs.belongings import erase_runs, export_runs, move_runs
 from app.runs.desk import Desk
 from app.runs.routes import router as runs
@@ -85,6 +94,7 @@ ROUTERS = (
     account_mails,
     account_settings,
     passkeys,
+    notifications,
     root,
     health,
 )
@@ -95,6 +105,7 @@ EXPORTERS = {
     "progress": export_progress,
     "comments": export_comments,
     "feedback": export_feedback,
+    "notifications": export_notifications,
 }
 """What people get of their own data, by its name in the document."""
 ERASERS = (erase_runs, erase_progress, erase_comments, erase_feedback)
@@ -127,6 +138,13 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app.state.progress = Progress(catalog, rulebook)
     app.state.exporters = EXPORTERS
     app.state.erasers = ERASERS
+    said_of = CommentsSaid(catalog)
+    app.state.describers = {
+        Kind.reply: said_of,
+        Kind.mention: said_of,
+        Kind.answered: said_of,
+        Kind.achievement: AchievementsSaid(rulebook),
+    }
     app.state.mergers = (move_runs, app.state.progress.ledger.merge, move_feedback)
     app.state.nav = _nav
     app.state.helpful = _helpful
@@ -147,7 +165,7 @@ def _middleware(settings: Settings, shelf: Shelf, *, only_local: bool) -> list[M
         Middleware(Languages),
         Middleware(Faults),
         Middleware(KeptPages, shelf=shelf),
-        Middleware(SameOriginOnly, public_url=settings.public_url),
+        Middleware(SameOriginOnly, public_url=settings.public_url, but=FROM_ANYWHERE),
         Middleware(BodyLimit),
         Middleware(Cookies),
         Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
@@ -173,9 +191,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.db = Database(state.settings.database)
     runner = RunnerClient(state.settings.socket, strangers=state.strangers)
     state.desk = Desk(state.settings, state.db, runner, bus, state.progress)
+    secret = await asyncio.to_thread(read_secret, state.settings.data_dir / "secrets" / "unsubscribe")
+    state.unsubscribing = Unsubscribing(secret)
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
     sweeping = asyncio.create_task(keep_house(state.db, bus))
+    state.live = Live(state.db, bus)
+    telling = asyncio.create_task(_tell(app))
     sender = Sender(state.db, bus, _transport(state.settings))
     sending = asyncio.create_task(sender.run())
     state.desk.pump.resume()
@@ -188,10 +210,19 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         with suppress(asyncio.CancelledError):
             await watching
         await sweeping
+        await telling
         await _end(sender, sending)
         await state.desk.pump.close()
         await runner.close()
         await state.db.close()
+
+
+async def _tell(app: FastAPI) -> None:
+    """Mail notifications, where there is a server that mails can be sent by."""
+    state = app.state
+    if state.settings.smtp_url:
+        base = state.settings.public_url
+        await Mailer(state.db, state.bus, state.unsubscribing, state.describers, app.url_path_for, base).run()
 
 
 async def _end(sender: Sender, sending: asyncio.Task[None]) -> None:

@@ -24,6 +24,7 @@ from app.comments.sight import Viewer
 from app.comments.views import comment_views
 from app.db import Database
 from app.errors import Unreadable
+from app.notifications import service as notifications
 from app.progress.service import TheProgress
 from app.web.languages import PREFIX
 
@@ -78,6 +79,7 @@ async def moderate_comment(
         form = Form(comment.lesson, comment.cell, Ask.hide, comment, reason, new_key(), error=problem.sentence())
         return refused(request, form, account, problem)
     tell_learner(request, learner)
+    notifications.wake(request.app.state.bus, session)
     if (kind := fields.get("queue", "")) not in list(Kind):
         return to_comment(request, lang, comment)
     if request.headers.get("hx-request") == "true":

@@ -37,6 +37,7 @@ from app.lessons.addresses import LESSON
 from app.lessons.catalog import Catalog, TheCatalog
 from app.lessons.errors import CourseUnknown, LessonUnknown
 from app.lessons.model import Cell, Lesson
+from app.notifications import service as notifications
 from app.progress.service import TheProgress
 from app.web.languages import PREFIX
 
@@ -74,6 +75,7 @@ async def create_comment(
         writer = _writer(request, account)
         async with db.writing() as session:
             comment = await service.write(session, writer, draft, request.app.state.settings.hold_first_comments)
+        notifications.wake(request.app.state.bus, session)
     except Problem as problem:
         about = await _reply_to(request, account, thread_id)
         ask = Ask.reply if about else None
@@ -150,6 +152,7 @@ async def delete_comment(request: Request, lang: str, comment_id: str, account: 
         comment = await service.remove(session, account, comment_id)
         root = await session.get_one(Comment, comment.root_id)
         await session.refresh(root)
+    notifications.wake(request.app.state.bus, session)
     if root.id == comment.id and not root.replies:
         return gone(request, lang, comment)
     return to_comment(request, lang, root if comment.thread_id else comment)

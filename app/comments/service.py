@@ -36,6 +36,8 @@ from app.comments.models import Comment, CommentReaction, Place, Reaction, Repor
 from app.comments.sight import Viewer, can_see
 from app.comments.text import tidy
 from app.db import Base, growing_id, now, one_at_a_time
+from app.notifications.models import Kind
+from app.notifications.service import notify, withdraw
 from app.progress.facts import Fact
 from app.progress.ledger import Ledger
 
@@ -135,6 +137,7 @@ async def write(session: AsyncSession, author: Account, draft: Draft, hold_first
         raise CommentUnknown
     if added and comment.state == State.shown:
         await _count(session, comment, 1)
+        await _tell(session, comment)
     return comment
 
 
@@ -186,6 +189,7 @@ async def remove(session: AsyncSession, author: Account, comment_id: str) -> Com
     )
     for table in (Version, CommentReaction, Report):
         await session.execute(delete(table).where(table.comment_id == comment.id))
+    await withdraw(session, comment.id)
     if comment.thread_id is not None:
         answered = (Comment.id == comment.thread_id, Comment.answer_id == comment.id)
         await session.execute(update(Comment).where(*answered).values(answer_id=None))
@@ -250,6 +254,8 @@ async def answer(session: AsyncSession, instructor: Account, comment_id: str, *,
     root = await session.get_one(Comment, comment.thread_id)
     root.answer_id = comment.id if on else None
     await session.flush()
+    if on and root.author_id not in (None, comment.author_id):
+        await notify(session, [root.author_id], Kind.answered, comment.id, instructor.id)
     return comment
 
 
@@ -266,6 +272,7 @@ async def show(session: AsyncSession, instructor: Account, comment_id: str) -> C
     comment = await get(session, Viewer.of(instructor), comment_id)
     if comment.state in (State.held, State.hidden):
         await _move(session, comment, State.shown, reason="", **_by(instructor))
+        await _tell(session, comment)
     return comment
 
 
@@ -402,6 +409,14 @@ async def _count(session: AsyncSession, comment: Comment, change: int) -> None:
     await session.execute(counted.execution_options(synchronize_session=False))
     if comment.thread_id is not None:
         await _add(session, Comment, comment.thread_id, replies=change)
+
+
+async def _tell(session: AsyncSession, comment: Comment) -> None:
+    """Tell those who are told of a new comment."""
+    told = await told_of(session, comment)
+    for why in Why:
+        of_these = [one.account_id for one in told if one.why is why]
+        await notify(session, of_these, Kind(why), comment.id, comment.author_id)
 
 
 async def _settle(session: AsyncSession, comment: Comment) -> None:

@@ -7,7 +7,7 @@ award from happening twice in any case. Locks are taken in one order: a run, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, MergedVisitor
 from app.db import now, one_at_a_time
+from app.notifications.models import Kind
+from app.notifications.service import notify
 from app.progress import lessons, zones
 from app.progress.facts import Fact
 from app.progress.models import Entry, LessonProgress
@@ -112,6 +114,7 @@ class Ledger:
             derived += more + following(known, terms, at)
         rows = [(fact, moment) for fact, moment in new] + [(fact, at) for fact in derived]
         entered = await _insert(session, learner_id, rows)
+        await _tell(session, learner_id, set(derived).intersection(entered))
         return Awarded(learner_id, entered, before, before + sum(fact.xp for fact in entered))
 
 
@@ -159,6 +162,14 @@ async def _insert(session: AsyncSession, learner_id: str, rows: Sequence[tuple[F
         inserted = await session.execute(new.returning(Entry.kind, Entry.subject, Entry.xp))
         entered += [Fact(*row) for row in inserted]
     return tuple(entered)
+
+
+async def _tell(session: AsyncSession, learner_id: str, new: Set[Fact]) -> None:
+    """An account is told of its new achievements."""
+    if achievements := sorted(fact.subject for fact in new if fact.kind == "achievement"):
+        told = (await session.scalars(select(Account.id).where(Account.learner_id == learner_id))).all()
+        for achievement in achievements:
+            await notify(session, told, Kind.achievement, achievement)
 
 
 def _next_moment(known: Known) -> datetime:

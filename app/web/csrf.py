@@ -6,6 +6,7 @@ can be cached for everyone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -42,12 +43,14 @@ def _host(origin: str) -> str:
 class SameOriginOnly:
     """Refuse what comes from elsewhere with CrossSite."""
 
-    def __init__(self, app: ASGIApp, *, public_url: str) -> None:
+    def __init__(self, app: ASGIApp, *, public_url: str, but: str = "") -> None:
+        """``but`` is a pattern of paths that anyone may post to: they look at no cookie."""
         self._app = app
         self._public_url = public_url
+        self._but = re.compile(but) if but else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
+        if scope["type"] == "http" and not (self._but and self._but.fullmatch(scope["path"])):
             headers = Headers(scope=scope)
             said_twice = any(len(headers.getlist(name)) > 1 for name in ("origin", "sec-fetch-site"))
             if said_twice and scope["method"] not in _SAFE:

@@ -14,6 +14,7 @@ export function setUpAccount(): void {
     else button.parentElement?.remove();
   });
   document.addEventListener("htmx:after:swap", () => {
+    if (document.querySelector("#bell .bell-link")) void import("./bell").then(({ setUpBell }) => setUpBell());
     const said = document.querySelector<HTMLElement>("[data-announce]");
     if (!said) return;
     said.removeAttribute("data-announce");

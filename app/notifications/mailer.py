@@ -1,0 +1,168 @@
+"""The task that mails notifications: one in each web process, each notification mailed by one of them, once.
+
+They are claimed (``mailed_at``) by one UPDATE, in the transaction that puts the mail into the outbox: whoever comes
+second claims nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import structlog
+from sqlalchemy import ColumnElement, Select, delete, func, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import i18n
+from app.accounts.models import Account, Mailing
+from app.bus import Bus
+from app.db import Database, Moment, now
+from app.mail import outbox
+from app.mail.letter import Mail
+from app.notifications import service
+from app.notifications.models import MAILED, Kind, Notification, UnmailedKind
+from app.notifications.unsubscribing import Unsubscribing, Wish
+from app.notifications.views import Describers, View, views
+
+DIGEST_HOUR = 8
+KEPT = timedelta(days=365)
+_FRESH = timedelta(days=3)
+"""What is older is not mailed: it was waited with, or not wanted then."""
+_MOST_IN_ONE = 50
+_LOOK_EVERY_S = 30.0
+_SWEEP_EVERY_S = 3600.0
+_log = structlog.get_logger("notifications")
+
+
+def digest_due(at: datetime, time_zone: str) -> datetime:
+    """The last time it was 8 o'clock in that time zone: what was told before belongs into a digest. Pure."""
+    try:
+        zone = ZoneInfo(time_zone)
+    except (OSError, ValueError, KeyError):
+        zone = ZoneInfo("UTC")
+    local = at.astimezone(zone)
+    eight = local.replace(hour=DIGEST_HOUR, minute=0, second=0, microsecond=0, fold=0)
+    if eight > local:
+        eight = (local - timedelta(days=1)).replace(hour=DIGEST_HOUR, minute=0, second=0, microsecond=0, fold=0)
+    return eight.astimezone(UTC)
+
+
+class Mailer:
+    """Puts mails about notifications into the outbox until the bus is closed.
+
+    ``address`` makes the path of a route. ``base`` is what comes before it.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        bus: Bus,
+        unsubscribing: Unsubscribing,
+        describers: Describers,
+        address: Callable[..., str],
+        base: str,
+    ) -> None:
+        self._db = db
+        self._bus = bus
+        self._unsubscribing = unsubscribing
+        self._describers = describers
+        self._address = address
+        self._base = base
+        self._swept_at = float("-inf")
+
+    async def run(self) -> None:
+        """Mail what is due, then wait for more."""
+        with self._bus.listen(service.MAILER) as bell:
+            while not self._bus.closed:
+                try:
+                    await self._sweep()
+                    if await self.mail_all(now()):
+                        self._bus.wake(outbox.TOPIC)
+                except (SQLAlchemyError, OSError):
+                    _log.exception("notifications cannot be read or mailed")
+                await bell.wait(_LOOK_EVERY_S)
+
+    async def mail_all(self, at: datetime) -> int:
+        """Mail what is due at that moment; returns the number of mails."""
+        async with self._db.session() as session:
+            waiting = (await session.execute(_waiting(at))).all()
+        mailed = 0
+        for account, first in waiting:
+            if self._bus.closed:
+                break
+            until = _until(account, at)
+            if first > until:
+                continue
+            try:
+                mailed += await self._mail(account, at, until)
+            except Exception:  # one that cannot be written must not hold up the others; it stays unclaimed
+                _log.exception("a mail about notifications could not be written", account=account.id)
+        return mailed
+
+    async def _mail(self, account: Account, at: datetime, until: datetime) -> bool:
+        mine = (*_due(at), Notification.account_id == account.id, Notification.created_at <= until)
+        claim = update(Notification).where(*mine).values(mailed_at=at).returning(Notification.id)
+        async with self._db.writing() as session:
+            ids = list(await session.scalars(claim.execution_options(synchronize_session=False)))
+            if not ids:
+                return False
+            claimed = select(Notification).where(Notification.id.in_(ids)).order_by(Notification.id)
+            with i18n.speaking(account.language):
+                told = await views(session, self._describers, list(await session.scalars(claimed)))
+                told = [view for view in told if view.about is not None]
+                if told:
+                    await outbox.post(session, self._letter(account, told))
+            return bool(told)
+
+    def _letter(self, account: Account, told: Sequence[View]) -> Mail:
+        """The mail about some notifications, in the language in use."""
+        kinds = {Kind(view.notification.kind) for view in told}
+        one_kind = kinds.pop() if len(kinds) == 1 and account.mailing == Mailing.at_once else None
+        token = self._unsubscribing.token(Wish(account.id, one_kind))
+
+        def url(route: str, **parts: str) -> str:
+            return f"{self._base}{self._address(route, lang=account.language, **parts)}"
+
+        items = [
+            {"view": view, "url": f"{url(view.about.route, **view.about.parts)}{view.about.anchor}"}
+            for view in told[:_MOST_IN_ONE]
+            if view.about is not None
+        ]
+        values = {"name": account.name, "items": items, "more": len(told) - len(items), "count": len(told)}
+        values |= {"all_url": url("notifications"), "settings_url": url("settings_page")}
+        unsubscribe_url = url("unsubscribe_page", token=token)
+        return Mail(account.email, account.language, "notifications/mail/news.html", values, unsubscribe_url)
+
+    async def _sweep(self) -> None:
+        if time.monotonic() - self._swept_at < _SWEEP_EVERY_S:
+            return
+        self._swept_at = time.monotonic()
+        async with self._db.writing() as session:
+            await session.execute(delete(Notification).where(Notification.created_at < now() - KEPT))
+
+
+def _until(account: Account, at: datetime) -> datetime:
+    return digest_due(at, account.time_zone) if account.mailing == Mailing.daily else at
+
+
+def _waiting(at: datetime) -> Select[Account, datetime]:
+    """Accounts with something due, and since when."""
+    wanted = (Account.mailing != Mailing.never, Account.disabled_at.is_(None), Account.email_confirmed_at.is_not(None))
+    first = func.min(Notification.created_at, type_=Moment())
+    due = select(Account, first).join(Notification, Notification.account_id == Account.id).where(*wanted, *_due(at))
+    return due.group_by(Account.id)
+
+
+def _due(at: datetime) -> tuple[ColumnElement[bool], ...]:
+    refused = select(UnmailedKind.kind).where(
+        UnmailedKind.account_id == Notification.account_id, UnmailedKind.kind == Notification.kind
+    )
+    return (
+        Notification.read_at.is_(None),
+        Notification.mailed_at.is_(None),
+        Notification.created_at > at - _FRESH,
+        Notification.kind.in_(MAILED),
+        ~refused.correlate(Notification).exists(),
+    )

@@ -1,0 +1,139 @@
+"""What can be done with notifications: one function per verb. They flush; the caller commits, and then calls ``wake``.
+
+Nobody is told of what they did themselves, of the same thing twice, or once their account is disabled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account, Mailing
+from app.bus import Bus
+from app.db import Base, growing_id, now
+from app.notifications.models import Kind, Notification, UnmailedKind
+
+MAILER = "notifications to be mailed"
+"""What is woken on the bus once somebody was told something."""
+MOST_COUNTED = 100
+"""Unread notifications beyond this many are "more"."""
+ON_A_PAGE = 30
+_TOLD = "accounts told"
+_SHOWN = ("kind", "subject", "created_at", "read_at", "mailed_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One page of a list; ``before`` leads on, if there is more."""
+
+    notifications: list[Notification]
+    before: str | None
+
+
+def topic(account_id: str) -> str:
+    """What is woken on the bus when the notifications of an account have changed."""
+    return f"notifications {account_id}"
+
+
+def wake(bus: Bus, session: AsyncSession) -> None:
+    """Have pages and mails look for what this session has told. Call it after the commit."""
+    told: set[str] = session.info.pop(_TOLD, set())
+    for account_id in told:
+        bus.wake(topic(account_id))
+    if told:
+        bus.wake(MAILER)
+
+
+async def notify(
+    session: AsyncSession, account_ids: Iterable[str], kind: Kind, subject: str, actor_id: str | None = None
+) -> None:
+    """Tell some accounts, each once for a kind and a subject. ``actor_id`` is who did it."""
+    wanted = set(account_ids) - {actor_id}
+    if not wanted:
+        return
+    live = select(Account.id).where(Account.id.in_(wanted), Account.disabled_at.is_(None))
+    about = {"kind": kind, "subject": subject, "actor_id": actor_id, "created_at": now()}
+    rows = [{"id": growing_id(), "account_id": account_id, **about} for account_id in await session.scalars(live)]
+    if rows:
+        new = _insert(session, Notification).values(rows).on_conflict_do_nothing()
+        told = await session.scalars(new.returning(Notification.account_id))
+        session.info.setdefault(_TOLD, set()).update(told)
+
+
+async def withdraw(session: AsyncSession, subject: str) -> None:
+    """What it was about is gone: nobody is told of it any more."""
+    gone = delete(Notification).where(Notification.subject == subject).returning(Notification.account_id)
+    session.info.setdefault(_TOLD, set()).update(await session.scalars(gone))
+
+
+async def unread_count(session: AsyncSession, account_id: str) -> int:
+    """How many are unread, up to ``MOST_COUNTED``."""
+    unread = select(Notification.id).where(Notification.account_id == account_id, Notification.read_at.is_(None))
+    counted = await session.scalar(select(func.count()).select_from(unread.limit(MOST_COUNTED).subquery()))
+    return counted or 0
+
+
+async def page(session: AsyncSession, account_id: str, before: str | None = None) -> Listed:
+    """The latest ones, or those before one of them."""
+    mine = select(Notification).where(Notification.account_id == account_id)
+    if before is not None:
+        mine = mine.where(Notification.id < before)
+    found = list(await session.scalars(mine.order_by(Notification.id.desc()).limit(ON_A_PAGE + 1)))
+    shown = found[:ON_A_PAGE]
+    return Listed(shown, shown[-1].id if len(found) > ON_A_PAGE else None)
+
+
+async def get(session: AsyncSession, account_id: str, notification_id: str) -> Notification | None:
+    """One of an account's own."""
+    mine = (Notification.id == notification_id, Notification.account_id == account_id)
+    return await session.scalar(select(Notification).where(*mine))
+
+
+async def mark_read(session: AsyncSession, account_id: str, notification_id: str | None = None) -> None:
+    """Note that one was read, or all of them."""
+    unread = update(Notification).where(Notification.account_id == account_id, Notification.read_at.is_(None))
+    if notification_id is not None:
+        unread = unread.where(Notification.id == notification_id)
+    await session.execute(unread.values(read_at=now()).execution_options(synchronize_session=False))
+    session.info.setdefault(_TOLD, set()).add(account_id)
+
+
+# --- mails ------------------------------------------------------------------------------------------------------------
+
+
+async def unmailed(session: AsyncSession, account_id: str) -> list[Kind]:
+    """The kinds that an account wants no mail about, in their order."""
+    refused = set(await session.scalars(select(UnmailedKind.kind).where(UnmailedKind.account_id == account_id)))
+    return [kind for kind in Kind if kind in refused]
+
+
+async def end_mails(session: AsyncSession, account_id: str, kind: Kind | None) -> None:
+    """Send no more mails about a kind, or about anything. Twice is once."""
+    if kind is None:
+        await session.execute(update(Account).where(Account.id == account_id).values(mailing=Mailing.never))
+        return
+    refused = _insert(session, UnmailedKind).values(account_id=account_id, kind=kind)
+    await session.execute(refused.on_conflict_do_nothing())
+
+
+async def begin_mails(session: AsyncSession, account_id: str, kind: Kind) -> None:
+    """Send mails about a kind again."""
+    await session.execute(delete(UnmailedKind).filter_by(account_id=account_id, kind=kind))
+
+
+async def export_notifications(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """What an account was told, and what it wants no mail about. They are erased with its row."""
+    mine = select(Notification).where(Notification.account_id == account.id).order_by(Notification.id)
+    for row in await session.scalars(mine):
+        yield {name: getattr(row, name) for name in _SHOWN}
+    for kind in await unmailed(session, account.id):
+        yield {"kind": "no_mail", "about": kind}
+
+
+def _insert(session: AsyncSession, table: type[Base]) -> Any:
+    return (postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert)(table)

@@ -1,0 +1,69 @@
+"""Notifications as templates want them. What each is about is said by the feature that knows: see ``Describer``."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.i18n import gettext
+from app.notifications.models import Kind, Notification
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a notification is about, as far as everybody may see it."""
+
+    title: str
+    text: str
+    """How it begins, as plain text; empty where there is nothing to quote."""
+    route: str
+    """The page to look at it on, by name; in which language is filled in."""
+    parts: Mapping[str, str]
+    anchor: str = ""
+
+
+Describer = Callable[[AsyncSession, Sequence[str]], Awaitable[Mapping[str, About]]]
+"""Says what some subjects are about, in the language in use. Those that are gone are missing."""
+Describers = Mapping[Kind, Describer]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A notification on a page or in a mail."""
+
+    notification: Notification
+    actor: Account | None
+    about: About | None
+    """None: it is gone or out of sight."""
+
+    @property
+    def sentence(self) -> str:
+        """What happened, in the language in use."""
+        name = self.actor.name if self.actor else gettext("Somebody")
+        match Kind(self.notification.kind):
+            case Kind.reply:
+                return gettext("%(name)s replied in a thread of yours") % {"name": name}
+            case Kind.mention:
+                return gettext("%(name)s mentioned you") % {"name": name}
+            case Kind.answered:
+                return gettext("%(name)s marked a reply as the answer to your question") % {"name": name}
+            case Kind.achievement:
+                return gettext("You have a new achievement")
+
+
+async def views(session: AsyncSession, describers: Describers, rows: Sequence[Notification]) -> list[View]:
+    """The views of some notifications, in their order."""
+    ids = {row.actor_id for row in rows if row.actor_id}
+    actors = {account.id: account for account in await session.scalars(select(Account).where(Account.id.in_(ids)))}
+    about: dict[tuple[str, str], About] = {}
+    for describer in dict.fromkeys(describers.values()):
+        kinds = [kind for kind, own in describers.items() if own == describer]
+        subjects = list(dict.fromkeys(row.subject for row in rows if row.kind in kinds))
+        if subjects:
+            said = await describer(session, subjects)
+            about |= {(kind, subject): words for kind in kinds for subject, words in said.items()}
+    return [View(row, actors.get(row.actor_id or ""), about.get((row.kind, row.subject))) for row in rows]

@@ -1,0 +1,165 @@
+"""The bell and the list of notifications in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, Request, expect
+
+from app.accounts.models import Account
+from app.comments import service as comments
+from app.comments.service import Draft
+from app.db import Database, now
+from tests.browser.conftest import Hall, Visitor
+from tests.browser.people import somebody
+from tests.browser.test_pages import PICTURES, violations
+
+COURSE = "distributed-tensorflow"
+LESSON = f"{COURSE}/distribution-strategies"
+HOSTILE = 'Bob <img src=x onerror="window.caught=1">'
+STREAM = "/notifications/stream"
+
+
+async def ask(visitor: Visitor, account: Account) -> str:
+    """A question of theirs; returns its id."""
+    return await _write(visitor, account, None, f"Why is it four? {now()}")
+
+
+async def answer(hall: Hall, thread: str, name: str = "Bob") -> None:
+    """Somebody new answers it, over HTTP."""
+    bob, account = await somebody(hall, name)
+    url = bob.site.url(f"/en/courses/{COURSE}/distribution-strategies/comments")
+    form = {"thread": thread, "text": f"Because {account.handle} says so", "key": account.id}
+    answered = await bob.context.request.post(url, form=form, headers={"sec-fetch-site": "same-origin"})
+    assert answered.status == 200, await answered.text()
+
+
+async def _write(visitor: Visitor, account: Account, thread: str | None, text: str) -> str:
+    db = Database(visitor.site.database)
+    async with db.writing() as session:
+        comment = await comments.write(session, account, Draft(LESSON, "", thread, text, "", "en"))
+    await db.close()
+    return comment.id
+
+
+def streams(page: Page, kept: list[str]) -> None:
+    """Note every stream that a page asks for."""
+
+    def note(request: Request) -> None:
+        if request.url.endswith(STREAM):
+            kept.append(page.url)
+
+    page.on("request", note)
+
+
+async def test_the_bell_counts_live_in_every_tab_with_one_stream_and_is_read_out(hall: Hall) -> None:
+    ada, account = await somebody(hall, "Ada Byron")
+    thread = await ask(ada, account)
+    asked: list[str] = []
+    first = await ada.page()
+    streams(first, asked)
+    async with first.expect_request(f"**{STREAM}"):
+        await first.goto(ada.site.url("/en/"))
+    second = await ada.page()
+    streams(second, asked)
+    await second.goto(ada.site.url("/ko/"))
+    bells = [page.locator("#bell .bell-link") for page in (first, second)]
+    await expect(bells[0]).to_have_accessible_name("Notifications: nothing unread")
+    await expect(bells[1]).to_have_accessible_name("알림: 모두 읽음")
+
+    await answer(hall, thread, HOSTILE)
+    await expect(bells[0]).to_have_accessible_name("Notifications: 1 unread", timeout=5_000)
+    await expect(bells[1]).to_have_accessible_name("알림: 읽지 않은 것 1건", timeout=5_000)
+    await expect(first.locator("#announcements")).to_have_text("Notifications: 1 unread")
+    await answer(hall, thread)
+    await expect(bells[1].locator(".bell-count")).to_have_text("2", timeout=5_000)
+    assert len(asked) == 1, "one stream serves both tabs"
+
+    await first.close()
+    await answer(hall, thread, "Cy")
+    await expect(bells[1].locator(".bell-count")).to_have_text("3", timeout=15_000)
+    assert len(asked) == 2, "the other tab has taken over"
+
+    await bells[1].click()
+    await second.get_by_role("button", name="모두 읽음으로 표시").click()
+    await expect(second.locator("#bell .bell-link")).to_have_accessible_name("알림: 모두 읽음")
+    assert await second.evaluate("window.caught") is None
+
+
+async def test_what_another_process_stores_is_counted_too(hall: Hall) -> None:
+    ada, account = await somebody(hall, "Ada Byron")
+    bob, other = await somebody(hall, "Bob")
+    thread = await ask(ada, account)
+    page = await ada.open("/en/")
+    await expect(page.locator("#bell .bell-link")).to_have_accessible_name("Notifications: nothing unread")
+    await _write(bob, other, thread, "Because.")
+    await expect(page.locator("#bell .bell-count")).to_have_text("1", timeout=15_000)
+
+
+async def test_a_stranger_has_no_bell_and_asks_for_no_stream(hall: Hall) -> None:
+    visitor = await hall.admit()
+    asked: list[str] = []
+    page = await visitor.page()
+    streams(page, asked)
+    await page.goto(visitor.site.url("/en/"))
+    await expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+    await page.wait_for_timeout(500)
+    assert await page.locator("#bell").count() == 0
+    assert asked == []
+
+
+async def test_notifications_are_read_by_keyboard_and_lead_to_the_comment(hall: Hall) -> None:
+    ada, account = await somebody(hall, "Ada Byron")
+    thread = await ask(ada, account)
+    await answer(hall, thread, HOSTILE)
+    page = await ada.open("/en/notifications")
+    link = page.get_by_role("link", name="replied in a thread of yours")
+    await link.focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".comment.asked-for")).to_contain_text("Because")
+    await page.goto(ada.site.url("/en/notifications"))
+    await expect(page.locator(".told .is-read")).to_have_count(1)
+    assert await page.evaluate("window.caught") is None
+
+
+async def test_the_list_works_without_a_script(hall: Hall) -> None:
+    ada, account = await somebody(hall, "Ada Byron", script=False)
+    await answer(hall, await ask(ada, account))
+    page = await ada.open("/en/notifications")
+    await expect(page.locator(".told .is-unread")).to_contain_text("unread")
+    await page.get_by_role("button", name="Mark as read", exact=False).first.click()
+    await expect(page.locator(".told .is-read")).to_have_count(1)
+    await expect(page.get_by_role("button", name="Mark all as read")).to_have_count(0)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280], ids=["phone", "desk"])
+@pytest.mark.parametrize("lang", ["en", "ko", "zh"])
+async def test_axe_finds_nothing_in_the_list_and_pictures_are_taken(
+    hall: Hall, lang: str, width: int, dark: bool
+) -> None:
+    ada, account = await somebody(hall, "Ada Byron", width=width, dark=dark)
+    thread = await ask(ada, account)
+    for name in ("Bob", HOSTILE, "Somebody with a rather long name who writes"):
+        await answer(hall, thread, name)
+    page = await ada.open(f"/{lang}/notifications")
+    await expect(page.locator("#bell .bell-count")).to_have_text("3")
+    PICTURES.mkdir(exist_ok=True, parents=True)
+    shape = f"notifications-{lang}-{'phone' if width < 600 else 'desk'}-{'dark' if dark else 'light'}"
+    await page.screenshot(path=PICTURES / f"{shape}.png", full_page=True)
+    assert await violations(page) == []
+    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+
+
+async def test_the_bell_has_room_in_the_narrowest_bar(hall: Hall) -> None:
+    ada, account = await somebody(hall, "Ada Byron", width=360)
+    await answer(hall, await ask(ada, account))
+    page = await ada.open(f"/en/courses/{COURSE}/distribution-strategies")
+    bell = page.locator("#bell .bell-link")
+    await expect(bell.locator(".bell-count")).to_have_text("1")
+    box = await bell.bounding_box()
+    assert box
+    assert min(box["width"], box["height"]) >= 36
+    assert box["x"] + box["width"] <= 360
+    PICTURES.mkdir(exist_ok=True, parents=True)
+    await page.screenshot(path=PICTURES / "notifications-bar-phone.png")
+    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"

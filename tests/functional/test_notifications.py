@@ -1,0 +1,211 @@
+"""Notifications over HTTP: the bell, its stream, the list, and links that end mails."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import stat
+from datetime import timedelta
+
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account, Mailing, SignIn
+from app.comments import service as comments
+from app.comments.models import Comment
+from app.comments.service import Draft
+from app.db import now
+from app.errors import TooMany
+from app.notifications import live, service
+from app.notifications.models import Kind
+from app.notifications.unsubscribing import LASTS, Wish
+from tests.factories.accounts import an_account, signed_in
+from tests.factories.browser import browser
+from tests.factories.course import LESSON
+
+NAME = 'Bob <img src=x onerror="alert(1)">'
+EVENTS = {"accept": "text/event-stream"}
+
+
+async def a_reply(app: FastAPI, ada: Account, name: str = NAME, text: str = "Because <b>four</b>.") -> Comment:
+    """Somebody answers Ada's question."""
+    bob = await an_account(app.state.db, name=name)
+    async with app.state.db.writing() as session:
+        root = await comments.write(session, ada, Draft(LESSON, "", None, f"Why four? {now()}", "k1", "en"))
+        told = await comments.write(session, bob, Draft(LESSON, "", root.id, text, "k2", "en"))
+    service.wake(app.state.bus, session)
+    return told
+
+
+async def the_sign_in(session: AsyncSession, account: Account) -> SignIn:
+    found = await session.scalar(select(SignIn).where(SignIn.account_id == account.id))
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("lang", ["en", "ko", "zh"])
+async def test_the_bell_says_in_words_how_many_are_unread(app: FastAPI, lang: str) -> None:
+    ada = await an_account(app.state.db)
+    async with await signed_in(app, ada) as client:
+        before = (await client.get(f"/{lang}/notifications/bell")).text
+        await a_reply(app, ada)
+        after = await client.get(f"/{lang}/notifications/bell")
+    assert 'data-unread="0"' in before
+    assert "bell-count" not in before
+    words = {"en": "Notifications: 1 unread", "ko": "알림: 읽지 않은 것 1건", "zh": "1 条未读"}[lang]
+    assert words in after.text
+    assert after.headers["cache-control"] == "no-store"
+    async with browser(app) as stranger:
+        assert (await stranger.get(f"/{lang}/notifications/bell")).text.strip() == ""
+
+
+async def test_a_notification_leads_to_its_comment_and_is_read_then(app: FastAPI) -> None:
+    ada = await an_account(app.state.db)
+    told = await a_reply(app, ada)
+    async with await signed_in(app, ada) as client, await signed_in(app) as other:
+        page = await client.get("/en/notifications")
+        link = re.search(r'href="(/en/notifications/[0-9a-f]+)"', page.text)
+        assert link
+        assert "<img src=x" not in page.text
+        assert "Bob &lt;img src=x onerror=&#34;alert(1)&#34;&gt; replied in a thread of yours" in page.text
+        assert "Because &lt;b&gt;four&lt;/b&gt;." in page.text
+        assert ">unread<" in page.text
+        assert page.headers["cache-control"] == "no-store"
+        assert (await other.get(link[1])).status_code == 404
+        opened = await client.get(link[1])
+        assert (opened.status_code, opened.headers["location"]) == (303, f"/en/comments/{told.id}#c-{told.id}")
+        page = await client.get("/en/notifications")
+    assert ">unread<" not in page.text
+    assert "Mark all as read" not in page.text
+
+
+async def test_all_are_marked_as_read_without_a_script(app: FastAPI) -> None:
+    ada = await an_account(app.state.db)
+    for name in ("Bob", "Cy"):
+        await a_reply(app, ada, name)
+    async with await signed_in(app, ada) as client:
+        one = re.findall(r'name="which" value="([0-9a-f]+)"', (await client.get("/en/notifications")).text)
+        assert len(one) == 2
+        answer = await client.post("/en/notifications/read", data={"which": one[0]})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/en/notifications")
+        assert 'data-unread="1"' in (await client.get("/en/notifications/bell")).text
+        await client.post("/en/notifications/read")
+        assert 'data-unread="0"' in (await client.get("/en/notifications/bell")).text
+
+
+async def test_a_comment_that_is_gone_or_hidden_is_neither_quoted_nor_linked(app: FastAPI) -> None:
+    ada, teacher = await an_account(app.state.db), await an_account(app.state.db, "instructor")
+    hidden = await a_reply(app, ada, "Bob", "A hidden reply")
+    async with app.state.db.writing() as session:
+        await comments.hide(session, teacher, hidden.id, "Not kind")
+    async with await signed_in(app, ada) as client:
+        page = (await client.get("/en/notifications")).text
+    assert "A hidden reply" not in page
+    assert "It is not there any more." in page
+    assert not re.search(r'href="/en/notifications/[0-9a-f]+"', page)
+
+
+async def test_the_stream_counts_live_and_ends_with_the_sign_in(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "_LOOK_EVERY_S", 0.2)
+    ada = await an_account(app.state.db)
+    async with await signed_in(app, ada), asyncio.timeout(20):
+        async with app.state.db.session() as session:
+            here = await the_sign_in(session, ada)
+        frames = app.state.live.frames(here)
+        assert [frame.data for frame in await anext(frames)] == ["0"]
+        await a_reply(app, ada)
+        assert [frame.data for frame in await anext(frames)] == ["1"]
+        async with app.state.db.writing() as session:
+            await session.execute(delete(SignIn))
+        assert [frame.event for frame in await anext(frames)] == ["over"]
+        assert await anext(frames, None) is None
+
+
+async def test_one_account_has_a_few_streams_and_no_more(app: FastAPI) -> None:
+    ada = await an_account(app.state.db)
+    async with await signed_in(app, ada) as client:
+        async with app.state.db.session() as session:
+            here = await the_sign_in(session, ada)
+        streams = [app.state.live.frames(here) for _ in range(live.MOST_STREAMS)]
+        for stream in streams:
+            await anext(stream)
+        with pytest.raises(TooMany):
+            app.state.live.frames(here)
+        assert (await client.get("/notifications/stream", headers=EVENTS)).status_code == 429
+        await streams[0].aclose()
+        streams[0] = app.state.live.frames(here)
+        await anext(streams[0])
+        for stream in streams:
+            await stream.aclose()
+        assert (await client.get("/notifications/stream")).status_code == 406
+    async with browser(app) as stranger:
+        assert (await stranger.get("/notifications/stream", headers=EVENTS)).status_code == 401
+
+
+# --- links in mails ---------------------------------------------------------------------------------------------------
+
+
+async def mailing(app: FastAPI, account: Account) -> tuple[str, list[Kind]]:
+    async with app.state.db.session() as session:
+        return (await session.get_one(Account, account.id)).mailing, await service.unmailed(session, account.id)
+
+
+@pytest.mark.parametrize("lang", ["en", "ko", "zh"])
+async def test_opening_a_link_of_a_mail_changes_nothing_and_its_button_ends_mails(app: FastAPI, lang: str) -> None:
+    ada = await an_account(app.state.db)
+    address = f"/{lang}/unsubscribe/{app.state.unsubscribing.token(Wish(ada.id, Kind.reply))}"
+    async with browser(app) as stranger:
+        page = await stranger.get(address)
+        assert await mailing(app, ada) == (Mailing.at_once, [])
+        posts = re.findall(r'action="(/[a-z]+/unsubscribe/[^"]+)"', page.text)
+        assert posts[0] == address
+        assert ada.email not in page.text
+        assert (await stranger.post(posts[0])).status_code == 200
+        assert await mailing(app, ada) == (Mailing.at_once, [Kind.reply])
+        await stranger.post(posts[1])
+        assert await mailing(app, ada) == (Mailing.never, [Kind.reply])
+
+
+async def test_a_mail_program_ends_mails_in_one_step_without_saying_where_it_comes_from(app: FastAPI) -> None:
+    ada = await an_account(app.state.db)
+    address = f"/en/unsubscribe/{app.state.unsubscribing.token(Wish(ada.id, None))}"
+    async with browser(app) as client:
+        client.headers.pop("sec-fetch-site")
+        for _ in range(2):
+            answer = await client.post(address, data={"List-Unsubscribe": "One-Click"})
+            assert answer.status_code == 200
+        form = {"List-Unsubscribe": (None, "One-Click")}
+        assert (await client.post(address, files=form)).status_code == 200
+        assert (await client.post("/en/notifications/read")).status_code == 403, "everything else comes from here"
+    assert await mailing(app, ada) == (Mailing.never, [])
+
+
+async def test_a_forged_or_expired_link_changes_nothing(app: FastAPI) -> None:
+    ada = await an_account(app.state.db)
+    ours = app.state.unsubscribing
+    old = ours.token(Wish(ada.id, None), now() - LASTS - timedelta(days=1))
+    forged = ours.token(Wish("f" * 32, None)).replace("f" * 32, ada.id)
+    async with browser(app) as stranger:
+        for token in (old, forged, "x", "%00", "a" * 3000):
+            address = f"/en/unsubscribe/{token}"
+            assert (await stranger.get(address)).status_code == 404, token
+            assert (await stranger.post(address)).status_code == 404, token
+    assert await mailing(app, ada) == (Mailing.at_once, [])
+
+
+async def test_mails_about_a_kind_can_be_had_again(app: FastAPI) -> None:
+    ada = await an_account(app.state.db)
+    async with app.state.db.writing() as session:
+        await service.end_mails(session, ada.id, Kind.mention)
+    async with await signed_in(app, ada) as client:
+        assert "You get no mails about mentions." in (await client.get("/en/notifications")).text
+        assert (await client.post("/en/notifications/mails", data={"kind": "mention"})).status_code == 303
+        assert (await client.post("/en/notifications/mails", data={"kind": "achievement"})).status_code == 422
+    assert await mailing(app, ada) == (Mailing.at_once, [])
+
+
+async def test_the_secret_of_these_links_is_kept_where_only_we_can_read_it(app: FastAPI) -> None:
+    file = app.state.settings.data_dir / "secrets" / "unsubscribe"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600

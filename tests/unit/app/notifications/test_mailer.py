@@ -1,0 +1,255 @@
+"""Mails about notifications: at once or once a day, in one's language, never twice, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from sqlalchemy import func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app import i18n
+from app.accounts.models import Account, Mailing
+from app.bus import Bus
+from app.comments import service as comments
+from app.comments.service import Draft
+from app.comments.told import CommentsSaid
+from app.db import Database, now
+from app.lessons.catalog import Catalog
+from app.mail.models import OutboxMail
+from app.mail.sender import Sender
+from app.mail.transport import Smtp, SmtpServer
+from app.notifications import service
+from app.notifications.mailer import Mailer, digest_due
+from app.notifications.models import Kind, Notification
+from app.notifications.unsubscribing import Unsubscribing
+from app.notifications.views import About
+from tests.factories.accounts import an_account
+from tests.factories.smtp import Postbox, smtp_server
+
+BASE = "https://learn.example.org"
+SCRIPTS = {"en": "[A-Za-z]{3}", "ko": "[가-힣]{2}", "zh": "[一-鿿]{2}"}
+OURS = Unsubscribing(b"k" * 32)
+GONE = "gone"
+
+
+async def said(_session: AsyncSession, subjects: Sequence[str]) -> Mapping[str, About]:
+    """Everything but one is in sight."""
+    title = {"en": "A lesson", "ko": "수업", "zh": "课程"}[i18n.current()]
+    there = [subject for subject in subjects if subject != GONE]
+    return {subject: About(title, f"About {subject}", "comment", {"id": subject}, f"#c-{subject}") for subject in there}
+
+
+def path(route: str, **parts: str) -> str:
+    return f"/{parts.pop('lang')}/{route}" + "".join(f"/{part}" for part in parts.values())
+
+
+def mailer(db: Database) -> Mailer:
+    return Mailer(db, Bus(), OURS, dict.fromkeys(Kind, said), path, BASE)
+
+
+async def somebody(db: Database, language: str = "en", **values: object) -> Account:
+    account = await an_account(db, name="Ada Byron", email=f"{language}@example.org")
+    async with db.writing() as session:
+        mine = await session.get_one(Account, account.id)
+        mine.language = language
+        for name, value in values.items():
+            setattr(mine, name, value)
+    return mine
+
+
+async def tell(db: Database, account: Account, subject: str, at: datetime | None = None, **more: object) -> None:
+    kind = Kind(str(more.pop("kind", Kind.reply)))
+    async with db.writing() as session:
+        await service.notify(session, [account.id], kind, subject, **more)  # type: ignore[arg-type]
+        if at is not None:
+            mine = update(Notification).where(Notification.subject == subject, Notification.account_id == account.id)
+            await session.execute(mine.values(created_at=at))
+
+
+async def outbox(db: Database) -> list[OutboxMail]:
+    async with db.session() as session:
+        return list(await session.scalars(select(OutboxMail).order_by(OutboxMail.created_at)))
+
+
+async def delivered(db: Database) -> Postbox:
+    """What a real server got."""
+    postbox = Postbox()
+    with smtp_server(postbox) as address:
+        sender = Sender(db, Bus(), Smtp(SmtpServer.read(f"smtp://{address}?tls=off"), "Lockstep <l@example.org>"))
+        while await sender.send_one():
+            pass
+    return postbox
+
+
+@pytest.mark.parametrize(
+    ("at", "zone", "due"),
+    [
+        ("2026-11-22T08:00+00:00", "UTC", "2026-11-22T08:00+00:00"),
+        ("2026-11-22T07:59+00:00", "UTC", "2026-11-21T08:00+00:00"),
+        ("2026-11-21T23:30+00:00", "Asia/Seoul", "2026-11-21T23:00+00:00"),
+        ("2026-11-21T22:30+00:00", "Asia/Seoul", "2026-11-20T23:00+00:00"),
+        ("2026-03-29T07:30+00:00", "Europe/Berlin", "2026-03-29T06:00+00:00"),
+        ("2026-03-29T05:30+00:00", "Europe/Berlin", "2026-03-28T07:00+00:00"),
+        ("2026-11-22T09:00+00:00", "No/Where", "2026-11-22T08:00+00:00"),
+        ("2026-11-22T09:00+00:00", "../etc/passwd", "2026-11-22T08:00+00:00"),
+    ],
+)
+def test_a_digest_is_due_at_eight_where_its_reader_lives(at: str, zone: str, due: str) -> None:
+    assert digest_due(datetime.fromisoformat(at), zone) == datetime.fromisoformat(due)
+
+
+@pytest.mark.parametrize("language", SCRIPTS)
+async def test_a_reply_is_mailed_at_once_as_text_and_as_html(database: Database, language: str) -> None:
+    bob = await an_account(database, name="Bob <script>alert(1)</script>", email="bob@example.org")
+    ada = await somebody(database, language)
+    await tell(database, ada, "c1", actor_id=bob.id)
+
+    assert await mailer(database).mail_all(now()) == 1
+    assert await mailer(database).mail_all(now()) == 0
+    (mail,) = (await delivered(database)).mails
+
+    text, html = mail.get_body(("plain",)), mail.get_body(("html",))
+    assert text is not None
+    assert html is not None
+    words, page = text.get_content().replace("\r\n", "\n"), html.get_content()
+    assert mail["to"] == f"{language}@example.org"
+    assert re.search(SCRIPTS[language], mail["subject"].replace(bob.name, ""))
+    assert re.search(rf"^{BASE}/{language}/comment/c1#c-c1$", words, re.MULTILINE)
+    assert "About c1" in words
+    assert f'<html lang="{language}">' in page
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    unsubscribe = re.fullmatch(rf"<{BASE}/{language}/unsubscribe_page/(\S+)>", mail["list-unsubscribe"])
+    assert unsubscribe
+    assert mail["list-unsubscribe-post"] == "List-Unsubscribe=One-Click"
+    wish = OURS.read(unsubscribe[1])
+    assert (wish.account_id, wish.kind) == (ada.id, Kind.reply)
+
+
+@pytest.mark.parametrize("language", SCRIPTS)
+async def test_a_digest_holds_all_that_is_unread_in_one_mail_once_a_day(database: Database, language: str) -> None:
+    ada = await somebody(database, language, mailing=Mailing.daily, time_zone="Asia/Seoul")
+    eight = datetime(2026, 11, 21, 8, tzinfo=ZoneInfo("Asia/Seoul"))
+    for number in range(3):
+        await tell(database, ada, f"c{number}", eight - timedelta(hours=number + 1))
+    await tell(database, ada, "later", eight + timedelta(minutes=5))
+    await tell(database, ada, "read", eight - timedelta(hours=1))
+    async with database.writing() as session:
+        await session.execute(update(Notification).where(Notification.subject == "read").values(read_at=eight))
+
+    this = mailer(database)
+    assert await this.mail_all(eight + timedelta(hours=1)) == 1
+    assert await this.mail_all(eight + timedelta(hours=2)) == 0
+    assert await this.mail_all(eight + timedelta(hours=23, minutes=59)) == 0
+    (mail,) = (await delivered(database)).mails
+    text, html = mail.get_body(("plain",)), mail.get_body(("html",))
+    assert text is not None
+    assert html is not None
+    for part in (text.get_content(), html.get_content()):
+        assert [f"comment/c{number}" in part for number in range(3)] == [True] * 3
+        assert "later" not in part
+        assert "comment/read" not in part
+    assert re.search(SCRIPTS[language], text.get_content())
+    assert OURS.read(mail["list-unsubscribe"].rpartition("/")[2].rstrip(">")).kind is None
+
+    assert await this.mail_all(eight + timedelta(days=1)) == 1
+    (second,) = await outbox(database)
+    assert "comment/later" in second.text
+    assert "comment/c1" not in second.text
+
+
+async def test_before_eight_no_digest_goes_out(database: Database) -> None:
+    ada = await somebody(database, mailing=Mailing.daily)
+    eight = datetime(2026, 11, 21, 8, tzinfo=UTC)
+    await tell(database, ada, "c1", eight - timedelta(hours=10))
+    assert await mailer(database).mail_all(eight - timedelta(seconds=1)) == 0
+    assert await mailer(database).mail_all(eight) == 1
+
+
+async def test_who_wants_none_or_cannot_be_reached_gets_no_mail(database: Database) -> None:
+    never = await somebody(database, "en", mailing=Mailing.never)
+    unsure = await somebody(database, "ko", email_confirmed_at=None)
+    for account in (never, unsure):
+        await tell(database, account, "c1")
+    picky = await somebody(database, "zh")
+    async with database.writing() as session:
+        await service.end_mails(session, picky.id, Kind.reply)
+        await service.end_mails(session, picky.id, Kind.reply)
+    await tell(database, picky, "c1")
+    await tell(database, picky, "a1", kind=Kind.achievement)
+    await tell(database, picky, GONE, kind=Kind.mention)
+    await tell(database, picky, "old", now() - timedelta(days=4), kind=Kind.mention)
+    assert await mailer(database).mail_all(now()) == 0
+    assert await outbox(database) == []
+
+    async with database.writing() as session:
+        await service.begin_mails(session, picky.id, Kind.reply)
+    assert await mailer(database).mail_all(now()) == 1
+
+
+async def test_several_processes_that_mail_at_once_send_each_digest_once(database: Database) -> None:
+    people = [await somebody(database, code, mailing=Mailing.daily) for code in SCRIPTS]
+    eight = datetime(2026, 11, 21, 8, tzinfo=UTC)
+    for account in people:
+        for number in range(4):
+            await tell(database, account, f"c{number}", eight - timedelta(hours=1))
+    others = [Database(database.engine.url.render_as_string(hide_password=False)) for _ in range(3)]
+    try:
+        counts = await asyncio.gather(*(mailer(db).mail_all(eight) for db in (database, *others)))
+    finally:
+        for db in others:
+            await db.close()
+
+    assert sum(counts) == len(people)
+    assert sorted(mail.to for mail in await outbox(database)) == ["en@example.org", "ko@example.org", "zh@example.org"]
+    async with database.session() as session:
+        mailed = select(func.count()).select_from(Notification).where(Notification.mailed_at.is_not(None))
+        assert await session.scalar(mailed) == 4 * len(people)
+
+
+async def test_one_mail_that_cannot_be_written_holds_up_no_other_and_stays_waiting(database: Database) -> None:
+    for code in ("en", "ko"):
+        await tell(database, await somebody(database, code), "c1")
+
+    async def fails(session: AsyncSession, subjects: Sequence[str]) -> Mapping[str, About]:
+        if i18n.current() == "en":
+            raise RuntimeError
+        return await said(session, subjects)
+
+    broken = Mailer(database, Bus(), OURS, dict.fromkeys(Kind, fails), path, BASE)
+    assert await broken.mail_all(now()) == 1
+    assert [mail.to for mail in await outbox(database)] == ["ko@example.org"]
+    assert await mailer(database).mail_all(now()) == 1
+
+
+async def test_comments_tell_who_is_mentioned_or_answered_and_mails_quote_them(
+    database: Database, tmp_path: Path
+) -> None:
+    ada, bob = await somebody(database, "en"), await an_account(database, name="Bob", email="bob@example.org")
+    cy = await somebody(database, "ko")
+    question = Draft("small/first", "", None, "Why four?", "k1", "en")
+    async with database.writing() as session:
+        root = await comments.write(session, ada, question)
+        reply = Draft("small/first", "", root.id, f"Because of @{cy.handle} <b>four</b>", "k2", "en")
+        told = await comments.write(session, bob, reply)
+        await comments.answer(session, bob, told.id, on=True)
+    async with database.session() as session:
+        rows = {(row.account_id, row.kind) for row in await session.scalars(select(Notification))}
+    assert rows == {(ada.id, "reply"), (cy.id, "mention"), (ada.id, "answered")}
+
+    describers = dict.fromkeys(Kind, CommentsSaid(Catalog(tmp_path)))
+    this = Mailer(database, Bus(), OURS, describers, path, BASE)
+    assert await this.mail_all(now()) == 2
+    for mail in await outbox(database):
+        assert "<b>four</b>" in mail.text
+        assert "&lt;b&gt;four&lt;/b&gt;" in mail.html
+
+    async with database.writing() as session:
+        await comments.remove(session, bob, told.id)
+        assert await service.unread_count(session, ada.id) == 0
