@@ -107,6 +107,11 @@ class Kernel:
         return kernel
 
     @property
+    def cold(self) -> bool:
+        """Whether each start of it imports TensorFlow, as with a real TPU."""
+        return self.given is not None and self.given.tpu is not None
+
+    @property
     def sent_too_much(self) -> bool:
         """Whether it was cut off for a message larger than any output may be."""
         return isinstance(self._cause, MessageTooLarge)
@@ -154,8 +159,7 @@ class Kernel:
         self._envelopes = Envelopes(key)
         self.exited = self.sandbox.start_kernel(self.topology, self.keras, key)
         try:
-            cold = self.given is not None and self.given.tpu is not None
-            async with asyncio.timeout(_READY_AFTER_IMPORT_S if cold else _READY_S):
+            async with asyncio.timeout(_READY_AFTER_IMPORT_S if self.cold else _READY_S):
                 while not await self._connected():
                     pass
         except TimeoutError as e:

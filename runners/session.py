@@ -89,7 +89,7 @@ class Session:
         self._runs = 0
         """Taken by the kernel it has now."""
         self._cold = False
-        """Whether its first kernel has to wait for an import."""
+        """Whether the kernel that is starting has to wait for an import."""
         self.used = False
         """Whether a run was ever handed in."""
         self._idle_since = self._workless_since = time.monotonic()
@@ -318,7 +318,7 @@ class Session:
     async def _fresh_kernel(self) -> None:
         assert self._kernel
         self._restart = False
-        self.state = SessionState.starting
+        self.state, self._cold = SessionState.starting, self._kernel.cold
         try:
             await self._kernel.sandbox.kill()
             await self._kernel.restart()

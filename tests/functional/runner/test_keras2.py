@@ -36,6 +36,8 @@ async def test_the_first_run_on_keras_2_is_told_that_it_starts_and_the_second_fi
         told = await first.run(code)
         again = await second.run(code)
         assert len(fresh.zygotes()) == 2
+        await client.restart(first.session)
+        anew = await first.run(code)
         await first.leave()
         await second.leave()
 
@@ -43,6 +45,7 @@ async def test_the_first_run_on_keras_2_is_told_that_it_starts_and_the_second_fi
     assert told.kinds[0] == "notice"
     assert getattr(told.events[0], "code", "") == "keras-starting"
     assert "notice" not in again.kinds
+    assert "notice" not in anew.kinds, "a restart is a fork"
 
 
 NAMES = """
