@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from typing import NoReturn
 
 import typer
 from sqlalchemy.exc import SQLAlchemyError
@@ -11,6 +13,9 @@ from app import migrate
 from app.cli.speech import give_up, read_settings, say
 from app.db import Database
 from app.settings import Settings
+
+_CLASS = re.compile(r"^\([\w.]+\) (<class '[\w.]+'>: )?")
+"""What SQLAlchemy puts before the words: the class of the error."""
 
 app = typer.Typer(help="Look after the database.", no_args_is_help=True)
 
@@ -40,4 +45,10 @@ def upgrade_now(settings: Settings) -> str:
     try:
         return asyncio.run(work())
     except (SQLAlchemyError, OSError) as e:
-        give_up(f"The database cannot be used: {str(e).splitlines()[0][:300]}")
+        no_database(e)
+
+
+def no_database(error: Exception) -> NoReturn:
+    """Say in the database's own words why it cannot be used, and end."""
+    words, *_ = str(error).splitlines() or [type(error).__name__]
+    give_up(f"The database cannot be used: {_CLASS.sub('', words)[:300]}")

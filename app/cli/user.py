@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Annotated, NoReturn, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 from sqlalchemy import select
@@ -19,7 +19,7 @@ from app.accounts.models import Account, Role
 from app.accounts.passwords import Passwords, weakness
 from app.accounts.people import find_by_email, make_account, readable_email, readable_name
 from app.accounts.sign_ins import end_all
-from app.cli.db import upgrade_now
+from app.cli.db import no_database, upgrade_now
 from app.cli.speech import USAGE, give_up, read_settings, say
 from app.db import Database, now
 from app.i18n import DEFAULT
@@ -197,8 +197,4 @@ def _carry_out(work: Callable[[AsyncSession], Awaitable[T]], settings: Settings 
     except _Refused as e:
         give_up(str(e))
     except (SQLAlchemyError, OSError) as e:
-        _no_database(e)
-
-
-def _no_database(error: Exception) -> NoReturn:
-    give_up(f"The database cannot be used: {str(error).splitlines()[0][:300]}")
+        no_database(e)

@@ -253,3 +253,11 @@ async def test_a_database_that_is_away_is_a_sentence(tmp_path: Path) -> None:
     assert ended.status == 1
     assert ended.err.startswith("The database cannot be used: ")
     assert "Traceback" not in ended.err
+
+
+async def test_a_database_of_another_kind_is_told_in_its_own_words(tmp_path: Path) -> None:
+    (tmp_path / "lockstep.db").write_text("no database at all" * 100)
+
+    ended = await lockstep("db", "upgrade", data_dir=tmp_path)
+
+    assert ended.err == "The database cannot be used: file is not a database\n"
