@@ -26,7 +26,7 @@ NONSENSE = "A setting cannot be used:\nLOCKSTEP_DEVICES: must be 'auto', 'simula
 @pytest.mark.parametrize(
     ("arguments", "settings", "words"),
     [
-        (["run", "--topology", "gpu:9", "x.py"], {}, "unknown topology 'gpu:9'"),
+        (["run", "--topology", "gpu:9", "x.py"], {}, "topology 'gpu:9' is too large"),
         (["run", "x.py", "--keras", "4"], {}, "--keras"),
         (["run", "x.py"], {"LOCKSTEP_LOG_FORMAT": "xml"}, NOT_XML),
         (["doctor"], {"LOCKSTEP_LOG_FORMAT": "xml"}, NOT_XML),
