@@ -23,11 +23,14 @@ from app.accounts.cookies import Cookies
 from app.accounts.current import SignInNeeded
 from app.accounts.housekeeping import keep_house
 from app.accounts.mail_routes import router as account_mails
+from app.accounts.other_sites import make_sites
 from app.accounts.passkey_routes import router as passkeys
 from app.accounts.passwords import Passwords
 from app.accounts.routes import ask_to_sign_in
 from app.accounts.routes import router as accounts
 from app.accounts.settings_routes import router as account_settings
+from app.accounts.site_routes import bare as site_answers
+from app.accounts.site_routes import router as other_sites
 from app.bus import Bus
 from app.comments.belongings import erase_comments, export_comments
 from app.comments.moderation import bare as people
@@ -95,6 +98,8 @@ ROUTERS = (
     account_settings,
     passkeys,
     notifications,
+    other_sites,
+    site_answers,
     root,
     health,
 )
@@ -130,6 +135,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app.state.strangers = not only_local or names_strangers(settings.public_url)
     app.state.only_local = only_local
     app.state.passwords = Passwords()
+    app.state.sites = make_sites(settings.oidc)
     app.state.assets = Assets()
     app.state.shelf = shelf
     app.state.catalog = catalog

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 MOST_SOCKET_PATH = 100
 """Bytes; the kernel takes 107 for the path of a Unix socket."""
@@ -25,14 +25,45 @@ _PREFIX = "LOCKSTEP_"
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
 
 
+_SITE_NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
+_SITES = {"google": ("https://accounts.google.com", "Google"), "github": ("https://github.com", "GitHub")}
+"""Known by name: their issuer and label."""
+_SHOWN_OF_A_SITE = {"issuer", "label"}
+
+
 class UnusableSettings(Exception):
     """A setting has a value Lockstep cannot use. ``str()`` names each one in a sentence."""
+
+
+class OtherSite(BaseModel):
+    """A site whose accounts sign in here: ``LOCKSTEP_OIDC__GOOGLE__CLIENT_ID``, and so on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    issuer: str = Field(default="", max_length=200)
+    """What OpenID Connect knows it by; ``google`` and ``github`` have theirs."""
+    client_id: str = Field(min_length=1, max_length=500)
+    client_secret: SecretStr = Field(min_length=1)
+    label: str = Field(default="", max_length=40)
+    """Its name on our pages."""
+
+    @field_validator("issuer")
+    @classmethod
+    def _address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        local = parts.hostname is not None and not names_strangers(url)
+        plain = not (parts.query or parts.fragment or "@" in parts.netloc or url != url.strip())
+        if url and not (plain and parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and local))):
+            raise ValueError("it must be an address such as https://login.example.org")
+        return url
 
 
 class Settings(BaseSettings):
     """What an operator may choose. The variable of ``data_dir`` is ``LOCKSTEP_DATA_DIR``, and so on."""
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore", validate_default=False)
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, frozen=True, extra="ignore", validate_default=False, env_nested_delimiter="__"
+    )
 
     data_dir: Path = Path("data")
     """Where everything that must survive is kept: the database, data sets, the supervisor's socket."""
@@ -66,6 +97,9 @@ class Settings(BaseSettings):
     written to the log."""
     mail_from: str = ""
     """Whom mails come from: ``Lockstep <learn@example.org>``."""
+
+    oidc: dict[str, OtherSite] = Field(default={})
+    """The sites whose accounts sign in here, by the name that their address on this site has."""
 
     @field_validator("data_dir", "lessons_dir")
     @classmethod
@@ -114,6 +148,29 @@ class Settings(BaseSettings):
             raise ValueError("it must be an address, such as Lockstep <learn@example.org>")
         return sender
 
+    @field_validator("oidc")
+    @classmethod
+    def _whole_sites(cls, sites: dict[str, OtherSite]) -> dict[str, OtherSite]:
+        whole: dict[str, OtherSite] = {}
+        for name, site in sites.items():
+            variable = f"{_PREFIX}OIDC__{name.upper()}"
+            issuer, label = _SITES.get(name, ("", name.capitalize()))
+            if not _SITE_NAME.fullmatch(name):
+                raise ValueError(f"the name in {variable}__… may have letters, digits and hyphens, 30 at most")
+            if not (site.issuer or issuer):
+                raise ValueError(f"{variable}__ISSUER is missing")
+            whole[name] = site.model_copy(update={"issuer": site.issuer or issuer, "label": site.label or label})
+        if len({site.issuer for site in whole.values()}) < len(whole):
+            raise ValueError("two of the sites have the same issuer")
+        return whole
+
+    @model_validator(mode="after")
+    def _whole_sign_in(self) -> Self:
+        # Where another site sends people back to must not be what some request said.
+        if self.oidc and not self.public_url:
+            raise ValueError("LOCKSTEP_OIDC__… needs LOCKSTEP_PUBLIC_URL beside it")
+        return self
+
     @model_validator(mode="after")
     def _whole_mail(self) -> Self:
         # A link in a mail must not name the host that some request said it came to.
@@ -132,6 +189,8 @@ class Settings(BaseSettings):
             settings = cls()
         except ValidationError as e:
             raise UnusableSettings("\n".join(map(_sentence, e.errors(include_url=False)))) from None
+        except SettingsError:
+            raise UnusableSettings("LOCKSTEP_OIDC cannot be used: it must be a JSON object.") from None
         return settings.model_copy(
             update={"data_dir": settings.data_dir.absolute(), "lessons_dir": settings.lessons_dir.absolute()}
         )
@@ -178,6 +237,10 @@ def names_strangers(public_url: str) -> bool:
 def _sentence(error: ErrorDetails) -> str:
     if not error["loc"]:
         return error["msg"].removeprefix("Value error, ") + "."
-    name = _PREFIX + "_".join(str(part) for part in error["loc"]).upper()
+    name = _PREFIX + "__".join(str(part) for part in error["loc"]).upper()
     reason = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "missing":
+        return f"{name} is missing."
+    if error["loc"][0] == "oidc" and error["loc"][-1] not in _SHOWN_OF_A_SITE:
+        return f"{name} cannot be used: {reason[:1].lower() if len(error['loc']) > 1 else reason[:1]}{reason[1:]}."
     return f"{name} cannot be {_CREDENTIALS.sub('//…@', str(error['input']))[:80]!r}: {reason[:1].lower()}{reason[1:]}."

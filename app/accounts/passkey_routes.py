@@ -13,9 +13,9 @@ from app.accounts.attempts import TooManyTries, account_key, forget_tries
 from app.accounts.current import SignedIn, ThisSignIn
 from app.accounts.entry import enter, open_door
 from app.accounts.handshakes import begin, finish
+from app.accounts.identities import LastWayIn
 from app.accounts.models import Account, Passkey, SignIn
 from app.accounts.passkeys import (
-    LastWayIn,
     NoPlaceForPasskeys,
     PasskeyUnusable,
     Place,
@@ -33,6 +33,7 @@ from app.accounts.people import readable_name
 from app.accounts.routes import account_page, count_tries, in_words
 from app.accounts.settings_routes import back, is_fresh, not_theirs
 from app.accounts.signing_up import NO_NAME
+from app.accounts.site_routes import issuers
 from app.db import Database
 from app.web.form import own_path, read_form
 from app.web.languages import PREFIX
@@ -130,7 +131,7 @@ async def remove(request: Request, lang: str, account: SignedIn, here: ThisSignI
         if wrong:
             return _page(request, account, here, mine, 422, wrong=in_words(wrong))
         async with db.writing() as session:
-            await remove_passkey(session, account, passkey)
+            await remove_passkey(session, account, passkey, issuers(request))
     except (TooManyTries, LastWayIn) as e:
         return _page(request, account, here, mine, e.http_status, problem=e.sentence())
     return back(request, "security_page", "passkey_removed")

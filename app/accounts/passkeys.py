@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from webauthn import (
@@ -29,10 +29,11 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from app.accounts.models import Account, Identity, Passkey
+from app.accounts.identities import keep_a_way_in
+from app.accounts.models import Account, Passkey
 from app.accounts.people import fresh
 from app.db import now, one_at_a_time
-from app.errors import NotAllowed, NotFound, Problem
+from app.errors import NotFound, Problem
 from app.i18n import N_
 
 MOST = 20
@@ -76,12 +77,6 @@ class NoPlaceForPasskeys(Problem):
     status = 409
     code = "no_place_for_passkeys"
     message = N_("Passkeys do not work at this address.")
-
-
-class LastWayIn(NotAllowed):
-    status = 409
-    code = "last_way_in"
-    message = N_("This is the only way into your account. Set a password first.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,23 +235,13 @@ async def find_passkey(session: AsyncSession, account: Account, identifier: str)
     return found
 
 
-async def remove_passkey(session: AsyncSession, account: Account, identifier: str) -> None:
+async def remove_passkey(session: AsyncSession, account: Account, identifier: str, issuers: Collection[str]) -> None:
     """Take one away. Raises PasskeyUnknown, or LastWayIn if nothing else opens the account."""
     account = await fresh(session, account)
     passkey = await find_passkey(session, account, identifier)
-    if await ways_in(session, account) < 2:
-        raise LastWayIn
+    await keep_a_way_in(session, account, issuers)
     await session.delete(passkey)
     await session.flush()
-
-
-async def ways_in(session: AsyncSession, account: Account) -> int:
-    """How many things open the account: a password, passkeys, accounts at other sites."""
-    counts = [
-        await session.scalar(select(func.count()).select_from(table).where(table.account_id == account.id)) or 0
-        for table in (Passkey, Identity)
-    ]
-    return sum(counts) + (account.password_hash is not None)
 
 
 def _transports(credential: Mapping[str, Any]) -> str:

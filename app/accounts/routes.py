@@ -161,6 +161,7 @@ def account_page(request: Request, template: str, http_status: int = 200, /, **c
     }
     usual |= {"sign_up": settings.sign_up, "mails": bool(settings.smtp_url)}
     usual |= {"passkey_place": place_of(request), "named_address": named_address(request)}
+    usual["sites"] = [(name, site.settings.label) for name, site in request.app.state.sites.items()]
     answer = page(request, template, http_status, **{**usual, **context})
     answer.headers["cache-control"] = "no-store"
     return answer

@@ -8,13 +8,26 @@ from collections.abc import Mapping
 from starlette.requests import Request
 
 from app.accounts.cookies import cookie_name, set_cookie
+from app.accounts.handshakes import HandshakeGone
+from app.accounts.identities import IdentityTaken, InvitedAnother, LinkFirst, NoConfirmedEmail, SiteLinked
+from app.accounts.invitations import InvitationGone, InvitationNeeded, SignUpClosed
+from app.accounts.other_sites import SiteDeclined, SiteNotBelieved, SiteSilent
 from app.i18n import N_, gettext, ngettext, number
 
 _NAME = "lockstep_said"
 _LASTS_S = 600
 _WORD = re.compile(r"([a-z_]{1,24})\.([0-9]{1,9})")
 
+PROBLEMS = {
+    problem.code: problem.message
+    for problem in (
+        *(HandshakeGone, SiteSilent, SiteDeclined, SiteNotBelieved, LinkFirst, NoConfirmedEmail, IdentityTaken),
+        *(SiteLinked, InvitedAnother, InvitationGone, InvitationNeeded, SignUpClosed),
+    )
+}
+"""What stands in the way of who comes back from another site, by its code."""
 _SENTENCES = {
+    **PROBLEMS,
     "signed_in": N_("You are signed in."),
     "signed_out": N_("You are signed out."),
     "adopted": N_("What you did in this browser is in your account now."),
@@ -25,6 +38,8 @@ _SENTENCES = {
     "ended": N_("Signed out there."),
     "passkey": N_("The passkey is added. You can sign in with it from now on."),
     "passkey_removed": N_("The passkey is removed. Your device may still offer it: delete it there too."),
+    "linked": N_("The other site is linked. You can sign in with it from now on."),
+    "unlinked": N_("The other site is no longer linked."),
     "deleted": N_("Your account is deleted."),
 }
 

@@ -17,6 +17,7 @@ from app.accounts.agents import browser_words
 from app.accounts.attempts import OF_MAILS, TooManyTries, account_key, forget_tries
 from app.accounts.belongings import erase, export
 from app.accounts.current import SignedIn, ThisSignIn
+from app.accounts.identities import list_identities
 from app.accounts.links import Purpose, end_links
 from app.accounts.mail_routes import WRONG_PASSWORD
 from app.accounts.mails import Postman
@@ -219,8 +220,10 @@ async def _security(
     async with db.session() as session:
         sign_ins = await list_sign_ins(session, account)
         passkeys = await list_passkeys(session, account)
+        linked = {each.issuer: each for each in await list_identities(session, account)}
     facts = {"account": account, "here": here, "sign_ins": sign_ins, "fresh": is_fresh(here)}
     facts |= {"browser_words": browser_words, "passkeys": passkeys}
+    facts["linked"] = {name: linked.get(site.settings.issuer) for name, site in request.app.state.sites.items()}
     return account_page(request, _SECURITY, http_status, **facts, **context)
 
 

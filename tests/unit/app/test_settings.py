@@ -121,3 +121,65 @@ def test_mail_that_cannot_be_is_refused_and_no_password_shown(
     with pytest.raises(UnusableSettings, match=f"{variable} cannot be") as refused:
         Settings.read()
     assert "secret" not in str(refused.value)
+
+
+CAMPUS = {"ISSUER": "https://login.example.edu", "CLIENT_ID": "lockstep", "CLIENT_SECRET": "hush hush"}
+
+
+def _set_sites(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"LOCKSTEP_OIDC__{name}", value)
+
+
+def test_other_sites_are_read_one_variable_a_value_or_from_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_PUBLIC_URL", "https://learn.example.org")
+    monkeypatch.setenv("LOCKSTEP_OIDC", '{"google": {"client_id": "g", "client_secret": "s"}}')
+    _set_sites(monkeypatch, **{f"CAMPUS__{name}": value for name, value in CAMPUS.items()})
+
+    sites = Settings.read().oidc
+
+    assert {name: (site.issuer, site.label) for name, site in sites.items()} == {
+        "google": ("https://accounts.google.com", "Google"),
+        "campus": ("https://login.example.edu", "Campus"),
+    }
+    assert "hush" not in repr(sites)
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"CAMPUS__CLIENT_SECRET": ""}, "LOCKSTEP_OIDC__CAMPUS__CLIENT_SECRET cannot be used: value should have"),
+        ({"CAMPUS__CLIENT_SECERT": "hush"}, "LOCKSTEP_OIDC__CAMPUS__CLIENT_SECERT cannot be used: extra"),
+        ({"CAMPUS__ISSUER": ""}, "LOCKSTEP_OIDC__CAMPUS__ISSUER is missing"),
+        ({"CAMPUS__ISSUER": "login.example.edu"}, "an address such as https://login.example.org"),
+        ({"CAMPUS__ISSUER": "http://login.example.edu"}, "an address such as https://login.example.org"),
+        ({"CAMPUS__ISSUER": "https://me:hush@login.example.edu"}, "an address such as https://login.example.org"),
+        ({"MY_CAMPUS__CLIENT_ID": "a", "MY_CAMPUS__CLIENT_SECRET": "hush"}, "may have letters, digits and hyphens"),
+        ({"OTHER__CLIENT_ID": "a"}, "LOCKSTEP_OIDC__OTHER__CLIENT_SECRET is missing"),
+        (
+            {"OTHER__CLIENT_ID": "a", "OTHER__CLIENT_SECRET": "hush", "OTHER__ISSUER": "https://login.example.edu"},
+            "two of the sites have the same issuer",
+        ),
+        ({"CAMPUS": "hush"}, "LOCKSTEP_OIDC"),
+    ],
+)
+def test_a_site_that_cannot_be_is_refused_without_its_secret(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], words: str
+) -> None:
+    monkeypatch.setenv("LOCKSTEP_PUBLIC_URL", "https://learn.example.org")
+    _set_sites(monkeypatch, **{**{f"CAMPUS__{name}": value for name, value in CAMPUS.items()}, **variables})
+
+    with pytest.raises(UnusableSettings) as refusal:
+        Settings.read()
+
+    assert words in str(refusal.value)
+    assert "hush" not in str(refusal.value)
+
+
+def test_other_sites_need_the_public_address_and_json_that_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    _set_sites(monkeypatch, **{f"CAMPUS__{name}": value for name, value in CAMPUS.items()})
+    with pytest.raises(UnusableSettings, match="needs LOCKSTEP_PUBLIC_URL beside it"):
+        Settings.read()
+    monkeypatch.setenv("LOCKSTEP_OIDC", "{")
+    with pytest.raises(UnusableSettings, match="must be a JSON object"):
+        Settings.read()

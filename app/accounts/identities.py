@@ -1,0 +1,156 @@
+"""Accounts at other sites that sign in here: each belongs to one account, and only who is in it adds one to it.
+
+An unknown one whose address has an account here opens nothing: who owns the address at the other site may be somebody
+else than who made the account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.invitations import Invited, may_sign_up, use_invitation
+from app.accounts.links import end_links
+from app.accounts.models import Account, Identity, Passkey, Role
+from app.accounts.other_sites import Person
+from app.accounts.people import email_key, find_by_email, fresh, make_account
+from app.db import now, one_at_a_time
+from app.errors import NotAllowed, NotFound, Problem
+from app.i18n import N_
+
+
+class LinkFirst(NotAllowed):
+    code = "link_first"
+    message = N_(
+        "An account here has your address already. Sign in to it as you usually do, then link the other site under "
+        "Settings, Security."
+    )
+
+
+class NoConfirmedEmail(NotAllowed):
+    code = "no_confirmed_email"
+    message = N_("The other site has confirmed no e-mail address of yours, so no account can be made from it.")
+
+
+class InvitedAnother(NotAllowed):
+    code = "invited_another"
+    message = N_("The invitation is for another address.")
+
+
+class IdentityTaken(Problem):
+    status = 409
+    code = "identity_taken"
+    message = N_("This account of the other site belongs to another account here.")
+
+
+class SiteLinked(Problem):
+    status = 409
+    code = "site_linked_already"
+    message = N_("Your account is linked to the other site already.")
+
+
+class NotLinked(NotFound):
+    code = "not_linked"
+    message = N_("Your account is not linked to this site.")
+
+
+class LastWayIn(NotAllowed):
+    status = 409
+    code = "last_way_in"
+    message = N_("This is the only way into your account. Set a password first.")
+
+
+async def account_of(session: AsyncSession, person: Person) -> Account | None:
+    """The account that the person has linked, as it is by now."""
+    found = await session.get(Identity, (person.issuer, person.subject))
+    if found is None:
+        return None
+    return await session.get(Account, found.account_id, populate_existing=True, with_for_update=True)
+
+
+async def link(session: AsyncSession, account: Account, person: Person) -> None:
+    """Have the person sign in to this account from now on. Raises IdentityTaken or SiteLinked."""
+    await one_at_a_time(session, f"identity {person.issuer} {person.subject}")
+    account = await fresh(session, account)
+    found = await session.get(Identity, (person.issuer, person.subject))
+    if found is not None and found.account_id != account.id:
+        raise IdentityTaken
+    if await _at(session, account, person.issuer) is not None:
+        raise SiteLinked
+    row = {"account_id": account.id, "email": person.email or "", "created_at": now()}
+    session.add(Identity(issuer=person.issuer, subject=person.subject, **row))
+    await session.flush()
+
+
+async def sign_up_with(
+    session: AsyncSession, person: Person, policy: str, invited: Invited | None, language: str
+) -> Account:
+    """Make an account for somebody whose address another site has confirmed.
+
+    One of that address that was never opened is theirs: whoever typed its password did not own the address.
+    Raises SignUpClosed, InvitationNeeded, InvitationGone, InvitedAnother, NoConfirmedEmail or LinkFirst.
+    """
+    if person.email is None:
+        raise NoConfirmedEmail
+    await one_at_a_time(session, f"address {email_key(person.email)}")
+    account = await find_by_email(session, person.email)
+    if account is not None and account.email_confirmed_at is not None:
+        raise LinkFirst
+    may_sign_up(policy, invited)
+    if invited is not None:
+        if invited.email and email_key(invited.email) != email_key(person.email):
+            raise InvitedAnother
+        await use_invitation(session, invited)
+    role = invited.role if invited is not None else Role.learner
+    name = person.name or person.email.partition("@")[0]
+    if account is None:
+        account = await make_account(
+            session, email=person.email, name=name, role=role, language=language, confirmed=True
+        )
+    else:
+        account = await fresh(session, account)
+        account.name, account.role, account.language, account.password_hash = name, role, language, None
+        account.email_confirmed_at = now()
+        await end_links(session, account)
+    await link(session, account, person)
+    return account
+
+
+async def list_identities(session: AsyncSession, account: Account) -> Sequence[Identity]:
+    """The account's own."""
+    mine = select(Identity).where(Identity.account_id == account.id).order_by(Identity.created_at)
+    return (await session.scalars(mine)).all()
+
+
+async def find_identity(session: AsyncSession, account: Account, issuer: str) -> Identity:
+    """The account's own at that site. Raises NotLinked."""
+    found = await _at(session, account, issuer)
+    if found is None:
+        raise NotLinked
+    return found
+
+
+async def unlink(session: AsyncSession, account: Account, issuer: str, issuers: Collection[str]) -> None:
+    """Have it sign in no more. Raises NotLinked, or LastWayIn if nothing else opens the account."""
+    account = await fresh(session, account)
+    found = await find_identity(session, account, issuer)
+    await keep_a_way_in(session, account, issuers)
+    await session.delete(found)
+    await session.flush()
+
+
+async def keep_a_way_in(session: AsyncSession, account: Account, issuers: Collection[str]) -> None:
+    """Raises LastWayIn if only one thing opens the account: a password, a passkey, an account at one of the sites."""
+    passkeys = select(func.count()).select_from(Passkey).where(Passkey.account_id == account.id)
+    others = select(func.count()).select_from(Identity).where(Identity.account_id == account.id)
+    ways = (await session.scalar(passkeys) or 0) + (account.password_hash is not None)
+    ways += await session.scalar(others.where(Identity.issuer.in_(issuers))) or 0
+    if ways < 2:
+        raise LastWayIn
+
+
+async def _at(session: AsyncSession, account: Account, issuer: str) -> Identity | None:
+    mine = select(Identity).where(Identity.account_id == account.id, Identity.issuer == issuer)
+    return await session.scalar(mine)

@@ -1,0 +1,259 @@
+"""Other sites that say who somebody is: any OpenID Connect issuer, found by its discovery document, and GitHub.
+
+Only the issuers of the settings are asked, and the addresses that they name themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+import structlog
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from app.accounts.people import readable_email, readable_name
+from app.errors import NotFound, Problem, Unavailable
+from app.i18n import N_
+from app.settings import OtherSite
+
+_log = structlog.get_logger("accounts")
+_PATIENCE_S = 10.0
+_MOST_BYTES = 500_000
+_CLOCKS_DIFFER_S = 60
+_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
+"""Those of key pairs: with a shared secret, or none, anyone could sign."""
+_KEY_TYPES = ("RSA", "EC")
+_SUBJECT = re.compile(r"[!-~]{1,255}")
+_BASIC = "client_secret_basic"
+"""How a token is asked for, unless the issuer takes only another way."""
+_GITHUB = "https://github.com"
+
+
+class SiteUnknown(NotFound):
+    code = "site_unknown"
+    message = N_("Nobody signs in with this site here.")
+
+
+class SiteSilent(Unavailable):
+    code = "site_silent"
+    message = N_("The other site does not answer right now. Try again later, or sign in another way.")
+
+
+class SiteNotBelieved(Problem):
+    status = 422
+    code = "site_not_believed"
+    message = N_("What the other site said could not be checked, so nobody was signed in. Try again.")
+
+
+class SiteDeclined(Problem):
+    status = 422
+    code = "site_declined"
+    message = N_("The other site did not sign you in.")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One question to a site: the secrets that its answer has to fit."""
+
+    redirect_uri: str
+    state: str
+    nonce: str
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who somebody is at another site. ``email``: an address of theirs that the site has confirmed."""
+
+    issuer: str
+    subject: str
+    email: str | None
+    name: str | None
+
+
+class Site(Protocol):
+    """Another site, by its settings."""
+
+    settings: OtherSite
+
+    async def address(self, asking: Asking) -> str:
+        """Where the browser goes to sign in. Raises SiteSilent."""
+        ...
+
+    async def person(self, asking: Asking, code: str) -> Person:
+        """Who came back with this code. Raises SiteSilent or SiteNotBelieved."""
+        ...
+
+
+def make_sites(settings: Mapping[str, OtherSite]) -> dict[str, Site]:
+    """The sites of the settings, by their names. GitHub speaks OAuth 2 only."""
+    return {name: GitHub(site) if name == "github" else OpenId(site) for name, site in settings.items()}
+
+
+class OpenId:
+    """An OpenID Connect issuer. What it says of itself is asked anew each time: keys change."""
+
+    def __init__(self, settings: OtherSite) -> None:
+        self.settings = settings
+
+    async def address(self, asking: Asking) -> str:
+        async with _client() as client:
+            told = await self._discover(client)
+        questions = {"scope": "openid email profile", "nonce": asking.nonce}
+        return _authorize(told["authorization_endpoint"], self.settings, asking, questions)
+
+    async def person(self, asking: Asking, code: str) -> Person:
+        async with _client() as client:
+            told = await self._discover(client)
+            by_form = "client_secret_basic" not in told.get(
+                "token_endpoint_auth_methods_supported", ["client_secret_basic"]
+            )
+            tokens = await _token(client, told["token_endpoint"], self.settings, asking, code, by_form=by_form)
+            keys = await _ask(client, "GET", told["jwks_uri"])
+            claims = self._judge(tokens, keys, asking)
+            if "email" not in claims and "userinfo_endpoint" in told:
+                bearer = {"authorization": f"Bearer {tokens.get('access_token')}"}
+                more = await _ask(client, "GET", told["userinfo_endpoint"], headers=bearer)
+                if more.get("sub") == claims["sub"]:
+                    claims = {**more, **claims}
+        confirmed = claims.get("email_verified") in (True, "true")
+        return _person(self.settings, claims["sub"], claims.get("email") if confirmed else None, claims.get("name"))
+
+    async def _discover(self, client: httpx.AsyncClient) -> dict[str, Any]:
+        issuer = self.settings.issuer
+        told = await _ask(client, "GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        if told.get("issuer") != issuer:
+            raise _not_believed("the discovery document is another issuer's")
+        methods = told.get("token_endpoint_auth_methods_supported", [])
+        endpoints = [told.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
+        endpoints += [told["userinfo_endpoint"]] if "userinfo_endpoint" in told else []
+        if not isinstance(methods, list) or not all(self._may_ask(each) for each in endpoints):
+            raise _not_believed("the discovery document names an address that is not asked")
+        return told
+
+    def _may_ask(self, url: object) -> bool:
+        """As well protected as the issuer itself."""
+        return isinstance(url, str) and urlsplit(url).scheme in ("https", urlsplit(self.settings.issuer).scheme)
+
+    def _judge(self, tokens: Mapping[str, Any], keys: Mapping[str, Any], asking: Asking) -> dict[str, Any]:
+        """The claims of the ID token, if the issuer made it just now, for us and for this question."""
+        try:
+            usable = [key for key in keys["keys"] if key.get("kty") in _KEY_TYPES and key.get("use", "sig") == "sig"]
+            token = jwt.decode(tokens["id_token"], KeySet.import_key_set({"keys": usable}), algorithms=_ALGORITHMS)
+            options = {
+                "iss": {"essential": True, "value": self.settings.issuer},
+                "aud": {"essential": True, "value": self.settings.client_id},
+            }
+            params = {"nonce": asking.nonce, "client_id": self.settings.client_id}
+            params["access_token"] = tokens.get("access_token", "")
+            CodeIDToken(token.claims, token.header, options, params).validate(leeway=_CLOCKS_DIFFER_S)
+        except (JoseError, ValueError, TypeError, KeyError, AttributeError) as e:
+            raise _not_believed(f"{type(e).__name__}: {e}") from e
+        return dict(token.claims)
+
+
+class GitHub:
+    """GitHub, or an Enterprise server of it: OAuth 2, and its own way to say who somebody is."""
+
+    def __init__(self, settings: OtherSite) -> None:
+        self.settings = settings
+        base = settings.issuer.rstrip("/")
+        self._login = f"{base}/login/oauth"
+        self._api = "https://api.github.com" if base == _GITHUB else f"{base}/api/v3"
+
+    async def address(self, asking: Asking) -> str:
+        return _authorize(f"{self._login}/authorize", self.settings, asking, {"scope": "read:user user:email"})
+
+    async def person(self, asking: Asking, code: str) -> Person:
+        async with _client() as client:
+            tokens = await _token(client, f"{self._login}/access_token", self.settings, asking, code, by_form=True)
+            if not isinstance(tokens.get("access_token"), str):
+                raise _not_believed(f"no token: {str(tokens.get('error'))[:80]}")
+            bearer = {"authorization": f"Bearer {tokens['access_token']}"}
+            user = await _ask(client, "GET", f"{self._api}/user", headers=bearer)
+            emails = (await _ask(client, "GET", f"{self._api}/user/emails", headers=bearer))["list"]
+        if not isinstance(user.get("id"), int):
+            raise _not_believed("a user without a number")
+        confirmed = [each for each in emails if isinstance(each, dict) and each.get("verified") is True]
+        confirmed.sort(key=lambda each: each.get("primary") is not True)
+        email = confirmed[0].get("email") if confirmed else None
+        return _person(self.settings, str(user["id"]), email, user.get("name") or user.get("login"))
+
+
+def _authorize(endpoint: str, site: OtherSite, asking: Asking, questions: Mapping[str, str]) -> str:
+    asked = {
+        "response_type": "code",
+        "client_id": site.client_id,
+        "redirect_uri": asking.redirect_uri,
+        "state": asking.state,
+        "code_challenge": create_s256_code_challenge(asking.verifier),
+        "code_challenge_method": "S256",
+        **questions,
+    }
+    return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
+
+
+async def _token(
+    client: httpx.AsyncClient, endpoint: str, site: OtherSite, asking: Asking, code: str, *, by_form: bool
+) -> dict[str, Any]:
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": asking.redirect_uri}
+    form["code_verifier"] = asking.verifier
+    secret = site.client_secret.get_secret_value()
+    if by_form:
+        return await _ask(client, "POST", endpoint, data={**form, "client_id": site.client_id, "client_secret": secret})
+    both = httpx.BasicAuth(quote(site.client_id, safe=""), quote(secret, safe=""))
+    return await _ask(client, "POST", endpoint, data=form, auth=both)
+
+
+async def _ask(client: httpx.AsyncClient, method: str, url: str, **more: Any) -> dict[str, Any]:
+    """The JSON object at an address; a list comes as ``{"list": …}``."""
+    try:
+        async with client.stream(method, url, **more) as answer:
+            body = bytearray()
+            async for piece in answer.aiter_bytes():
+                body += piece
+                if len(body) > _MOST_BYTES:
+                    raise _not_believed("an answer that is too long")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as e:
+        _log.warning("another site does not answer", url=url, error=f"{type(e).__name__}: {e}")
+        raise SiteSilent from e
+    if answer.status_code >= 500 or answer.status_code == 429:
+        _log.warning("another site does not answer", url=url, status=answer.status_code)
+        raise SiteSilent
+    try:
+        told = json.loads(body)
+    except ValueError as e:
+        raise _not_believed(f"no JSON at {url}") from e
+    if answer.status_code != 200:
+        error = told.get("error") if isinstance(told, dict) else ""
+        raise _not_believed(f"status {answer.status_code} at {url}: {str(error)[:80]}")
+    if isinstance(told, list):
+        return {"list": told}
+    if not isinstance(told, dict):
+        raise _not_believed(f"no object at {url}")
+    return told
+
+
+def _client() -> httpx.AsyncClient:
+    return httpx.AsyncClient(timeout=_PATIENCE_S, follow_redirects=False, headers={"accept": "application/json"})
+
+
+def _person(site: OtherSite, subject: object, email: object, name: object) -> Person:
+    if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
+        raise _not_believed("a subject that cannot be kept")
+    address = readable_email(email) if isinstance(email, str) else None
+    return Person(site.issuer, subject, address, readable_name(name) if isinstance(name, str) else None)
+
+
+def _not_believed(why: str) -> SiteNotBelieved:
+    _log.warning("another site was not believed", why=why)
+    return SiteNotBelieved()
