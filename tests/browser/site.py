@@ -22,7 +22,7 @@ class Site:
     """``lockstep serve`` and ``python -m runners.server`` with a data directory of their own."""
 
     def __init__(self, **settings: str) -> None:
-        """``settings`` of web process and runner, named as in their classes."""
+        """``settings`` of web process and runner, named as in their classes; ``{port}`` in them is the site's."""
         self._folder = Path(tempfile.mkdtemp(prefix="lockstep-browser-"))
         self._socket = self._folder / "supervisor.sock"
         self._port = _free_port()
@@ -30,7 +30,7 @@ class Site:
             **{name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")},
             "LOCKSTEP_DATA_DIR": str(self._folder / "data"),
             "LOCKSTEP_RUNNER_SOCKET": str(self._socket),
-            **{f"LOCKSTEP_{name.upper()}": value for name, value in settings.items()},
+            **{f"LOCKSTEP_{k.upper()}": v.replace("{port}", str(self._port)) for k, v in settings.items()},
         }
         self._log = (self._folder / "log").open("wb")
         self._runner: subprocess.Popen[bytes] | None = None

@@ -1,0 +1,87 @@
+"""Signing in by another site in a real browser: its policies of forms, cookies and redirects are at work."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.conftest import Hall
+from tests.browser.site import Site
+from tests.browser.test_pages import PICTURES, violations
+from tests.factories.issuer import Issuer
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def issuer() -> AsyncIterator[Issuer]:
+    async with Issuer() as issuer:
+        yield issuer
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def campus(issuer: Issuer, site: Site) -> AsyncIterator[Site]:
+    """A site where accounts of the issuer sign in. ``site`` has seen to it that the front end is built."""
+    settings = {f"oidc__campus__{name}": value for name, value in issuer.settings(label="Example University").items()}
+    with Site(public_url="http://localhost:{port}", **settings) as campus:
+        yield campus
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+async def test_a_link_leads_to_the_other_site_and_back_to_the_page(
+    chromium: Browser, campus: Site, issuer: Issuer, script: bool
+) -> None:
+    hall = Hall(chromium, campus)
+    visitor = await hall.admit(script=script)
+    page = await visitor.page()
+    here = f"http://{campus.hosts[1]}"
+    await page.goto(f"{here}/en/settings/security")
+    await page.get_by_role("link", name="Go on with Example University").press("Enter")
+    await page.wait_for_url(f"{here}/en/settings/security")
+    await expect(page.get_by_text("ada@example.org").first).to_be_visible()
+
+    await page.get_by_role("link", name="Unlink").click()
+    await page.get_by_role("button", name="Unlink").click()
+
+    await expect(page.get_by_role("alert")).to_contain_text("only way into your account")
+    assert set(visitor.elsewhere) <= {url for url in visitor.elsewhere if url.startswith(f"{issuer.url}/authorize?")}
+    assert visitor.elsewhere
+    visitor.tolerated.append("status of 409")
+    assert visitor.unexpected() == []
+    await visitor.context.close()
+
+
+@pytest.mark.parametrize(
+    ("lang", "width", "dark"), [("en", 1280, False), ("ko", 360, True), ("zh", 360, False)], ids=["desk", "phone", "zh"]
+)
+async def test_axe_finds_nothing_on_pages_of_other_sites(
+    chromium: Browser, campus: Site, issuer: Issuer, lang: str, width: int, dark: bool
+) -> None:
+    visitor = await Hall(chromium, campus).admit(width=width, height=800, dark=dark)
+    page = await visitor.page()
+    here = f"http://{campus.hosts[1]}/{lang}"
+    PICTURES.mkdir(exist_ok=True, parents=True)
+
+    async def look(name: str) -> None:
+        assert await violations(page) == [], name
+        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} scrolls"
+        await page.screenshot(path=PICTURES / f"sites-{name}-{lang}.png", full_page=True)
+
+    await page.goto(f"{here}/sign-up")
+    await look("sign-up")
+    issuer.claims = {"email_verified": False, "sub": f"nobody-{lang}"}
+    await page.goto(f"{here}/sign-in")
+    await page.locator('a[href*="/with/campus"]').click()
+    await page.wait_for_url(f"{here}/sign-in")
+    await expect(page.get_by_role("status").first).to_be_visible()
+    await look("refused")
+    issuer.claims = {}
+    await page.locator('a[href*="/with/campus"]').click()
+    await page.wait_for_url(f"{here}/")
+    await page.goto(f"{here}/settings/security")
+    await look("security")
+    await page.goto(f"{here}/settings/security/sites/campus")
+    await look("one")
+    assert visitor.unexpected() == []
+    await visitor.context.close()
