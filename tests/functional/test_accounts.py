@@ -81,6 +81,14 @@ async def test_who_signs_up_opens_the_account_with_the_link_and_the_password(
     assert account.password_hash.startswith("$argon2id$")
 
 
+async def test_where_no_mail_is_sent_the_page_leads_to_the_operator(client: httpx.AsyncClient) -> None:
+    told = await client.post("/en/sign-up", data=ADA)
+
+    assert ">Ask for your link<" in told.text
+    assert "Ask whoever runs this site for it." in told.text
+    assert "mailbox" not in told.text
+
+
 async def test_the_link_alone_opens_nothing(client: httpx.AsyncClient, mailbox: Mailbox) -> None:
     await client.post("/en/sign-up", data=ADA)
     link = await mailed(mailbox, ADA["email"])
@@ -367,6 +375,7 @@ async def test_a_real_mail_server_brings_the_link_in_the_language_of_the_page(
             client.headers["host"] = "learn.example.org"
             told = await client.post(f"/{lang}/sign-up", data=ADA)
             assert "LOCKSTEP" not in told.text
+            assert "Ask for your link" not in told.text
             await until(lambda: postbox.mails)
     (mailed_,) = postbox.mails
     assert mailed_["subject"] == subject
