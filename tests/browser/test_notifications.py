@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.async_api import Page, Request, expect
+from sqlalchemy import make_url
 
 from app.accounts.models import Account
 from app.comments import service as comments
 from app.comments.service import Draft
 from app.db import Database, now
+from app.notifications.models import Kind
+from app.notifications.unsubscribing import Unsubscribing, Wish, read_secret
 from tests.browser.conftest import Hall, Visitor
 from tests.browser.people import somebody
 from tests.browser.test_pages import PICTURES, violations
@@ -162,4 +167,21 @@ async def test_the_bell_has_room_in_the_narrowest_bar(hall: Hall) -> None:
     assert box["x"] + box["width"] <= 360
     PICTURES.mkdir(exist_ok=True, parents=True)
     await page.screenshot(path=PICTURES / "notifications-bar-phone.png")
+    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280], ids=["phone", "desk"])
+async def test_a_link_of_a_mail_ends_mails_for_somebody_who_is_signed_out(hall: Hall, width: int, dark: bool) -> None:
+    _, account = await somebody(hall, "Ada Byron")
+    reader = await hall.admit(width=width, dark=dark, script=not dark)
+    data = Path(str(make_url(reader.site.database).database)).parent
+    token = Unsubscribing(read_secret(data / "secrets" / "unsubscribe")).token(Wish(account.id, Kind.reply))
+    page = await reader.open(f"/en/unsubscribe/{token}")
+    if not dark:
+        assert await violations(page) == []
+    await page.get_by_role("button", name="No more mails about replies").click()
+    await expect(page.get_by_role("status").first).to_have_text("You get no more mails about replies.")
+    PICTURES.mkdir(exist_ok=True, parents=True)
+    await page.screenshot(path=PICTURES / f"unsubscribe-{width}-{'dark' if dark else 'light'}.png")
     assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"

@@ -6,6 +6,7 @@ import asyncio
 import re
 import stat
 from datetime import timedelta
+from email.message import EmailMessage
 
 import pytest
 from fastapi import FastAPI
@@ -18,12 +19,16 @@ from app.comments.models import Comment
 from app.comments.service import Draft
 from app.db import now
 from app.errors import TooMany
+from app.main import create_app
 from app.notifications import live, service
 from app.notifications.models import Kind
 from app.notifications.unsubscribing import LASTS, Wish
+from app.progress.facts import Fact
+from app.settings import Settings
 from tests.factories.accounts import an_account, signed_in
 from tests.factories.browser import browser
 from tests.factories.course import LESSON
+from tests.factories.smtp import Postbox, smtp_server
 
 NAME = 'Bob <img src=x onerror="alert(1)">'
 EVENTS = {"accept": "text/event-stream"}
@@ -209,3 +214,90 @@ async def test_mails_about_a_kind_can_be_had_again(app: FastAPI) -> None:
 async def test_the_secret_of_these_links_is_kept_where_only_we_can_read_it(app: FastAPI) -> None:
     file = app.state.settings.data_dir / "secrets" / "unsubscribe"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+# --- from end to end --------------------------------------------------------------------------------------------------
+
+_RULES = """\
+[[achievements]]
+id = "first-run"
+badge = "first-run"
+xp = 20
+title.en = "First step"
+title.ko = "첫걸음"
+description.en = "A cell ran to its end."
+needs = { kind = "cell" }
+"""
+
+
+async def test_a_new_achievement_stands_in_the_list_and_leads_to_the_achievements(settings: Settings) -> None:
+    (settings.lessons_dir / "achievements.toml").write_text(_RULES)
+    app = create_app(settings)
+    async with app.router.lifespan_context(app):
+        ada = await an_account(app.state.db)
+        for _ in range(2):
+            async with app.state.db.writing() as session:
+                await app.state.progress.ledger.award(session, ada.learner_id, [Fact("cell", f"{LESSON}#hello", 10)])
+                await app.state.progress.ledger.award(session, "a stranger", [Fact("cell", f"{LESSON}#hello", 10)])
+        async with await signed_in(app, ada) as client:
+            assert 'data-unread="1"' in (await client.get("/en/notifications/bell")).text
+            page = (await client.get("/ko/notifications")).text
+            assert "새 업적을 얻었습니다" in page
+            assert "첫걸음" in page
+            link = re.search(r'href="(/ko/notifications/[0-9a-f]+)"', page)
+            assert link
+            assert (await client.get(link[1])).headers["location"] == "/ko/achievements"
+
+
+async def first_mail(postbox: Postbox) -> EmailMessage:
+    while True:
+        if postbox.mails:
+            return postbox.mails[0]
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("lang", ["en", "ko", "zh"])
+async def test_a_reply_sent_by_a_browser_is_mailed_and_the_mails_links_lead_somewhere(
+    settings: Settings, lang: str
+) -> None:
+    postbox = Postbox()
+    with smtp_server(postbox) as address:
+        mail = {"smtp_url": f"smtp://{address}?tls=off", "mail_from": "Lockstep <l@example.org>"}
+        app = create_app(settings.model_copy(update={**mail, "public_url": "http://test"}))
+        async with app.router.lifespan_context(app), asyncio.timeout(30):
+            ada = await an_account(app.state.db, email="ada@example.org")
+            async with app.state.db.writing() as session:
+                mine = await session.merge(ada)
+                mine.language = lang
+                root = await comments.write(session, mine, Draft(LESSON, "", None, "Why four?", "k1", "en"))
+            async with await signed_in(app) as bob:
+                form = {"thread": root.id, "text": "Because <b>four</b>.", "key": "k2"}
+                assert (await bob.post(f"/en/courses/{LESSON}/comments", data=form)).status_code == 303
+            letter = await first_mail(postbox)
+            async with browser(app) as reader:
+                text = letter.get_body(("plain",))
+                assert text is not None
+                links = re.findall(r"^http://test(/\S+)$", text.get_content().replace("\r\n", "\n"), re.MULTILINE)
+                comment, everything, choices, ending = links
+                assert "Because &lt;b&gt;four&lt;/b&gt;." in (await reader.get(comment)).text
+                for asks_to_sign_in in (everything, choices):
+                    assert asks_to_sign_in.startswith(f"/{lang}/")
+                    assert (await reader.get(asks_to_sign_in)).status_code == 401
+                assert letter["list-unsubscribe"] == f"<http://test{ending}>"
+                assert (await reader.post(ending)).status_code == 200
+            assert await mailing(app, ada) == (Mailing.at_once, [Kind.reply])
+    assert postbox.recipients == ["ada@example.org"]
+
+
+async def test_a_comment_that_is_held_tells_nobody_until_it_is_approved(app: FastAPI) -> None:
+    ada, bob = await an_account(app.state.db), await an_account(app.state.db)
+    teacher = await an_account(app.state.db, "instructor")
+    async with await signed_in(app, ada) as client:
+        async with app.state.db.writing() as session:
+            root = await comments.write(session, ada, Draft(LESSON, "", None, "Why?", "k1", "en"))
+            held = await comments.write(session, bob, Draft(LESSON, "", root.id, "So.", "k2", "en"), hold_first=1)
+        assert 'data-unread="0"' in (await client.get("/en/notifications/bell")).text
+        for _ in range(2):
+            async with app.state.db.writing() as session:
+                await comments.show(session, teacher, held.id)
+        assert 'data-unread="1"' in (await client.get("/en/notifications/bell")).text
