@@ -33,7 +33,7 @@ class Postman:
         await self._post(session, account.email, account, "already.html", **urls)
 
     async def changed(self, session: AsyncSession, account: Account, what: str, to: str) -> None:
-        """The password (``password``) or the address (``address``) of an account is another now."""
+        """Another password (``password``) or address (``address``), or one more passkey or site (``ways_in``)."""
         url = self._url("forgotten_page", account.language)
         await self._post(session, to, account, f"{what}_changed.html", url=url)
 

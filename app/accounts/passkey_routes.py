@@ -14,6 +14,7 @@ from app.accounts.current import SignedIn, ThisSignIn
 from app.accounts.entry import enter, open_door
 from app.accounts.handshakes import begin, finish
 from app.accounts.identities import LastWayIn
+from app.accounts.mails import Postman
 from app.accounts.models import Account, Passkey, SignIn
 from app.accounts.passkeys import (
     NoPlaceForPasskeys,
@@ -98,8 +99,11 @@ async def add(request: Request, lang: str, account: SignedIn, body: dict[str, An
         begun = await finish(request, session, _NEW, challenge)
     if begun.account_id != account.id:
         raise PasskeyUnusable
+    postman = Postman(request)
     async with db.writing() as session:
         await add_passkey(session, place, account, begun.facts["name"], challenge, credential)
+        await postman.changed(session, account, "ways_in", account.email)
+    postman.wake()
     return JSONResponse({"next": back(request, "security_page", "passkey").headers["location"]}, headers=_NOT_KEPT)
 
 

@@ -27,6 +27,7 @@ from app.accounts.identities import (
     unlink,
 )
 from app.accounts.invitations import find_invitation
+from app.accounts.mails import Postman
 from app.accounts.models import Account, Identity, SignIn
 from app.accounts.other_sites import Asking, Person, Site, SiteDeclined, SiteNotBelieved, SiteSilent, SiteUnknown
 from app.accounts.routes import account_page, in_words, onward
@@ -151,8 +152,11 @@ async def _take(request: Request, begun: Begun, account: Account | None, person:
     if begun.account_id is not None:
         if account is None or account.id != begun.account_id:
             raise HandshakeGone
+        postman = Postman(request)
         async with db.writing() as session:
             await link(session, account, person)
+            await postman.changed(session, account, "ways_in", account.email)
+        postman.wake()
         return back(request, "security_page", "linked")
     async with db.writing() as session:
         known = await account_of(session, person)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
@@ -20,6 +21,7 @@ from app.db import now
 from tests.factories.accounts import an_account, signed_in
 from tests.factories.authenticator import PRESENT, Authenticator
 from tests.factories.browser import browser, press_run
+from tests.factories.mailbox import Mailbox
 from tests.factories.supervisor import Supervisor
 
 PASSWORD = "correct horse battery"
@@ -96,6 +98,17 @@ async def test_a_passkey_opens_the_account_and_gives_a_new_token(
     assert passkey.sign_count == 2
     assert passkey.used_at is not None
     assert "My phone" in (await ada.get("/en/settings/security")).text
+
+
+async def test_who_gets_a_new_way_in_is_told_by_mail(ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    mailbox = Mailbox(monkeypatch)
+    await added(ada)
+
+    async with asyncio.timeout(10):
+        while not mailbox.to("ada@example.org"):  # noqa: ASYNC110 - the sender is a task beside us
+            await asyncio.sleep(0.01)
+    assert "new way into your Lockstep account" in mailbox.to("ada@example.org")[0].subject
+    assert mailbox.link("ada@example.org") == "/en/forgotten"
 
 
 async def test_what_a_visitor_did_comes_in_with_a_passkey_too(
