@@ -41,10 +41,12 @@ class Alternate:
     current: bool
 
 
-def alternates(request: Request) -> list[Alternate]:
-    """This page in every language; on a page without a language, the home pages."""
+def alternates(request: Request, query: str = "") -> list[Alternate]:
+    """This page, with that query, in every language; on a page without a language, the home pages."""
     path = request.url.path
     rest = path[len(path.split("/", 2)[1]) + 1 :] if in_path(path) else "/"
+    if query and in_path(path):
+        rest += f"?{query}"
     base = request.app.state.settings.public_url
     return [
         Alternate(language.code, language.name, f"{base}/{language.code}{rest}", language.code == i18n.current())

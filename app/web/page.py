@@ -3,7 +3,8 @@
 A page holds nothing of the visitor who asks: what is theirs comes as fragments and JSON. So a page may be kept, whole
 and compressed, for everyone (``kept_page``).
 
-Every template sees ``lang``, ``languages`` (``code, name, url, current``), ``url_for(route, **parts)`` (a path),
+Every template sees ``lang``, ``languages`` (``code, name, url, current``), ``listed`` (the page is for everyone:
+search engines hear of its other languages), ``url_for(route, **parts)`` (a path),
 ``static(path)``, ``nav`` (``label, url, current``), ``request``, ``drawing(topology)``, the filters of the language
 (``number``, ``percent``, ``date``, ``day_and_month``, ``date_and_time``, ``ago``) and gettext.
 """
@@ -21,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from app import i18n
+from app.web.access import ACCESS, Access
 from app.web.drawing import drawing
 from app.web.languages import alternates
 from app.web.shelf import Shelf
@@ -39,7 +41,8 @@ class NavItem:
 
 def page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
     """A whole page."""
-    return HTMLResponse(_render(request, template, context), http_status, {"cache-control": "no-cache"})
+    html = _render(request, template, context, query=request.url.query, listed=http_status == 200)
+    return HTMLResponse(html, http_status, {"cache-control": "no-cache"})
 
 
 def fragment(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
@@ -58,8 +61,12 @@ def kept_page(request: Request, template: str, context: Callable[[], Mapping[str
     return kept.answer(request.headers)
 
 
-def _render(request: Request, template: str, context: Mapping[str, Any]) -> str:
+def _render(
+    request: Request, template: str, context: Mapping[str, Any], *, query: str = "", listed: bool = True
+) -> str:
+    """``query`` is the one that the page in another language has too: none for a page that is kept by its path."""
     state = request.app.state
+    route = getattr(request.scope.get("route"), "name", "")
 
     def url_for(route: str, /, **parts: Any) -> str:
         return str(request.app.url_path_for(route, **parts))
@@ -67,7 +74,8 @@ def _render(request: Request, template: str, context: Mapping[str, Any]) -> str:
     everywhere = {
         "request": request,
         "lang": i18n.current(),
-        "languages": alternates(request),
+        "languages": alternates(request, query),
+        "listed": listed and ACCESS.get(route) is Access.public,
         "url_for": url_for,
         "static": state.assets.address,
         "nav": state.nav(request),

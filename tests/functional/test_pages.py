@@ -15,6 +15,7 @@ from sqlalchemy import event
 from app.main import create_app
 from app.settings import Settings
 from app.web import page
+from tests.factories.accounts import signed_in
 from tests.factories.browser import browser
 
 HTML = {"accept": "text/html,*/*"}
@@ -202,3 +203,34 @@ async def test_a_page_is_sent_compressed_to_whoever_can_read_it(client: httpx.As
     assert zipped.headers["content-encoding"] == "gzip"
     assert "content-encoding" not in plain.headers
     assert zipped.text == plain.text
+
+
+async def test_the_switch_of_languages_keeps_path_and_query(app: FastAPI) -> None:
+    async with await signed_in(app, "instructor") as teacher:
+        for path in (
+            "/en/moderation?kind=newest",
+            "/en/feedback/inbox?which=all&kind=code",
+            "/en/courses/small/first/comments?cell=hello",
+            "/en/sign-in?next=/en/settings",
+            "/en/settings",
+        ):
+            html = (await teacher.get(path)).text
+            assert f'<a href="/ko{path[3:].replace("&", "&amp;")}" lang="ko"' in html, path
+
+
+async def test_a_page_kept_for_everyone_has_nothing_of_the_query_it_was_first_asked_with(
+    client: httpx.AsyncClient,
+) -> None:
+    first = await client.get("/en/courses/small/first?from=somebody")
+    assert "somebody" not in first.text
+
+
+async def test_search_engines_hear_of_other_languages_on_public_pages_only(app: FastAPI) -> None:
+    async with await signed_in(app, "instructor") as teacher:
+        for path in ("/en/", "/en/courses/small", "/en/courses/small/first/comments", "/en/sign-in", "/en/feedback"):
+            assert 'rel="alternate" hreflang="ko"' in (await teacher.get(path)).text, path
+        for path in ("/en/settings", "/en/moderation", "/en/feedback/inbox", "/en/achievements", "/en/nothing"):
+            answer = (await teacher.get(path, headers={"accept": "text/html"})).text
+            assert "<html" in answer, path
+            assert 'rel="alternate"' not in answer, path
+            assert 'hreflang="ko"' in answer, "the switch is there"

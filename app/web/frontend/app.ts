@@ -8,12 +8,13 @@ import { setUpStanding } from "./standing";
 import { setUpFeedback } from "./feedback";
 import { setUpTalk } from "./talk";
 import { setUpBeat } from "./beat";
-import { setUpFormulas, setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
+import { setUpFormulas, setUpLanguages, setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
 
 // A refused or failed fragment leaves what is on the page: the session card asks again by itself.
 Object.assign(htmx.config, { noSwap: [204, 304, "4xx", "5xx"] });
 
 setUpTheme();
+setUpLanguages();
 setUpOutline();
 setUpRail();
 setUpScrollers();

@@ -19,6 +19,25 @@ export function setUpTheme(): void {
   });
 }
 
+/** The page in another language opens at the same place: the address as it is by now, and the cell that is being read. */
+export function setUpLanguages(): void {
+  const follow = (event: Event): void => {
+    const link = (event.target as Element).closest?.<HTMLAnchorElement>(":is(.languages, .foot-languages) a");
+    if (!link) return;
+    link.search = location.search;
+    link.hash = document.getElementById("main")?.querySelector(".cell") ? placeInLesson() : location.hash;
+  };
+  for (const kind of ["click", "auxclick", "contextmenu"]) document.addEventListener(kind, follow, true);
+}
+
+/** Headings are called otherwise in another language; cells are not. */
+function placeInLesson(): string {
+  const line = window.innerHeight * 0.3;
+  const anchors = [...document.querySelectorAll<HTMLElement>(".cell[id], #lesson-end, #comments")];
+  const last = anchors.findLast((anchor) => anchor.getBoundingClientRect().top <= line);
+  return last ? `#${last.id}` : "";
+}
+
 /** Where the page is no popover, `popovertarget` does its work without us; we only close the sheet behind a jump. */
 export function setUpOutline(): void {
   const sheet = document.getElementById("outline");
