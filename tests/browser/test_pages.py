@@ -230,8 +230,10 @@ def test_pictures_are_not_committed() -> None:
 
 async def test_the_switch_of_languages_keeps_the_place(hall: Hall) -> None:
     page = await (await hall.admit()).open(LESSON)
+    await expect(page.locator("html.formulas")).to_be_attached()
+    await page.wait_for_load_state("networkidle")
     await page.locator("#cell-in-step").evaluate("cell => cell.scrollIntoView()")
-    await page.locator(".languages a[lang=ko]").click()
+    await page.locator(".languages a[lang=ko]").evaluate("link => link.click()")  # Playwright's own scrolls the page
     await expect(page).to_have_url(re.compile(r"/ko/courses/.*#cell-in-step$"))
     await page.goto(page.url.replace("#cell-in-step", "/comments?cell=in-step#new-comment"))
     await page.locator(".foot-languages a[lang=zh]").click()
