@@ -83,6 +83,11 @@ NOTICES: dict[str, str] = {
         "to the largest batch, and some operations refuse it: make batches of one size with batch(…, "
         "drop_remainder=True)."
     ),
+    "tpu-computed-size": (
+        "{function}: {operation} makes as much as a value says that is computed in the step. A TPU's compiler asks for "
+        "a constant there (must be a compile-time constant): take the size from a shape or a Python number, or keep "
+        "it and use a mask."
+    ),
     "tpu-dynamic-operation": (
         "{function}: the size of what {operation} returns depends on its values. A TPU pads it to the largest "
         "size there can be, and operations that follow may refuse it: keep the size, with tf.where(condition, x, "

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-Kind = Literal["refused", "host", "dynamic", "wide"]
-"""Refused by the compiler, run on the host instead, of a size that depends on values, or in emulated precision."""
+Kind = Literal["refused", "host", "dynamic", "computed", "wide"]
+"""Refused by the compiler, run on the host instead, of a size that depends on values, of a size that is one of the
+values computed in the step, or in emulated precision."""
 Shape = tuple[int | None, ...] | None
 """A size for each dimension, None for an unknown one; None in all for an unknown number of dimensions."""
 
@@ -34,6 +35,27 @@ _DYNAMIC = {
     "UniqueWithCountsV2": "tf.unique_with_counts",
     "Where": "tf.where, tf.boolean_mask",
 }
+_SIZED: dict[str, tuple[tuple[int, ...], str]] = {
+    "BroadcastTo": ((1,), "tf.broadcast_to"),
+    "Fill": ((0,), "tf.fill"),
+    "LinSpace": ((2,), "tf.linspace"),
+    "OneHot": ((1,), "tf.one_hot"),
+    "Pad": ((1,), "tf.pad"),
+    "PadV2": ((1,), "tf.pad"),
+    "RandomStandardNormal": ((0,), "tf.random.normal"),
+    "RandomUniform": ((0,), "tf.random.uniform"),
+    "RandomUniformInt": ((0,), "tf.random.uniform"),
+    "Range": ((0, 1, 2), "tf.range"),
+    "Reshape": ((1,), "tf.reshape"),
+    "Slice": ((1, 2), "tf.slice"),
+    "StridedSlice": ((1, 2, 3), "x[a:b]"),
+    "Tile": ((1,), "tf.tile"),
+}
+"""By operation: which of its inputs say how large its output is, and what people call it."""
+_KNOWN_BY_THEN = frozenset({"Const", "Rank", "Shape", "ShapeN", "Size"})
+"""Where a size comes from that the compiler knows, since it knows every shape."""
+_VALUES = frozenset({"IteratorGetNext", "Placeholder", "RandomUniform", "RandomUniformInt", "ReadVariableOp"})
+"""Where values come from that are known only when the step runs."""
 _HOST_BEGINNINGS = (
     "AudioSummary",
     "DecodeAndCropJpeg",
@@ -97,12 +119,14 @@ class Node:
         name: its name in the graph.
         dtypes: of its outputs, as ``float32``.
         place: where the learner's program asked for it, as ``step_fn:12``; empty where unknown.
+        computed: whether its output is used and as large as a value that only the running step knows.
     """
 
     op: str
     name: str
     dtypes: tuple[str, ...] = ()
     place: str = ""
+    computed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +141,18 @@ class Finding:
 def could_matter(op: str, dtypes: Iterable[str]) -> bool:
     """Whether ``judge`` may have something to say of such an operation, before anything costly is asked of it."""
     return _kind_of(op) is not None or (op in _MATMULS and not _WIDE.isdisjoint(dtypes))
+
+
+def sizing_inputs(op: str) -> tuple[int, ...]:
+    """Which inputs of such an operation say how large its output is; none where that follows from shapes alone."""
+    return _SIZED[op][0] if op in _SIZED else ()
+
+
+def known_when(op: str) -> Literal["compiling", "running"] | None:
+    """When a number that such an operation makes is known; None where the operation's inputs decide."""
+    if op in _KNOWN_BY_THEN:
+        return "compiling"
+    return "running" if op in _VALUES else None
 
 
 def judge(nodes: Iterable[Node], host_allowed: bool) -> list[Finding]:
@@ -134,6 +170,8 @@ def judge(nodes: Iterable[Node], host_allowed: bool) -> list[Finding]:
         if node.op in _PARTS_OF_PRINTS and node.place in printing:
             continue
         kind = _kind_of(node.op)
+        if kind is None and node.computed:
+            kind = "computed"
         if kind is None and node.op in _MATMULS and not _WIDE.isdisjoint(node.dtypes):
             kind = "wide"
         if kind is None:
@@ -211,7 +249,7 @@ def _kind_of(op: str) -> Kind | None:
 def _operation(op: str) -> str:
     if op in _PRINTS:
         return "tf.print"
-    known = {**_PYTHON, **_DYNAMIC}.get(op)
+    known = {**_PYTHON, **_DYNAMIC, **{sized: name for sized, (_, name) in _SIZED.items()}}.get(op)
     return f"{op} ({known})" if known else op
 
 

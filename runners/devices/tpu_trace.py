@@ -23,7 +23,12 @@ import runners
 from runners.devices import notices, tpu_rules
 from runners.devices.tpu_rules import Compilations, Finding, Node, Shape
 
-_NOTICES = {"host": "tpu-on-host", "dynamic": "tpu-dynamic-operation", "wide": "tpu-wide"}
+_NOTICES = {
+    "host": "tpu-on-host",
+    "dynamic": "tpu-dynamic-operation",
+    "computed": "tpu-computed-size",
+    "wide": "tpu-wide",
+}
 _LIBRARIES = [
     *(Path(sysconfig.get_path(which)) for which in ("stdlib", "purelib", "platlib")),
     Path(tf.__file__).parents[1],
@@ -141,12 +146,48 @@ def _nodes(graph: Any, operations: list[Any], device: str) -> Iterator[Node]:
 def _read(operation: Any, graph: Any, within: set[str]) -> Iterator[Node]:
     op = operation.type
     dtypes = tuple(output.dtype.base_dtype.name for output in operation.outputs)
-    if tpu_rules.could_matter(op, dtypes):
-        yield Node(op, operation.name, dtypes, _place(operation))
+    computed = _is_of_computed_size(operation, inner=bool(within))
+    if computed or tpu_rules.could_matter(op, dtypes):
+        yield Node(op, operation.name, dtypes, _place(operation), computed)
     for body in _bodies(operation, graph):
         if body.name not in within:
             for inner in body.get_operations():
                 yield from _read(inner, body, within | {body.name})
+
+
+def _is_of_computed_size(operation: Any, inner: bool) -> bool:
+    """Whether the output is used and its size a number that only the running step knows.
+
+    TensorFlow itself has worked out what can be told from constants. A size that comes of an unknown one in the data is
+    spoken of where the data come in. An output that nobody uses is dropped before anything is compiled: AutoGraph
+    leaves the ``tf.range`` of a loop behind so. What is handed into an ``inner`` function, such as a loop's body, may
+    come from a shape.
+    """
+    sizing = tpu_rules.sizing_inputs(operation.type)
+    if not sizing or operation.outputs[0].shape.is_fully_defined() or not operation.outputs[0].consumers():
+        return False
+    data = [tensor for index, tensor in enumerate(operation.inputs) if index not in sizing]
+    if not all(tensor.shape.is_fully_defined() for tensor in data):
+        return False
+    return any(_is_value(operation.inputs[index], inner) for index in sizing if index < len(operation.inputs))
+
+
+def _is_value(tensor: Any, inner: bool) -> bool:
+    """Whether a number is known only when the step runs: computed from the data or from variables, not from shapes."""
+    waiting, seen = [tensor.op], set()
+    while waiting:
+        operation = waiting.pop()
+        if operation.name in seen:
+            continue
+        seen.add(operation.name)
+        if inner and operation.type == "Placeholder":
+            continue
+        known = tpu_rules.known_when(operation.type)
+        if known == "running":
+            return True
+        if known is None:
+            waiting.extend(source.op for source in operation.inputs)
+    return False
 
 
 def _bodies(operation: Any, graph: Any) -> Iterator[Any]:

@@ -211,6 +211,22 @@ def outer(iterator):
 tf.config.set_soft_device_placement(True)
 for _ in range(2): outer(iter(strategy.experimental_distribute_dataset(dataset)))
 """,
+    "sizes": """
+@tf.function
+def outer(iterator):
+    def sizes_step(inputs):
+        values = inputs[0]
+        positive = tf.reduce_sum(tf.cast(values[:, 0] > 0, tf.int32))
+        some = values[:positive]
+        numbers = tf.range(positive)
+        like = tf.fill([tf.shape(values)[0], 2], 1.0)
+        total = 0.0
+        for index in tf.range(positive):
+            total += values[index, 0]
+        return tf.reduce_sum(some) + tf.cast(tf.reduce_sum(numbers), tf.float32) + tf.reduce_sum(like) + total
+    return strategy.run(sizes_step, args=(next(iterator),))
+outer(iter(strategy.experimental_distribute_dataset(dataset)))
+""",
     "a last batch": """
 @tf.function
 def each(inputs):
@@ -362,6 +378,14 @@ def test_what_a_tpu_pads_emulates_or_leaves_to_the_host_is_said_once(results: Re
         "loose_step:5: the size of what ",
         "loose_step:6: a TPU cannot run ",
         "loose_step:8: MatMul computes i",
+    ]
+
+
+def test_a_size_that_is_computed_in_the_step_is_named_and_one_of_a_shape_or_a_loop_is_not(results: Results) -> None:
+    assert results["sizes"]["error"] == ""
+    assert [notice.partition(" makes as much")[0] for notice in results["sizes"]["notices"]] == [
+        "sizes_step:7: StridedSlice (x[a:b])",
+        "sizes_step:8: Range (tf.range)",
     ]
 
 

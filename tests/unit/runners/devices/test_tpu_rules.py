@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from runners.devices.tpu_rules import Compilations, Node, could_matter, judge, refusal, unknown_sizes, written
+from runners.devices.tpu_rules import (
+    Compilations,
+    Node,
+    could_matter,
+    judge,
+    known_when,
+    refusal,
+    sizing_inputs,
+    unknown_sizes,
+    written,
+)
 
 
 def _found(*nodes: Node, host_allowed: bool = True) -> list[tuple[str, str]]:
@@ -37,6 +47,20 @@ def test_only_products_in_wide_numbers_are_worth_a_word() -> None:
     assert _found(Node("MatMul", "x", ("float64",)), Node("Cast", "y", ("float64",))) == [("wide", "MatMul")]
     assert could_matter("MatMul", ["float64"])
     assert not could_matter("Cast", ["float64"])
+
+
+def test_a_size_that_is_computed_is_found_by_the_name_that_people_use() -> None:
+    assert _found(Node("StridedSlice", "s", computed=True), Node("Fill", "f")) == [
+        ("computed", "StridedSlice (x[a:b])")
+    ]
+
+
+def test_a_number_is_known_to_the_compiler_from_shapes_and_to_the_step_from_data() -> None:
+    assert [known_when(op) for op in ("Shape", "Const", "ReadVariableOp", "AddV2")] == ["compiling"] * 2 + [
+        "running",
+        None,
+    ]
+    assert (sizing_inputs("StridedSlice"), sizing_inputs("MatMul")) == ((1, 2, 3), ())
 
 
 def test_the_same_operation_at_the_same_place_is_found_once() -> None:
