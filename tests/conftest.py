@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import structlog
 from fastapi import FastAPI
 
 from app import migrate
@@ -27,6 +29,17 @@ from tests.factories.supervisor import Supervisor
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("LOCKSTEP_") and not name.startswith("LOCKSTEP_TEST_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """Whoever sets logging up writes to the standard error of that test, which is closed when it ends."""
+    config, root = structlog.get_config(), logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.configure(**config)
+    root.handlers[:] = handlers
+    root.setLevel(level)
 
 
 @pytest.fixture(scope="session")
