@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -88,6 +88,12 @@ async def count_try(session: AsyncSession, key: str | None, policy: Policy) -> N
 async def forget_tries(session: AsyncSession, key: str) -> None:
     """Begin anew: it was the right one."""
     await session.execute(delete(Attempts).where(Attempts.key == key))
+
+
+async def take_back(session: AsyncSession, key: str | None) -> None:
+    """Count one try less: it was no guess. So a class behind one address can sign in, and guesses there still count."""
+    mine = update(Attempts).where(Attempts.key == key, Attempts.count > 0)
+    await session.execute(mine.values(count=Attempts.count - 1).execution_options(synchronize_session=False))
 
 
 async def sweep(session: AsyncSession) -> None:

@@ -19,7 +19,7 @@ from app.accounts.mails import Postman
 from app.accounts.models import Account, MailLink
 from app.accounts.passwords import Passwords, weakness
 from app.accounts.people import email_key, find_by_email, fresh, readable_email
-from app.accounts.routes import account_page, count_tries, in_words, onward
+from app.accounts.routes import account_page, count_tries, in_words, onward, was_right
 from app.accounts.sign_ins import end_all
 from app.accounts.signing_up import NO_EMAIL
 from app.db import Database, now, one_at_a_time
@@ -100,6 +100,7 @@ async def _confirm(request: Request, link: MailLink, account: Account, password:
     async with db.writing() as session:
         await use_link(session, link)
         entrance = await _open(request, session, account)
+        await was_right(request, session, "sign-in", account.email)
     open_door(request, entrance)
     return onward(request, None)
 

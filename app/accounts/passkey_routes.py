@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from app import i18n
-from app.accounts.attempts import TooManyTries, account_key, forget_tries
+from app.accounts.attempts import TooManyTries
 from app.accounts.current import SignedIn, ThisSignIn
 from app.accounts.entry import enter, open_door
 from app.accounts.handshakes import begin, finish
@@ -31,7 +31,7 @@ from app.accounts.passkeys import (
     remove_passkey,
 )
 from app.accounts.people import readable_name
-from app.accounts.routes import account_page, count_tries, in_words
+from app.accounts.routes import account_page, count_tries, in_words, was_right
 from app.accounts.settings_routes import back, is_fresh, not_theirs
 from app.accounts.signing_up import NO_NAME
 from app.accounts.site_routes import issuers
@@ -65,7 +65,7 @@ async def passkey_sign_in(request: Request, lang: str, body: dict[str, Any]) -> 
     async with db.writing() as session:
         _, account = await open_with(session, place, challenge, credential)
         entrance = await enter(request, session, account, method="passkey")
-        await forget_tries(session, account_key("passkey", identifier))
+        await was_right(request, session, "passkey", identifier)
     open_door(request, entrance)
     wanted = body.get("next")
     home = str(request.app.url_path_for("home", lang=i18n.current()))

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
+from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -25,6 +26,7 @@ from app.accounts.attempts import (
     address_key,
     count_try,
     forget_tries,
+    take_back,
 )
 from app.accounts.current import CurrentAccount
 from app.accounts.entry import AccountDisabled, enter, leave, open_door
@@ -70,7 +72,7 @@ async def sign_in(request: Request, lang: str) -> Response:
                 raise NoEntry  # it was changed while we looked at it
             account.password_hash = anew or known
             entrance = await enter(request, session, account, method="password")
-            await forget_tries(session, account_key("sign-in", email))
+            await was_right(request, session, "sign-in", email)
     except (TooManyTries, AccountDisabled, AccountGone, NoEntry) as e:
         return account_page(request, "accounts/sign_in.html", e.http_status, form=form, problem=e.sentence())
     open_door(request, entrance)
@@ -181,10 +183,19 @@ def in_words(wrong: Mapping[str, str]) -> dict[str, str]:
 async def count_tries(request: Request, what: str, email: str, policy: Any = OF_ACCOUNT) -> None:
     """Count a try on one account, and from where it came. Raises TooManyTries."""
     db: Database = request.app.state.db
-    place = origin(request.client.host if request.client else None)
     async with db.writing() as session:
-        await count_try(session, address_key(what, place), OF_ADDRESS)
+        await count_try(session, address_key(what, _place(request)), OF_ADDRESS)
         await count_try(session, account_key(what, email), policy)
+
+
+async def was_right(request: Request, session: AsyncSession, what: str, email: str) -> None:
+    """The try that was counted last was no guess: the account begins anew, and its network has one less."""
+    await take_back(session, address_key(what, _place(request)))  # rows are locked in the order of count_tries
+    await forget_tries(session, account_key(what, email))
+
+
+def _place(request: Request) -> str | None:
+    return origin(request.client.host if request.client else None)
 
 
 async def ask_to_sign_in(request: Request, error: Exception) -> Response:

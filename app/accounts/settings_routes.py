@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from app import i18n
 from app.accounts import said
 from app.accounts.agents import browser_words
-from app.accounts.attempts import OF_MAILS, TooManyTries, account_key, forget_tries
+from app.accounts.attempts import OF_MAILS, TooManyTries
 from app.accounts.belongings import erase, export
 from app.accounts.current import SignedIn, ThisSignIn
 from app.accounts.identities import list_identities
@@ -25,7 +25,7 @@ from app.accounts.models import Account, Mailing, SignIn
 from app.accounts.passkeys import list_passkeys
 from app.accounts.passwords import Passwords, weakness
 from app.accounts.people import HANDLE, email_key, find_by_email, fresh, handle_taken, readable_email, readable_name
-from app.accounts.routes import account_page, count_tries, in_words
+from app.accounts.routes import account_page, count_tries, in_words, was_right
 from app.accounts.sign_in_cookie import keep_sign_in
 from app.accounts.sign_ins import FRESH, LASTS, end_all, end_listed, list_sign_ins, start_sign_in
 from app.accounts.signing_up import NO_EMAIL, NO_NAME
@@ -181,7 +181,7 @@ async def not_theirs(request: Request, account: Account, here: SignIn, password:
         return {field: WRONG_PASSWORD}
     db: Database = request.app.state.db
     async with db.writing() as session:
-        await forget_tries(session, account_key("sign-in", account.email))
+        await was_right(request, session, "sign-in", account.email)
     return {}
 
 
@@ -207,7 +207,7 @@ def _typed(account: Account) -> dict[str, str]:
 def _profile(
     request: Request, account: Account, form: Mapping[str, str], http_status: int = 200, /, **context: Any
 ) -> HTMLResponse:
-    zones = sorted(zone for zone in available_timezones() if "/" in zone or zone == "UTC")
+    zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", account.time_zone))
     return account_page(
         request, "accounts/profile.html", http_status, account=account, form=form, zones=zones, **context
     )

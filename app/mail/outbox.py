@@ -21,6 +21,8 @@ TOPIC = "mail"
 _PAUSES_S = (30, 120, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
 _ABANDONED = timedelta(minutes=10)
 """A sender is never so long at one mail: whoever had it is gone."""
+_KEPT = timedelta(days=30)
+"""For so long the operator can see which mails did not arrive."""
 _MOST_WHY = 300
 
 
@@ -89,6 +91,13 @@ async def doubt_abandoned(db: Database) -> int:
     async with db.writing() as session:
         found = await session.execute(lost.values(state=MailState.doubtful, why="its sender ended", text="", html=""))
         return cast(CursorResult[Any], found).rowcount
+
+
+async def sweep(db: Database) -> None:
+    """Delete what was given up long ago: an address is kept no longer than it is of use."""
+    over = (OutboxMail.state.in_((MailState.failed, MailState.doubtful)), OutboxMail.due_at < now() - _KEPT)
+    async with db.writing() as session:
+        await session.execute(delete(OutboxMail).where(*over))
 
 
 async def _set(db: Database, mail: OutboxMail, **values: Any) -> None:

@@ -83,3 +83,4 @@ class Sender:
         self._swept_at = time.monotonic()
         if lost := await outbox.doubt_abandoned(self._db):
             _log.warning("mails of a sender that ended are not sent again", mails=lost)
+        await outbox.sweep(self._db)

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from sqlalchemy import select, update
 
 from app.accounts.invitations import invite
-from app.accounts.models import Account, MailLink, Role, SignIn
+from app.accounts.models import Account, Attempts, MailLink, Role, SignIn
 from app.accounts.sign_in_cookie import NAME
 from app.db import now
 from app.main import create_app
@@ -140,6 +140,20 @@ async def test_signing_in_gives_a_token_that_the_browser_never_had(
         assert len((await session.scalars(select(SignIn))).all()) == 1
 
 
+async def test_a_sign_in_that_was_right_counts_for_nobody_else_of_its_address(app: FastAPI, mailbox: Mailbox) -> None:
+    school = httpx.ASGITransport(app, raise_app_exceptions=False, client=("8.8.8.8", 1))
+    same_origin = {"sec-fetch-site": "same-origin"}
+    async with httpx.AsyncClient(transport=school, base_url="http://test", headers=same_origin) as pupil:
+        await sign_up(pupil, mailbox)
+        await pupil.post("/en/sign-in", data={**ADA, "password": "not that one"})
+        for _ in range(3):
+            assert (await pupil.post("/en/sign-in", data=ADA)).status_code == 303
+
+    async with app.state.db.session() as session:
+        tries = await session.scalars(select(Attempts.count).where(Attempts.key == "sign-in address 8.8.8.8"))
+        assert tries.all() == [1], "the wrong one"
+
+
 @pytest.mark.parametrize(
     "next_", ["https://evil.test/", "//evil.test/", "/\\evil.test", "/en/\r\nx: y", "javascript:1"]
 )
@@ -149,7 +163,10 @@ async def test_a_sign_in_leads_nowhere_else(client: httpx.AsyncClient, mailbox: 
     answer = await client.post("/en/sign-in", data={**ADA, "next": next_})
 
     assert answer.headers["location"] == "/en/"
-    assert "evil" not in (await client.get("/en/sign-in", params={"next": next_})).text
+    form = (await client.get("/en/sign-in", params={"next": next_})).text
+    assert '<input type="hidden" name="next" value="">' in form
+    led_to = re.findall(r'(?:href|action|value)="([^"?]*)', form)  # the query of this page may stand behind a ?
+    assert not [address for address in led_to if "evil" in address]
 
 
 async def test_nothing_tells_whether_an_address_has_an_account(

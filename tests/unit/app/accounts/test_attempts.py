@@ -19,6 +19,7 @@ from app.accounts.attempts import (
     count_try,
     forget_tries,
     sweep,
+    take_back,
 )
 from app.accounts.models import Attempts
 from app.db import Database, now
@@ -63,6 +64,20 @@ async def test_of_many_at_once_only_the_free_ones_get_through(database: Database
     async with database.writing() as session:
         await forget_tries(session, account_key("sign-in", "ADA@example.org"))
     assert await try_it()
+
+
+async def test_a_class_behind_one_address_signs_in_however_large_it_is(database: Database) -> None:
+    place = address_key("sign-in", "8.8.8.8")
+    async with database.writing() as session:
+        for _ in range(OF_ADDRESS.free + 5):
+            await count_try(session, place, OF_ADDRESS)
+            await take_back(session, place)
+        await take_back(session, place)
+        await take_back(session, None)
+        for _ in range(OF_ADDRESS.free):
+            await count_try(session, place, OF_ADDRESS)
+        with pytest.raises(TooManyTries):
+            await count_try(session, place, OF_ADDRESS)
 
 
 async def test_what_is_forgotten_is_swept(database: Database) -> None:

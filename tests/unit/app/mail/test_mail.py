@@ -233,3 +233,17 @@ def test_pauses_grow_and_end_within_two_days() -> None:
 )
 def test_the_setting_names_a_server(url: str, server: SmtpServer) -> None:
     assert SmtpServer.read(url) == server
+
+
+async def test_what_was_given_up_is_forgotten_after_a_month(database: Database) -> None:
+    await post(database, *(a_mail(f"{state}@example.org") for state in MailState))
+    async with database.writing() as session:
+        for state in MailState:
+            mine = update(OutboxMail).where(OutboxMail.to == f"{state}@example.org")
+            await session.execute(mine.values(state=state, due_at=now() - timedelta(days=29)))
+    await outbox.sweep(database)
+    assert len(await kept(database)) == len(MailState)
+    async with database.writing() as session:
+        await session.execute(update(OutboxMail).values(due_at=now() - timedelta(days=31)))
+    await outbox.sweep(database)
+    assert {mail.state for mail in await kept(database)} == {MailState.waiting, MailState.sending}
