@@ -17,7 +17,7 @@ from app.settings import Settings
 
 _HEADER = b"x-request-id"
 _ACCEPTABLE = re.compile(rb"[A-Za-z0-9_-]{8,64}")
-_TOKEN = re.compile(r"/[A-Za-z0-9_-]{43}(?=/|$)")
+_TOKEN = re.compile(r"/(?:[a-z0-9.]+\.)?[A-Za-z0-9_-]{43}(?=/|$)")
 _QUIET = ("/healthz", "/static/")
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")

@@ -156,7 +156,7 @@ class OpenId:
             params = {"nonce": asking.nonce, "client_id": self.settings.client_id}
             params["access_token"] = tokens.get("access_token", "")
             CodeIDToken(token.claims, token.header, options, params).validate(leeway=_CLOCKS_DIFFER_S)
-        except (JoseError, ValueError, TypeError, KeyError, AttributeError) as e:
+        except (JoseError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as e:
             raise _not_believed(f"{type(e).__name__}: {e}") from e
         return dict(token.claims)
 
@@ -231,7 +231,7 @@ async def _ask(client: httpx.AsyncClient, method: str, url: str, **more: Any) ->
         raise SiteSilent
     try:
         told = json.loads(body)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise _not_believed(f"no JSON at {url}") from e
     if answer.status_code != 200:
         error = told.get("error") if isinstance(told, dict) else ""

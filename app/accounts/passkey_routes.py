@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from app import i18n
-from app.accounts.attempts import TooManyTries
+from app.accounts.attempts import OF_HANDSHAKES, TooManyTries, address_key, count_try
 from app.accounts.current import SignedIn, ThisSignIn
 from app.accounts.entry import enter, open_door
 from app.accounts.handshakes import begin, finish
@@ -38,6 +38,7 @@ from app.accounts.site_routes import issuers
 from app.db import Database
 from app.web.form import own_path, read_form
 from app.web.languages import PREFIX
+from app.web.origin import origin
 
 router = APIRouter(prefix=PREFIX)
 
@@ -48,8 +49,10 @@ _NOT_KEPT = {"cache-control": "no-store"}
 @router.post("/passkey/options", name="passkey_options")
 async def passkey_options(request: Request, lang: str) -> Response:
     challenge, options = ask(_place(request))
+    network = origin(request.client.host if request.client else None)
     db: Database = request.app.state.db
     async with db.writing() as session:
+        await count_try(session, address_key("passkey options", network), OF_HANDSHAKES)
         await begin(request, session, _SIGN_IN, challenge)
     return JSONResponse(options, headers=_NOT_KEPT)
 

@@ -22,8 +22,13 @@ HANDLE = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,28})[a-z0-9]")
 _MOST_GENERATED = 24
 _NOBODYS = "learner"
 _UNSEEN = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
-_STEERING = re.compile("[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+_STEERING = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\U000e0000-\U000e007f]"
+)
 """What turns the direction of the text around it, or hides in it."""
+_MOST_MARKS = 4
+"""Combining marks on one letter: more of them cover the lines around it."""
 
 
 class AccountGone(NotAllowed):
@@ -51,7 +56,9 @@ def readable_name(text: str) -> str | None:
     whole = " ".join(unicodedata.normalize("NFC", text).split())
     seen = any(unicodedata.category(c)[0] in "LN" for c in whole)
     hidden = any(unicodedata.category(c) in _UNSEEN for c in whole) or _STEERING.search(whole)
-    return whole if seen and not hidden and len(whole) <= MOST_NAME else None
+    kinds = "".join("m" if unicodedata.category(c) in ("Mn", "Me") else "." for c in whole[: MOST_NAME + 1])
+    stacked = "m" * (_MOST_MARKS + 1) in kinds
+    return whole if seen and not hidden and not stacked and len(whole) <= MOST_NAME else None
 
 
 def handle_from(name: str) -> str:

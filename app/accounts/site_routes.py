@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app import i18n
 from app.accounts import said
-from app.accounts.attempts import Policy, TooManyTries, address_key, count_try
+from app.accounts.attempts import OF_HANDSHAKES, TooManyTries, address_key, count_try
 from app.accounts.current import CurrentAccount, SignedIn, ThisSignIn
 from app.accounts.entry import enter, open_door
 from app.accounts.handshakes import Begun, HandshakeGone, begin, finish
@@ -41,8 +41,6 @@ from app.web.origin import origin
 router = APIRouter(prefix=PREFIX)
 bare = APIRouter()
 
-_OF_ADDRESS = Policy(free=200, most_s=60.0)
-"""Each asks another site; a whole school has one address."""
 Short = Annotated[str, Query(max_length=4000)]
 
 
@@ -54,7 +52,7 @@ async def site_sign_in(request: Request, lang: str, site: str, next: str = "", i
         there = _site(request, site)
         place = origin(request.client.host if request.client else None)
         async with db.writing() as session:
-            await count_try(session, address_key("site", place), _OF_ADDRESS)
+            await count_try(session, address_key("site", place), OF_HANDSHAKES)
         if invitation:
             async with db.session() as session:
                 await find_invitation(session, invitation)

@@ -13,6 +13,7 @@ import nh3
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import escapeHtml
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from pygments.token import STANDARD_TYPES
@@ -25,6 +26,10 @@ VERSION = 1
 
 MOST_MENTIONS = 10
 """People who can be mentioned in one comment."""
+MOST_CELLS = 1_000
+"""Of a table. Those that are missing in a row are made up: a short text could become a huge page."""
+_LONGEST_LINE = 1_000
+"""Characters of a line of code that is coloured: the time that some languages take grows with its square."""
 _LANGUAGES = frozenset(
     {"python", "py", "pycon", "python3", "bash", "sh", "console", "json", "yaml", "toml", "diff", "text"}
 )
@@ -112,8 +117,9 @@ class _Renderer(RendererHTML):
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         words = tokens[idx].info.lower().split()
-        language = words[0] if words and words[0] in _LANGUAGES else "text"
-        code = highlighted(tokens[idx].content.removesuffix("\n"), language)
+        source = tokens[idx].content.removesuffix("\n")
+        known = bool(words) and words[0] in _LANGUAGES and max(map(len, source.split("\n"))) <= _LONGEST_LINE
+        code = highlighted(source, words[0] if known else "text")
         return f'<pre class="listing" tabindex="0"><code>{code}</code></pre>\n'
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -134,9 +140,28 @@ def _mention(shown: str, handle: str, env: EnvType) -> str:
     return f'<a class="mention" href="/people/{handle}">{shown}</a>' if handle in env["known"] else shown
 
 
+def _small_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A table, unless it is too large."""
+    return (silent or _cells(state, start, end) <= MOST_CELLS) and table(state, start, end, silent)
+
+
+def _cells(state: StateBlock, start: int, end: int) -> int:
+    """How many cells a table would have that begins here, or a few more than it may have."""
+    if start + 2 > end:
+        return 0
+    bars = state.src.count("|", state.bMarks[start + 1], state.eMarks[start + 1])
+    cells = 0
+    for line in range(start, end if bars else start):
+        if state.isEmpty(line) or cells > MOST_CELLS:
+            break
+        cells += bars + 1
+    return cells
+
+
 def _markdown() -> MarkdownIt:
     options = {"html": False, "breaks": True, "typographer": False, "maxNesting": 12}
     parser = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
+    parser.block.ruler.at("table", _small_table, {"alt": ["paragraph", "reference"]})
     parser.enable(["table", "strikethrough"])
     parser.disable(["image", "heading", "lheading", "html_block", "html_inline", "reference"])
     return parser

@@ -13,6 +13,8 @@ MOST_MARKS = 4
 
 _CONTROLS = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 _FORBIDDEN = re.compile(r"[\x00\ud800-\udfff]")
+_BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""They show nothing, whatever kind of character they are."""
 _TURNS = {
     ord(character): f"[U+{ord(character):04X}]"
     for character in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -54,4 +56,8 @@ def _bearable(text: str) -> str:
 
 
 def _visible(character: str) -> bool:
-    return not character.isspace() and unicodedata.category(character) not in ("Cc", "Cf", "Mn", "Me", "Cn", "Zs")
+    return (
+        not character.isspace()
+        and character not in _BLANK_LETTERS
+        and unicodedata.category(character) not in ("Cc", "Cf", "Mn", "Me", "Cn", "Zs")
+    )

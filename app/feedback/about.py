@@ -14,7 +14,7 @@ from app.web.languages import in_path
 
 _MOST = 300
 _LESSON = re.compile(r"/[^/]+/courses/([^/.]+)/([^/.]+)(?:/.*)?")
-_SECRET = re.compile(r"/[^/]+/mail/.*")
+_SECRET = re.compile(r"/[^/]+/(?:mail|unsubscribe)/.*")
 """Links of mails: who knows such an address may use it."""
 
 

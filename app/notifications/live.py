@@ -41,6 +41,8 @@ class Live:
     async def _frames(self, account_id: str, token_hash: str) -> AsyncIterator[list[Frame]]:
         self._open[account_id] += 1
         try:
+            if self._open[account_id] > MOST_STREAMS:
+                return  # many asked at once, before any of them had begun
             with self._bus.listen(topic(account_id)) as bell:
                 told = None
                 while not self._bus.closed:

@@ -287,6 +287,28 @@ async def test_guessing_is_slowed_down_and_told_how_long(app: FastAPI, mailbox: 
     assert 'value="ada@example.org"' in answers[-1].text
 
 
+async def test_an_address_in_other_letters_signs_in_as_it_signed_up(
+    client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    ada = {**ADA, "email": "ada@b\u00fccher.example"}
+    await client.post("/en/sign-up", data=ada)
+    link = await mailed(mailbox, "ada@xn--bcher-kva.example")
+    await client.post(link, data={"password": PASSWORD})
+    await client.post("/en/sign-out")
+    for email in (ada["email"], "ADA@xn--bcher-kva.example"):
+        answer = await client.post("/en/sign-in", data={"email": email, "password": PASSWORD})
+        assert answer.status_code == 303
+
+
+async def test_a_mail_to_a_stranger_says_nothing_that_somebody_typed(
+    client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await client.post("/en/sign-up", data={**ADA, "name": "You won! evil.example/prize"})
+    await mailed(mailbox, ADA["email"])
+    (mail,) = mailbox.to(ADA["email"])
+    assert "evil.example" not in mail.subject + mail.text + mail.html
+
+
 async def test_a_hash_of_yesterdays_parameters_is_replaced_at_the_next_sign_in(
     app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:

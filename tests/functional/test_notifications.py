@@ -149,6 +149,19 @@ async def test_one_account_has_a_few_streams_and_no_more(app: FastAPI) -> None:
         assert (await stranger.get("/notifications/stream", headers=EVENTS)).status_code == 401
 
 
+async def test_streams_that_are_asked_for_at_once_are_not_more(app: FastAPI) -> None:
+    ada = await an_account(app.state.db)
+    async with await signed_in(app, ada):
+        async with app.state.db.session() as session:
+            here = await the_sign_in(session, ada)
+        streams = [app.state.live.frames(here) for _ in range(live.MOST_STREAMS + 3)]
+        begun = [await anext(stream, None) for stream in streams]
+        assert begun[live.MOST_STREAMS :] == [None, None, None]
+        for stream in streams:
+            await stream.aclose()
+        assert await anext(app.state.live.frames(here))
+
+
 # --- links in mails ---------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from app.observability import shown_path
 
 def test_the_token_of_a_mails_link_is_not_logged() -> None:
     assert shown_path(f"/en/mail/{secrets.token_urlsafe(32)}") == "/en/mail/…"
+    assert shown_path(f"/en/unsubscribe/{'a1' * 16}.reply.65ab12cd.{secrets.token_urlsafe(32)}") == "/en/unsubscribe/…"
 
 
 @pytest.mark.parametrize(

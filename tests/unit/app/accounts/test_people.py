@@ -42,6 +42,12 @@ def test_an_address_has_one_key_however_it_is_written() -> None:
         ("...", None),
         ("a\u202eb", None),
         ("a\0b", None),
+        ("Nguy\u1ec5n V\u0103n \u00c1nh", "Nguy\u1ec5n V\u0103n \u00c1nh"),
+        ("a" + "\u0335" * 5, None),
+        ("\u3164", None),
+        ("Ada\u115f\u1160", None),
+        ("Ada\U000e0041", None),
+        ("Ada\u00ad", None),
     ],
 )
 def test_a_name_is_one_readable_line(typed: str, read: str | None) -> None:

@@ -149,6 +149,8 @@ def test_what_turns_the_writing_around_is_written_out() -> None:
         "```python\n(",
         "1. ",
         "~~",
+        "-|\n",
+        "a|b\n-|-\n",
     ],
 )
 def test_the_longest_comment_of_anything_is_rendered_quickly(piece: str) -> None:
@@ -157,3 +159,28 @@ def test_the_longest_comment_of_anything_is_rendered_quickly(piece: str) -> None
 
     assert time.process_time() - begun < 2
     assert len(html) < 600_000
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "|a" * 60 + "|\n" + "|-" * 60 + "|\n" + "x\n" * 4800,
+        "a|" * 1000 + "\n" + "-|" * 1000 + "\n" + "|\n" * 3000,
+        "> " + "a|" * 40 + "\n> " + "-|" * 40 + "\n" + "> |\n" * 2400,
+    ],
+)
+def test_a_few_characters_make_no_huge_table(source: str) -> None:
+    assert len(to_html(source)) < 40_000
+    assert "<table>" not in to_html(source)
+
+
+def test_a_table_of_some_hundred_rows_is_one() -> None:
+    assert to_html("a|b\n-|-\n" + "c|d\n" * 400).count("<tr>") == 401
+
+
+def test_a_very_long_line_of_code_is_not_coloured() -> None:
+    begun = time.process_time()
+    html = to_html("```console\n" + "a" * 9_900)
+    assert time.process_time() - begun < 0.25
+    assert "a" * 9_900 in html
+    assert '<span class="nb">print</span>' in to_html("```python\nprint(1)")

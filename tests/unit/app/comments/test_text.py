@@ -16,7 +16,9 @@ def test_what_no_database_takes_is_refused(text: str) -> None:
         tidy(text)
 
 
-@pytest.mark.parametrize("text", ["", " \n\t ", "\u200b\u200d", "\u202e\u2066", "\u0301\u0301", "\ufeff", "\u3000"])
+@pytest.mark.parametrize(
+    "text", ["", " \n\t ", "\u200b\u200d", "\u202e\u2066", "\u0301\u0301", "\ufeff", "\u3000", "\u3164\u2800"]
+)
 def test_nothing_to_see_is_nothing_written(text: str) -> None:
     with pytest.raises(CommentEmpty):
         tidy(text)

@@ -211,6 +211,7 @@ async def test_whoever_sends_much_waits_and_keeps_the_text(room: Class) -> None:
     ("page", "kept"),
     [
         ("/en/mail/a-secret", ""),
+        ("/en/unsubscribe/a-secret", ""),
         ("https://evil.example/en/", ""),
         ("//evil.example", ""),
         ("javascript:alert(1)", ""),
