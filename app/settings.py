@@ -80,7 +80,7 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     most_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
-    """How many runs one visitor may have waiting or running."""
+    """How many runs one learner may have waiting or running."""
     most_stored_bytes: int = Field(default=100_000_000, ge=10_000)
     """Bytes of JSON kept of one run; the runner's own limit on output is lower and comes first."""
     visitors_per_address: int = Field(default=60, ge=0, le=100_000)

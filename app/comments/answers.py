@@ -21,7 +21,7 @@ def _htmx(request: Request) -> bool:
 
 
 def own_page(request: Request, template: str, http_status: int = 200, /, **facts: Any) -> Response:
-    """A page that holds what is the visitor's own."""
+    """A page that holds what is the reader's own."""
     answer = page(request, template, http_status, **facts)
     answer.headers.update({"cache-control": "no-store", "vary": "hx-request"})
     return answer

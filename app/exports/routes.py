@@ -1,4 +1,4 @@
-"""``Download notebook``: the lesson as an ``.ipynb`` file, as it is written or as the visitor ran it."""
+"""``Download notebook``: the lesson as an ``.ipynb`` file, as it is written or as the learner ran it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ async def download_notebook(
     lang: str,
     course: str,
     slug: str,
-    visitor: KnownLearner,
+    learner: KnownLearner,
     catalog: TheCatalog,
     desk: TheDesk,
     what: Annotated[Literal["original", "mine"], Query(alias="with")] = "original",
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
     runs = {}
-    if what == "mine" and visitor is not None:
+    if what == "mine" and learner is not None:
         async with desk.db.session() as session:
-            runs = await runs_by_cell(session, visitor, lesson.key)
+            runs = await runs_by_cell(session, learner, lesson.key)
     origin = request.app.state.settings.public_url or str(request.base_url).rstrip("/")
     page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=slug)
     body = await asyncio.to_thread(lambda: as_text(notebook(lesson, page, runs)))

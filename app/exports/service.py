@@ -1,4 +1,4 @@
-"""What a notebook needs from SQL: a visitor's latest run of each cell of a lesson."""
+"""What a notebook needs from SQL: a learner's latest run of each cell of a lesson."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from app.runs.log import read_events
 from app.runs.service import latest_runs
 
 
-async def runs_by_cell(session: AsyncSession, visitor: str, lesson: str) -> dict[str, CellRun]:
-    """The visitor's latest run of each cell of the lesson ``course/slug``, with the events stored so far."""
-    latest = {run.cell: run for run in await latest_runs(session, visitor, lesson)}
+async def runs_by_cell(session: AsyncSession, learner: str, lesson: str) -> dict[str, CellRun]:
+    """The learner's latest run of each cell of the lesson ``course/slug``, with the events stored so far."""
+    latest = {run.cell: run for run in await latest_runs(session, learner, lesson)}
     in_order = sorted(latest.values(), key=lambda run: (run.created_at, run.id))
     return {
         run.cell: CellRun(run.code, tuple(await read_events(session, run.id)), order)

@@ -20,7 +20,7 @@ class RunState(StrEnum):
 
 
 class Run(Base):
-    """One execution of one cell by one visitor.
+    """One execution of one cell by one learner.
 
     The columns after ``state`` follow from the events; ``last_seq`` is the number of the last one stored, and the lock
     of its log (see ``runs.log``).
@@ -37,6 +37,7 @@ class Run(Base):
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     visitor_id: Mapped[str] = mapped_column(String(64))
+    """The learner: a visitor, or an account by its ``learner_id``. The column is older than accounts."""
     session_id: Mapped[str] = mapped_column(String(64))
     lesson: Mapped[str] = mapped_column(String(200))
     """``course/slug``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 from playwright.async_api import Page, expect
@@ -15,6 +16,8 @@ COURSE = LESSON.rpartition("/")[0]
 KEY = LESSON.partition("/courses/")[2]
 MARKS = "/progress/marks"
 SECOND = f"{COURSE}/scaling-the-loss"
+FIRST_RUN = re.compile("Level 0 (50|70) of 100 XP")
+"""A hidden achievement for early birds is worth 20 more between five and seven in the morning."""
 
 
 async def run_first_cell(page: Page) -> None:
@@ -30,14 +33,14 @@ async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Hall) 
 
     await run_first_cell(page)
 
-    card = page.get_by_role("region", name="Awards").get_by_role("article").first
-    await expect(card).to_contain_text("First step")
+    card = page.get_by_role("region", name="Awards").get_by_role("article").filter(has_text="First step")
+    await expect(card).to_be_visible()
     await expect(page.locator(".awards")).to_have_attribute("aria-live", "polite")
-    await expect(header).to_contain_text("Level 0 50 of 100 XP")
+    await expect(header).to_contain_text(FIRST_RUN)
 
     await page.reload()
 
-    await expect(header).to_contain_text("Level 0 50 of 100 XP")
+    await expect(header).to_contain_text(FIRST_RUN)
     await expect(page.locator("#outline [aria-current=page]")).to_contain_text("begun")
     await expect(page.locator(".award")).to_have_count(0)
 
@@ -59,7 +62,7 @@ async def test_what_was_awarded_while_the_reader_was_elsewhere_is_shown_by_the_n
 
     await page.reload()
 
-    await expect(page.locator(".award").first).to_contain_text("First step")
+    await expect(page.locator(".award").filter(has_text="First step")).to_be_visible()
 
 
 async def test_an_award_can_be_closed_by_keyboard_and_leaves_the_focus_where_it_was(hall: Hall) -> None:
