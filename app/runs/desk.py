@@ -53,11 +53,11 @@ class Desk:
         self._most_unfinished = settings.most_unfinished_runs
         self._patience_s = settings.handover_patience_s
 
-    def admit(self, request: Request, visitor: str) -> None:
-        """Let a visitor have code run from where they are. Raises AddressFull."""
-        self._addresses.admit(request.client.host if request.client else None, visitor, time.monotonic())
+    def admit(self, request: Request, learner: str) -> None:
+        """Let a learner have code run from where they are. Raises AddressFull."""
+        self._addresses.admit(request.client.host if request.client else None, learner, time.monotonic())
 
-    async def take(self, visitor: str, lesson: Lesson, cell: Cell, machine: Machine, code: str) -> tuple[Run, Place]:
+    async def take(self, learner: str, lesson: Lesson, cell: Cell, machine: Machine, code: str) -> tuple[Run, Place]:
         """Start a run of a cell on one of the machines it offers.
 
         Raises:
@@ -65,7 +65,7 @@ class Desk:
             AllSessionsBusy, SessionFull, RunRefused: the supervisor declined; nothing was kept.
         """
         async with self.db.writing() as session:
-            run = await start_run(session, visitor, lesson, cell, machine, code, self._most_unfinished)
+            run = await start_run(session, learner, lesson, cell, machine, code, self._most_unfinished)
         try:
             accepted = await self._hand_over(run)
         except (RunnerUnavailable, Refused) as e:
@@ -95,12 +95,12 @@ class Desk:
         async with self.db.session() as session:
             return [place(run, None, await runs_ahead(session, run)) for run in runs]
 
-    async def ever_ran(self, visitor: str | None, lesson: Lesson) -> bool:
-        """Whether the visitor ever ran a cell of the lesson."""
-        if visitor is None:
+    async def ever_ran(self, learner: str | None, lesson: Lesson) -> bool:
+        """Whether the learner ever ran a cell of the lesson."""
+        if learner is None:
             return False
         async with self.db.session() as session:
-            return await ever_ran(session, visitor, lesson.key)
+            return await ever_ran(session, learner, lesson.key)
 
     async def _call_back(self, run: Run) -> None:
         """Stop a withdrawn run, in case the supervisor has it and only its answer was lost."""

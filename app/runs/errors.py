@@ -58,14 +58,14 @@ class CodeNotText(Unreadable):
 
 
 class TooManyRuns(TooMany):
-    """The visitor has as many unfinished runs as one may have."""
+    """The learner has as many unfinished runs as one may have."""
 
     code = "too_many_runs"
     message = N_("You have {most} runs waiting or running. Wait for one to finish, or stop one.")
 
 
 class AllSessionsBusy(TooMany):
-    """The visitor has as many sessions as one may have, and none is idle."""
+    """The learner has as many sessions as one may have, and none is idle."""
 
     code = "all_sessions_busy"
     message = N_(

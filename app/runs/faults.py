@@ -107,12 +107,12 @@ def _button(action: Action, task: str) -> Button:
     return Button(action, words, f"{words}: {task}")
 
 
-async def inject(runner: RunnerClient, visitor: str | None, lesson: str, machine: Machine, fault: Fault) -> str:
-    """Do it to the visitor's own session; the answer says in words what was done, or why it was not."""
+async def inject(runner: RunnerClient, learner: str | None, lesson: str, machine: Machine, fault: Fault) -> str:
+    """Do it to the learner's own session; the answer says in words what was done, or why it was not."""
     if fault.action not in _TO_COME:
         fault = fault.model_copy(update={"at_step": None})
     try:
-        await runner.fault(session_id(visitor or "", lesson, machine), fault)
+        await runner.fault(session_id(learner or "", lesson, machine), fault)
     except NotKnown:
         return gettext("There is no such session any more.")
     except Refused as e:

@@ -14,7 +14,7 @@ from runners.protocol import Keras
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a session is: one visitor's kernel of one lesson on one topology."""
+    """What a session is: one learner's kernel of one lesson on one topology."""
 
     topology: str
     keras: Keras

@@ -33,39 +33,39 @@ LessonKey = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 
 
 @router.post("/runs", status_code=202, name="create_run")
-async def create_run(request: Request, asked: RunIn, visitor: Learner, desk: TheDesk) -> RunOut:
+async def create_run(request: Request, asked: RunIn, learner: Learner, desk: TheDesk) -> RunOut:
     lesson = find_lesson(request.app.state.catalog, asked.lesson)
     cell = lesson.cell(asked.cell)
     if cell is None:
         raise CellUnknown(cell=asked.cell[:100])
     machine = choose(offered(cell), asked.topology, asked.keras)
-    desk.admit(request, visitor)
-    return run_out(*await desk.take(visitor, lesson, cell, machine, asked.code))
+    desk.admit(request, learner)
+    return run_out(*await desk.take(learner, lesson, cell, machine, asked.code))
 
 
 @router.get("/runs", name="list_runs")
-async def list_runs(lesson: LessonKey, visitor: KnownLearner, desk: TheDesk, response: Response) -> RunsOut:
+async def list_runs(lesson: LessonKey, learner: KnownLearner, desk: TheDesk, response: Response) -> RunsOut:
     response.headers.update(_NOT_KEPT)
-    if visitor is None:
+    if learner is None:
         return RunsOut(runs=[])
     async with desk.db.session() as session:
-        runs = list(await latest_runs(session, visitor, lesson))
+        runs = list(await latest_runs(session, learner, lesson))
     return RunsOut(runs=[run_out(run, at) for run, at in zip(runs, await desk.places(runs), strict=True)])
 
 
 @router.get("/runs/{run_id}", name="show_run")
-async def show_run(run_id: str, visitor: KnownLearner, desk: TheDesk, response: Response) -> RunOut:
+async def show_run(run_id: str, learner: KnownLearner, desk: TheDesk, response: Response) -> RunOut:
     response.headers.update(_NOT_KEPT)
     async with desk.db.session() as session:
-        run = await get_run(session, visitor, run_id)
+        run = await get_run(session, learner, run_id)
         ahead = await runs_ahead(session, run)
     return run_out(run, await look_up(desk.runner, run, ahead))
 
 
 @router.get("/runs/{run_id}/events", name="run_events")
-async def run_events(run_id: str, visitor: KnownLearner, desk: TheDesk, after: After = 0) -> Response:
+async def run_events(run_id: str, learner: KnownLearner, desk: TheDesk, after: After = 0) -> Response:
     async with desk.db.session() as session:
-        run = await get_run(session, visitor, run_id)
+        run = await get_run(session, learner, run_id)
     lines = await log.read(desk.db, run.id, after, _MOST_EVENTS)
     reached = lines[-1].seq if lines else after
     finished = "true" if run.finished and reached >= run.last_seq else "false"
@@ -76,13 +76,13 @@ async def run_events(run_id: str, visitor: KnownLearner, desk: TheDesk, after: A
 @router.get("/runs/{run_id}/stream", name="run_stream")
 async def run_stream(
     run_id: str,
-    visitor: KnownLearner,
+    learner: KnownLearner,
     desk: TheDesk,
     after: After = 0,
     last_event_id: Annotated[str, Header()] = "",
 ) -> Response:
     async with desk.db.session() as session:
-        run = await get_run(session, visitor, run_id)
+        run = await get_run(session, learner, run_id)
     if last_event_id.isascii() and last_event_id.isdigit():
         after = min(int(last_event_id[:20]), _LARGEST_SEQ)
     if run.finished and after >= run.last_seq:
@@ -91,18 +91,18 @@ async def run_stream(
 
 
 @router.post("/runs/{run_id}/stop", status_code=202, name="stop_run")
-async def stop_run(run_id: str, visitor: KnownLearner, desk: TheDesk) -> RunOut:
+async def stop_run(run_id: str, learner: KnownLearner, desk: TheDesk) -> RunOut:
     async with desk.db.session() as session:
-        run = await get_run(session, visitor, run_id)
+        run = await get_run(session, learner, run_id)
         ahead = await runs_ahead(session, run)
     await desk.stop(run)
     return run_out(run, await look_up(desk.runner, run, ahead))
 
 
 @router.get("/runs/{run_id}/displays/{seq}", name="run_display")
-async def run_display(request: Request, run_id: str, seq: Seq, visitor: KnownLearner, desk: TheDesk) -> Response:
+async def run_display(request: Request, run_id: str, seq: Seq, learner: KnownLearner, desk: TheDesk) -> Response:
     async with desk.db.session() as session:
-        run = await get_run(session, visitor, run_id)
+        run = await get_run(session, learner, run_id)
         html = await display_html(session, run.id, seq)
     if html is None:
         raise DisplayUnknown

@@ -23,15 +23,15 @@ _ID = re.compile(r"[0-9a-z]{1,64}")
 """What no database refuses to look for."""
 
 
-def session_id(visitor: str, lesson: str, machine: Machine) -> str:
+def session_id(learner: str, lesson: str, machine: Machine) -> str:
     """The name of a session at the supervisor: all cells of a lesson on the same machine share it."""
-    words = f"{visitor}\n{lesson}\n{machine.topology}\n{machine.keras}"
+    words = f"{learner}\n{lesson}\n{machine.topology}\n{machine.keras}"
     return hashlib.sha256(words.encode()).hexdigest()[:40]
 
 
-def session_spec(visitor: str, machine: Machine) -> SessionSpec:
-    """What the supervisor is asked for. The visitor's id is cut, so that the runner never holds the whole."""
-    return SessionSpec(owner=visitor[:32], topology=machine.topology, keras=machine.keras)
+def session_spec(learner: str, machine: Machine) -> SessionSpec:
+    """What the supervisor is asked for. The learner's id is cut, so that the runner never holds the whole."""
+    return SessionSpec(owner=learner[:32], topology=machine.topology, keras=machine.keras)
 
 
 def run_request(run: Run) -> RunRequest:
@@ -42,7 +42,7 @@ def run_request(run: Run) -> RunRequest:
 
 async def start_run(
     session: AsyncSession,
-    visitor: str,
+    learner: str,
     lesson: Lesson,
     cell: Cell,
     machine: Machine,
@@ -53,14 +53,14 @@ async def start_run(
 
     Raises:
         CodeTooLong, CodeNotText: the code cannot be run.
-        TooManyRuns: the visitor has ``most_unfinished`` runs already.
+        TooManyRuns: the learner has ``most_unfinished`` runs already.
     """
     check_code(code)
-    await one_at_a_time(session, f"runs of {visitor}")
+    await one_at_a_time(session, f"runs of {learner}")
     run = Run(
         id=_new_id(),
-        visitor_id=visitor,
-        session_id=session_id(visitor, lesson.key, machine),
+        visitor_id=learner,
+        session_id=session_id(learner, lesson.key, machine),
         lesson=lesson.key,
         cell=cell.name,
         code=code,
@@ -74,8 +74,8 @@ async def start_run(
     )
     session.add(run)
     await session.flush()
-    if (learner := await learner_now(session, visitor)) != visitor:  # an account's, since the request began
-        run.visitor_id, run.session_id = learner, session_id(learner, lesson.key, machine)
+    if (heir := await learner_now(session, learner)) != learner:  # an account's, since the request began
+        run.visitor_id, run.session_id = heir, session_id(heir, lesson.key, machine)
         await session.flush()
     # Counted behind the write: two web processes would both see room for one more before it.
     if await _unfinished(session, run.visitor_id) > most_unfinished:
@@ -97,31 +97,31 @@ async def withdraw_run(session: AsyncSession, run_id: str) -> None:
     await session.execute(delete(Run).where(Run.id == run_id, Run.last_seq == 0))
 
 
-async def get_run(session: AsyncSession, visitor: str | None, run_id: str) -> Run:
-    """The visitor's run of that id.
+async def get_run(session: AsyncSession, learner: str | None, run_id: str) -> Run:
+    """The learner's run of that id.
 
     Raises:
-        RunUnknown: there is none, or it is another visitor's.
+        RunUnknown: there is none, or it is another learner's.
     """
-    run = await session.get(Run, run_id) if visitor and _ID.fullmatch(run_id) else None
-    if run is None or run.visitor_id != visitor:
+    run = await session.get(Run, run_id) if learner and _ID.fullmatch(run_id) else None
+    if run is None or run.visitor_id != learner:
         raise RunUnknown
     return run
 
 
-async def latest_runs(session: AsyncSession, visitor: str, lesson: str) -> Sequence[Run]:
-    """The visitor's latest run of each cell of a lesson, and every unfinished one, in order of submission."""
+async def latest_runs(session: AsyncSession, learner: str, lesson: str) -> Sequence[Run]:
+    """The learner's latest run of each cell of a lesson, and every unfinished one, in order of submission."""
     place = func.row_number().over(partition_by=Run.cell, order_by=(Run.created_at.desc(), Run.id.desc()))
-    mine = (Run.visitor_id == visitor, Run.lesson == lesson)
+    mine = (Run.visitor_id == learner, Run.lesson == lesson)
     ranked = select(Run.id, Run.state, place.label("place")).where(*mine).subquery()
     wanted = select(ranked.c.id).where((ranked.c.place == 1) | (ranked.c.state != RunState.finished))
     runs = select(Run).where(Run.id.in_(wanted)).order_by(Run.created_at, Run.id)
     return (await session.scalars(runs)).all()
 
 
-async def ever_ran(session: AsyncSession, visitor: str, lesson: str) -> bool:
-    """Whether the visitor has a run of the lesson that began."""
-    mine = (Run.visitor_id == visitor, Run.lesson == lesson, Run.started_at.is_not(None))
+async def ever_ran(session: AsyncSession, learner: str, lesson: str) -> bool:
+    """Whether the learner has a run of the lesson that began."""
+    mine = (Run.visitor_id == learner, Run.lesson == lesson, Run.started_at.is_not(None))
     return (await session.scalar(select(Run.id).where(*mine).limit(1))) is not None
 
 
@@ -150,8 +150,8 @@ async def display_html(session: AsyncSession, run_id: str, seq: int) -> str | No
     return html if isinstance(html, str) else None
 
 
-async def _unfinished(session: AsyncSession, visitor: str) -> int:
-    mine = select(func.count()).where(Run.visitor_id == visitor, Run.state != RunState.finished)
+async def _unfinished(session: AsyncSession, learner: str) -> int:
+    mine = select(func.count()).where(Run.visitor_id == learner, Run.state != RunState.finished)
     return (await session.scalar(mine)) or 0
 
 

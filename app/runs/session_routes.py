@@ -35,50 +35,50 @@ Chosen = Annotated[Machine, Depends(_chosen)]
 
 @router.get("", name="session_panel")
 async def show(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
-    session = await sessions.look(desk.runner, visitor, lesson, chosen, lambda: desk.ever_ran(visitor, lesson))
+    session = await sessions.look(desk.runner, learner, lesson, chosen, lambda: desk.ever_ran(learner, lesson))
     return fragment(request, _PANEL, session=session)
 
 
 @router.post("", name="session_start")
 async def start(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: Learner, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: Learner, desk: TheDesk
 ) -> HTMLResponse:
     try:
-        desk.admit(request, visitor)
+        desk.admit(request, learner)
     except AddressFull:  # said when Run is pressed; who only reads need not hear of it
-        return fragment(request, _PANEL, session=await sessions.look(desk.runner, visitor, lesson, chosen))
-    return fragment(request, _PANEL, session=await sessions.warm_up(desk.runner, visitor, lesson, chosen))
+        return fragment(request, _PANEL, session=await sessions.look(desk.runner, learner, lesson, chosen))
+    return fragment(request, _PANEL, session=await sessions.warm_up(desk.runner, learner, lesson, chosen))
 
 
 @router.post("/restart", name="session_restart")
 async def restart(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.restart(desk.runner, visitor, lesson, chosen))
+    return fragment(request, _PANEL, session=await sessions.restart(desk.runner, learner, lesson, chosen))
 
 
 @router.post("/keep", name="session_keep")
 async def keep(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.keep(desk.runner, visitor, lesson, chosen))
+    return fragment(request, _PANEL, session=await sessions.keep(desk.runner, learner, lesson, chosen))
 
 
 @router.post("/interrupt", name="session_interrupt")
 async def interrupt(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.interrupt(desk.runner, visitor, lesson, chosen))
+    return fragment(request, _PANEL, session=await sessions.interrupt(desk.runner, learner, lesson, chosen))
 
 
 @router.post("/faults", name="session_fault")
 async def do_fault(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, visitor: KnownLearner, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
     """``task``, ``action`` and, if it is to wait for one, ``at_step`` are a form's fields."""
-    said = await inject(desk.runner, visitor, lesson.key, chosen, await _fault(request))
+    said = await inject(desk.runner, learner, lesson.key, chosen, await _fault(request))
     made = fragment(request, "runs/fault.html", said=said)
     made.headers["hx-trigger"] = "lockstep:session"
     return made

@@ -60,17 +60,17 @@ class SessionView:
 
 async def look(
     runner: RunnerClient,
-    visitor: str | None,
+    learner: str | None,
     lesson: Lesson,
     chosen: Machine,
     ever_ran: Callable[[], Awaitable[bool]] | None = None,
 ) -> SessionView:
-    """The liveliest of the visitor's sessions of this lesson, of several alike the one on the ``chosen`` machine.
+    """The liveliest of the learner's sessions of this lesson, of several alike the one on the ``chosen`` machine.
 
     Without any, ``ever_ran`` tells if there was one once.
     """
     try:
-        if infos := await _infos(runner, visitor, lesson):
+        if infos := await _infos(runner, learner, lesson):
             return view(chosen, lesson, _liveliest(infos, chosen))
         starting = (await runner.health()).status == "starting"
     except (RunnerUnavailable, Refused):
@@ -78,28 +78,28 @@ async def look(
     return view(chosen, lesson, None, starting=starting, ran_before=ever_ran is not None and await ever_ran())
 
 
-async def warm_up(runner: RunnerClient, visitor: str, lesson: Lesson, chosen: Machine) -> SessionView:
+async def warm_up(runner: RunnerClient, learner: str, lesson: Lesson, chosen: Machine) -> SessionView:
     """Ask for a session on the ``chosen`` machine, so that it is there when Run is pressed."""
     try:
-        await runner.ask_session(session_id(visitor, lesson.key, chosen), session_spec(visitor, chosen))
+        await runner.ask_session(session_id(learner, lesson.key, chosen), session_spec(learner, chosen))
     except (RunnerUnavailable, Refused):
         return down(lesson, chosen)
-    return await look(runner, visitor, lesson, chosen)
+    return await look(runner, learner, lesson, chosen)
 
 
-async def restart(runner: RunnerClient, visitor: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
+async def restart(runner: RunnerClient, learner: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
     """Give every session of the lesson a fresh kernel."""
-    return await _each(runner, visitor, lesson, chosen, runner.restart)
+    return await _each(runner, learner, lesson, chosen, runner.restart)
 
 
-async def keep(runner: RunnerClient, visitor: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
+async def keep(runner: RunnerClient, learner: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
     """The learner is still there: idle time begins anew in every session of the lesson."""
-    return await _each(runner, visitor, lesson, chosen, runner.keep, kept=True)
+    return await _each(runner, learner, lesson, chosen, runner.keep, kept=True)
 
 
-async def interrupt(runner: RunnerClient, visitor: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
+async def interrupt(runner: RunnerClient, learner: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
     """Stop what runs in the lesson's sessions, and what waits."""
-    return await _each(runner, visitor, lesson, chosen, runner.interrupt)
+    return await _each(runner, learner, lesson, chosen, runner.interrupt)
 
 
 def view(
@@ -202,7 +202,7 @@ def down(lesson: Lesson, chosen: Machine) -> SessionView:
 
 async def _each(
     runner: RunnerClient,
-    visitor: str | None,
+    learner: str | None,
     lesson: Lesson,
     chosen: Machine,
     act: Callable[[str], Awaitable[SessionInfo]],
@@ -210,20 +210,20 @@ async def _each(
     kept: bool = False,
 ) -> SessionView:
     try:
-        for machine in machines(lesson) if visitor else ():
+        for machine in machines(lesson) if learner else ():
             with suppress(NotKnown):
-                await act(session_id(visitor or "", lesson.key, machine))
-        infos = await _infos(runner, visitor, lesson)
+                await act(session_id(learner or "", lesson.key, machine))
+        infos = await _infos(runner, learner, lesson)
     except (RunnerUnavailable, Refused):
         return down(lesson, chosen)
     return view(chosen, lesson, _liveliest(infos, chosen) if infos else None, kept=kept)
 
 
-async def _infos(runner: RunnerClient, visitor: str | None, lesson: Lesson) -> list[SessionInfo]:
+async def _infos(runner: RunnerClient, learner: str | None, lesson: Lesson) -> list[SessionInfo]:
     async def info(machine: Machine) -> SessionInfo | None:
         with suppress(NotKnown):
-            return await runner.session(session_id(visitor or "", lesson.key, machine))
+            return await runner.session(session_id(learner or "", lesson.key, machine))
         return None
 
-    found = await asyncio.gather(*map(info, machines(lesson) if visitor else ()))
+    found = await asyncio.gather(*map(info, machines(lesson) if learner else ()))
     return [each for each in found if each is not None]
