@@ -401,7 +401,7 @@ async def test_an_invitation_opens_the_account_of_its_address_at_once_and_only_o
 
 @pytest.mark.parametrize(
     ("lang", "subject"),
-    [("en", "Open your Lockstep account"), ("ko", "Lockstep 계정을 여세요"), ("zh", "开通您的 Lockstep 账户")],
+    [("en", "Open your Lockstep account"), ("ko", "Lockstep 계정을 여세요"), ("zh", "开通你的 Lockstep 账户")],
 )
 async def test_a_real_mail_server_brings_the_link_in_the_language_of_the_page(
     settings: Settings, lang: str, subject: str
