@@ -74,7 +74,7 @@ from app.web.csrf import SameOriginOnly
 from app.web.faults import Faults, on_framework_error
 from app.web.headers import SecurityHeaders
 from app.web.languages import Languages
-from app.web.page import NavItem
+from app.web.page import NavItem, by_htmx
 from app.web.root import router as root
 from app.web.shelf import MOST_KEPT, KeptPages, Shelf
 from app.web.shutdown import end_with_parent, on_shutdown
@@ -247,7 +247,7 @@ def _transport(settings: Settings) -> Smtp | ToLog:
 async def _on_sign_in_needed(request: Request, error: Exception) -> Response:
     """A page that was opened without a sign-in leads to one; anything else is told."""
     opened = request.method == "GET" and "text/html" in request.headers.get("accept", "")
-    if opened and request.headers.get("hx-request") != "true":
+    if opened and not by_htmx(request):
         return await ask_to_sign_in(request, error)
     return await on_framework_error(request, error)
 

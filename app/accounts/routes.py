@@ -43,7 +43,7 @@ from app.i18n import N_
 from app.web.form import own_path, read_form
 from app.web.languages import PREFIX
 from app.web.origin import origin
-from app.web.page import fragment, page
+from app.web.page import fragment, own_page
 
 router = APIRouter(prefix=PREFIX)
 
@@ -165,9 +165,7 @@ def account_page(request: Request, template: str, http_status: int = 200, /, **c
     usual |= {"sign_up": settings.sign_up, "mails": bool(settings.smtp_url)}
     usual |= {"passkey_place": place_of(request), "named_address": named_address(request)}
     usual["sites"] = [(name, site.settings.label) for name, site in request.app.state.sites.items()]
-    answer = page(request, template, http_status, **{**usual, **context})
-    answer.headers["cache-control"] = "no-store"
-    return answer
+    return own_page(request, template, http_status, **{**usual, **context})
 
 
 def onward(request: Request, path: str | None) -> RedirectResponse:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -13,25 +12,7 @@ from app.comments.forms import Form
 from app.comments.models import Comment
 from app.errors import Problem
 from app.progress.service import topic
-from app.web.page import fragment, page
-
-
-def _htmx(request: Request) -> bool:
-    return request.headers.get("hx-request") == "true"
-
-
-def own_page(request: Request, template: str, http_status: int = 200, /, **facts: Any) -> Response:
-    """A page that holds what is the reader's own."""
-    answer = page(request, template, http_status, **facts)
-    answer.headers.update({"cache-control": "no-store", "vary": "hx-request"})
-    return answer
-
-
-def either(request: Request, part: str, whole: str, http_status: int = 200, /, **facts: Any) -> Response:
-    """``part`` for htmx, ``whole`` for a browser without a script."""
-    if _htmx(request):
-        return fragment(request, part, http_status, **facts)
-    return own_page(request, whole, http_status, **facts)
+from app.web.page import by_htmx, either
 
 
 def form_answer(request: Request, form: Form, account: Account | None, http_status: int = 200) -> Response:
@@ -48,13 +29,13 @@ def refused(request: Request, form: Form, account: Account | None, problem: Prob
 def to_comment(request: Request, lang: str, comment: Comment, *, alone: bool = False) -> Response:
     """On to the comment: htmx gets its thread, or the comment alone."""
     address = request.app.url_path_for("comment", lang=lang, comment_id=comment.id)
-    query = "?alone=1" if alone and _htmx(request) else ""
+    query = "?alone=1" if alone and by_htmx(request) else ""
     return RedirectResponse(f"{address}{query}#c-{comment.id}", 303, {"cache-control": "no-store"})
 
 
 def gone(request: Request, lang: str, comment: Comment) -> Response:
     """A thread is gone: nothing takes its place in the list; without a script the list is shown again."""
-    if _htmx(request):
+    if by_htmx(request):
         return Response("", media_type="text/html", headers={"cache-control": "no-store"})
     course, _slash, slug = comment.lesson.partition("/")
     address = request.app.url_path_for("comments", lang=lang, course=course, slug=slug)

@@ -14,12 +14,11 @@ from app import i18n
 from app.accounts.current import AnInstructor, CurrentAccount
 from app.accounts.models import Account
 from app.comments import listing, service
-from app.comments.answers import either, own_page, refused, tell_learner, to_comment
+from app.comments.answers import refused, tell_learner, to_comment
 from app.comments.errors import PersonUnknown, WriteFirst
 from app.comments.forms import Ask, Fields, Form, new_key
 from app.comments.listing import Kind
 from app.comments.models import Comment
-from app.comments.paging import Before
 from app.comments.sight import Viewer
 from app.comments.views import comment_views
 from app.db import Database
@@ -27,6 +26,8 @@ from app.errors import Unreadable
 from app.notifications import service as notifications
 from app.progress.service import TheProgress
 from app.web.languages import PREFIX
+from app.web.page import by_htmx, either, own_page
+from app.web.paging import Before
 
 router = APIRouter(prefix=PREFIX)
 bare = APIRouter()
@@ -82,7 +83,7 @@ async def moderate_comment(
     notifications.wake(request.app.state.bus, session)
     if (kind := fields.get("queue", "")) not in list(Kind):
         return to_comment(request, lang, comment)
-    if request.headers.get("hx-request") == "true":
+    if by_htmx(request):
         return either(request, "comments/_row.html", "comments/moderation.html", view=view, kind=kind)
     return RedirectResponse(f"{request.app.url_path_for('moderation', lang=lang)}?kind={kind}", 303)
 

@@ -24,11 +24,10 @@ from starlette.responses import Response
 from app.accounts.current import CurrentAccount, SignedIn, SignInNeeded
 from app.accounts.models import Account
 from app.comments import listing, service
-from app.comments.answers import either, form_answer, gone, own_page, refused, tell_learner, to_comment
+from app.comments.answers import form_answer, gone, refused, tell_learner, to_comment
 from app.comments.errors import CommentUnknown, EmailUnconfirmed, PlaceUnknown
 from app.comments.forms import Ask, Fields, Form, key_of, new_key
 from app.comments.models import Comment, Reaction
-from app.comments.paging import Before
 from app.comments.sight import May, Viewer, can_read, may
 from app.comments.views import thread_views
 from app.db import Database
@@ -40,6 +39,8 @@ from app.lessons.model import Cell, Lesson
 from app.notifications import service as notifications
 from app.progress.service import TheProgress
 from app.web.languages import PREFIX
+from app.web.page import either, own_page
+from app.web.paging import Before
 
 router = APIRouter(prefix=PREFIX)
 

@@ -19,9 +19,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.accounts.current import AnInstructor
-from app.comments.answers import either
 from app.comments.forms import Fields
-from app.comments.paging import Before
 from app.db import Database
 from app.errors import Unreadable
 from app.feedback import listing, service
@@ -30,6 +28,8 @@ from app.feedback.models import Kind
 from app.lessons.catalog import Catalog, TheCatalog
 from app.web.form import own_path
 from app.web.languages import PREFIX
+from app.web.page import by_htmx, either
+from app.web.paging import Before
 
 router = APIRouter(prefix=PREFIX)
 
@@ -92,7 +92,7 @@ async def handle(
         note, error, status = fields.get("text", ""), e.sentence(), e.http_status
         async with db.session() as session:
             (row,) = await listing.rows(session, [await service.get(session, problem_id)])
-    if status == 200 and request.headers.get("hx-request") != "true":
+    if status == 200 and not by_htmx(request):
         return RedirectResponse(here, 303, {"cache-control": "no-store"})
     typed = note.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
     facts = {"row": row, "here": here, "titles": _titles(catalog, lang), "error": error, "typed": typed}

@@ -22,7 +22,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.accounts.current import KnownLearner, Learner
-from app.comments.answers import either
 from app.comments.forms import Fields, key_of, new_key
 from app.db import Database
 from app.errors import TooMany, Unreadable
@@ -34,6 +33,7 @@ from app.lessons.catalog import TheCatalog
 from app.lessons.model import Lesson
 from app.web.languages import PREFIX
 from app.web.origin import origin
+from app.web.page import either
 
 router = APIRouter(prefix=PREFIX)
 

@@ -13,9 +13,7 @@ What templates get:
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -30,13 +28,13 @@ from app.notifications.unsubscribing import Unsubscribing, Wish
 from app.notifications.views import views
 from app.web.form import read_form
 from app.web.languages import PREFIX
-from app.web.page import fragment, page
+from app.web.page import fragment, own_page
+from app.web.paging import Before
 from app.web.sse import event_stream
 
 router = APIRouter()
 FROM_ANYWHERE = r"/[a-z]+/unsubscribe/[^/]+"
 """Posted to by mail programs, which say nothing about where they come from: the token says all."""
-Before = Annotated[str | None, Query(max_length=32, pattern="^[0-9a-z]+$")]
 
 
 class NotificationUnknown(NotFound):
@@ -74,7 +72,7 @@ async def show_notifications(request: Request, lang: str, account: SignedIn, bef
         unmailed = await service.unmailed(session, account.id)
     mails = bool(request.app.state.settings.smtp_url)
     facts = {"views": shown, "before": listed.before, "unread": unread, "unmailed": unmailed, "mails": mails}
-    return _own(page(request, "notifications/page.html", account=account, **facts))
+    return own_page(request, "notifications/page.html", account=account, **facts)
 
 
 @router.get(f"{PREFIX}/notifications/{{notification_id}}", name="notification")
@@ -137,13 +135,8 @@ def _unsubscribe_page(request: Request, token: str, *, done: bool) -> HTMLRespon
     wish = unsubscribing.read(token)
     all_token = unsubscribing.token(Wish(wish.account_id, None))
     facts = {"wish": wish, "token": token, "all_token": all_token, "done": done}
-    return _own(page(request, "notifications/unsubscribe.html", **facts))
+    return own_page(request, "notifications/unsubscribe.html", **facts)
 
 
 def _to_list(request: Request, lang: str) -> RedirectResponse:
     return RedirectResponse(str(request.app.url_path_for("notifications", lang=lang)), 303)
-
-
-def _own(answer: HTMLResponse) -> HTMLResponse:
-    answer.headers["cache-control"] = "no-store"
-    return answer

@@ -23,7 +23,7 @@ from app.progress.history import active_days, cells_run, history, public_account
 from app.progress.service import TheProgress
 from app.progress.zones import zone_of
 from app.web.languages import PREFIX
-from app.web.page import fragment, page
+from app.web.page import fragment, own_page, page
 
 router = APIRouter(prefix=PREFIX)
 
@@ -119,7 +119,7 @@ async def achievements(
         active = await active_days(session, learner, today - timedelta(weeks=WEEKS))
     earned, towards, secret = pages.badges(views, zone)
     levels = steps(figures.level.xp)
-    answer = page(
+    return own_page(
         request,
         "progress/achievements.html",
         header=figures,
@@ -135,8 +135,6 @@ async def achievements(
         curve=curve(levels),
         account=account,
     )
-    answer.headers["cache-control"] = "no-store"
-    return answer
 
 
 @router.get("/learners/{handle}", name="learner_profile")

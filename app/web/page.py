@@ -51,6 +51,25 @@ def fragment(request: Request, template: str, http_status: int = 200, /, **conte
     return HTMLResponse(_render(request, template, context), http_status, headers)
 
 
+def own_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
+    """A page that holds what is the reader's own: no browser keeps it."""
+    answer = page(request, template, http_status, **context)
+    answer.headers.update({"cache-control": "no-store", "vary": "hx-request"})
+    return answer
+
+
+def either(request: Request, part: str, whole: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
+    """``part`` for htmx, ``whole`` for a browser without a script."""
+    if by_htmx(request):
+        return fragment(request, part, http_status, **context)
+    return own_page(request, whole, http_status, **context)
+
+
+def by_htmx(request: Request) -> bool:
+    """Whether htmx asks, for a piece of a page."""
+    return request.headers.get("hx-request") == "true"
+
+
 def kept_page(request: Request, template: str, context: Callable[[], Mapping[str, Any]]) -> Response:
     """A page that is the same for everyone in one edition of the lessons; its path says in which language.
 
