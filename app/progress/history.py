@@ -49,5 +49,7 @@ async def cells_run(session: AsyncSession, learner_id: str | None, names: Sequen
 
 async def public_account(session: AsyncSession, handle: str) -> Account | None:
     """The account of that handle, if it wants a public profile."""
+    if "\0" in handle:
+        return None  # PostgreSQL takes no such text, not even to look for it
     shown = (Account.handle == handle, Account.public_profile, Account.disabled_at.is_(None))
     return await session.scalar(select(Account).where(*shown))

@@ -10,6 +10,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
+from tests.browser.people import somebody
 from tests.browser.test_pages import LESSON, PICTURES, violations
 
 COURSE = LESSON.rpartition("/")[0]
@@ -146,3 +147,26 @@ async def test_the_end_of_a_lesson_leads_to_what_is_missing(hall: Hall) -> None:
     await expect(missing).to_have_count(before - 1)
     await missing.first.click()
     assert "#cell-" in page.url
+
+
+async def test_a_page_that_comes_back_after_a_sign_out_shows_and_tells_nothing_of_who_was_there(hall: Hall) -> None:
+    """A computer of many people: the next one presses Back, and signs in later."""
+    visitor, _ = await somebody(hall, "Ada Byron")
+    page = await visitor.open(LESSON)
+    await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
+    await _until_kept(page, "lockstep:marks-told", there=True)
+    read = {"lesson": "c/other", "opened_at": 1, "seen_at": 2, "end_reached_at": 2, "place": "end"}
+    await page.evaluate("(read) => localStorage.setItem('lockstep:mark:c/other', JSON.stringify(read))", read)
+
+    await visitor.context.clear_cookies()
+    await page.evaluate("window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    await expect(page.locator(".account-button")).to_have_text("Sign in")
+    await _until_kept(page, "lockstep:mark:c/other", there=False)
+    await _until_kept(page, "lockstep:marks-told", there=False)
+
+
+async def _until_kept(page: Page, name: str, *, there: bool) -> None:
+    """Wait until the browser keeps something of that name, or no longer."""
+    async with asyncio.timeout(10):
+        while bool(await page.evaluate("(name) => localStorage.getItem(name)", name)) is not there:  # noqa: ASYNC110 - storage tells nobody
+            await asyncio.sleep(0.05)

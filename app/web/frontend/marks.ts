@@ -17,7 +17,7 @@ export interface Mark {
   place: string;
 }
 
-type Shelf = Pick<Storage, "getItem" | "setItem" | "key" | "length">;
+type Shelf = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
 
 const PREFIX = "lockstep:mark:";
 const TOLD = "lockstep:marks-told";
@@ -89,6 +89,18 @@ export class Marks {
       this.shelf?.setItem(TOLD, who);
     } catch {
       // They are told again with the next page, which changes nothing.
+    }
+  }
+
+  /** Nobody is known here any more. What a learner's server was told is theirs, not of whoever comes next. */
+  leave(): void {
+    try {
+      if (!this.shelf?.getItem(TOLD)) return;
+      for (const { lesson } of this.all()) this.shelf.removeItem(PREFIX + lesson);
+      this.shelf.removeItem(TOLD);
+      this.own.clear();
+    } catch {
+      // Forbidden: nothing was kept.
     }
   }
 

@@ -47,6 +47,8 @@ class Standing {
       if (!(event as CustomEvent<{ restored: boolean }>).detail.restored) this.ask();
     });
     window.addEventListener("online", () => void this.tellAll());
+    // A page may come back from the browser's memory after its learner has signed out.
+    window.addEventListener("pageshow", ({ persisted }) => persisted && document.body.dispatchEvent(new CustomEvent("lockstep:progress")));
   }
 
   // --- the header came, or came anew ---
@@ -57,7 +59,12 @@ class Standing {
     if (!button || button.dataset.seen) return;
     button.dataset.seen = "yes";
     const { who = "", cursor = "" } = button.dataset;
+    if (this.who && who !== this.who) {
+      window.location.reload(); // somebody else is here now: what the page shows was not theirs
+      return;
+    }
     this.who = who;
+    if (!who) this.marks.leave();
     this.follow(cursor);
     void this.tellAll().then(() => this.tellUntold());
     void this.fetchStages();

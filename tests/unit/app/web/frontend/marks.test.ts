@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { type Mark, Marks, merged } from "../../../../../app/web/frontend/marks";
 
-function shelf(): Pick<Storage, "getItem" | "setItem" | "key" | "length"> {
+function shelf(): Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length"> {
   const kept = new Map<string, string>();
   return {
     get length() {
@@ -12,6 +12,7 @@ function shelf(): Pick<Storage, "getItem" | "setItem" | "key" | "length"> {
     key: (i) => [...kept.keys()][i] ?? null,
     getItem: (key) => kept.get(key) ?? null,
     setItem: (key, value) => void kept.set(key, value),
+    removeItem: (key) => void kept.delete(key),
   };
 }
 
@@ -67,6 +68,19 @@ test("all marks are told to whoever has not heard of them", () => {
   marks.keepTold("ada");
   assert.equal(new Marks(place).told("ada"), true);
   assert.equal(new Marks(place).told("grace"), false);
+});
+
+test("after a sign-out nothing of the one before is left for the next", () => {
+  const place = shelf();
+  const marks = new Marks(place);
+  marks.add(mark(1));
+  marks.leave();
+  assert.equal(new Marks(place).all().length, 1, "a stranger's marks stay until a server has them");
+  marks.keepTold("ada");
+  marks.leave();
+  assert.deepEqual(marks.all(), []);
+  assert.deepEqual(new Marks(place).all(), []);
+  assert.equal(new Marks(place).told("ada"), false);
 });
 
 test("what another program left under our name is no mark", () => {
