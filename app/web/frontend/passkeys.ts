@@ -48,8 +48,11 @@ function setUpSignIn(entry: HTMLElement): void {
   const trouble = entry.querySelector<HTMLElement>(".wrong")!;
   let waiting: AbortController | null = null;
 
-  async function signIn(mediation: CredentialMediationRequirement, signal: AbortSignal): Promise<void> {
-    const asked = (await post(entry.dataset.options!)) as Asked;
+  async function ask(): Promise<Asked> {
+    return (await post(entry.dataset.options!)) as Asked;
+  }
+
+  async function signIn(asked: Asked, mediation: CredentialMediationRequirement, signal: AbortSignal): Promise<void> {
     const publicKey: PublicKeyCredentialRequestOptions = { ...asked, challenge: bytes(asked.challenge), allowCredentials: [] };
     const found = (await navigator.credentials.get({ publicKey, mediation, signal })) as PublicKeyCredential | null;
     if (!found) throw new DOMException("", "NotAllowedError");
@@ -61,8 +64,10 @@ function setUpSignIn(entry: HTMLElement): void {
   async function offer(): Promise<void> {
     if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
     const mine = (waiting = new AbortController());
+    const asked = await ask().catch(() => null);
+    if (!asked || mine.signal.aborted) return; // nobody has pressed anything yet: the button will say why
     try {
-      await signIn("conditional", mine.signal);
+      await signIn(asked, "conditional", mine.signal);
     } catch (error) {
       if (error instanceof Declined) trouble.textContent = error.message;
     }
@@ -70,10 +75,11 @@ function setUpSignIn(entry: HTMLElement): void {
 
   button.addEventListener("click", () => {
     waiting?.abort();
-    waiting = new AbortController();
+    const { signal } = (waiting = new AbortController());
     trouble.textContent = "";
     button.setAttribute("aria-busy", "true");
-    signIn("optional", waiting.signal)
+    ask()
+      .then((asked) => signIn(asked, "optional", signal))
       .catch((error: unknown) => {
         trouble.textContent = inWords(error);
         void offer();
