@@ -1,8 +1,16 @@
-"""How many requests a second one web process answers with a lesson's page, beside a bare FastAPI "hello".
+"""How many requests a second one web process answers about a lesson, to anyone and to a learner who is signed in.
 
-Both are served by uvicorn with the same options and asked over the same kept connections, one after the other, in one
-run of this script; each also writes what it logs. The page is the whole HTML, compressed, with every header it has in
-production. Prints both and ``ratio: N``, the share of the bare application's pace that the page keeps.
+Served by ``lockstep serve`` with one worker on SQLite, once with little in the database and once with what ``lockstep
+dev seed`` makes: 100,000 learners, 1,000,000 comments, 800 lessons. Beside them, by turns in the same run, uvicorn
+serves FastAPI's plain text and a bare Jinja page. All are asked over 32 kept connections on loopback.
+
+A request is one GET with its whole answer, compressed as a browser asks for it:
+
+* ``page``: the HTML of the lesson, the same for everyone; a learner's request brings the cookie of the sign-in.
+* ``header``, ``outline``, ``menu``, ``bell``, ``comments``: the pieces that a learner's page then asks for. The panel
+  of the session is not among them: it asks the runner.
+* ``opening``: page, header, outline, menu and bell by turns, what a browser asks for when a learner opens a lesson;
+  each of the five counts as a request.
 
     python benchmarks/pages.py [--quick]
 """
@@ -13,98 +21,199 @@ import argparse
 import asyncio
 import os
 import re
+import shutil
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
+import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import cycle
 from pathlib import Path
+from time import perf_counter
 from typing import cast
 
 import httpx
 import uvloop
 from fastapi import FastAPI
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from jinja2 import Environment
 
-PAGE = "/en/courses/distributed-tensorflow/distribution-strategies"
+from app.accounts.people import make_account
+from app.accounts.sign_in_cookie import NAME
+from app.accounts.sign_ins import start_sign_in
+from app.db import Database, now
+from app.progress.models import Entry, LessonProgress
+
+COURSE, LESSON = "distributed-tensorflow", "distribution-strategies"
+PAGE = f"/en/courses/{COURSE}/{LESSON}"
 CONNECTIONS = 32
+_LESSONS = Path(__file__).parents[1] / "lessons"
+_LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+_PIECES = {
+    "page": PAGE,
+    "header": f"/en/progress?course={COURSE}",
+    "outline": f"/en/progress/outline?course={COURSE}",
+    "menu": "/en/account-menu",
+    "bell": "/en/notifications/bell",
+    "comments": f"{PAGE}/comments",
+}
+_OPENING = ("page", "header", "outline", "menu", "bell")
+_GOALS = {"page, anyone": 4_000, "page, signed in": 900, "opening, signed in": 900}
 
-hello = FastAPI()
+peers = FastAPI()
+_bare = Environment(autoescape=True).from_string(
+    "<!doctype html><html lang=en><title>{{ title }}</title><h1>{{ title }}</h1><nav><ol>"
+    "{% for name in lessons %}<li><a href='/{{ name }}'>{{ name }}</a></li>{% endfor %}</ol></nav>"
+    "{% for text in texts %}<p>{{ text }}</p>{% endfor %}</html>"
+)
+_WORDS = {
+    "title": "A lesson",
+    "lessons": [f"lesson {number}" for number in range(13)],
+    "texts": [f"{number}: gradients < weights & the sum of all replicas' losses" for number in range(100)],
+}
 
 
-@hello.get("/")
-async def say_hello() -> dict[str, str]:
+@peers.get("/plain")
+async def plain_text() -> PlainTextResponse:
     """The least that FastAPI can do."""
-    return {"message": "hello"}
+    return PlainTextResponse("hello")
+
+
+@peers.get("/jinja")
+async def bare_jinja() -> HTMLResponse:
+    """A page of 10 kB that Jinja renders anew, without a database."""
+    return HTMLResponse(_bare.render(_WORDS))
 
 
 class Asker(asyncio.Protocol):
-    """One connection that asks again as soon as it is answered. Every answer is as long as the first."""
+    """One connection that asks the next thing as soon as it is answered."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, paths: tuple[str, ...], cookie: str) -> None:
         headers = "host: 127.0.0.1\r\naccept: text/html\r\naccept-encoding: gzip\r\naccept-language: en"
-        self._request = f"GET {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode()
-        self._first = b""
-        self._size = self._got = 0
+        headers += f"\r\ncookie: {cookie}" if cookie else ""
+        self._requests = cycle([f"GET {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode() for path in paths])
+        self._head = b""
+        self._left = 0
         self.answered = 0
+        self.wrong = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.write(self._request)
+        self._transport.write(next(self._requests))
 
     def data_received(self, data: bytes) -> None:
-        self._got += len(data)
-        if not self._size:
-            self._size = self._measure(data)
-        if self._got == self._size:
-            self._got = 0
+        if self._left:
+            self._left -= len(data)
+        else:
+            self._head += data
+            head, found, body = self._head.partition(b"\r\n\r\n")
+            if not found:
+                return
+            length = _LENGTH.search(head)
+            if not head.startswith(b"HTTP/1.1 200") or length is None:
+                self.wrong = head.decode("latin-1")
+                self._transport.close()
+                return
+            self._left, self._head = int(length[1]) - len(body), b""
+        if not self._left:
             self.answered += 1
-            self._transport.write(self._request)
-
-    def _measure(self, data: bytes) -> int:
-        self._first += data
-        head, found, _ = self._first.partition(b"\r\n\r\n")
-        if not found:
-            return 0
-        assert head.startswith(b"HTTP/1.1 200"), head
-        length = _LENGTH.search(head)
-        assert length
-        return len(head) + 4 + int(length[1])
+            self._transport.write(next(self._requests))
 
 
-async def pace(port: int, path: str, seconds: float) -> float:
-    """Requests a second, after a second to warm up."""
+@dataclass(frozen=True)
+class Target:
+    """What is asked of one server."""
+
+    name: str
+    port: int
+    paths: tuple[str, ...]
+    cookie: str = ""
+
+
+async def pace(target: Target, seconds: float) -> float:
+    """Requests a second, after half a second to warm up."""
     loop = asyncio.get_running_loop()
-    pairs = [await loop.create_connection(lambda: Asker(path), "127.0.0.1", port) for _ in range(CONNECTIONS)]
-    await asyncio.sleep(1)
-    before, begun = sum(asker.answered for _, asker in pairs), time.perf_counter()
+    pairs = [
+        await loop.create_connection(lambda: Asker(target.paths, target.cookie), "127.0.0.1", target.port)
+        for _ in range(CONNECTIONS)
+    ]
+    await asyncio.sleep(0.5)
+    before, begun = sum(asker.answered for _, asker in pairs), perf_counter()
     await asyncio.sleep(seconds)
-    answered, took = sum(asker.answered for _, asker in pairs) - before, time.perf_counter() - begun
-    for transport, _ in pairs:
+    answered, took = sum(asker.answered for _, asker in pairs) - before, perf_counter() - begun
+    for transport, asker in pairs:
         transport.close()
-    assert answered, f"nothing answered at {path}"
+        assert not asker.wrong, f"{target.name}: {asker.wrong}"
+    assert answered, f"nothing answered at {target.paths}"
     return answered / took
 
 
+@dataclass(frozen=True)
+class Site:
+    """A folder with lessons and a database, and a learner who is signed in to it."""
+
+    folder: Path
+    cookie: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The settings: no runner is started, and none is asked."""
+        return _environment(self.folder)
+
+
+def make_site(folder: Path, users: int, comments: int, lessons: int) -> Site:
+    """Fill a database as ``lockstep dev seed`` does, and sign a learner in who has done the whole course."""
+    shutil.copytree(_LESSONS, folder / "lessons")
+    counts = ["--users", str(users), "--comments", str(comments), "--lessons", str(lessons)]
+    command = [*_LOCKSTEP, "dev", "seed", *counts, "--lessons-to", str(folder / "lessons")]
+    subprocess.run(command, env=_environment(folder), check=True, stderr=subprocess.DEVNULL)
+    return Site(folder, f"{NAME}={asyncio.run(_sign_in(folder / 'lockstep.db'))}")
+
+
+async def _sign_in(file: Path) -> str:
+    modules = tomllib.loads((_LESSONS / COURSE / "course.toml").read_text())["modules"]
+    done = [f"{COURSE}/{slug}" for module in modules for slug in module["lessons"]]
+    db, at = Database(f"sqlite+aiosqlite:///{file}"), now() - timedelta(days=1)
+    async with db.writing() as session:
+        account = await make_account(session, email="ada@example.org", name="Ada Byron", confirmed=True)
+        whose = {"learner_id": account.learner_id}
+        for lesson in done:
+            session.add(Entry(**whose, kind="read", subject=lesson, xp=0, at=at))
+            session.add(Entry(**whose, kind="lesson", subject=lesson, xp=25, at=at))
+            session.add(LessonProgress(**whose, lesson=lesson, started_at=at, seen_at=at, completed_at=at, place=""))
+        for days in range(20):
+            day = (at - timedelta(days=days)).date().isoformat()
+            session.add(Entry(**whose, kind="day", subject=day, xp=0, at=at))
+        token = await start_sign_in(session, account, method="password")
+    await db.close()
+    return token
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    chosen = {"DATA_DIR": folder, "LESSONS_DIR": folder / "lessons", "RUNNER_SOCKET": folder / "none.sock"}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
+    return clean | {f"LOCKSTEP_{name}": str(value) for name, value in chosen.items()}
+
+
 @contextmanager
-def serving(*application: str) -> Iterator[int]:
-    """Serve an application with one process; yields the port."""
-    with tempfile.TemporaryDirectory() as folder:
-        port = _free_port()
-        options = ["--port", str(port), "--no-access-log", "--log-level", "warning"]
-        command = [sys.executable, "-m", "uvicorn", *application, *options]
-        with (Path(folder) / "log").open("w") as log:
-            server = subprocess.Popen(command, stderr=log, env=os.environ | {"LOCKSTEP_DATA_DIR": folder})
-        try:
-            with httpx.Client(transport=httpx.HTTPTransport(retries=8)) as client:
-                client.get(f"http://127.0.0.1:{port}/healthz")  # tried until it listens
-            yield port
-        finally:
-            server.terminate()
-            server.wait(30)
+def serving(folder: Path, *command: str, probe: str, **environment: str) -> Iterator[int]:
+    """Serve with one process; yields the port once it answers."""
+    port = _free_port()
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen([*command, "--port", str(port)], stderr=log, env=environment or os.environ)
+    try:
+        with httpx.Client(transport=httpx.HTTPTransport(retries=8), timeout=60) as client:
+            client.get(f"http://127.0.0.1:{port}{probe}").raise_for_status()  # tried until it listens
+        yield port
+    finally:
+        server.terminate()
+        server.wait(30)
 
 
 def _free_port() -> int:
@@ -113,26 +222,60 @@ def _free_port() -> int:
         return port
 
 
-def measure(seconds: float, rounds: int) -> None:
-    """Measure both, in turns, and print the table."""
-    with (
-        serving("app.main:create_app", "--factory") as lockstep,
-        serving("pages:hello", "--app-dir", str(Path(__file__).parent)) as bare,
-    ):
-        pages, hellos = [], []
+def targets_of(site: Site, port: int) -> list[Target]:
+    """What is asked of Lockstep."""
+    pieces = [Target(f"{name}, signed in", port, (path,), site.cookie) for name, path in _PIECES.items()]
+    opening = Target("opening, signed in", port, tuple(_PIECES[name] for name in _OPENING), site.cookie)
+    return [Target("page, anyone", port, (PAGE,)), *pieces, opening]
+
+
+def measure(seconds: float, rounds: int, users: int, comments: int) -> None:
+    """Ask everyone in turns, and print the table."""
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        sites = [
+            make_site(root / "small", users=100, comments=1_000, lessons=13),
+            make_site(root / "large", users=users, comments=comments, lessons=800),
+        ]
+        uvicorn = (sys.executable, "-m", "uvicorn", "pages:peers", "--app-dir", str(Path(__file__).parent))
+        quiet = ("--no-access-log", "--log-level", "warning")
+        peer = stack.enter_context(serving(root, *uvicorn, *quiet, probe="/plain"))
+        asked = [[Target("FastAPI's plain text", peer, ("/plain",)), Target("bare Jinja", peer, ("/jinja",))]]
+        for site in sites:
+            started = serving(site.folder, *_LOCKSTEP, "serve", probe=PAGE, **site.environment)
+            asked.append(targets_of(site, stack.enter_context(started)))
+        order = [asked[0][0], asked[0][1], *(t for pair in zip(asked[1], asked[2], strict=True) for t in pair)]
+        paces: dict[tuple[str, int], list[float]] = {(target.name, target.port): [] for target in order}
         for _ in range(rounds):
-            pages.append(uvloop.run(pace(lockstep, PAGE, seconds)))
-            hellos.append(uvloop.run(pace(bare, "/", seconds)))
-    for name, paces in (("a lesson's page", pages), ('a bare FastAPI "hello"', hellos)):
-        print(f"{name:24} {statistics.median(paces):8.0f} requests/s   n {rounds} x {seconds:g} s")
-    print(f"ratio: {statistics.median(pages) / statistics.median(hellos):.2f}")
+            for target in order:
+                paces[target.name, target.port].append(uvloop.run(pace(target, seconds)))
+    found = [[statistics.median(paces[target.name, target.port]) for target in targets] for targets in asked]
+    report([target.name for target in asked[1]], found, f"{users:,} learners, {comments:,} comments, 800 lessons")
+    print(f"n {rounds} x {seconds:g} s; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+
+
+def report(names: list[str], found: list[list[float]], much: str) -> None:
+    """The table: requests a second, medians, and what they are to each other."""
+    (plain, jinja), small, large = found
+    print(f"requests a second; 'much' is with {much}")
+    print(f"{'FastAPI plain text':22}{plain:8.0f}\n{'bare Jinja':22}{jinja:8.0f}")
+    print(f"{'':22}{'little':>8}{'much':>8}{'goal':>8}   little to much (goal: within 1.2 times)")
+    for name, with_little, with_much in zip(names, small, large, strict=True):
+        goal = f"{_GOALS[name]:,}" if name in _GOALS else ""
+        print(f"{name:22}{with_little:8.0f}{with_much:8.0f}{goal:>8}   ratio: {with_little / with_much:.2f}")
+    pages = dict(zip(names, small, strict=True))
+    print(f"ratio: {pages['page, anyone'] / plain:.2f} (page for anyone to plain text)")
+    print(f"ratio: {pages['opening, signed in'] / jinja:.2f} (opening of who is signed in to bare Jinja)")
 
 
 def main() -> None:
     """Parse the arguments and measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    measure(*((2.0, 1) if parser.parse_args().quick else (5.0, 3)))
+    parser.add_argument(
+        "--quick", action="store_true", help="one short round, and 20,000 comments instead of 1,000,000"
+    )
+    quick = parser.parse_args().quick
+    measure(*((1.0, 1, 2_000, 20_000) if quick else (4.0, 3, 100_000, 1_000_000)))
 
 
 if __name__ == "__main__":
