@@ -54,6 +54,7 @@ from app.notifications.models import Kind
 from app.notifications.routes import FROM_ANYWHERE
 from app.notifications.routes import router as notifications
 from app.notifications.service import export_notifications
+from app.notifications.service import sweep as sweep_notifications
 from app.notifications.unsubscribing import Unsubscribing, read_secret
 from app.observability import RequestLog, set_up_logging
 from app.progress.belongings import erase_progress, export_progress
@@ -115,6 +116,8 @@ EXPORTERS = {
 """What people get of their own data, by its name in the document."""
 ERASERS = (erase_runs, erase_progress, erase_comments, erase_feedback)
 """What goes with an account."""
+SWEEPERS = (sweep_notifications,)
+"""What goes with time."""
 _MAIL_GRACE_S = 3.0
 
 
@@ -201,7 +204,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.unsubscribing = Unsubscribing(secret)
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
-    sweeping = asyncio.create_task(keep_house(state.db, bus))
+    sweeping = asyncio.create_task(keep_house(state.db, bus, SWEEPERS))
     state.live = Live(state.db, bus)
     telling = asyncio.create_task(_tell(app))
     sender = Sender(state.db, bus, _transport(state.settings))

@@ -6,13 +6,12 @@ second claims nothing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import structlog
-from sqlalchemy import ColumnElement, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Select, func, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import i18n
@@ -27,12 +26,10 @@ from app.notifications.unsubscribing import Unsubscribing, Wish
 from app.notifications.views import Describers, View, views
 
 DIGEST_HOUR = 8
-KEPT = timedelta(days=365)
 _FRESH = timedelta(days=3)
 """What is older is not mailed: it was waited with, or not wanted then."""
 _MOST_IN_ONE = 50
 _LOOK_EVERY_S = 30.0
-_SWEEP_EVERY_S = 3600.0
 _log = structlog.get_logger("notifications")
 
 
@@ -70,14 +67,12 @@ class Mailer:
         self._describers = describers
         self._address = address
         self._base = base
-        self._swept_at = float("-inf")
 
     async def run(self) -> None:
         """Mail what is due, then wait for more."""
         with self._bus.listen(service.MAILER) as bell:
             while not self._bus.closed:
                 try:
-                    await self._sweep()
                     if await self.mail_all(now()):
                         self._bus.wake(outbox.TOPIC)
                 except (SQLAlchemyError, OSError):
@@ -134,13 +129,6 @@ class Mailer:
         values |= {"all_url": url("notifications"), "settings_url": url("settings_page")}
         unsubscribe_url = url("unsubscribe_page", token=token)
         return Mail(account.email, account.language, "notifications/mail/news.html", values, unsubscribe_url)
-
-    async def _sweep(self) -> None:
-        if time.monotonic() - self._swept_at < _SWEEP_EVERY_S:
-            return
-        self._swept_at = time.monotonic()
-        async with self._db.writing() as session:
-            await session.execute(delete(Notification).where(Notification.created_at < now() - KEPT))
 
 
 def _until(account: Account, at: datetime) -> datetime:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import delete, func, select, update
@@ -20,6 +21,7 @@ from app.notifications.models import Kind, Notification, UnmailedKind
 
 MAILER = "notifications to be mailed"
 """What is woken on the bus once somebody was told something."""
+KEPT = timedelta(days=365)
 MOST_COUNTED = 100
 """Unread notifications beyond this many are "more"."""
 ON_A_PAGE = 30
@@ -101,6 +103,11 @@ async def mark_read(session: AsyncSession, account_id: str, notification_id: str
         unread = unread.where(Notification.id == notification_id)
     await session.execute(unread.values(read_at=now()).execution_options(synchronize_session=False))
     session.info.setdefault(_TOLD, set()).add(account_id)
+
+
+async def sweep(session: AsyncSession) -> None:
+    """Delete what was told long ago."""
+    await session.execute(delete(Notification).where(Notification.created_at < now() - KEPT))
 
 
 # --- mails ------------------------------------------------------------------------------------------------------------

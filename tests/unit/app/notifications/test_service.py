@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from app.accounts.belongings import erase
+from app.accounts.housekeeping import sweep
 from app.accounts.models import Account
 from app.bus import Bus
 from app.db import Database, now
@@ -137,3 +138,16 @@ async def test_what_an_account_was_told_is_handed_out_to_it(database: Database) 
         ("reply", "c1"),
         ("no_mail", "mention"),
     ]
+
+
+async def test_what_was_told_more_than_a_year_ago_is_swept_away(database: Database) -> None:
+    ada = await an_account(database)
+    await tell(database, ada, "old")
+    async with database.writing() as session:
+        await session.execute(update(Notification).values(created_at=now() - service.KEPT))
+    await tell(database, ada, "new")
+
+    await sweep(database, [service.sweep])
+
+    async with database.session() as session:
+        assert list(await session.scalars(select(Notification.subject))) == ["new"]
