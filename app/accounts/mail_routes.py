@@ -92,7 +92,7 @@ async def mail_link(request: Request, lang: str, token: str) -> Response:
 
 async def _confirm(request: Request, link: MailLink, account: Account, password: str) -> Response:
     """The mailbox is theirs; the password says that they are who signed up."""
-    await count_tries(request, "sign-in", account.email)
+    await count_tries(request, "confirm", account.email)  # apart from sign-ins: strangers who guess have no link
     passwords: Passwords = request.app.state.passwords
     if not await passwords.check(account.password_hash, password):
         return _link_page(request, link, account, 422, wrong=in_words({"password": WRONG_PASSWORD}))
@@ -100,7 +100,7 @@ async def _confirm(request: Request, link: MailLink, account: Account, password:
     async with db.writing() as session:
         await use_link(session, link)
         entrance = await _open(request, session, account)
-        await was_right(request, session, "sign-in", account.email)
+        await was_right(request, session, "confirm", account.email)
     open_door(request, entrance)
     return onward(request, None)
 

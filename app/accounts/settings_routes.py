@@ -175,13 +175,15 @@ async def not_theirs(request: Request, account: Account, here: SignIn, password:
     """What is wrong with who asks: the password is, or, without one, they signed in too long ago."""
     if account.password_hash is None:
         return {} if is_fresh(here) else {field: STALE}
-    await count_tries(request, "sign-in", account.email)
+    await count_tries(
+        request, "password", account.email
+    )  # apart from sign-ins: who guesses there locks nobody out here
     passwords: Passwords = request.app.state.passwords
     if not await passwords.check(account.password_hash, password):
         return {field: WRONG_PASSWORD}
     db: Database = request.app.state.db
     async with db.writing() as session:
-        await was_right(request, session, "sign-in", account.email)
+        await was_right(request, session, "password", account.email)
     return {}
 
 

@@ -287,6 +287,20 @@ async def test_guessing_is_slowed_down_and_told_how_long(app: FastAPI, mailbox: 
     assert 'value="ada@example.org"' in answers[-1].text
 
 
+async def test_whoever_guesses_keeps_nobody_from_opening_an_account_or_changing_the_password(
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await client.post("/en/sign-up", data=ADA)
+    link = await mailed(mailbox, ADA["email"])
+    guesses = [await stranger.post("/en/sign-in", data={**ADA, "password": f"guess {n}"}) for n in range(7)]
+    assert guesses[-1].status_code == 429
+
+    assert (await client.post(link, data={"password": PASSWORD})).status_code == 303
+    await stranger.post("/en/sign-in", data={**ADA, "password": "another guess"})
+    change = {"password": PASSWORD, "new_password": "another battery staple"}
+    assert (await client.post("/en/settings/security/password", data=change)).status_code == 303
+
+
 async def test_an_address_in_other_letters_signs_in_as_it_signed_up(
     client: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
