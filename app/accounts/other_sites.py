@@ -142,7 +142,13 @@ class OpenId:
 
     def _may_ask(self, url: object) -> bool:
         """As well protected as the issuer itself."""
-        return isinstance(url, str) and urlsplit(url).scheme in ("https", urlsplit(self.settings.issuer).scheme)
+        if not isinstance(url, str) or not url.isprintable():
+            return False
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return False
+        return bool(parts.hostname) and parts.scheme in ("https", urlsplit(self.settings.issuer).scheme)
 
     def _judge(self, tokens: Mapping[str, Any], keys: Mapping[str, Any], asking: Asking) -> dict[str, Any]:
         """The claims of the ID token, if the issuer made it just now, for us and for this question."""

@@ -12,15 +12,18 @@ import pytest
 from fastapi import FastAPI
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
+from pydantic import SecretStr
 from sqlalchemy import select, update
 
+from app.accounts import other_sites
 from app.accounts.invitations import invite
 from app.accounts.models import Account, Handshake, Identity, Role, SignIn
+from app.accounts.other_sites import Asking, OpenId, SiteNotBelieved
 from app.accounts.people import make_account
 from app.accounts.sign_in_cookie import NAME
 from app.db import now
 from app.main import create_app
-from app.settings import Settings
+from app.settings import OtherSite, Settings
 from tests.factories.accounts import an_account, signed_in
 from tests.factories.browser import browser, press_run
 from tests.factories.issuer import CLIENT, SECRET, Issuer
@@ -228,13 +231,28 @@ async def test_a_site_that_is_down_or_lies_about_itself_leaves_the_page_usable(
     assert "does not answer right now" in refused.text
     assert 'name="password"' in refused.text
     issuer.down = False
-    for lie in ({"issuer": "https://evil.test"}, {"token_endpoint": "file:///etc/passwd"}, {"jwks_uri": 7}):
+    for lie in (
+        {"issuer": "https://evil.test"},
+        {"token_endpoint": "file:///etc/passwd"},
+        {"token_endpoint": "http://[of nobody"},
+        {"authorization_endpoint": "https://evil.test\r\nset-cookie: a"},
+        {"authorization_endpoint": "http:///"},
+        {"jwks_uri": 7},
+    ):
         issuer.discovery = lie
         assert (await client.get(WITH)).status_code == 422
     issuer.discovery = {}
     gone = issuer.consent(await asked(client))
     issuer.down = True
     assert "does not answer" in await told(client, await client.get(gone))
+
+
+async def test_an_answer_that_is_nested_too_deep_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    nested = httpx.MockTransport(lambda _: httpx.Response(200, content=b"[" * 100_000))
+    monkeypatch.setattr(other_sites, "_client", lambda: httpx.AsyncClient(transport=nested))
+    site = OpenId(OtherSite(issuer="https://deep.test", client_id=CLIENT, client_secret=SecretStr(SECRET)))
+    with pytest.raises(SiteNotBelieved):
+        await site.address(Asking("https://here.test/", "state", "nonce", "verifier" * 8))
 
 
 async def test_an_address_that_nobody_confirmed_makes_no_account(
