@@ -101,6 +101,7 @@ async def _confirm(request: Request, link: MailLink, account: Account, password:
         await use_link(session, link)
         entrance = await _open(request, session, account)
         await was_right(request, session, "confirm", account.email)
+        await was_right(request, session, "sign-up", account.email)
     open_door(request, entrance)
     return onward(request, None)
 

@@ -123,6 +123,7 @@ async def sign_up_now(request: Request, lang: str) -> Response:
                 await use_invitation(session, invited)
             if (opened := await sign_up(session, newcomer, hashed, invited, postman)) is not None:
                 entrance = await enter(request, session, opened, method="link", new=True)
+                await was_right(request, session, "sign-up", newcomer.email)
     except TooManyTries as e:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
     postman.wake()

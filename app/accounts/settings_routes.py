@@ -29,7 +29,7 @@ from app.accounts.routes import account_page, count_tries, in_words, was_right
 from app.accounts.sign_in_cookie import keep_sign_in
 from app.accounts.sign_ins import FRESH, LASTS, end_all, end_listed, list_sign_ins, start_sign_in
 from app.accounts.signing_up import NO_EMAIL, NO_NAME
-from app.db import Database, now
+from app.db import Database, now, one_at_a_time
 from app.i18n import N_
 from app.web.form import read_form
 from app.web.languages import PREFIX
@@ -60,6 +60,7 @@ async def save_profile(request: Request, lang: str, account: SignedIn) -> Respon
         wrong["time_zone"] = NO_ZONE
     db: Database = request.app.state.db
     async with db.writing() as session:
+        await one_at_a_time(session, "handles")
         mine = await fresh(session, account)
         if handle != mine.handle and "handle" not in wrong and await handle_taken(session, handle):
             wrong["handle"] = TAKEN_HANDLE
@@ -175,9 +176,7 @@ async def not_theirs(request: Request, account: Account, here: SignIn, password:
     """What is wrong with who asks: the password is, or, without one, they signed in too long ago."""
     if account.password_hash is None:
         return {} if is_fresh(here) else {field: STALE}
-    await count_tries(
-        request, "password", account.email
-    )  # apart from sign-ins: who guesses there locks nobody out here
+    await count_tries(request, "password", account.email)  # apart from sign-ins: guesses there lock nobody out here
     passwords: Passwords = request.app.state.passwords
     if not await passwords.check(account.password_hash, password):
         return {field: WRONG_PASSWORD}
