@@ -17,6 +17,8 @@ from app.i18n import N_
 
 MOST_NAME = 80
 """Characters."""
+MOST_EMAIL = 320
+"""Characters of an address; to read a longer text as one takes time."""
 HANDLE = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,28})[a-z0-9]")
 """3 to 30 characters."""
 _MOST_GENERATED = 24
@@ -40,6 +42,8 @@ class AccountGone(NotAllowed):
 
 def readable_email(text: str) -> str | None:
     """The address as mail goes to it, in ASCII; None if it is none that every mail server takes. Pure."""
+    if len(text) > MOST_EMAIL:
+        return None
     try:
         return validate_email(text.strip(), check_deliverability=False, allow_smtputf8=False).ascii_email
     except EmailNotValidError:

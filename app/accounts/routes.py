@@ -35,7 +35,7 @@ from app.accounts.mails import Postman
 from app.accounts.models import Account
 from app.accounts.passkeys import named_address, place_of
 from app.accounts.passwords import Passwords
-from app.accounts.people import AccountGone, find_by_email, fresh, readable_email
+from app.accounts.people import MOST_EMAIL, AccountGone, find_by_email, fresh, readable_email
 from app.accounts.signing_up import judge, sign_up
 from app.db import Database
 from app.errors import NotAllowed, Problem
@@ -62,7 +62,9 @@ async def sign_in_page(request: Request, lang: str, account: CurrentAccount, nex
 async def sign_in(request: Request, lang: str) -> Response:
     form = await read_form(request)
     email, password = form.get("email", "").strip(), form.get("password", "")
-    email = readable_email(email) or email  # as it was kept: a name in other letters has another spelling there
+    email = (
+        readable_email(email) or email[:MOST_EMAIL]
+    )  # as it was kept: a name in other letters has another spelling there
     db: Database = request.app.state.db
     try:
         await count_tries(request, "sign-in", email)
