@@ -134,6 +134,21 @@ async def test_a_draft_outlives_a_reload_and_goes_with_the_comment(hall: Hall) -
     await expect(page.get_by_label("Your comment")).to_have_value("")
 
 
+async def test_a_draft_is_shown_to_nobody_else_at_the_same_browser(hall: Hall) -> None:
+    stranger = await hall.admit()
+    page = await stranger.open(COMMENTS)
+    text = unique("Between us")
+    await page.get_by_label("Your comment").fill(text)
+    (ada, _), (bob, _) = await somebody(hall, "Ada Byron"), await somebody(hall, "Bob Moore")
+    for owner, shown in ((ada, text), (bob, ""), (ada, text)):
+        await stranger.context.clear_cookies()
+        await stranger.context.add_cookies(await owner.context.cookies())  # type: ignore[arg-type]
+        await page.reload()
+        field = page.get_by_label("Your comment")
+        await expect(field).to_have_attribute("aria-autocomplete", "list")  # the script has had its turn
+        await expect(field).to_have_value(shown)
+
+
 async def test_what_a_stranger_types_is_kept_and_the_way_to_sign_in_leads_back(hall: Hall) -> None:
     page = await (await hall.admit()).open(LESSON)
     await page.locator("#comments").scroll_into_view_if_needed()

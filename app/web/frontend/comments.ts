@@ -105,13 +105,28 @@ function complain(form: HTMLFormElement, text: string): void {
 
 // --- drafts ---
 
-function nameOf(form: HTMLFormElement): string | null {
-  return form.dataset.draft ? `lockstep:comment:${form.dataset.draft}` : null;
+/** Each account has drafts of its own: somebody else may sit at this browser next. */
+function nameOf(form: HTMLFormElement, whose = form.dataset.whose ?? ""): string | null {
+  return form.dataset.draft ? `lockstep:comment:${whose}:${form.dataset.draft}` : null;
+}
+
+/** What is kept under a name; what was written before the sign-in belongs to whoever signed in. */
+function adopted(name: string, before: string): string | null {
+  const shelf = localShelf();
+  const [own, earlier] = [shelf?.getItem(name) ?? null, shelf?.getItem(before) ?? null];
+  if (own !== null || earlier === null) return own;
+  try {
+    shelf?.setItem(name, earlier);
+    shelf?.removeItem(before);
+  } catch {
+    // Storage is full: it stays where it is.
+  }
+  return earlier;
 }
 
 function restore(form: HTMLFormElement, field: HTMLTextAreaElement): void {
   const name = nameOf(form);
-  const kept = name ? localShelf()?.getItem(name) : null;
+  const kept = name ? adopted(name, nameOf(form, "") ?? name) : null;
   if (kept && !field.getAttribute("aria-invalid")) field.value = kept;
 }
 
