@@ -16,6 +16,7 @@ LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 SERVER_AWAY = [
     "ERR_CONNECTION_REFUSED",
     "ERR_CONNECTION_RESET",
+    "ERR_CONTENT_LENGTH_MISMATCH",
     "ERR_EMPTY_RESPONSE",
     "ERR_INCOMPLETE_CHUNKED_ENCODING",
     "ERR_SOCKET_NOT_CONNECTED",
