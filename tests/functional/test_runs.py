@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import event
 
 from app.main import create_app
 from app.runs.errors import RunnerDown
@@ -299,8 +300,10 @@ async def test_a_full_disk_is_said_and_nothing_is_run(
 ) -> None:
     await press_run(client)
     handed = len(supervisor.submitted)
-    async with app.state.db.engine.connect() as connection:  # the only one there is: the pool hands it out again
-        await connection.exec_driver_sql("PRAGMA max_page_count = 1")
+
+    @event.listens_for(app.state.db.engine.sync_engine, "checkout")
+    def _fill(connection: Any, *_: object) -> None:  # every one: others may still follow the run before
+        connection.cursor().execute("PRAGMA max_page_count = 1")
 
     response = await client.post("/runs", json=_asked(code="#" * 90_000), headers={"x-lockstep-lang": "ko"})
 
