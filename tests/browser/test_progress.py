@@ -168,7 +168,7 @@ async def test_a_page_that_comes_back_after_a_sign_out_shows_and_tells_nothing_o
 
 async def _until_kept(page: Page, name: str, *, there: bool) -> None:
     """Wait until the browser keeps something of that name, or no longer."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while bool(await page.evaluate("(name) => localStorage.getItem(name)", name)) is not there:  # noqa: ASYNC110 - storage tells nobody
             await asyncio.sleep(0.05)
 
