@@ -108,6 +108,7 @@ function setUpNew(form: HTMLFormElement): void {
     location.assign(((await post(form.dataset.answer!, { body })) as { next: string }).next);
   }
 
+  form.dataset.ready = "";
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     trouble.textContent = "";
