@@ -17,6 +17,7 @@ from typing import Any
 from weakref import WeakSet
 
 from sqlalchemy import DateTime, Dialect, MetaData, TypeDecorator, event, func, select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
@@ -105,6 +106,12 @@ async def one_at_a_time(session: AsyncSession, name: str) -> None:
     """
     if session.get_bind().dialect.name == "postgresql":
         await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
+
+
+def insert_into(session: AsyncSession, table: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """An INSERT as the session's database has it, with ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
+    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
+    return insert(table)
 
 
 def make_engine(url: str, threads: WeakSet[threading.Thread] | None = None) -> AsyncEngine:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Attempts
 from app.accounts.people import email_key
-from app.db import now, one_at_a_time
+from app.db import insert_into, now, one_at_a_time
 from app.errors import TooMany
 from app.i18n import N_, ngettext
 
@@ -75,8 +74,7 @@ async def count_try(session: AsyncSession, key: str | None, policy: Policy) -> N
         return
     await one_at_a_time(session, f"attempts {key}")
     moment = now()
-    make = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
-    row = make(Attempts).values(key=key, count=0, first_at=moment, last_at=moment)
+    row = insert_into(session, Attempts).values(key=key, count=0, first_at=moment, last_at=moment)
     await session.execute(row.on_conflict_do_nothing())  # a write first: SQLite then lets nobody in between
     tries = (await session.execute(select(Attempts).where(Attempts.key == key).with_for_update())).scalar_one()
     since_s = (moment - tries.last_at).total_seconds()

@@ -11,11 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, MergedVisitor
-from app.db import now, one_at_a_time
+from app.db import insert_into, now, one_at_a_time
 
 Merger = Callable[[AsyncSession, str, str], Awaitable[Mapping[str, int]]]
 """Moves what a feature keeps from one learner to another. Returns how much came in, by kind: ``{"runs": 12}``."""
@@ -55,7 +54,6 @@ async def learner_now(session: AsyncSession, learner_id: str) -> str:
 
 
 async def _first(session: AsyncSession, visitor_id: str, account_id: str) -> bool:
-    make = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
-    row = make(MergedVisitor).values(visitor_id=visitor_id, account_id=account_id, merged_at=now())
+    row = insert_into(session, MergedVisitor).values(visitor_id=visitor_id, account_id=account_id, merged_at=now())
     stored = await session.execute(row.on_conflict_do_nothing().returning(MergedVisitor.visitor_id))
     return stored.scalar_one_or_none() is not None

@@ -15,7 +15,6 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import delete, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
@@ -35,7 +34,7 @@ from app.comments.errors import (
 from app.comments.models import Comment, CommentReaction, Place, Reaction, Report, State, Version
 from app.comments.sight import Viewer, can_see
 from app.comments.text import tidy
-from app.db import Base, growing_id, now, one_at_a_time
+from app.db import Base, growing_id, insert_into, now, one_at_a_time
 from app.notifications.models import Kind
 from app.notifications.service import notify, withdraw
 from app.progress.facts import Fact
@@ -432,8 +431,7 @@ async def _add(session: AsyncSession, table: type[Comment], comment_id: str, **c
 
 async def _add_once(session: AsyncSession, table: type[Base], values: dict[str, Any]) -> bool:
     """Add a row unless one of its keys is taken: whether it was added."""
-    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
-    return bool(_rows(await session.execute(insert(table).values(**values).on_conflict_do_nothing())))
+    return bool(_rows(await session.execute(insert_into(session, table).values(values).on_conflict_do_nothing())))
 
 
 def _rows(result: Any) -> int:

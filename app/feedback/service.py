@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.attempts import Policy, address_key, count_try
 from app.accounts.models import Account
 from app.comments.text import tidy
-from app.db import Base, growing_id, now, one_at_a_time
+from app.db import growing_id, insert_into, now, one_at_a_time
 from app.errors import NotFound, Unreadable
 from app.feedback.models import Kind, Problem, Vote
 from app.i18n import N_
@@ -92,7 +91,7 @@ async def report(session: AsyncSession, who: Who, draft: Draft) -> Problem:
         "created_at": now(),
         "note": "",
     }
-    await session.execute(_insert(session, Problem).values(values).on_conflict_do_nothing(index_elements=["key"]))
+    await session.execute(insert_into(session, Problem).values(values).on_conflict_do_nothing(index_elements=["key"]))
     return (await session.scalars(select(Problem).where(Problem.key == key))).one()
 
 
@@ -110,7 +109,7 @@ async def vote(
         values["sentence"] = tidy(sentence, MOST_SENTENCE) if sentence.strip() else ""
     await count_try(session, address_key("vote", who.network), VOTES_OF_ADDRESS)
     await count_try(session, f"vote learner {who.learner_id}", VOTES_OF_LEARNER)
-    row = _insert(session, Vote).values({"learner_id": who.learner_id, "lesson": lesson, "sentence": "", **values})
+    row = insert_into(session, Vote).values({"learner_id": who.learner_id, "lesson": lesson, "sentence": "", **values})
     await session.execute(row.on_conflict_do_update(index_elements=["learner_id", "lesson"], set_=values))
 
 
@@ -158,8 +157,3 @@ def _key(draft: Draft, text: str) -> str:
     """Another text from the same form, as after the browser's back button, is another problem."""
     parts = (draft.key, draft.kind, draft.page, draft.cell, text)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
-
-
-def _insert(session: AsyncSession, table: type[Base]) -> postgresql.Insert | sqlite.Insert:
-    make = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
-    return make(table)

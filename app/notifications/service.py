@@ -11,12 +11,11 @@ from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Mailing
 from app.bus import Bus
-from app.db import Base, growing_id, now
+from app.db import growing_id, insert_into, now
 from app.notifications.models import Kind, Notification, UnmailedKind
 
 MAILER = "notifications to be mailed"
@@ -62,7 +61,7 @@ async def notify(
     about = {"kind": kind, "subject": subject, "actor_id": actor_id, "created_at": now()}
     rows = [{"id": growing_id(), "account_id": account_id, **about} for account_id in await session.scalars(live)]
     if rows:
-        new = _insert(session, Notification).values(rows).on_conflict_do_nothing()
+        new = insert_into(session, Notification).values(rows).on_conflict_do_nothing()
         told = await session.scalars(new.returning(Notification.account_id))
         session.info.setdefault(_TOLD, set()).update(told)
 
@@ -124,7 +123,7 @@ async def end_mails(session: AsyncSession, account_id: str, kind: Kind | None) -
     if kind is None:
         await session.execute(update(Account).where(Account.id == account_id).values(mailing=Mailing.never))
         return
-    refused = _insert(session, UnmailedKind).values(account_id=account_id, kind=kind)
+    refused = insert_into(session, UnmailedKind).values(account_id=account_id, kind=kind)
     await session.execute(refused.on_conflict_do_nothing())
 
 
@@ -140,7 +139,3 @@ async def export_notifications(session: AsyncSession, account: Account) -> Async
         yield {name: getattr(row, name) for name in _SHOWN}
     for kind in await unmailed(session, account.id):
         yield {"kind": "no_mail", "about": kind}
-
-
-def _insert(session: AsyncSession, table: type[Base]) -> Any:
-    return (postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert)(table)

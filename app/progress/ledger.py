@@ -13,11 +13,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import delete, false, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, MergedVisitor
-from app.db import now, one_at_a_time
+from app.db import insert_into, now, one_at_a_time
 from app.notifications.models import Kind
 from app.notifications.service import notify
 from app.progress import lessons, zones
@@ -156,9 +155,8 @@ async def _insert(session: AsyncSession, learner_id: str, rows: Sequence[tuple[F
         {"learner_id": learner_id, "kind": fact.kind, "subject": fact.subject, "xp": fact.xp, "at": at}
         for fact, at in rows
     ]
-    insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
     for start in range(0, len(values), _ROWS_AT_ONCE):
-        new = insert(Entry).values(values[start : start + _ROWS_AT_ONCE]).on_conflict_do_nothing()
+        new = insert_into(session, Entry).values(values[start : start + _ROWS_AT_ONCE]).on_conflict_do_nothing()
         inserted = await session.execute(new.returning(Entry.kind, Entry.subject, Entry.xp))
         entered += [Fact(*row) for row in inserted]
     return tuple(entered)
