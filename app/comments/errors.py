@@ -32,21 +32,6 @@ class ThreadClosed(Unreadable):
     message = N_("This thread is closed: what began it is out of sight. Your text is still here.")
 
 
-class CommentEmpty(Unreadable):
-    code = "comment_empty"
-    message = N_("Write something first.")
-
-
-class CommentTooLong(Unreadable):
-    code = "comment_too_long"
-    message = N_("This text has {size:,} characters; at most {most:,} are possible.")
-
-
-class CommentNotText(Unreadable):
-    code = "comment_not_text"
-    message = N_("The text contains a character that cannot be stored. Remove it and send again.")
-
-
 class TooFast(TooMany):
     """More comments in a short time than one account may write. ``wait`` is a length of time in words."""
 

@@ -1,22 +1,14 @@
-"""The forms of comments: what a browser sends, and what stands in a form when it is shown."""
+"""The forms of comments: what they are for, and what stands in one when it is shown."""
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
-from urllib.parse import parse_qsl
 
-from fastapi import Depends
 from markupsafe import Markup
-from starlette.requests import Request
 
 from app.comments.models import Comment
-from app.errors import Unreadable
-
-_MOST_FIELDS = 12
-_MOST_KEY = 64
+from app.web.text import typed_again
 
 
 class Ask(StrEnum):
@@ -50,32 +42,9 @@ class Form:
     @property
     def typed(self) -> str:
         """The text as a page can show it again."""
-        return self.text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+        return typed_again(self.text)
 
     @property
     def quoted(self) -> Markup:
         """What the comment beside it says; whoever gets the form may read it."""
         return Markup(self.about.html if self.about else "")  # noqa: S704 - comments.markdown cleaned it
-
-
-def new_key() -> str:
-    """What tells one filled-in form from another."""
-    return secrets.token_urlsafe(16)
-
-
-async def _fields(request: Request) -> dict[str, str]:
-    try:
-        body = (await request.body()).decode("ascii")
-        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="surrogateescape"))
-    except ValueError as e:
-        raise Unreadable(reason="application/x-www-form-urlencoded") from e
-
-
-Fields = Annotated[dict[str, str], Depends(_fields)]
-"""The fields of a form. Bytes that are no UTF-8 become lone surrogates, which no text may have."""
-
-
-def key_of(fields: dict[str, str]) -> str:
-    """The key that came with a form; a new one if it is none."""
-    key = fields.get("key", "")
-    return key if 0 < len(key) <= _MOST_KEY and key.isascii() and key.isprintable() else new_key()

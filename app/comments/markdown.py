@@ -18,8 +18,8 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from pygments.token import STANDARD_TYPES
 
-from app.comments.text import with_turns_shown
 from app.lessons.highlight import highlighted
+from app.web.text import with_turns_shown
 
 VERSION = 1
 """Kept beside what was made of a source: raise it when the same source is to look different."""

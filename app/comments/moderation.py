@@ -16,7 +16,7 @@ from app.accounts.models import Account
 from app.comments import listing, service
 from app.comments.answers import refused, tell_learner, to_comment
 from app.comments.errors import PersonUnknown, WriteFirst
-from app.comments.forms import Ask, Fields, Form, new_key
+from app.comments.forms import Ask, Form
 from app.comments.listing import Kind
 from app.comments.models import Comment
 from app.comments.sight import Viewer
@@ -25,6 +25,7 @@ from app.db import Database
 from app.errors import Unreadable
 from app.notifications import service as notifications
 from app.progress.service import TheProgress
+from app.web.form import Fields, new_key
 from app.web.languages import PREFIX
 from app.web.page import by_htmx, either, own_page
 from app.web.paging import Before

@@ -26,7 +26,7 @@ from app.accounts.models import Account
 from app.comments import listing, service
 from app.comments.answers import form_answer, gone, refused, tell_learner, to_comment
 from app.comments.errors import CommentUnknown, EmailUnconfirmed, PlaceUnknown
-from app.comments.forms import Ask, Fields, Form, key_of, new_key
+from app.comments.forms import Ask, Form
 from app.comments.models import Comment, Reaction
 from app.comments.sight import May, Viewer, can_read, may
 from app.comments.views import thread_views
@@ -38,6 +38,7 @@ from app.lessons.errors import CourseUnknown, LessonUnknown
 from app.lessons.model import Cell, Lesson
 from app.notifications import service as notifications
 from app.progress.service import TheProgress
+from app.web.form import Fields, key_of, new_key
 from app.web.languages import PREFIX
 from app.web.page import either, own_page
 from app.web.paging import Before

@@ -33,13 +33,14 @@ from app.comments.errors import (
 )
 from app.comments.models import Comment, CommentReaction, Place, Reaction, Report, State, Version
 from app.comments.sight import Viewer, can_see
-from app.comments.text import tidy
 from app.db import Base, growing_id, insert_into, now, one_at_a_time
 from app.notifications.models import Kind
 from app.notifications.service import notify, withdraw
 from app.progress.facts import Fact
 from app.progress.ledger import Ledger
+from app.web.text import tidy
 
+MOST_CHARACTERS = 10_000
 HELPFUL_XP = 20
 """For the first comment of an account that helped somebody."""
 MOST_EDITS = 50
@@ -97,11 +98,11 @@ async def write(session: AsyncSession, author: Account, draft: Draft, hold_first
     """Store a comment, or find the one that the same form has stored already.
 
     Raises:
-        CommentEmpty, CommentTooLong, CommentNotText: the text cannot be kept.
+        TextEmpty, TextTooLong, NotText: the text cannot be kept.
         TooFast: the author has written too much lately.
         CommentUnknown, ThreadClosed: it answers what is not there.
     """
-    text = tidy(draft.text)
+    text = tidy(draft.text, MOST_CHARACTERS)
     await one_at_a_time(session, f"comments of {author.id}")
     key = _key(draft, text)
     if (before := await _of_key(session, author, key)) is not None:
@@ -147,7 +148,7 @@ async def change(session: AsyncSession, author: Account, comment_id: str, text: 
         ChangedMeanwhile: it says something else by now.
     """
     comment = await _own(session, author, comment_id)
-    text = tidy(text)
+    text = tidy(text, MOST_CHARACTERS)
     if text == comment.source:
         return comment
     if edits != comment.edits:

@@ -19,17 +19,17 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.accounts.current import AnInstructor
-from app.comments.forms import Fields
 from app.db import Database
 from app.errors import Unreadable
 from app.feedback import listing, service
 from app.feedback.listing import Filter, Which
 from app.feedback.models import Kind
 from app.lessons.catalog import Catalog, TheCatalog
-from app.web.form import own_path
+from app.web.form import Fields, own_path
 from app.web.languages import PREFIX
 from app.web.page import by_htmx, either
 from app.web.paging import Before
+from app.web.text import typed_again
 
 router = APIRouter(prefix=PREFIX)
 
@@ -94,8 +94,7 @@ async def handle(
             (row,) = await listing.rows(session, [await service.get(session, problem_id)])
     if status == 200 and not by_htmx(request):
         return RedirectResponse(here, 303, {"cache-control": "no-store"})
-    typed = note.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
-    facts = {"row": row, "here": here, "titles": _titles(catalog, lang), "error": error, "typed": typed}
+    facts = {"row": row, "here": here, "titles": _titles(catalog, lang), "error": error, "typed": typed_again(note)}
     return either(request, "feedback/_row.html", "feedback/one.html", status, **facts)
 
 

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
-from app.comments.text import with_turns_shown
 from app.feedback.models import OPEN, SAID, Kind, Problem, Vote
+from app.web.text import with_turns_shown
 
 ROWS = 30
 """Rows of a page."""

@@ -22,7 +22,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.accounts.current import KnownLearner, Learner
-from app.comments.forms import Fields, key_of, new_key
 from app.db import Database
 from app.errors import TooMany, Unreadable
 from app.feedback import service
@@ -31,9 +30,11 @@ from app.feedback.models import Kind, Vote
 from app.lessons.addresses import LESSON
 from app.lessons.catalog import TheCatalog
 from app.lessons.model import Lesson
+from app.web.form import Fields, key_of, new_key
 from app.web.languages import PREFIX
 from app.web.origin import origin
 from app.web.page import either
+from app.web.text import typed_again
 
 router = APIRouter(prefix=PREFIX)
 
@@ -52,7 +53,7 @@ class Form:
     @property
     def typed(self) -> str:
         """The text as a page can show it again."""
-        return _shown(self.text)
+        return typed_again(self.text)
 
 
 def _network(request: Request) -> str | None:
@@ -124,7 +125,7 @@ async def vote(
             await service.vote(session, who, lesson.key, helpful=answer == "yes", sentence=sentence, language=lang)
     except (Unreadable, TooMany) as problem:
         before = await _vote_of(request, learner, lesson)
-        typed, status = _shown(sentence or ""), problem.http_status
+        typed, status = typed_again(sentence or ""), problem.http_status
         return _vote(request, lesson, before, error=problem.sentence(), typed=typed, http_status=status)
     return _on(request, "lesson_vote", {"said": "1"}, lang=lang, course=course, slug=slug)
 
@@ -163,7 +164,3 @@ async def _vote_of(request: Request, learner: str | None, lesson: Lesson) -> Vot
 def _on(request: Request, route: str, query: dict[str, str], **parts: Any) -> Response:
     address = f"{request.app.url_path_for(route, **parts)}?{urlencode(query)}"
     return RedirectResponse(address, 303, {"cache-control": "no-store"})
-
-
-def _shown(text: str) -> str:
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")

@@ -11,11 +11,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.attempts import Policy, address_key, count_try
 from app.accounts.models import Account
-from app.comments.text import tidy
 from app.db import growing_id, insert_into, now, one_at_a_time
 from app.errors import NotFound, Unreadable
 from app.feedback.models import Kind, Problem, Vote
 from app.i18n import N_
+from app.web.text import tidy
 
 MOST_CHARACTERS = 4_000
 MOST_SENTENCE = 500
@@ -64,7 +64,7 @@ async def report(session: AsyncSession, who: Who, draft: Draft) -> Problem:
     """Store a problem, or find the one that the same form has stored already.
 
     Raises:
-        KindMissing, CommentEmpty, CommentTooLong, CommentNotText: it cannot be kept.
+        KindMissing, TextEmpty, TextTooLong, NotText: it cannot be kept.
         TooManyTries: too many came from this learner or network lately.
     """
     if draft.kind not in list(Kind):
@@ -101,7 +101,7 @@ async def vote(
     """Note whether a lesson was helpful, in place of what the learner said before. ``sentence`` None leaves that one.
 
     Raises:
-        CommentTooLong, CommentNotText: the sentence cannot be kept.
+        TextTooLong, NotText: the sentence cannot be kept.
         TooManyTries: too many came from this learner or network lately.
     """
     values: dict[str, object] = {"id": growing_id(), "helpful": helpful, "language": language, "at": now()}
@@ -118,7 +118,7 @@ async def handle(session: AsyncSession, instructor: Account, problem_id: str, no
 
     Raises:
         ProblemUnknown: there is none of that id.
-        CommentTooLong, CommentNotText: the note cannot be kept.
+        TextTooLong, NotText: the note cannot be kept.
     """
     problem = await get(session, problem_id)
     if note.strip():

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Annotated
 from urllib.parse import parse_qsl, urlsplit
 
+from fastapi import Depends
 from starlette.requests import Request
 
 from app.errors import Unreadable
 
 _MOST_FIELDS = 40
+_MOST_KEY = 64
 _MOST_PATH = 500
 _OWN = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 """A path: ASCII without blanks, control characters and backslashes, which browsers take for slashes."""
@@ -19,19 +23,38 @@ _OWN = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 
 async def read_form(request: Request) -> Mapping[str, str]:
     """The fields of a posted form; of several with one name the last. Raises Unreadable."""
+    fields = await _parsed(request, "strict")
+    if any("\0" in name + value for name, value in fields.items()):
+        raise Unreadable(reason="it holds a NUL character")
+    return MappingProxyType(fields)
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    return await _parsed(request, "surrogateescape")
+
+
+Fields = Annotated[dict[str, str], Depends(_fields)]
+"""The same for forms that come back with what was typed: NUL stays, bytes that are no UTF-8 become lone surrogates.
+``web.text.tidy`` takes neither."""
+
+
+async def _parsed(request: Request, errors: str) -> dict[str, str]:
     try:
-        fields = parse_qsl(
-            (await request.body()).decode(),
-            keep_blank_values=True,
-            max_num_fields=_MOST_FIELDS,
-            encoding="utf-8",
-            errors="strict",
-        )
+        body = (await request.body()).decode()
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors=errors))
     except ValueError as e:
         raise Unreadable(reason="it is no form") from e
-    if any("\0" in name + value for name, value in fields):
-        raise Unreadable(reason="it holds a NUL character")
-    return MappingProxyType(dict(fields))
+
+
+def new_key() -> str:
+    """What tells one filled-in form from another."""
+    return secrets.token_urlsafe(16)
+
+
+def key_of(fields: Mapping[str, str]) -> str:
+    """The key that came with a form; a new one if it is none."""
+    key = fields.get("key", "")
+    return key if 0 < len(key) <= _MOST_KEY and key.isascii() and key.isprintable() else new_key()
 
 
 def own_path(text: str | None) -> str | None:

@@ -1,13 +1,13 @@
-"""What a comment may consist of: characters that every database, browser and reader can bear. Pure."""
+"""What people write, as it is kept and shown: characters that every database, browser and reader can bear. Pure."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-from app.comments.errors import CommentEmpty, CommentNotText, CommentTooLong
+from app.errors import Unreadable
+from app.i18n import N_
 
-MOST_CHARACTERS = 10_000
 MOST_MARKS = 4
 """Combining marks on one letter; Vietnamese has two, pointed Hebrew and Tibetan a few more."""
 
@@ -21,28 +21,51 @@ _TURNS = {
 }
 
 
-def tidy(text: str, most: int = MOST_CHARACTERS) -> str:
+class TextEmpty(Unreadable):
+    code = "text_empty"
+    message = N_("Write something first.")
+
+
+class TextTooLong(Unreadable):
+    code = "text_too_long"
+    message = N_("This text has {size:,} characters; at most {most:,} are possible.")
+
+
+class NotText(Unreadable):
+    code = "not_text"
+    message = N_("The text contains a character that cannot be stored. Remove it and send again.")
+
+
+def tidy(text: str, most: int) -> str:
     """The text as it is kept: composed, with plain line ends, without control characters, marks stacked only so high.
 
+    Args:
+        most: characters that it may have then.
+
     Raises:
-        CommentNotText, CommentTooLong, CommentEmpty: it cannot be kept.
+        NotText, TextTooLong, TextEmpty: it cannot be kept.
     """
     if _FORBIDDEN.search(text):
-        raise CommentNotText
+        raise NotText
     plain = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     if len(plain) > most:
-        raise CommentTooLong(size=len(plain), most=most)
+        raise TextTooLong(size=len(plain), most=most)
     kept = _bearable(unicodedata.normalize("NFC", plain)).strip("\n").rstrip()
     if len(kept) > most:  # a few characters become longer when they are composed
-        raise CommentTooLong(size=len(kept), most=most)
+        raise TextTooLong(size=len(kept), most=most)
     if not any(map(_visible, kept)):
-        raise CommentEmpty
+        raise TextEmpty
     return kept
 
 
 def with_turns_shown(text: str) -> str:
     """The text with what would turn the direction of writing around written out: ``[U+202E]``."""
     return text.translate(_TURNS)
+
+
+def typed_again(text: str) -> str:
+    """What somebody typed as a page can show it again, even if it could not be taken."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 def _bearable(text: str) -> str:
