@@ -178,7 +178,7 @@ class Session:
         """Say once in a run why it waits for seconds where others do not."""
         if self._cold and self.state == SessionState.starting:
             keras = self.spec.keras
-            text = f"TensorFlow with Keras {keras} is starting on this server: the first time takes several seconds."
+            text = f"TensorFlow with Keras {keras} has to start first, which takes several seconds."
             run.add("notice", code="keras-starting", values={"keras": keras}, text=text)
 
     def stop(self, run: RunLog) -> None:

@@ -62,6 +62,10 @@ class TextPrinter:
         self._err = _Sheet(err)
         self._session_failed = False
         self._lines = LaneLines(settled)
+        self._notice: tuple[str | None, str] | None = None
+        """The last event, where it is a notice: its lane and what it says."""
+        self._again = 0
+        """How often the notice came again since."""
 
     def begin(self, machine: SessionInfo) -> None:
         words = topology_words(machine.topology, real=machine.real)
@@ -71,6 +75,12 @@ class TextPrinter:
             self._err.write(f"lockstep: {words}. Times tell nothing about real ones.\n")
 
     def show(self, event: Event) -> None:
+        notice = (event.lane, event.text) if isinstance(event, Notice) else None
+        if notice and notice == self._notice:
+            self._again += 1
+            return
+        self._say_how_often()
+        self._notice = notice
         match event:
             case Text(lane=str(lane), stream=stream, text=text):
                 self._sheet(stream).write_lines(self._lines.feed(lane, stream, text))
@@ -90,6 +100,13 @@ class TextPrinter:
                 self._err.end()
                 if event.outcome not in (Outcome.ok, Outcome.error) and not self._session_failed:
                     self._err.write(f"lockstep: {_end(event)}\n")
+
+    def _say_how_often(self) -> None:
+        """Of a notice that came again and again its first is shown, and then how often it came."""
+        if self._notice and self._again:
+            lane, again = self._notice[0], self._again
+            self._whole(lane, self._err, f"lockstep: (the same {again:,} more time{'s' * (again > 1)})")
+        self._again = 0
 
     def _whole(self, lane: str | None, sheet: _Sheet, text: str) -> None:
         """Write what stands on lines of its own."""

@@ -8,19 +8,27 @@ a second one that asks for it meanwhile must not have it, and a third one must h
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from time import monotonic
 
 from runners.client import RunnerClient, RunnerError
-from runners.protocol import Finished, Notice, RunRequest, SessionInfo, SessionSpec, Text
+from runners.protocol import Finished, Notice, RunRequest, SessionInfo, SessionSpec, SessionState, Text
 
 _MOST = 16
 """Devices that are tried; more are not a question of more of the same."""
 _TOGETHER = 8
 """Devices of one topology."""
+_PLACE_S = 10.0
+"""How long a session may wait for its place; one that a learner leaves idle gives way sooner."""
+_NO_PLACE = (
+    "The runner has no place for another session beside those that live: try again when it is less busy, or raise "
+    "LOCKSTEP_MAX_SESSIONS."
+)
 _MARK = "lockstep-proof "
 _DRIVER = """
 import ctypes, sys
@@ -114,6 +122,8 @@ class Proof:
 
     trials: tuple[Trial, ...]
     why_none: str = ""
+    untried: str = ""
+    """Why devices may have been left out."""
 
     @property
     def holds(self) -> bool:
@@ -138,6 +148,8 @@ class Proof:
             yield f"{'failed' if wrong else 'ok':8}{trial.topology:8}{names}{f': {wrong}' if wrong else ''}"
         for device in self.shared:
             yield f"failed  two sessions could open {device} at the same time"
+        if self.untried:
+            yield f"There may be more devices than these. {self.untried}"
         yield "All of it is real, and no session saw another's." if self.holds else "This is no proof: see above."
 
 
@@ -145,12 +157,13 @@ async def prove(client: RunnerClient) -> Proof:
     """Try every real device of the runner, GPUs and TPU. Ends all that it began."""
     begun: list[str] = []
     trials: list[Trial] = []
-    why = "The runner has simulated devices only; see 'accelerators' in lockstep doctor."
+    why, untried = "The runner has simulated devices only; see 'accelerators' in lockstep doctor.", ""
     try:
         for _ in range(_MOST):
             trial, refusal = await _try(client, "gpu:1", begun)
             why = refusal or why
             if trial is None:
+                untried = refusal if refusal == _NO_PLACE else ""
                 break
             trials.append(trial)
         await _end(client, begun)
@@ -164,7 +177,7 @@ async def prove(client: RunnerClient) -> Proof:
             why = refusal or why
     finally:
         await _end(client, begun)
-    return Proof(tuple(trials), why)
+    return Proof(tuple(trials), why, untried)
 
 
 async def _try_tpu(client: RunnerClient, topology: str, begun: list[str]) -> tuple[list[Trial], str]:
@@ -195,16 +208,32 @@ async def _try(client: RunnerClient, topology: str, begun: list[str]) -> tuple[T
     kind = topology.partition(":")[0].upper()
     spec = SessionSpec(owner=name, topology=topology)
     begun.append(name)
-    first = await _run(client, RunRequest(id=name, session=name, spec=spec, code="pass"))
+    request = RunRequest(id=name, session=name, spec=spec, code="pass")
+    await client.submit(request)
+    if not await _has_place(client, name):
+        return None, _NO_PLACE
+    first = await _hear(client, name)
     info = await _info(client, name)
     if info is None or not info.real:
         return None, first.trouble
     code = _STEP.format(kind=kind, mark=_MARK, driver=_DRIVER)
-    said = await _run(client, RunRequest(id=secrets.token_hex(16), session=name, spec=spec, code=code))
+    request = RunRequest(id=secrets.token_hex(16), session=name, spec=spec, code=code)
+    await client.submit(request)
+    said = await _hear(client, request.id)
     if said.trouble:
         return Trial(topology, trouble=said.trouble), ""
     line = next((line for line in said.text.splitlines() if line.startswith(_MARK)), _MARK + "{}")
     return Trial(topology, json.loads(line.removeprefix(_MARK))), ""
+
+
+async def _has_place(client: RunnerClient, session: str) -> bool:
+    """Whether the session leaves the runner's queue in time."""
+    end = monotonic() + _PLACE_S
+    while (info := await _info(client, session)) is not None and info.state is SessionState.queued:
+        if monotonic() > end:
+            return False
+        await asyncio.sleep(0.1)
+    return True
 
 
 @dataclass(slots=True)
@@ -219,11 +248,10 @@ async def _info(client: RunnerClient, session: str) -> SessionInfo | None:
     return None
 
 
-async def _run(client: RunnerClient, request: RunRequest) -> _Said:
-    """Run it to its end; ``trouble`` is how it failed."""
-    await client.submit(request)
+async def _hear(client: RunnerClient, run: str) -> _Said:
+    """Follow a run to its end; ``trouble`` is how it failed."""
     said = _Said()
-    async for event in client.events(request.id):
+    async for event in client.events(run):
         match event:
             case Text(stream="stdout", text=text):
                 said.text += text

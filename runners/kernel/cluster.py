@@ -304,7 +304,7 @@ class Others:
         pipe = member.pipes.get(fd)
         if pipe is None:
             return
-        data = b"" if final and not select.select([fd], [], [], 0)[0] else os.read(fd, _CHUNK)
+        data = b"" if final and not _readable(fd) else os.read(fd, _CHUNK)
         if not data and not final:
             self._close_pipe(member, fd)
         for replica, text in pipe.splitter.feed(pipe.decoder.decode(data), final=final or not data):
@@ -323,14 +323,14 @@ class Others:
             return
         for fd in list(member.pipes):
             for _ in range(_LAST_READS):  # a child that it has left behind may print for ever
-                if fd in member.pipes and select.select([fd], [], [], 0)[0]:
+                if fd in member.pipes and _readable(fd):
                     self._read_pipe(member, fd)
         for fd in list(member.pipes):
             self._close_pipe(member, fd)
         self._epoll.unregister(link.fileno())
         self._by_link.pop(link.fileno(), None)
         link.close()
-        if not self._has_ended(member) and not replaced and not select.select([self._news], [], [], 0)[0]:
+        if not replaced and not self._has_ended(member) and not _readable(self._news.fileno()):
             self._own.wish(member.task.lane, "kill")  # it has closed its link, and would hear of no cell any more
             self._has_ended(member)
         why = self._how_it_ended(member)
@@ -357,6 +357,13 @@ class Others:
             return signal.Signals(-status).name
         except ValueError:
             return f"signal {-status}"
+
+
+def _readable(fd: int) -> bool:
+    """Whether reading would not wait. ``select`` refuses numbers from 1,024 on: a learner may open many files."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def left_well(name: str, value: str) -> bool:

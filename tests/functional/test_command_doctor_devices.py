@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from app.cli import proof as proofs
 from app.cli.proof import Trial, prove
 from runners.client import RunnerClient
+from runners.protocol import SessionState
 from tests.factories.command import lockstep
 from tests.factories.supervisor import Supervisor
 
@@ -32,6 +34,8 @@ async def runner(supervisor: Supervisor, answers: list[dict[str, Any] | None]) -
             for name in [name for name in supervisor.submitted if name not in served]:
                 served.add(name)
                 run = supervisor.runs[name]
+                if supervisor.session_state is SessionState.queued:
+                    continue
                 session = run.request.session
                 if run.request.code == "pass":
                     real = answers[0] is not None
@@ -116,6 +120,44 @@ async def test_a_tpu_that_two_sessions_have_or_that_stays_with_the_first_is_no_p
         "failed  tpu:4   no device: once the first session had ended, in the next one: it is not real",
         "failed  two sessions could open /dev/accel0 at the same time",
     ]
+
+
+async def test_where_sessions_run_out_before_devices_it_waits_no_longer_than_for_a_place_and_says_so(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proofs, "_PLACE_S", 0.3)
+    supervisor.session_state = SessionState.queued
+
+    async with runner(supervisor, []) as client, asyncio.timeout(20):
+        proof = await prove(client)
+
+    assert not proof.holds
+    assert list(proof.lines()) == [
+        "No real device was proven. The runner has no place for another session beside those that live: try again "
+        "when it is less busy, or raise LOCKSTEP_MAX_SESSIONS."
+    ]
+    assert supervisor.sessions == {}
+
+
+async def test_devices_that_no_place_was_left_for_are_said_to_be_untried(
+    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proofs, "_PLACE_S", 0.3)
+    gpu = "/device:GPU:0"
+    answers = [said(gpu, 1, "aa")]
+    serve_one = supervisor.emit
+
+    async def emit(*run: Any, **event: Any) -> None:
+        await serve_one(*run, **event)
+        if not answers:
+            supervisor.session_state = SessionState.queued
+
+    monkeypatch.setattr(supervisor, "emit", emit)
+    async with runner(supervisor, answers) as client, asyncio.timeout(20):
+        proof = await prove(client)
+
+    assert [trial.topology for trial in proof.trials] == ["gpu:1"]
+    assert "There may be more devices than these. The runner has no place" in "\n".join(proof.lines())
 
 
 async def test_without_a_real_device_it_says_so_and_is_1(supervisor: Supervisor, tmp_path: Path) -> None:

@@ -54,6 +54,18 @@ def test_an_end_without_a_limit_is_said_alone() -> None:
     assert said(finished(Outcome.ok)) == ""
 
 
+def test_a_notice_that_comes_again_and_again_is_shown_once_and_counted() -> None:
+    often = [Notice(seq=n, at_ms=1, code="retracing", lane="worker 0", text="It is traced anew.") for n in range(1, 5)]
+    other = Notice(seq=5, at_ms=1, code="retracing", lane="worker 1", text="It is traced anew.")
+
+    assert said(*often, other, other, Text(seq=7, at_ms=1, stream="stdout", text="on"), finished(Outcome.ok)) == (
+        "[worker 0] lockstep: It is traced anew.\n"
+        "[worker 0] lockstep: (the same 3 more times)\n"
+        "[worker 1] lockstep: It is traced anew.\n"
+        "[worker 1] lockstep: (the same 1 more time)\n"
+    )
+
+
 def test_a_session_that_lockstep_could_not_keep_up_is_no_crash_of_python() -> None:
     values: dict[str, str | int | float] = {"reason": "no-sandbox", "why": "no zygote"}
     notice = Notice(seq=1, at_ms=1, code="session-failed", values=values, text="The session could not go on: no zygote")

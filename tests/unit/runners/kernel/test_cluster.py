@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import socket
 import threading
@@ -76,10 +77,10 @@ class Kernel:
             self.said.append((notice["code"], notice["values"]))
             self.heard.notify_all()
 
-    def wait_for(self, code: str) -> dict[str, Any]:
+    def wait_for(self, code: str, patience_s: float = _PATIENCE_S) -> dict[str, Any]:
         """The values of a notice, once it is said."""
         with self.heard:
-            assert self.heard.wait_for(lambda: code in dict(self.said), _PATIENCE_S)
+            assert self.heard.wait_for(lambda: code in dict(self.said), patience_s)
             return dict(self.said)[code]
 
 
@@ -91,6 +92,18 @@ def kernel() -> Iterator[Kernel]:
     yield kernel
     kernel.leave()
     report.send_through(None)
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """So many files are open that those opened next have numbers that ``select`` refuses."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4_096, hard), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_030)]
+    yield
+    for fd in opened:
+        os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture
@@ -132,6 +145,34 @@ def test_who_starts_while_nothing_more_can_be_opened_is_parted_with_and_the_next
     kernel.others.begin("1", True)
     assert json.loads(link.recv(1 << 20))["run"] == 1
     link.sendall(b'{"done": 1, "error": null}\n')
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+
+
+def test_a_kernel_with_more_than_1024_open_files_still_hears_of_the_others(
+    kernel: Kernel, main: ThreadPoolExecutor, many_files: None
+) -> None:
+    link = kernel.join()
+    kernel.others.begin("1", True)
+    assert json.loads(link.recv(1 << 20))["run"] == 1
+    link.sendall(b'{"done": 1, "error": null}\n')
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+
+    kernel.board.set_status(1, Status.ended)
+    link.close()
+    assert kernel.wait_for("member-ended")["task"] == "worker 1"
+
+
+def test_one_that_takes_the_place_of_another_hears_of_the_next_cell_at_once(
+    kernel: Kernel, main: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_ENDED_S", _PATIENCE_S)
+    kernel.join()
+    second = kernel.join()
+    second.settimeout(_PATIENCE_S / 2)
+    kernel.wait_for("member-ended", _PATIENCE_S / 2)
+    kernel.others.begin("1", True)
+    assert json.loads(second.recv(1 << 20))["run"] == 1
+    second.sendall(b'{"done": 1, "error": null}\n')
     assert result(main.submit(kernel.others.finish)) == ([], False)
 
 
