@@ -13,10 +13,22 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from weakref import WeakSet
 
-from sqlalchemy import DateTime, Dialect, MetaData, TypeDecorator, event, func, select
+from sqlalchemy import (
+    ColumnElement,
+    CursorResult,
+    DateTime,
+    Dialect,
+    MetaData,
+    TypeDecorator,
+    delete,
+    event,
+    func,
+    select,
+    tuple_,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
@@ -106,6 +118,15 @@ async def one_at_a_time(session: AsyncSession, name: str) -> None:
     """
     if session.get_bind().dialect.name == "postgresql":
         await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
+
+
+async def delete_some(session: AsyncSession, table: type[Base], most: int, *which: ColumnElement[bool]) -> int:
+    """Delete rows, but not more than ``most``. Returns how many there were: fewer than ``most`` means all."""
+    key = table.__mapper__.primary_key
+    named = tuple_(*key) if len(key) > 1 else key[0]
+    some = delete(table).where(named.in_(select(*key).where(*which).limit(most)))
+    gone = await session.execute(some.execution_options(synchronize_session=False))
+    return cast(CursorResult[Any], gone).rowcount
 
 
 def insert_into(session: AsyncSession, table: type[Base]) -> postgresql.Insert | sqlite.Insert:

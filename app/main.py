@@ -21,6 +21,7 @@ from app import i18n
 from app.accounts.belongings import export_account
 from app.accounts.cookies import Cookies
 from app.accounts.current import SignInNeeded
+from app.accounts.departed import Departed
 from app.accounts.housekeeping import keep_house
 from app.accounts.mail_routes import router as account_mails
 from app.accounts.other_sites import make_sites
@@ -40,6 +41,7 @@ from app.comments.told import CommentsSaid
 from app.db import Database
 from app.errors import Problem
 from app.exports.routes import router as exports
+from app.feedback.belongings import TRACES as TRACES_OF_FEEDBACK
 from app.feedback.belongings import erase_feedback, export_feedback, move_feedback
 from app.feedback.inbox import router as inbox
 from app.feedback.routes import router as feedback
@@ -57,6 +59,7 @@ from app.notifications.service import export_notifications
 from app.notifications.service import sweep as sweep_notifications
 from app.notifications.unsubscribing import Unsubscribing, read_secret
 from app.observability import RequestLog, set_up_logging
+from app.progress.belongings import TRACES as TRACES_OF_PROGRESS
 from app.progress.belongings import erase_progress, export_progress
 from app.progress.page_routes import router as progress_pages
 from app.progress.routes import localized as progress_of_pages
@@ -64,6 +67,7 @@ from app.progress.routes import router as progress
 from app.progress.rulebook import RuleBook
 from app.progress.service import Progress
 from app.progress.told import AchievementsSaid
+from app.runs.belongings import TRACES as TRACES_OF_RUNS
 from app.runs.belongings import erase_runs, export_runs, move_runs
 from app.runs.desk import Desk
 from app.runs.routes import router as runs
@@ -116,8 +120,8 @@ EXPORTERS = {
 """What people get of their own data, by its name in the document."""
 ERASERS = (erase_runs, erase_progress, erase_comments, erase_feedback)
 """What goes with an account."""
-SWEEPERS = (sweep_notifications,)
-"""What goes with time."""
+TRACES = (*TRACES_OF_RUNS, *TRACES_OF_PROGRESS, *TRACES_OF_FEEDBACK)
+"""What there is of a visitor, and goes when they are gone."""
 _MAIL_GRACE_S = 3.0
 
 
@@ -204,7 +208,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.unsubscribing = Unsubscribing(secret)
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
-    sweeping = asyncio.create_task(keep_house(state.db, bus, SWEEPERS))
+    sweepers = (sweep_notifications, Departed(TRACES, state.settings.visitors_kept))
+    sweeping = asyncio.create_task(keep_house(state.db, bus, sweepers))
     state.live = Live(state.db, bus)
     telling = asyncio.create_task(_tell(app))
     sender = Sender(state.db, bus, _transport(state.settings))

@@ -7,6 +7,7 @@ import ipaddress
 import os
 import re
 import tempfile
+from datetime import timedelta
 from email.utils import parseaddr
 from functools import cached_property
 from pathlib import Path
@@ -85,6 +86,8 @@ class Settings(BaseSettings):
     """Bytes of JSON kept of one run; the runner's own limit on output is lower and comes first."""
     visitors_per_address: int = Field(default=60, ge=0, le=100_000)
     """How many visitors may run code from one public network address within 20 minutes; 0 for any number."""
+    keep_visitors_days: int = Field(default=396, ge=0, le=36_500)
+    """Days after which what is kept of a visitor whom nobody has seen is deleted; 0 for never."""
     hold_first_comments: int = Field(default=0, ge=0, le=100)
     """How many of a new account's comments wait for an instructor; 0 for none."""
     handover_patience_s: float = Field(default=1.5, ge=0, le=30)
@@ -199,6 +202,11 @@ class Settings(BaseSettings):
     def database(self) -> str:
         """The URL of the database in use."""
         return self.database_url or f"sqlite+aiosqlite:///{self.data_dir.absolute() / 'lockstep.db'}"
+
+    @property
+    def visitors_kept(self) -> timedelta | None:
+        """How long a visitor is kept after they were last seen; None for ever."""
+        return timedelta(days=self.keep_visitors_days) if self.keep_visitors_days else None
 
     @property
     def shown_database(self) -> str:

@@ -1,10 +1,13 @@
 """What nobody needs any more is swept away; features add theirs in ``main``.
 
 Sign-ins and links that are over, tries that are forgotten, accounts that were never opened.
+
+A sweeper works in steps, each a short transaction: whoever wants to write meanwhile waits for one step at most.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
@@ -18,38 +21,46 @@ from app.accounts.models import Account, Handshake, Identity, Invitation, MailLi
 from app.bus import Bus
 from app.db import Database, now
 
-Sweeper = Callable[[AsyncSession], Awaitable[None]]
-"""Deletes what a feature has kept long enough."""
+Sweeper = Callable[[AsyncSession], Awaitable[bool]]
+"""Deletes some of what a feature has kept long enough; True if there is more to do now."""
 
 _log = structlog.get_logger("house")
 _EVERY_S = 3600.0
+_SOON_S = (60.0, 300.0)
+"""When the first sweep comes after the start: also where a server is started anew every night, and never several
+processes at once."""
 _TOPIC = "house"
 """Nobody wakes it but the end."""
 _KEPT = timedelta(days=7)
 """So long a link that is over still says why; so long an account waits to be opened."""
 
 
-async def keep_house(db: Database, bus: Bus, sweepers: Sequence[Sweeper]) -> None:
-    """Sweep every hour, until the bus is closed."""
+async def keep_house(db: Database, bus: Bus, sweepers: Sequence[Sweeper], first_s: float | None = None) -> None:
+    """Sweep soon after the start (``first_s``, or a while by chance) and every hour, until the bus is closed."""
+    wait_s = random.uniform(*_SOON_S) if first_s is None else first_s  # noqa: S311 - nobody gains by guessing it
     with bus.listen(_TOPIC) as bell:
         while not bus.closed:
-            await bell.wait(_EVERY_S)
-            if bus.closed:
-                return
-            try:
-                await sweep(db, sweepers)
-            except (SQLAlchemyError, OSError):
-                _log.exception("old rows could not be swept away")
+            await bell.wait(wait_s)
+            wait_s = _EVERY_S
+            await sweep(db, sweepers, lambda: bus.closed)
 
 
-async def sweep(db: Database, sweepers: Sequence[Sweeper] = ()) -> None:
-    """Sweep once: accounts, then what the features above them keep."""
+async def sweep(db: Database, sweepers: Sequence[Sweeper] = (), over: Callable[[], bool] = lambda: False) -> None:
+    """Sweep once: accounts, then what the features above them keep. One that fails keeps no other from its work."""
     for each in (_sweep_accounts, *sweepers):
-        async with db.writing() as session:
-            await each(session)
+        try:
+            while not over() and await _step(db, each):
+                pass
+        except (SQLAlchemyError, OSError):
+            _log.exception("old rows could not be swept away")
 
 
-async def _sweep_accounts(session: AsyncSession) -> None:
+async def _step(db: Database, sweeper: Sweeper) -> bool:
+    async with db.writing() as session:
+        return await sweeper(session)
+
+
+async def _sweep_accounts(session: AsyncSession) -> bool:
     moment = now()
     used = [exists().where(table.account_id == Account.id) for table in (SignIn, Passkey, Identity)]
     never_opened = (
@@ -63,3 +74,4 @@ async def _sweep_accounts(session: AsyncSession) -> None:
     await session.execute(delete(MailLink).where(MailLink.expires_at < moment - _KEPT))
     await session.execute(delete(Invitation).where(Invitation.expires_at < moment - _KEPT))
     await session.execute(delete(Account).where(*never_opened))
+    return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import select
+from sqlalchemy import false, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, MergedVisitor
@@ -34,6 +34,7 @@ async def merge_visitor(
 ) -> Merged:
     """Make the visitor's things the account's; nothing if that has been done. ``adopt``: the account has none yet."""
     await one_at_a_time(session, f"learner {account.id}")
+    await alone_with_visitor(session, visitor_id)
     if not await _first(session, visitor_id, account.id):
         return Merged()
     if adopt:
@@ -45,6 +46,13 @@ async def merge_visitor(
         for kind, count in (await move(session, visitor_id, account.learner_id)).items():
             brought[kind] = brought.get(kind, 0) + count
     return Merged(brought={kind: count for kind, count in brought.items() if count})
+
+
+async def alone_with_visitor(session: AsyncSession, visitor_id: str) -> None:
+    """Until the end of the transaction nobody makes the visitor an account's, or forgets them."""
+    await one_at_a_time(session, f"visitor {visitor_id}")
+    if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
+        await session.execute(update(MergedVisitor).where(false()).values(account_id=""))
 
 
 async def learner_now(session: AsyncSession, learner_id: str) -> str:

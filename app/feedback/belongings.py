@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
-from sqlalchemy import and_, delete, select, update
+from sqlalchemy import CursorResult, and_, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
+from app.accounts.departed import Trace
 from app.accounts.models import Account
+from app.db import delete_some
 from app.feedback.models import Problem, Vote
 
 _OF_PROBLEM = ("page", "lesson", "cell", "text", "language", "created_at", "handled_at")
@@ -45,3 +48,21 @@ async def erase_feedback(session: AsyncSession, account: Account) -> None:
     await session.execute(delete(Vote).where(Vote.learner_id == account.learner_id))
     mine = update(Problem).where(Problem.learner_id == account.learner_id)
     await session.execute(mine.values(learner_id=None).execution_options(synchronize_session=False))
+
+
+async def _forget_votes(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+    return await delete_some(session, Vote, most, Vote.learner_id == learner, Vote.at < before)
+
+
+async def _take_name_off(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+    """What is wrong with a page is still wrong when whoever said so is gone."""
+    theirs = select(Problem.id).where(Problem.learner_id == learner, Problem.created_at < before).limit(most)
+    nobodys = update(Problem).where(Problem.id.in_(theirs)).values(learner_id=None)
+    done = await session.execute(nobodys.execution_options(synchronize_session=False))
+    return cast(CursorResult[Any], done).rowcount
+
+
+TRACES = (
+    Trace(Vote.learner_id, Vote.at, _forget_votes),
+    Trace(Problem.learner_id, Problem.created_at, _take_name_off),
+)

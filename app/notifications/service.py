@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Mailing
 from app.bus import Bus
-from app.db import growing_id, insert_into, now
+from app.db import delete_some, growing_id, insert_into, now
 from app.notifications.models import Kind, Notification, UnmailedKind
 
 MAILER = "notifications to be mailed"
@@ -24,6 +24,8 @@ KEPT = timedelta(days=365)
 MOST_COUNTED = 100
 """Unread notifications beyond this many are "more"."""
 ON_A_PAGE = 30
+_SWEPT = 500
+"""Rows deleted in one transaction."""
 _TOLD = "accounts told"
 _SHOWN = ("kind", "subject", "created_at", "read_at", "mailed_at")
 
@@ -104,9 +106,9 @@ async def mark_read(session: AsyncSession, account_id: str, notification_id: str
     session.info.setdefault(_TOLD, set()).add(account_id)
 
 
-async def sweep(session: AsyncSession) -> None:
-    """Delete what was told long ago."""
-    await session.execute(delete(Notification).where(Notification.created_at < now() - KEPT))
+async def sweep(session: AsyncSession) -> bool:
+    """Delete some of what was told long ago; True if there may be more."""
+    return await delete_some(session, Notification, _SWEPT, Notification.created_at < now() - KEPT) == _SWEPT
 
 
 # --- mails ------------------------------------------------------------------------------------------------------------

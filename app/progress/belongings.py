@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.accounts.departed import Trace
 from app.accounts.models import Account
+from app.db import delete_some
 from app.progress.models import Entry, LearnerZone, LessonProgress
 
 _OF_LESSON = ("lesson", "started_at", "end_reached_at", "completed_at", "revisited_at", "seen_at", "place")
@@ -27,3 +30,25 @@ async def erase_progress(session: AsyncSession, account: Account) -> None:
     """Delete all of it."""
     for table in (Entry, LessonProgress, LearnerZone):
         await session.execute(delete(table).where(table.learner_id == account.learner_id))
+
+
+async def _forget_awards(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+    return await delete_some(session, Entry, most, Entry.learner_id == learner, Entry.at < before)
+
+
+async def _forget_lessons(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+    mine = (LessonProgress.learner_id == learner, LessonProgress.seen_at < before)
+    return await delete_some(session, LessonProgress, most, *mine)
+
+
+async def _forget_zone(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+    return await delete_some(
+        session, LearnerZone, most, LearnerZone.learner_id == learner, LearnerZone.said_at < before
+    )
+
+
+TRACES = (
+    Trace(Entry.learner_id, Entry.at, _forget_awards),
+    Trace(LessonProgress.learner_id, LessonProgress.seen_at, _forget_lessons),
+    Trace(LearnerZone.learner_id, LearnerZone.said_at, _forget_zone),
+)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from typing import Any, cast
 
 from sqlalchemy import CursorResult, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.accounts.departed import Trace
 from app.accounts.models import Account
-from app.db import one_at_a_time
+from app.db import delete_some, one_at_a_time
 from app.runs.models import Run, RunEvent
 
 _AT_ONCE = 100
@@ -43,3 +45,17 @@ async def erase_runs(session: AsyncSession, account: Account) -> None:
     mine = select(Run.id).where(Run.visitor_id == account.learner_id)
     await session.execute(delete(RunEvent).where(RunEvent.run_id.in_(mine)))
     await session.execute(delete(Run).where(Run.visitor_id == account.learner_id))
+
+
+async def forget_runs(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+    """Delete runs of a visitor who is gone, with what they printed: so many rows at most. Returns how many."""
+    theirs = select(Run.id).where(Run.visitor_id == learner, Run.created_at < before).limit(1)
+    gone = 0
+    while gone < most and (run_id := await session.scalar(theirs)) is not None:
+        gone += await delete_some(session, RunEvent, most - gone, RunEvent.run_id == run_id)
+        if gone < most:
+            gone += await delete_some(session, Run, 1, Run.id == run_id)
+    return gone
+
+
+TRACES = (Trace(Run.visitor_id, Run.created_at, forget_runs),)
