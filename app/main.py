@@ -34,8 +34,8 @@ from app.accounts.site_routes import bare as site_answers
 from app.accounts.site_routes import router as other_sites
 from app.bus import Bus
 from app.comments.belongings import erase_comments, export_comments
-from app.comments.moderation import bare as people
-from app.comments.moderation import router as moderation
+from app.comments.moderation_routes import bare as people
+from app.comments.moderation_routes import router as moderation
 from app.comments.routes import router as comments
 from app.comments.told import CommentsSaid
 from app.db import Database

@@ -23,10 +23,11 @@ from sqlalchemy import text
 
 from app import migrate
 from app.accounts.models import Account
-from app.comments import listing, service
+from app.comments import listing
 from app.comments.models import Comment, Place
 from app.comments.sight import Viewer
 from app.comments.views import thread_views
+from app.comments.writing import Draft, write
 from app.db import Database, now
 
 LESSONS = 800
@@ -111,11 +112,11 @@ class Reader:
     async def write(self) -> None:
         """Store a comment; it is taken back, so that all rounds find the same."""
         author = _author(AUTHORS)
-        draft = service.Draft(LESSON, "", None, "A comment", f"{time.time_ns()}", "en")
+        draft = Draft(LESSON, "", None, "A comment", f"{time.time_ns()}", "en")
         async with self.db.session() as session:
             session.add(author)
             await session.flush()
-            await service.write(session, author, draft)
+            await write(session, author, draft)
             await session.rollback()
 
     async def prepare(self) -> None:

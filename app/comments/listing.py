@@ -1,4 +1,4 @@
-"""Reading comments: lists that go on behind the last one shown, each from one index, whatever there is beside them."""
+"""Reading comments: one, or lists that go on behind the last one shown, each from one index, whatever is beside it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from sqlalchemy import ColumnElement, Select, TextClause, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
+from app.comments.errors import CommentUnknown
 from app.comments.models import HELD, PINNED, REPORTED, Comment, CommentReaction, Place, Report, State, Version
-from app.comments.service import refresh_html
-from app.comments.sight import Viewer, seen_by
+from app.comments.rendering import refresh_html
+from app.comments.sight import Viewer, can_see, seen_by
 
 THREADS = 20
 """Threads on a page."""
@@ -50,6 +51,18 @@ class Listed:
 
     comments: Sequence[Comment]
     before: str | None
+
+
+async def get(session: AsyncSession, viewer: Viewer, comment_id: str) -> Comment:
+    """The comment.
+
+    Raises:
+        CommentUnknown: there is none of that id that this viewer may see.
+    """
+    comment = await session.get(Comment, comment_id) if comment_id.isascii() and "\0" not in comment_id else None
+    if comment is None or not can_see(comment, viewer):
+        raise CommentUnknown
+    return comment
 
 
 async def threads(

@@ -1,130 +1,107 @@
-"""What instructors do with comments: their queue, and the buttons beside each comment. And what one person wrote."""
+"""Reports of comments, and what instructors do with comments. The verbs flush; the caller commits."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from datetime import timedelta
+from typing import Any
 
-from fastapi import APIRouter
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
 
-from app import i18n
-from app.accounts.current import AnInstructor, CurrentAccount
 from app.accounts.models import Account
-from app.comments import listing, service
-from app.comments.answers import refused, tell_learner, to_comment
-from app.comments.errors import PersonUnknown, WriteFirst
-from app.comments.forms import Ask, Form
-from app.comments.listing import Kind
-from app.comments.models import Comment
+from app.comments import listing
+from app.comments.audience import tell
+from app.comments.counters import add, add_once, move
+from app.comments.errors import CommentUnknown, NotYourOwn, ReportedTooOften, WriteFirst
+from app.comments.models import Comment, Report, State
 from app.comments.sight import Viewer
-from app.comments.views import comment_views
-from app.db import Database
-from app.errors import Unreadable
-from app.notifications import service as notifications
-from app.progress.service import TheProgress
-from app.web.form import Fields, new_key
-from app.web.languages import PREFIX
-from app.web.page import by_htmx, either, own_page
-from app.web.paging import Before
+from app.db import now
+from app.notifications.models import Kind
+from app.notifications.service import notify
+from app.web.text import tidy
 
-router = APIRouter(prefix=PREFIX)
-bare = APIRouter()
-"""Addresses without a language: those that are written into comments, which everyone reads in their own."""
+MOST_REASON = 500
+MOST_REPORTS = 20
+"""Of one account within a day."""
+_A_DAY = timedelta(days=1)
 
 
-class Verb(StrEnum):
-    """What an instructor does with a comment."""
-
-    pin = "pin"
-    unpin = "unpin"
-    answer = "answer"
-    unanswer = "unanswer"
-    hide = "hide"
-    show = "show"
-    dismiss = "dismiss"
-
-
-@router.get("/moderation", name="moderation")
-async def show_queue(
-    request: Request, lang: str, account: AnInstructor, kind: Kind = Kind.held, before: Before = None
-) -> Response:
-    db: Database = request.app.state.db
-    async with db.session() as session:
-        listed = await listing.queue(session, kind, before)
-        views = await comment_views(session, Viewer.of(account), listed.comments)
-    facts = {"kind": kind, "kinds": list(Kind), "views": views, "before": listed.before}
-    return either(request, "comments/_queue.html", "comments/moderation.html", **facts)
+async def report(session: AsyncSession, account: Account, comment_id: str, reason: str) -> Comment:
+    """Tell the instructors that something is wrong with a comment; a second report takes the place of one's first."""
+    comment = await listing.get(session, Viewer.of(account), comment_id)
+    if comment.author_id == account.id:
+        raise NotYourOwn
+    if comment.state != State.shown:
+        raise CommentUnknown
+    reason = _reason(reason)
+    lately = select(Report.comment_id).where(Report.account_id == account.id, Report.at > now() - _A_DAY)
+    if len((await session.scalars(lately.limit(MOST_REPORTS))).all()) == MOST_REPORTS:
+        raise ReportedTooOften(most=MOST_REPORTS)
+    own = {"comment_id": comment.id, "account_id": account.id}
+    if await add_once(session, Report, {**own, "reason": reason, "at": now(), "settled": False}):
+        await add(session, comment.id, reports=1)
+    else:
+        await session.execute(update(Report).filter_by(**own).values(reason=reason, at=now()))
+    return comment
 
 
-@router.post("/comments/{comment_id}/moderate", name="moderate_comment")
-async def moderate_comment(
-    request: Request, lang: str, comment_id: str, account: AnInstructor, fields: Fields, progress: TheProgress
-) -> Response:
-    try:
-        verb = Verb(fields.get("verb", ""))
-    except ValueError as e:
-        raise Unreadable(reason="verb") from e
-    reason, db = fields.get("text", ""), request.app.state.db
-    viewer = Viewer.of(account)
-    try:
-        async with db.writing() as session:
-            comment = await _do(session, account, comment_id, verb, reason)
-            helped = verb is Verb.answer and comment.author_id != account.id
-            learner = await service.honour(session, progress.ledger, comment) if helped else None
-            (view,) = await comment_views(session, viewer, [comment])
-    except WriteFirst as problem:
-        async with db.session() as session:
-            comment = await service.get(session, viewer, comment_id)
-        form = Form(comment.lesson, comment.cell, Ask.hide, comment, reason, new_key(), error=problem.sentence())
-        return refused(request, form, account, problem)
-    tell_learner(request, learner)
-    notifications.wake(request.app.state.bus, session)
-    if (kind := fields.get("queue", "")) not in list(Kind):
-        return to_comment(request, lang, comment)
-    if by_htmx(request):
-        return either(request, "comments/_row.html", "comments/moderation.html", view=view, kind=kind)
-    return RedirectResponse(f"{request.app.url_path_for('moderation', lang=lang)}?kind={kind}", 303)
+async def pin(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
+    """Keep a thread on top of its list, or no longer."""
+    comment = await listing.get(session, Viewer.of(instructor), comment_id)
+    if comment.thread_id is not None or comment.state != State.shown:
+        raise CommentUnknown
+    comment.pinned = on
+    await session.flush()
+    return comment
 
 
-@router.get("/people/{handle}/comments", name="comments_of")
-async def show_comments_of(
-    request: Request, lang: str, handle: str, account: CurrentAccount, before: Before = None
-) -> Response:
-    viewer = Viewer.of(account)
-    db: Database = request.app.state.db
-    async with db.session() as session:
-        person = await _person(session, handle)
-        listed = await listing.written_by(session, viewer, person.id, before)
-        views = await comment_views(session, viewer, listed.comments)
-    return own_page(request, "comments/person.html", person=person, views=views, before=listed.before)
+async def answer(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
+    """Say that a reply answers what began its thread, or no longer."""
+    comment = await listing.get(session, Viewer.of(instructor), comment_id)
+    if comment.thread_id is None or comment.state != State.shown:
+        raise CommentUnknown
+    root = await session.get_one(Comment, comment.thread_id)
+    root.answer_id = comment.id if on else None
+    await session.flush()
+    if on and root.author_id not in (None, comment.author_id):
+        await notify(session, [root.author_id], Kind.answered, comment.id, instructor.id)
+    return comment
 
 
-@bare.get("/people/{handle}", name="person")
-async def to_person(request: Request, handle: str) -> RedirectResponse:
-    address = request.app.url_path_for("comments_of", lang=i18n.current(), handle=handle)
-    return RedirectResponse(address, 302, {"vary": "accept-language, cookie", "cache-control": "no-store"})
+async def hide(session: AsyncSession, instructor: Account, comment_id: str, reason: str) -> Comment:
+    """Take a comment out of sight; its author can read why. Its reports are settled."""
+    comment = await listing.get(session, Viewer.of(instructor), comment_id)
+    await move(session, comment, State.hidden, reason=_reason(reason), pinned=False, **_by(instructor))
+    await _settle(session, comment)
+    return comment
 
 
-async def _do(session: AsyncSession, account: Account, comment_id: str, verb: Verb, reason: str) -> Comment:
-    match verb:
-        case Verb.pin | Verb.unpin:
-            return await service.pin(session, account, comment_id, on=verb is Verb.pin)
-        case Verb.answer | Verb.unanswer:
-            return await service.answer(session, account, comment_id, on=verb is Verb.answer)
-        case Verb.hide:
-            return await service.hide(session, account, comment_id, reason)
-        case Verb.show:
-            return await service.show(session, account, comment_id)
-        case Verb.dismiss:
-            return await service.dismiss(session, account, comment_id)
+async def show(session: AsyncSession, instructor: Account, comment_id: str) -> Comment:
+    """Approve a comment that was held, or bring a hidden one back."""
+    comment = await listing.get(session, Viewer.of(instructor), comment_id)
+    if comment.state in (State.held, State.hidden):
+        await move(session, comment, State.shown, reason="", **_by(instructor))
+        await tell(session, comment)
+    return comment
 
 
-async def _person(session: AsyncSession, handle: str) -> Account:
-    known = select(Account).where(Account.handle == handle.lower(), Account.disabled_at.is_(None))
-    person = await session.scalar(known) if "\0" not in handle and handle.isascii() else None
-    if person is None:
-        raise PersonUnknown
-    return person
+async def dismiss(session: AsyncSession, instructor: Account, comment_id: str) -> Comment:
+    """Nothing is wrong with it: its reports are settled."""
+    comment = await listing.get(session, Viewer.of(instructor), comment_id)
+    await _settle(session, comment)
+    return comment
+
+
+async def _settle(session: AsyncSession, comment: Comment) -> None:
+    await session.execute(update(Report).where(Report.comment_id == comment.id).values(settled=True))
+    await session.execute(update(Comment).where(Comment.id == comment.id).values(reports=0))
+
+
+def _reason(text: str) -> str:
+    if not text.strip() or len(text) > MOST_REASON:
+        raise WriteFirst(most=MOST_REASON)
+    return tidy(text, MOST_REASON)
+
+
+def _by(instructor: Account) -> dict[str, Any]:
+    return {"moderated_by": instructor.id, "moderated_at": now()}

@@ -23,7 +23,7 @@ from starlette.responses import Response
 
 from app.accounts.current import CurrentAccount, SignedIn, SignInNeeded
 from app.accounts.models import Account
-from app.comments import listing, service
+from app.comments import listing, moderation, reacting, writing
 from app.comments.answers import form_answer, gone, refused, tell_learner, to_comment
 from app.comments.errors import CommentUnknown, EmailUnconfirmed, PlaceUnknown
 from app.comments.forms import Ask, Form
@@ -71,12 +71,12 @@ async def create_comment(
     cell = _cell(lesson, fields.get("cell", ""))
     thread_id = fields.get("thread") or None
     key, text = key_of(fields), fields.get("text", "")
-    draft = service.Draft(lesson.key, cell.name if cell else "", thread_id, text, key, lang)
+    draft = writing.Draft(lesson.key, cell.name if cell else "", thread_id, text, key, lang)
     db: Database = request.app.state.db
     try:
         writer = _writer(request, account)
         async with db.writing() as session:
-            comment = await service.write(session, writer, draft, request.app.state.settings.hold_first_comments)
+            comment = await writing.write(session, writer, draft, request.app.state.settings.hold_first_comments)
         notifications.wake(request.app.state.bus, session)
     except Problem as problem:
         about = await _reply_to(request, account, thread_id)
@@ -100,7 +100,7 @@ async def show_comment(
     viewer = Viewer.of(account)
     db: Database = request.app.state.db
     async with db.session() as session:
-        comment = await service.get(session, viewer, comment_id)
+        comment = await listing.get(session, viewer, comment_id)
         thread = await listing.thread(session, viewer, comment, after)
         (view,) = await thread_views(session, viewer, [thread])
     lesson = _lesson(catalog, comment.lesson, lang)
@@ -127,7 +127,7 @@ async def show_history(request: Request, lang: str, comment_id: str, account: Si
     viewer = Viewer.of(account)
     db: Database = request.app.state.db
     async with db.session() as session:
-        comment = await service.get(session, viewer, comment_id)
+        comment = await listing.get(session, viewer, comment_id)
         if May.history not in may(comment, viewer):
             raise CommentUnknown
         versions = await listing.versions(session, comment)
@@ -140,7 +140,7 @@ async def change_comment(request: Request, lang: str, comment_id: str, account: 
     db: Database = request.app.state.db
     try:
         async with db.writing() as session:
-            comment = await service.change(session, _writer(request, account), comment_id, text, edits)
+            comment = await writing.change(session, _writer(request, account), comment_id, text, edits)
     except (Unreadable, TooMany) as problem:
         form = await _form_about(request, account, comment_id, Ask.edit, May.edit, text, problem.sentence())
         return refused(request, form, account, problem)
@@ -151,7 +151,7 @@ async def change_comment(request: Request, lang: str, comment_id: str, account: 
 async def delete_comment(request: Request, lang: str, comment_id: str, account: SignedIn) -> Response:
     db: Database = request.app.state.db
     async with db.writing() as session:
-        comment = await service.remove(session, account, comment_id)
+        comment = await writing.remove(session, account, comment_id)
         root = await session.get_one(Comment, comment.root_id)
         await session.refresh(root)
     notifications.wake(request.app.state.bus, session)
@@ -172,9 +172,9 @@ async def react_to_comment(
         raise Unreadable(reason="add") from e
     db: Database = request.app.state.db
     async with db.writing() as session:
-        comment = await service.react(session, account, comment_id, kind, on=on)
+        comment = await reacting.react(session, account, comment_id, kind, on=on)
         helped = on and kind is Reaction.helpful
-        learner = await service.honour(session, progress.ledger, comment) if helped else None
+        learner = await reacting.honour(session, progress.ledger, comment) if helped else None
     tell_learner(request, learner)
     return to_comment(request, lang, comment, alone=True)
 
@@ -185,7 +185,7 @@ async def report_comment(request: Request, lang: str, comment_id: str, account: 
     db: Database = request.app.state.db
     try:
         async with db.writing() as session:
-            await service.report(session, account, comment_id, reason)
+            await moderation.report(session, account, comment_id, reason)
     except (Unreadable, TooMany) as problem:
         form = await _form_about(request, account, comment_id, Ask.report, May.report, reason, problem.sentence())
         return refused(request, form, account, problem)
@@ -264,7 +264,7 @@ async def _reply_to(request: Request, account: Account | None, thread_id: str | 
     db: Database = request.app.state.db
     async with db.session() as session:
         try:
-            about = await service.get(session, Viewer.of(account), thread_id) if thread_id else None
+            about = await listing.get(session, Viewer.of(account), thread_id) if thread_id else None
         except CommentUnknown:
             return None
     return about if about and can_read(about, Viewer.of(account)) else None
@@ -283,7 +283,7 @@ async def _form_about(
     viewer = Viewer.of(account)
     db: Database = request.app.state.db
     async with db.session() as session:
-        comment = await service.get(session, viewer, comment_id)
+        comment = await listing.get(session, viewer, comment_id)
     if needed not in may(comment, viewer):
         raise CommentUnknown
     said = comment.source if ask is Ask.edit else ""

@@ -9,8 +9,8 @@ from playwright.async_api import Page, Request, expect
 from sqlalchemy import make_url
 
 from app.accounts.models import Account
-from app.comments import service as comments
-from app.comments.service import Draft
+from app.comments import writing
+from app.comments.writing import Draft
 from app.db import Database, now
 from app.notifications.models import Kind
 from app.notifications.unsubscribing import Unsubscribing, Wish, read_secret
@@ -41,7 +41,7 @@ async def answer(hall: Hall, thread: str, name: str = "Bob") -> None:
 async def _write(visitor: Visitor, account: Account, thread: str | None, text: str) -> str:
     db = Database(visitor.site.database)
     async with db.writing() as session:
-        comment = await comments.write(session, account, Draft(LESSON, "", thread, text, "", "en"))
+        comment = await writing.write(session, account, Draft(LESSON, "", thread, text, "", "en"))
     await db.close()
     return comment.id
 

@@ -9,8 +9,8 @@ from playwright.async_api import expect
 
 from app.accounts.links import Purpose, make_link
 from app.accounts.models import Account
-from app.comments import service as comments
-from app.comments.service import Draft
+from app.comments import writing
+from app.comments.writing import Draft
 from app.db import Database, now
 from app.progress.models import Entry
 from tests.browser.conftest import Hall
@@ -29,8 +29,8 @@ async def made_ready(url: str, account: Account) -> dict[str, str]:
         for kind, subject in (("achievement", "first-run"), ("lesson", LESSON), ("read", LESSON)):
             session.add(Entry(learner_id=mine.learner_id, kind=kind, subject=subject, xp=20, at=now()))
         text = f"Why four? {secrets.token_hex(4)}"
-        comment = await comments.write(session, mine, Draft(LESSON, "", None, text, "", "en"))
-        await comments.change(session, mine, comment.id, f"{text} Or eight?", 0)
+        comment = await writing.write(session, mine, Draft(LESSON, "", None, text, "", "en"))
+        await writing.change(session, mine, comment.id, f"{text} Or eight?", 0)
         links = {purpose: await make_link(session, mine, purpose, mine.email) for purpose in Purpose}
     await db.close()
     return {

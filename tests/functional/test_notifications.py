@@ -14,9 +14,9 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Mailing, SignIn
-from app.comments import service as comments
+from app.comments import moderation, writing
 from app.comments.models import Comment
-from app.comments.service import Draft
+from app.comments.writing import Draft
 from app.db import now
 from app.errors import TooMany
 from app.main import create_app
@@ -38,8 +38,8 @@ async def a_reply(app: FastAPI, ada: Account, name: str = NAME, text: str = "Bec
     """Somebody answers Ada's question."""
     bob = await an_account(app.state.db, name=name)
     async with app.state.db.writing() as session:
-        root = await comments.write(session, ada, Draft(LESSON, "", None, f"Why four? {now()}", "k1", "en"))
-        told = await comments.write(session, bob, Draft(LESSON, "", root.id, text, "k2", "en"))
+        root = await writing.write(session, ada, Draft(LESSON, "", None, f"Why four? {now()}", "k1", "en"))
+        told = await writing.write(session, bob, Draft(LESSON, "", root.id, text, "k2", "en"))
     service.wake(app.state.bus, session)
     return told
 
@@ -104,7 +104,7 @@ async def test_a_comment_that_is_gone_or_hidden_is_neither_quoted_nor_linked(app
     ada, teacher = await an_account(app.state.db), await an_account(app.state.db, "instructor")
     hidden = await a_reply(app, ada, "Bob", "A hidden reply")
     async with app.state.db.writing() as session:
-        await comments.hide(session, teacher, hidden.id, "Not kind")
+        await moderation.hide(session, teacher, hidden.id, "Not kind")
     async with await signed_in(app, ada) as client:
         page = (await client.get("/en/notifications")).text
     assert "A hidden reply" not in page
@@ -282,7 +282,7 @@ async def test_a_reply_sent_by_a_browser_is_mailed_and_the_mails_links_lead_some
             async with app.state.db.writing() as session:
                 mine = await session.merge(ada)
                 mine.language = lang
-                root = await comments.write(session, mine, Draft(LESSON, "", None, "Why four?", "k1", "en"))
+                root = await writing.write(session, mine, Draft(LESSON, "", None, "Why four?", "k1", "en"))
             async with await signed_in(app) as bob:
                 form = {"thread": root.id, "text": "Because <b>four</b>.", "key": "k2"}
                 assert (await bob.post(f"/en/courses/{LESSON}/comments", data=form)).status_code == 303
@@ -307,10 +307,10 @@ async def test_a_comment_that_is_held_tells_nobody_until_it_is_approved(app: Fas
     teacher = await an_account(app.state.db, "instructor")
     async with await signed_in(app, ada) as client:
         async with app.state.db.writing() as session:
-            root = await comments.write(session, ada, Draft(LESSON, "", None, "Why?", "k1", "en"))
-            held = await comments.write(session, bob, Draft(LESSON, "", root.id, "So.", "k2", "en"), hold_first=1)
+            root = await writing.write(session, ada, Draft(LESSON, "", None, "Why?", "k1", "en"))
+            held = await writing.write(session, bob, Draft(LESSON, "", root.id, "So.", "k2", "en"), hold_first=1)
         assert 'data-unread="0"' in (await client.get("/en/notifications/bell")).text
         for _ in range(2):
             async with app.state.db.writing() as session:
-                await comments.show(session, teacher, held.id)
+                await moderation.show(session, teacher, held.id)
         assert 'data-unread="1"' in (await client.get("/en/notifications/bell")).text

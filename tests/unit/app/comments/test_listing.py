@@ -13,8 +13,9 @@ from app.comments.models import Comment
 from app.comments.sight import Viewer
 from app.db import Database, now
 from tests.factories.accounts import an_account
+from tests.factories.comments import NEW, NOBODY, People, made
 
-NOBODY, TEACHER = Viewer(None, False), Viewer("teacher", True)
+TEACHER = Viewer("teacher", True)
 _SPOILT = re.compile(r"SCAN (?!anon_)|USE TEMP B-TREE FOR ORDER BY|Seq Scan on comment|Sort Key: comments\.")
 
 
@@ -83,3 +84,50 @@ async def test_no_list_reads_more_than_it_shows(crowd: Database) -> None:
             rows = await connection.exec_driver_sql(explain + statement, parameters)  # type: ignore[arg-type]
             plan = "\n".join(str(row[-1]) for row in rows)
             assert not _SPOILT.search(plan), f"{statement}\n{plan}"
+
+
+async def test_pages_follow_each_other_without_gap_or_repetition(people: People) -> None:
+    async with people.db.writing() as session:
+        session.add_all(made(people.ada, n) for n in range(listing.THREADS * 2 + 5))
+    seen: list[str] = []
+    before: str | None = None
+    async with people.db.session() as session:
+        for _ in range(3):
+            threads, before = await listing.threads(session, NOBODY, NEW.lesson, "", before)
+            seen += [thread.root.id for thread in threads]
+
+    assert before is None
+    assert seen == [f"{n:04}" for n in reversed(range(listing.THREADS * 2 + 5))]
+
+
+async def test_a_long_thread_is_shown_around_the_reply_that_was_asked_for(people: People) -> None:
+    async with people.db.writing() as session:
+        root = made(people.ada, 0)
+        session.add(root)
+        await session.flush()
+        session.add_all(made(people.bob, n, root.id) for n in range(1, 121))
+    async with people.db.session() as session:
+        listed, _ = await listing.threads(session, NOBODY, NEW.lesson, "")
+        begun = await listing.thread(session, NOBODY, root)
+        amid = await listing.thread(session, NOBODY, await session.get_one(Comment, "0100"))
+        last = await listing.thread(session, NOBODY, root, begun.after)
+
+    assert [reply.id for reply in listed[0].replies] == ["0001", "0002", "0003", "0004"]
+    assert (listed[0].after, begun.earlier, begun.after, len(begun.replies)) == ("0004", False, "0050", 50)
+    assert (amid.earlier, amid.after, "0100" in [reply.id for reply in amid.replies]) == (True, None, True)
+    assert [reply.id for reply in last.replies][:1] == ["0051"]
+
+
+async def test_people_are_suggested_who_wrote_there(people: People) -> None:
+    root = await people.write(people.ada)
+    await people.write(people.bob, "Yes", root)
+    async with people.db.session() as session:
+        at_place = await listing.handles_at(session, NEW.lesson, "", None, "")
+        in_thread = await listing.handles_at(session, NEW.lesson, "", root.id, "")
+        beginning = await listing.handles_at(session, NEW.lesson, "", root.id, people.bob.handle[:2])
+        nothing = await listing.handles_at(session, NEW.lesson, "", root.id, "%")
+
+    assert at_place == [(people.ada.handle, "Ada Byron")]
+    assert {handle for handle, _ in in_thread} == {people.ada.handle, people.bob.handle}
+    assert beginning == [(people.bob.handle, "Bob Moore")]
+    assert nothing == []

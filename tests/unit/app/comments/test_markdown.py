@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from app.comments.markdown import MOST_MENTIONS, mentioned, to_html
-from app.comments.service import MOST_CHARACTERS
+from app.comments.writing import MOST_CHARACTERS
 from tests.factories.attacks import ATTACKS
 
 _TAGS = {

@@ -16,9 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app import i18n
 from app.accounts.models import Account, Mailing
 from app.bus import Bus
-from app.comments import service as comments
-from app.comments.service import Draft
+from app.comments import moderation, writing
 from app.comments.told import CommentsSaid
+from app.comments.writing import Draft
 from app.db import Database, now
 from app.lessons.catalog import Catalog
 from app.mail.models import OutboxMail
@@ -235,10 +235,10 @@ async def test_comments_tell_who_is_mentioned_or_answered_and_mails_quote_them(
     cy = await somebody(database, "ko")
     question = Draft("small/first", "", None, "Why four?", "k1", "en")
     async with database.writing() as session:
-        root = await comments.write(session, ada, question)
+        root = await writing.write(session, ada, question)
         reply = Draft("small/first", "", root.id, f"Because of @{cy.handle} <b>four</b>", "k2", "en")
-        told = await comments.write(session, bob, reply)
-        await comments.answer(session, bob, told.id, on=True)
+        told = await writing.write(session, bob, reply)
+        await moderation.answer(session, bob, told.id, on=True)
     async with database.session() as session:
         rows = {(row.account_id, row.kind) for row in await session.scalars(select(Notification))}
     assert rows == {(ada.id, "reply"), (cy.id, "mention"), (ada.id, "answered")}
@@ -251,5 +251,5 @@ async def test_comments_tell_who_is_mentioned_or_answered_and_mails_quote_them(
         assert "&lt;b&gt;four&lt;/b&gt;" in mail.html
 
     async with database.writing() as session:
-        await comments.remove(session, bob, told.id)
+        await writing.remove(session, bob, told.id)
         assert await service.unread_count(session, ada.id) == 0

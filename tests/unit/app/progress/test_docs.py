@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.comments.service import HELPFUL_XP
+from app.comments.reacting import HELPFUL_XP
 from app.progress.facts import CELL_XP, STRATEGY_XP, TOPOLOGY_XP
 from app.progress.levels import xp_for
 from app.progress.rules import KINDS, read_rules

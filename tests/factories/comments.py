@@ -1,0 +1,55 @@
+"""People who write comments, and comments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from app.accounts.models import Account
+from app.comments import listing, writing
+from app.comments.models import Comment
+from app.comments.sight import Viewer
+from app.comments.writing import Draft
+from app.db import Database, now
+
+NEW = Draft(lesson="small/first", cell="", thread_id=None, text="Hello", key="k1", language="en")
+NOBODY = Viewer(None, False)
+
+
+@dataclass
+class People:
+    """Who takes part, and a shorter way to speak."""
+
+    db: Database
+    ada: Account
+    bob: Account
+    teacher: Account
+
+    async def write(self, author: Account, text: str = "Hello", thread: Comment | None = None, **more: int) -> Comment:
+        draft = replace(NEW, text=text, key=f"{author.id}{text}", thread_id=thread.id if thread else None)
+        async with self.db.writing() as session:
+            return await writing.write(session, author, draft, **more)
+
+    async def read(self, comment: Comment) -> Comment:
+        async with self.db.session() as session:
+            return await session.get_one(Comment, comment.id)
+
+    async def count(self) -> int:
+        async with self.db.session() as session:
+            return (await listing.counts(session, NEW.lesson)).get("", 0)
+
+
+def made(author: Account, number: int, thread_id: str | None = None) -> Comment:
+    return Comment(
+        id=f"{number:04}",
+        lesson=NEW.lesson,
+        cell="",
+        thread_id=thread_id,
+        author_id=author.id,
+        key=str(number),
+        source="x",
+        html="<p>x</p>",
+        renderer=1,
+        language="en",
+        created_at=now(),
+        replies=120 if not number else 0,
+    )
