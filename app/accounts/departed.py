@@ -112,13 +112,12 @@ class Departed:
             yield select(trace.learner).where(trace.learner.in_(learners), trace.at >= before)
 
     async def _forget(self, session: AsyncSession, learner: str, before: datetime) -> bool:
-        """True if there was something, and there may be more."""
+        """True if there was something, so that there may be more."""
         await alone_with_visitor(session, learner)
         if not await self._unseen(session, [learner], before):
             return False  # back, or somebody's with an account, since we looked
         left = _ROWS_AT_ONCE
         for trace in self._traces:
-            left -= await trace.forget(session, learner, before, left)
-            if left <= 0:
-                return True
-        return False
+            if left > 0:
+                left -= await trace.forget(session, learner, before, left)
+        return left < _ROWS_AT_ONCE
