@@ -1,8 +1,12 @@
-"""People who write comments, and comments."""
+"""People who write comments, with a database or with browsers, and comments."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+
+import httpx
+from fastapi import FastAPI
 
 from app.accounts.models import Account
 from app.comments import listing, writing
@@ -13,6 +17,9 @@ from app.db import Database, now
 
 NEW = Draft(lesson="small/first", cell="", thread_id=None, text="Hello", key="k1", language="en")
 NOBODY = Viewer(None, False)
+PLACE = "/en/courses/small/first/comments"
+HTML = {"accept": "text/html,*/*"}
+HTMX = {"hx-request": "true", "accept": "*/*"}
 
 
 @dataclass
@@ -53,3 +60,24 @@ def made(author: Account, number: int, thread_id: str | None = None) -> Comment:
         created_at=now(),
         replies=120 if not number else 0,
     )
+
+
+@dataclass
+class Class:
+    """Everyone who may come, each with a browser."""
+
+    app: FastAPI
+    stranger: httpx.AsyncClient
+    ada: httpx.AsyncClient
+    bob: httpx.AsyncClient
+    teacher: httpx.AsyncClient
+    names: dict[str, Account]
+
+
+async def write(client: httpx.AsyncClient, text: str = "Hello", **fields: str) -> str:
+    """Send the form as a browser without a script does: the id of the comment."""
+    response = await client.post(PLACE, data={"text": text, "key": f"k{text[:20]}", **fields}, headers=HTML)
+    assert response.status_code == 303, response.text
+    found = re.fullmatch(r"/en/comments/([0-9a-f]+)#c-\1", response.headers["location"])
+    assert found
+    return found[1]

@@ -4,62 +4,15 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
-import httpx
 import pytest
-from fastapi import FastAPI
 from sqlalchemy import update
 
-from app.accounts.models import Account, Role
+from app.accounts.models import Account
 from app.comments.models import Comment
 from app.db import now
-from app.main import create_app
 from app.progress.ledger import read_known
-from app.settings import Settings
-from tests.factories.accounts import an_account, signed_in
-from tests.factories.browser import browser
-
-PLACE = "/en/courses/small/first/comments"
-HTML = {"accept": "text/html,*/*"}
-HTMX = {"hx-request": "true", "accept": "*/*"}
-
-
-@dataclass
-class Class:
-    """Everyone who may come, each with a browser."""
-
-    app: FastAPI
-    stranger: httpx.AsyncClient
-    ada: httpx.AsyncClient
-    bob: httpx.AsyncClient
-    teacher: httpx.AsyncClient
-    names: dict[str, Account]
-
-
-@pytest.fixture
-async def room(app: FastAPI) -> AsyncIterator[Class]:
-    db = app.state.db
-    ada = await an_account(db, name="Ada Byron")
-    bob = await an_account(db, name="Bob Moore")
-    teacher = await an_account(db, Role.instructor, name="Tea Cher")
-    async with (
-        browser(app) as stranger,
-        await signed_in(app, ada) as of_ada,
-        await signed_in(app, bob) as of_bob,
-        await signed_in(app, teacher) as of_teacher,
-    ):
-        yield Class(app, stranger, of_ada, of_bob, of_teacher, {"ada": ada, "bob": bob, "teacher": teacher})
-
-
-async def write(client: httpx.AsyncClient, text: str = "Hello", **fields: str) -> str:
-    """Send the form as a browser without a script does: the id of the comment."""
-    response = await client.post(PLACE, data={"text": text, "key": f"k{text[:20]}", **fields}, headers=HTML)
-    assert response.status_code == 303, response.text
-    found = re.fullmatch(r"/en/comments/([0-9a-f]+)#c-\1", response.headers["location"])
-    assert found
-    return found[1]
+from tests.factories.comments import HTML, HTMX, PLACE, Class, write
 
 
 async def test_a_stranger_reads_and_is_asked_to_sign_in_before_writing(room: Class) -> None:
@@ -246,48 +199,6 @@ async def test_the_first_comment_that_helps_somebody_is_worth_xp_once(room: Clas
     assert set(known.by_kind["helpful"]) == {"first"}
 
 
-async def test_a_report_reaches_the_instructors(room: Class) -> None:
-    root = await write(room.ada, "Buy my book")
-    assert (await room.bob.get(f"/en/comments/{root}/ask/report")).status_code == 200
-    empty = await room.bob.post(f"/en/comments/{root}/report", data={"text": " "}, headers=HTMX)
-    assert (empty.status_code, "Say why" in empty.text) == (422, True)
-    assert (await room.bob.post(f"/en/comments/{root}/report", data={"text": "An <ad>"})).status_code == 200
-
-    queue = (await room.teacher.get("/en/moderation?kind=reported")).text
-    assert "Reported: An &lt;ad&gt;" in queue
-    assert "An &lt;ad&gt;" not in (await room.stranger.get(f"/en/comments/{root}")).text
-
-
-async def test_instructors_hide_show_pin_and_answer(room: Class) -> None:
-    root = await write(room.ada, "A question")
-    reply = await write(room.bob, "The answer", thread=root)
-
-    async def order(comment: str, verb: str, **more: str) -> int:
-        sent = await room.teacher.post(f"/en/comments/{comment}/moderate", data={"verb": verb, **more}, headers=HTML)
-        return sent.status_code
-
-    async def seen() -> str:
-        return (await room.stranger.get(f"/en/comments/{root}")).text
-
-    assert await order(root, "pin") == await order(reply, "answer") == 303
-    assert "pinned" in await seen()
-    assert "answers the question" in await seen()
-    assert await order(reply, "hide") == 422, "it needs a reason"
-    assert await order(reply, "hide", text="Not <nice>") == 303
-    assert "The answer" not in await seen()
-    assert "Hidden by an instructor: Not &lt;nice&gt;" in (await room.bob.get(f"/en/comments/{reply}")).text
-    assert (await room.stranger.get(f"/en/comments/{reply}")).status_code == 404
-    assert await order(reply, "show", queue="newest") == 303
-    assert "The answer" in await seen()
-    assert await order(root, "dance") == 422
-    row = await room.teacher.post(
-        f"/en/comments/{root}/moderate", data={"verb": "hide", "text": "why", "queue": "newest"}, headers=HTMX
-    )
-    assert row.text.strip().startswith("<li")
-    assert "This comment is not shown." in await seen(), "a stub stays: somebody has answered"
-    assert "A question" not in await seen()
-
-
 async def test_a_reply_to_what_is_hidden_shows_nothing_of_it(room: Class) -> None:
     root = await write(room.ada, "A secret")
     await write(room.bob, "Yes", thread=root)
@@ -324,55 +235,6 @@ async def test_what_others_wrote_can_be_changed_by_neither_stranger_nor_learner(
         response = await client.request(method, f"/en/comments/{root}{path}", data=fields or None, headers=headers)
         assert response.status_code in statuses
     assert "Mine" in (await room.stranger.get(f"/en/comments/{root}")).text
-
-
-async def test_an_instructor_moderates_and_does_not_speak_for_others(room: Class) -> None:
-    root = await write(room.ada, "Mine")
-
-    changed = await room.teacher.post(f"/en/comments/{root}", data={"text": "changed", "edits": "0"})
-    deleted = await room.teacher.post(f"/en/comments/{root}/delete")
-
-    assert (changed.status_code, deleted.status_code) == (403, 403)
-
-
-async def test_the_menu_of_instructors_leads_to_the_queue(room: Class) -> None:
-    for client, there in ((room.stranger, False), (room.ada, False), (room.teacher, True)):
-        assert ('href="/en/moderation"' in (await client.get("/en/account-menu")).text) is there
-
-
-async def test_the_queue_is_for_instructors(room: Class) -> None:
-    as_program = {"accept": "application/json"}
-    for client, status in ((room.stranger, 401), (room.ada, 403), (room.teacher, 200)):
-        assert (await client.get("/en/moderation", headers=as_program)).status_code == status
-
-
-async def test_a_comment_that_is_held_is_seen_by_its_author_and_instructors_only(settings: Settings) -> None:
-    app = create_app(settings.model_copy(update={"hold_first_comments": 1}))
-    async with app.router.lifespan_context(app):
-        others = await signed_in(app), await signed_in(app, Role.instructor)
-        async with browser(app) as stranger, others[0] as ada, others[1] as teacher:
-            comment = await write(ada, "My first")
-            assert "Waits for an instructor" in (await ada.get(PLACE)).text
-            assert "My first" not in (await stranger.get(PLACE)).text
-            assert (await stranger.get(f"/en/comments/{comment}")).status_code == 404
-            assert "My first" in (await teacher.get("/en/moderation")).text
-            await teacher.post(f"/en/comments/{comment}/moderate", data={"verb": "show", "queue": "held"})
-            assert "My first" in (await stranger.get(PLACE)).text
-            assert "My first" not in (await teacher.get("/en/moderation")).text
-
-
-async def test_mentions_lead_to_what_somebody_wrote(room: Class) -> None:
-    bob = room.names["bob"].handle
-    await write(room.bob, "Here I am")
-    await write(room.ada, f"@{bob} and @nobody-there")
-
-    page = (await room.stranger.get(PLACE)).text
-    assert f'href="/people/{bob}"' in page
-    assert 'href="/people/nobody-there"' not in page
-    onward = await room.stranger.get(f"/people/{bob}", headers={"accept-language": "ko"})
-    assert onward.headers["location"] == f"/ko/people/{bob}/comments"
-    assert "Here I am" in (await room.stranger.get(f"/en/people/{bob}/comments")).text
-    assert (await room.stranger.get("/en/people/nobody-there/comments")).status_code == 404
 
 
 async def test_handles_are_suggested_to_who_is_signed_in(room: Class) -> None:

@@ -1,0 +1,101 @@
+"""What instructors do with comments, and what one person wrote, over HTTP."""
+
+from __future__ import annotations
+
+from app.accounts.models import Role
+from app.main import create_app
+from app.settings import Settings
+from tests.factories.accounts import signed_in
+from tests.factories.browser import browser
+from tests.factories.comments import HTML, HTMX, PLACE, Class, write
+
+
+async def test_a_report_reaches_the_instructors(room: Class) -> None:
+    root = await write(room.ada, "Buy my book")
+    assert (await room.bob.get(f"/en/comments/{root}/ask/report")).status_code == 200
+    empty = await room.bob.post(f"/en/comments/{root}/report", data={"text": " "}, headers=HTMX)
+    assert (empty.status_code, "Say why" in empty.text) == (422, True)
+    assert (await room.bob.post(f"/en/comments/{root}/report", data={"text": "An <ad>"})).status_code == 200
+
+    queue = (await room.teacher.get("/en/moderation?kind=reported")).text
+    assert "Reported: An &lt;ad&gt;" in queue
+    assert "An &lt;ad&gt;" not in (await room.stranger.get(f"/en/comments/{root}")).text
+
+
+async def test_instructors_hide_show_pin_and_answer(room: Class) -> None:
+    root = await write(room.ada, "A question")
+    reply = await write(room.bob, "The answer", thread=root)
+
+    async def order(comment: str, verb: str, **more: str) -> int:
+        sent = await room.teacher.post(f"/en/comments/{comment}/moderate", data={"verb": verb, **more}, headers=HTML)
+        return sent.status_code
+
+    async def seen() -> str:
+        return (await room.stranger.get(f"/en/comments/{root}")).text
+
+    assert await order(root, "pin") == await order(reply, "answer") == 303
+    assert "pinned" in await seen()
+    assert "answers the question" in await seen()
+    assert await order(reply, "hide") == 422, "it needs a reason"
+    assert await order(reply, "hide", text="Not <nice>") == 303
+    assert "The answer" not in await seen()
+    assert "Hidden by an instructor: Not &lt;nice&gt;" in (await room.bob.get(f"/en/comments/{reply}")).text
+    assert (await room.stranger.get(f"/en/comments/{reply}")).status_code == 404
+    assert await order(reply, "show", queue="newest") == 303
+    assert "The answer" in await seen()
+    assert await order(root, "dance") == 422
+    row = await room.teacher.post(
+        f"/en/comments/{root}/moderate", data={"verb": "hide", "text": "why", "queue": "newest"}, headers=HTMX
+    )
+    assert row.text.strip().startswith("<li")
+    assert "This comment is not shown." in await seen(), "a stub stays: somebody has answered"
+    assert "A question" not in await seen()
+
+
+async def test_an_instructor_moderates_and_does_not_speak_for_others(room: Class) -> None:
+    root = await write(room.ada, "Mine")
+
+    changed = await room.teacher.post(f"/en/comments/{root}", data={"text": "changed", "edits": "0"})
+    deleted = await room.teacher.post(f"/en/comments/{root}/delete")
+
+    assert (changed.status_code, deleted.status_code) == (403, 403)
+
+
+async def test_the_menu_of_instructors_leads_to_the_queue(room: Class) -> None:
+    for client, there in ((room.stranger, False), (room.ada, False), (room.teacher, True)):
+        assert ('href="/en/moderation"' in (await client.get("/en/account-menu")).text) is there
+
+
+async def test_the_queue_is_for_instructors(room: Class) -> None:
+    as_program = {"accept": "application/json"}
+    for client, status in ((room.stranger, 401), (room.ada, 403), (room.teacher, 200)):
+        assert (await client.get("/en/moderation", headers=as_program)).status_code == status
+
+
+async def test_a_comment_that_is_held_is_seen_by_its_author_and_instructors_only(settings: Settings) -> None:
+    app = create_app(settings.model_copy(update={"hold_first_comments": 1}))
+    async with app.router.lifespan_context(app):
+        others = await signed_in(app), await signed_in(app, Role.instructor)
+        async with browser(app) as stranger, others[0] as ada, others[1] as teacher:
+            comment = await write(ada, "My first")
+            assert "Waits for an instructor" in (await ada.get(PLACE)).text
+            assert "My first" not in (await stranger.get(PLACE)).text
+            assert (await stranger.get(f"/en/comments/{comment}")).status_code == 404
+            assert "My first" in (await teacher.get("/en/moderation")).text
+            await teacher.post(f"/en/comments/{comment}/moderate", data={"verb": "show", "queue": "held"})
+            assert "My first" in (await stranger.get(PLACE)).text
+            assert "My first" not in (await teacher.get("/en/moderation")).text
+
+
+async def test_mentions_lead_to_what_somebody_wrote(room: Class) -> None:
+    bob = room.names["bob"].handle
+    await write(room.bob, "Here I am")
+    await write(room.ada, f"@{bob} and @nobody-there")
+
+    page = (await room.stranger.get(PLACE)).text
+    assert f'href="/people/{bob}"' in page
+    assert 'href="/people/nobody-there"' not in page
+    onward = await room.stranger.get(f"/people/{bob}", headers={"accept-language": "ko"})
+    assert onward.headers["location"] == f"/ko/people/{bob}/comments"
+    assert "Here I am" in (await room.stranger.get(f"/en/people/{bob}/comments")).text
+    assert (await room.stranger.get("/en/people/nobody-there/comments")).status_code == 404
