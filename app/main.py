@@ -29,6 +29,7 @@ from app.accounts.passkey_routes import router as passkeys
 from app.accounts.passwords import Passwords
 from app.accounts.routes import ask_to_sign_in
 from app.accounts.routes import router as accounts
+from app.accounts.secret import read_secret
 from app.accounts.settings_routes import router as account_settings
 from app.accounts.site_routes import bare as site_answers
 from app.accounts.site_routes import router as other_sites
@@ -57,7 +58,7 @@ from app.notifications.routes import FROM_ANYWHERE
 from app.notifications.routes import router as notifications
 from app.notifications.service import export_notifications
 from app.notifications.service import sweep as sweep_notifications
-from app.notifications.unsubscribing import Unsubscribing, read_secret
+from app.notifications.unsubscribing import Unsubscribing
 from app.observability import RequestLog, set_up_logging
 from app.progress.belongings import TRACES as TRACES_OF_PROGRESS
 from app.progress.belongings import erase_progress, export_progress
@@ -204,8 +205,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.db = Database(state.settings.database)
     runner = RunnerClient(state.settings.socket, strangers=state.strangers)
     state.desk = Desk(state.settings, state.db, runner, bus, state.progress)
-    secret = await asyncio.to_thread(read_secret, state.settings.data_dir / "secrets" / "unsubscribe")
-    state.unsubscribing = Unsubscribing(secret)
+    secrets = state.settings.data_dir / "secrets"
+    state.secret = await asyncio.to_thread(read_secret, secrets / "sign-in")
+    state.unsubscribing = Unsubscribing(await asyncio.to_thread(read_secret, secrets / "unsubscribe"))
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
     sweepers = (sweep_notifications, Departed(TRACES, state.settings.visitors_kept))

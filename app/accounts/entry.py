@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 
 from app.accounts import said
+from app.accounts.devices import remember
 from app.accounts.merge import Merged, merge_visitor
 from app.accounts.models import Account
 from app.accounts.sign_in_cookie import keep_sign_in, sign_in_of
@@ -27,6 +28,7 @@ class Entrance:
     """A sign-in that has been stored; ``open_door`` gives it to the browser once that is committed."""
 
     token: str
+    email: str
     merged: Merged
 
 
@@ -46,12 +48,13 @@ async def enter(
         merged = await merge_visitor(session, visitor, account, request.app.state.mergers, adopt=new)
     agent, address = request.headers.get("user-agent", ""), request.client.host if request.client else ""
     token = await start_sign_in(session, account, method=method, agent=agent, address=address)
-    return Entrance(token, merged)
+    return Entrance(token, account.email, merged)
 
 
-def open_door(request: Request, entrance: Entrance) -> None:
-    """Give the browser its cookie, take the visitor's back, and have it told what came in."""
+def open_door(request: Request, entrance: Entrance, *passkey: str) -> None:
+    """Give the browser its cookies, take the visitor's back, and have it told what came in."""
     keep_sign_in(request, entrance.token, int(LASTS.total_seconds()))
+    remember(request, entrance.email, *passkey)
     if visitor_of(request) is not None:
         forget_visitor(request)
     said.say(request, "signed_in", **{"adopted": 1} if entrance.merged.adopted else dict(entrance.merged.brought))

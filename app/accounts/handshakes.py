@@ -1,17 +1,19 @@
 """Sign-ins that begin here and are answered elsewhere: by a passkey's device, or by another site.
 
-SQL keeps what was begun, so that any web process may take the answer: under a secret that the answer brings back,
-bound to the browser by a cookie, for ten minutes, and for one answer, right or wrong.
+Any web process may take the answer: it brings back a secret that is bound to the browser by a cookie, is good for ten
+minutes, and for one answer, right or wrong. What was begun by somebody is kept in SQL. A page of sign-in that only may
+be used begins nothing there: its challenge says itself, signed, until when it is good, and SQL learns which were used.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -19,14 +21,18 @@ from starlette.requests import Request
 
 from app.accounts.cookies import cookie_name, set_cookie
 from app.accounts.models import Handshake
+from app.accounts.secret import signature
 from app.accounts.tokens import token_hash
-from app.db import now
+from app.db import insert_into, now
 from app.errors import Problem
 from app.i18n import N_
 
 LASTS = timedelta(minutes=10)
 _NAME = "lockstep_handshake"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+_OFFERED = re.compile(r"(?P<said>[\w-]{22}(?P<until>[0-9]{15}))(?P<signature>[\w-]{43})", re.ASCII)
+"""A random part, the second until when it is good, and our signature: 80 letters, which base64url knows as 60 bytes."""
+_ANSWERED = "answered"
 
 
 class HandshakeGone(Problem):
@@ -75,6 +81,31 @@ async def finish(request: Request, session: AsyncSession, purpose: str, key: str
     if found is None:
         raise HandshakeGone
     return Begun(found.account_id, json.loads(found.facts))
+
+
+def offer(request: Request) -> str:
+    """A challenge that may be answered or not: nothing of it is kept. The browser gets a cookie, unless it has one."""
+    browser = _browser(request) or secrets.token_urlsafe(32)
+    set_cookie(request, _NAME, browser, int(LASTS.total_seconds()))
+    said = f"{secrets.token_urlsafe(16)}{int((now() + LASTS).timestamp()):015d}"
+    return f"{said}{signature(request, 'offer', browser, said)}"
+
+
+async def take(request: Request, session: AsyncSession, challenge: str) -> None:
+    """Use a challenge up that was offered to this browser. Raises HandshakeGone."""
+    browser, found = _browser(request), _OFFERED.fullmatch(challenge)
+    if browser is None or found is None:
+        raise HandshakeGone
+    if not hmac.compare_digest(found["signature"], signature(request, "offer", browser, found["said"])):
+        raise HandshakeGone
+    until = datetime.fromtimestamp(int(found["until"]), UTC)
+    if until <= now():
+        raise HandshakeGone
+    row = {"key_hash": token_hash(challenge), "browser_hash": token_hash(browser), "purpose": _ANSWERED}
+    used = insert_into(session, Handshake).values(**row, account_id=None, facts="{}", expires_at=until)
+    stored = await session.execute(used.on_conflict_do_nothing().returning(Handshake.key_hash))
+    if stored.scalar_one_or_none() is None:
+        raise HandshakeGone
 
 
 def _browser(request: Request) -> str | None:

@@ -12,16 +12,17 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from app.accounts import said
-from app.accounts.attempts import OF_MAILS, TooManyTries
+from app.accounts.attempts import TooManyTries
 from app.accounts.entry import Entrance, enter, open_door
 from app.accounts.links import LinkGone, LinkUsed, Purpose, end_links, find_link, use_link
 from app.accounts.mails import Postman
 from app.accounts.models import Account, MailLink
 from app.accounts.passwords import Passwords, weakness
 from app.accounts.people import email_key, find_by_email, fresh, readable_email
-from app.accounts.routes import account_page, count_tries, in_words, onward, was_right
+from app.accounts.routes import account_page, in_words, onward
 from app.accounts.sign_ins import end_all
 from app.accounts.signing_up import NO_EMAIL
+from app.accounts.tries import count_mail, count_tries, mail_was_opened, was_right
 from app.db import Database, now, one_at_a_time
 from app.i18n import N_
 from app.web.form import read_form
@@ -50,7 +51,7 @@ async def forgotten(request: Request, lang: str) -> Response:
     if email is None:
         return account_page(request, template, 422, form=form, wrong=in_words({"email": NO_EMAIL}))
     try:
-        await count_tries(request, "reset", email, OF_MAILS)
+        await count_mail(request, "reset", email)
     except TooManyTries as e:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
     answer = account_page(request, "accounts/mail_sent.html", email=email)
@@ -101,7 +102,7 @@ async def _confirm(request: Request, link: MailLink, account: Account, password:
         await use_link(session, link)
         entrance = await _open(request, session, account)
         await was_right(request, session, "confirm", account.email)
-        await was_right(request, session, "sign-up", account.email)
+        await mail_was_opened(request, session, "sign-up", account.email)
     open_door(request, entrance)
     return onward(request, None)
 

@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from app import i18n
-from app.accounts.attempts import OF_HANDSHAKES, TooManyTries, address_key, count_try
+from app.accounts.attempts import OF_HANDSHAKES, TooManyTries, account_key, count_try
 from app.accounts.current import SignedIn, ThisSignIn
 from app.accounts.entry import enter, open_door
-from app.accounts.handshakes import begin, finish
+from app.accounts.handshakes import begin, finish, offer, take
 from app.accounts.identities import LastWayIn
 from app.accounts.mails import Postman
 from app.accounts.models import Account, Passkey, SignIn
@@ -31,30 +31,25 @@ from app.accounts.passkeys import (
     remove_passkey,
 )
 from app.accounts.people import readable_name
-from app.accounts.routes import account_page, count_tries, in_words, was_right
+from app.accounts.routes import account_page, in_words
 from app.accounts.settings_routes import back, is_fresh, not_theirs
 from app.accounts.signing_up import NO_NAME
 from app.accounts.site_routes import issuers
+from app.accounts.tries import count_tries, was_right
 from app.db import Database
 from app.web.form import own_path, read_form
 from app.web.languages import PREFIX
-from app.web.origin import origin
 
 router = APIRouter(prefix=PREFIX)
 
-_SIGN_IN, _NEW = "passkey", "new passkey"
+_NEW = "new passkey"
 _NOT_KEPT = {"cache-control": "no-store"}
 
 
 @router.post("/passkey/options", name="passkey_options")
 async def passkey_options(request: Request, lang: str) -> Response:
-    challenge, options = ask(_place(request))
-    network = origin(request.client.host if request.client else None)
-    db: Database = request.app.state.db
-    async with db.writing() as session:
-        await count_try(session, address_key("passkey options", network), OF_HANDSHAKES)
-        await begin(request, session, _SIGN_IN, challenge)
-    return JSONResponse(options, headers=_NOT_KEPT)
+    """Each page of sign-in asks at once, for the browser to offer passkeys: nothing is kept and nothing counted."""
+    return JSONResponse(ask(_place(request), offer(request)), headers=_NOT_KEPT)
 
 
 @router.post("/passkey/sign-in", name="passkey_sign_in")
@@ -64,12 +59,12 @@ async def passkey_sign_in(request: Request, lang: str, body: dict[str, Any]) -> 
     await count_tries(request, "passkey", identifier)
     db: Database = request.app.state.db
     async with db.writing() as session:
-        await finish(request, session, _SIGN_IN, challenge)
+        await take(request, session, challenge)
     async with db.writing() as session:
         _, account = await open_with(session, place, challenge, credential)
         entrance = await enter(request, session, account, method="passkey")
         await was_right(request, session, "passkey", identifier)
-    open_door(request, entrance)
+    open_door(request, entrance, identifier)
     wanted = body.get("next")
     home = str(request.app.url_path_for("home", lang=i18n.current()))
     return JSONResponse({"next": own_path(wanted if isinstance(wanted, str) else None) or home}, headers=_NOT_KEPT)
@@ -88,6 +83,7 @@ async def new_passkey_options(request: Request, lang: str, account: SignedIn, he
     place = _place(request)
     db: Database = request.app.state.db
     async with db.writing() as session:
+        await count_try(session, account_key("handshake", account.id), OF_HANDSHAKES)
         challenge, options = await ask_for_new(session, place, account)
         await begin(request, session, _NEW, challenge, {"name": name}, account.id)
     return JSONResponse(options, headers=_NOT_KEPT)

@@ -132,10 +132,14 @@ def id_of(credential: Mapping[str, Any]) -> str:
     return found
 
 
-def ask(place: Place) -> tuple[str, dict[str, Any]]:
-    """A challenge, and what the browser asks any passkey of this place."""
-    options = generate_authentication_options(rp_id=place.id, user_verification=UserVerificationRequirement.REQUIRED)
-    return bytes_to_base64url(options.challenge), json.loads(options_to_json(options))
+def ask(place: Place, challenge: str) -> dict[str, Any]:
+    """What the browser asks any passkey of this place."""
+    seen = UserVerificationRequirement.REQUIRED
+    options = generate_authentication_options(
+        rp_id=place.id, challenge=base64url_to_bytes(challenge), user_verification=seen
+    )
+    asked: dict[str, Any] = json.loads(options_to_json(options))
+    return asked
 
 
 async def ask_for_new(session: AsyncSession, place: Place, account: Account) -> tuple[str, dict[str, Any]]:

@@ -11,23 +11,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
-from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app import i18n
 from app.accounts import said
-from app.accounts.attempts import (
-    OF_ACCOUNT,
-    OF_ADDRESS,
-    OF_MAILS,
-    TooManyTries,
-    account_key,
-    address_key,
-    count_try,
-    forget_tries,
-    take_back,
-)
+from app.accounts.attempts import TooManyTries
 from app.accounts.current import CurrentAccount
 from app.accounts.entry import AccountDisabled, enter, leave, open_door
 from app.accounts.invitations import Invited, find_invitation, may_sign_up, use_invitation
@@ -37,12 +26,12 @@ from app.accounts.passkeys import named_address, place_of
 from app.accounts.passwords import Passwords
 from app.accounts.people import MOST_EMAIL, AccountGone, find_by_email, fresh, readable_email
 from app.accounts.signing_up import judge, sign_up
+from app.accounts.tries import count_mail, count_tries, mail_was_opened, was_right
 from app.db import Database
 from app.errors import NotAllowed, Problem
 from app.i18n import N_
 from app.web.form import own_path, read_form
 from app.web.languages import PREFIX
-from app.web.origin import origin
 from app.web.page import fragment, own_page
 
 router = APIRouter(prefix=PREFIX)
@@ -118,14 +107,14 @@ async def sign_up_now(request: Request, lang: str) -> Response:
     postman = Postman(request)
     entrance = None
     try:
-        await count_tries(request, "sign-up", newcomer.email, OF_MAILS)
+        await count_mail(request, "sign-up", newcomer.email)
         hashed = await passwords.hash(form["password"])
         async with db.writing() as session:
             if invited is not None:
                 await use_invitation(session, invited)
             if (opened := await sign_up(session, newcomer, hashed, invited, postman)) is not None:
                 entrance = await enter(request, session, opened, method="link", new=True)
-                await was_right(request, session, "sign-up", newcomer.email)
+                await mail_was_opened(request, session, "sign-up", newcomer.email)
     except TooManyTries as e:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
     postman.wake()
@@ -180,24 +169,6 @@ def onward(request: Request, path: str | None) -> RedirectResponse:
 def in_words(wrong: Mapping[str, str]) -> dict[str, str]:
     """The messages in the language in use."""
     return {field: i18n.gettext(message) for field, message in wrong.items()}
-
-
-async def count_tries(request: Request, what: str, email: str, policy: Any = OF_ACCOUNT) -> None:
-    """Count a try on one account, and from where it came. Raises TooManyTries."""
-    db: Database = request.app.state.db
-    async with db.writing() as session:
-        await count_try(session, address_key(what, _place(request)), OF_ADDRESS)
-        await count_try(session, account_key(what, email), policy)
-
-
-async def was_right(request: Request, session: AsyncSession, what: str, email: str) -> None:
-    """The try that was counted last was no guess: the account begins anew, and its network has one less."""
-    await take_back(session, address_key(what, _place(request)))  # rows are locked in the order of count_tries
-    await forget_tries(session, account_key(what, email))
-
-
-def _place(request: Request) -> str | None:
-    return origin(request.client.host if request.client else None)
 
 
 async def ask_to_sign_in(request: Request, error: Exception) -> Response:

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from app import i18n
 from app.accounts import said
 from app.accounts.agents import browser_words
-from app.accounts.attempts import OF_MAILS, TooManyTries
+from app.accounts.attempts import TooManyTries
 from app.accounts.belongings import erase, export
 from app.accounts.current import SignedIn, ThisSignIn
 from app.accounts.identities import list_identities
@@ -25,10 +25,11 @@ from app.accounts.models import Account, Mailing, SignIn
 from app.accounts.passkeys import list_passkeys
 from app.accounts.passwords import Passwords, weakness
 from app.accounts.people import HANDLE, email_key, find_by_email, fresh, handle_taken, readable_email, readable_name
-from app.accounts.routes import account_page, count_tries, in_words, was_right
+from app.accounts.routes import account_page, in_words
 from app.accounts.sign_in_cookie import keep_sign_in
 from app.accounts.sign_ins import FRESH, LASTS, end_all, end_listed, list_sign_ins, start_sign_in
 from app.accounts.signing_up import NO_EMAIL, NO_NAME
+from app.accounts.tries import count_mail, count_tries, was_right
 from app.db import Database, now, one_at_a_time
 from app.i18n import N_
 from app.web.form import read_form
@@ -116,7 +117,7 @@ async def change_email(request: Request, lang: str, account: SignedIn, here: Thi
         if email is None:
             wrong["email"] = NO_EMAIL
         elif not wrong:
-            await count_tries(request, "change", email, OF_MAILS)
+            await count_mail(request, "change", email)
     except TooManyTries as e:
         return await _security(request, account, here, e.http_status, form=form, problem=e.sentence())
     if wrong or email is None:

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app import i18n
 from app.accounts import said
-from app.accounts.attempts import OF_HANDSHAKES, TooManyTries, address_key, count_try
+from app.accounts.attempts import OF_HANDSHAKES, TooManyTries, account_key, address_key, count_try, take_back
 from app.accounts.current import CurrentAccount, SignedIn, ThisSignIn
 from app.accounts.entry import enter, open_door
 from app.accounts.handshakes import Begun, HandshakeGone, begin, finish
@@ -32,11 +32,11 @@ from app.accounts.models import Account, Identity, SignIn
 from app.accounts.other_sites import Asking, Person, Site, SiteDeclined, SiteNotBelieved, SiteSilent, SiteUnknown
 from app.accounts.routes import account_page, in_words, onward
 from app.accounts.settings_routes import back, is_fresh, not_theirs
+from app.accounts.tries import place_of_caller
 from app.db import Database
 from app.errors import Problem
 from app.web.form import own_path, read_form
 from app.web.languages import PREFIX
-from app.web.origin import origin
 
 router = APIRouter(prefix=PREFIX)
 bare = APIRouter()
@@ -50,9 +50,8 @@ async def site_sign_in(request: Request, lang: str, site: str, next: str = "", i
     facts = {"next": own_path(next) or ""}
     try:
         there = _site(request, site)
-        place = origin(request.client.host if request.client else None)
         async with db.writing() as session:
-            await count_try(session, address_key("site", place), OF_HANDSHAKES)
+            await count_try(session, address_key("site", place_of_caller(request)), OF_HANDSHAKES)
         if invitation:
             async with db.session() as session:
                 await find_invitation(session, invitation)
@@ -106,6 +105,9 @@ async def link_site(request: Request, lang: str, account: SignedIn, here: ThisSi
         wrong = await not_theirs(request, account, here, form.get("password", ""), "password")
         if wrong:
             return await _page(request, account, here, site, 422, wrong=in_words(wrong))
+        db: Database = request.app.state.db
+        async with db.writing() as session:
+            await count_try(session, account_key("handshake", account.id), OF_HANDSHAKES)
         address = await _ask(request, site, there, {}, account.id)
     except (TooManyTries, SiteSilent, SiteNotBelieved) as e:
         return await _page(request, account, here, site, e.http_status, problem=e.sentence())
@@ -160,6 +162,7 @@ async def _take(request: Request, begun: Begun, account: Account | None, person:
         known = await account_of(session, person)
         opened = known or await _sign_up(request, session, begun, person)
         entrance = await enter(request, session, opened, method="oidc", new=known is None)
+        await take_back(session, address_key("site", place_of_caller(request)))
     open_door(request, entrance)
     return onward(request, own_path(begun.facts["next"]))
 

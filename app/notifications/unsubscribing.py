@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
-import secrets
 from base64 import urlsafe_b64encode
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from app.db import now
 from app.errors import NotFound
@@ -20,7 +16,6 @@ from app.notifications.models import MAILED, Kind
 
 LASTS = timedelta(days=180)
 ALL = "all"
-_SECRET_BYTES = 32
 _TOKEN = re.compile(rf"([0-9a-f]{{1,32}})\.({'|'.join((*MAILED, ALL))})\.([0-9a-f]{{1,10}})\.([\w-]{{43}})", re.ASCII)
 
 
@@ -66,29 +61,3 @@ class Unsubscribing:
     def _signature(self, said: str) -> str:
         signed = hmac.digest(self._secret, f"unsubscribe {said}".encode(), hashlib.sha256)
         return urlsafe_b64encode(signed).decode().rstrip("=")
-
-
-def read_secret(file: Path) -> bytes:
-    """The secret of this site, made at the first start. Only its user may read it."""
-    with suppress(FileNotFoundError):
-        return _checked(file)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as made:
-            made.write(secrets.token_bytes(_SECRET_BYTES))
-            made.flush()
-            os.fsync(made.fileno())
-        with suppress(FileExistsError):  # another process was quicker: its secret is the one
-            os.link(draft, file)
-    finally:
-        draft.unlink()
-    return _checked(file)
-
-
-def _checked(file: Path) -> bytes:
-    secret = file.read_bytes()
-    if len(secret) < _SECRET_BYTES:
-        raise ValueError(f"{file} is too short to be a secret: delete it, and a new one is made")
-    return secret

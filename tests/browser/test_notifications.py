@@ -9,11 +9,12 @@ from playwright.async_api import Page, Request, expect
 from sqlalchemy import make_url
 
 from app.accounts.models import Account
+from app.accounts.secret import read_secret
 from app.comments import writing
 from app.comments.writing import Draft
 from app.db import Database, now
 from app.notifications.models import Kind
-from app.notifications.unsubscribing import Unsubscribing, Wish, read_secret
+from app.notifications.unsubscribing import Unsubscribing, Wish
 from tests.browser.conftest import Hall, Visitor
 from tests.browser.people import somebody
 from tests.browser.test_pages import PICTURES, violations

@@ -140,14 +140,19 @@ async def test_signing_in_gives_a_token_that_the_browser_never_had(
         assert len((await session.scalars(select(SignIn))).all()) == 1
 
 
+def at_school(app: FastAPI) -> httpx.AsyncClient:
+    """A browser behind an address that many people share."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=("8.8.8.8", 1))
+    return httpx.AsyncClient(transport=transport, base_url="http://test", headers={"sec-fetch-site": "same-origin"})
+
+
 async def test_a_sign_in_that_was_right_counts_for_nobody_else_of_its_address(app: FastAPI, mailbox: Mailbox) -> None:
-    school = httpx.ASGITransport(app, raise_app_exceptions=False, client=("8.8.8.8", 1))
-    same_origin = {"sec-fetch-site": "same-origin"}
-    async with httpx.AsyncClient(transport=school, base_url="http://test", headers=same_origin) as pupil:
+    async with at_school(app) as pupil:
         await sign_up(pupil, mailbox)
-        await pupil.post("/en/sign-in", data={**ADA, "password": "not that one"})
-        for _ in range(3):
-            assert (await pupil.post("/en/sign-in", data=ADA)).status_code == 303
+    for password in ("not that one", PASSWORD, PASSWORD, PASSWORD):
+        async with at_school(app) as pupil:
+            answer = await pupil.post("/en/sign-in", data={**ADA, "password": password})
+            assert answer.status_code == (303 if password == PASSWORD else 422)
 
     async with app.state.db.session() as session:
         of_school = select(Attempts.key, Attempts.count).where(Attempts.key.endswith("address 8.8.8.8"))
@@ -286,6 +291,38 @@ async def test_guessing_is_slowed_down_and_told_how_long(app: FastAPI, mailbox: 
     assert [answer.status_code for answer in answers] == [422] * 5 + [429] * 2
     assert re.search(r"too many tries. Wait \d seconds?, then", answers[-1].text)
     assert 'value="ada@example.org"' in answers[-1].text
+
+
+async def test_whoever_guesses_keeps_no_browser_out_that_has_signed_in_before(app: FastAPI, mailbox: Mailbox) -> None:
+    async with at_school(app) as ada, at_school(app) as eve:
+        await sign_up(ada, mailbox)
+        await ada.post("/en/sign-out")
+        guesses = [await eve.post("/en/sign-in", data={**ADA, "password": f"guess {n}"}) for n in range(7)]
+        for n in range(45):
+            await eve.post("/en/sign-in", data={"email": f"nobody{n}@example.org", "password": "x"})
+
+        assert guesses[-1].status_code == 429
+        assert (await ada.post("/en/sign-in", data=ADA)).status_code == 303
+        assert (await eve.post("/en/sign-in", data=ADA)).status_code == 429, "her tries were forgotten with Ada's"
+        await ada.post("/en/sign-out")
+        own = [await ada.post("/en/sign-in", data={**ADA, "password": f"slip {n}"}) for n in range(7)]
+        assert [answer.status_code for answer in own] == [422] * 5 + [429] * 2, "a browser that was lent guesses too"
+
+
+async def test_a_browser_is_known_for_accounts_that_it_has_opened_and_for_no_other(
+    app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await sign_up(client, mailbox)
+    device = client.cookies["lockstep_device"]
+    assert "ada" not in device
+    name, mark = device.split(".")
+    stranger.cookies.set("lockstep_device", f"{name}.{mark[:-1]}{'A' if mark[-1] != 'A' else 'B'}")
+    for guess in range(5):
+        await stranger.post("/en/sign-in", data={**ADA, "password": f"guess {guess}"})
+    assert (await stranger.post("/en/sign-in", data=ADA)).status_code == 429, "a mark that was made up"
+    bob = {"email": "bob@example.org", "password": "whatever it is"}
+    assert [(await client.post("/en/sign-in", data=bob)).status_code for _ in range(6)] == [422] * 5 + [429]
+    assert (await stranger.post("/en/sign-in", data=bob)).status_code == 429, "counted with all others"
 
 
 async def test_whoever_guesses_keeps_nobody_from_opening_an_account_or_changing_the_password(

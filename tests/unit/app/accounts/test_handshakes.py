@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import select
 from starlette.requests import Request
+from webauthn import base64url_to_bytes
+from webauthn.helpers import bytes_to_base64url
 
+from app.accounts import handshakes
 from app.accounts.cookies import _COOKIES
-from app.accounts.handshakes import Begun, HandshakeGone, begin, finish
+from app.accounts.handshakes import Begun, HandshakeGone, begin, finish, offer, take
 from app.accounts.identities import (
     IdentityTaken,
     LastWayIn,
@@ -22,8 +26,9 @@ from app.accounts.identities import (
     sign_up_with,
     unlink,
 )
+from app.accounts.models import Handshake
 from app.accounts.other_sites import Person
-from app.db import Database
+from app.db import Database, now
 from app.settings import Settings
 from tests.factories.accounts import an_account
 
@@ -34,6 +39,7 @@ def a_request(cookie: str = "") -> Request:
     """A request of a browser with that cookie."""
     app = FastAPI()
     app.state.settings = Settings()
+    app.state.secret = b"k" * 32
     headers = [(b"cookie", cookie.encode()), (b"host", b"localhost")]
     scope: dict[str, Any] = {"type": "http", "app": app, "headers": headers, "scheme": "http", _COOKIES: {}}
     return Request({**scope, "path": "/", "method": "GET", "query_string": b"", "server": ("localhost", 80)})
@@ -61,6 +67,33 @@ async def test_of_many_answers_one_counts(database: Database) -> None:
         assert await answer(**wrong) is None
     answers = await asyncio.gather(*(answer() for _ in range(8)))
     assert [each for each in answers if each] == [Begun(None, {"name": "Mein Schlüssel"})]
+
+
+async def test_a_challenge_that_was_offered_is_kept_nowhere_and_counts_once_in_its_browser_and_in_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking, elsewhere = a_request(), a_request()
+    challenge, other = offer(asking), offer(elsewhere)
+    assert bytes_to_base64url(base64url_to_bytes(challenge)) == challenge, "a browser brings it back as it was"
+    cookie = cookie_of(asking)
+
+    async def answered(said: str = challenge, held: str = cookie) -> bool:
+        try:
+            async with database.writing() as session:
+                await take(a_request(held), session, said)
+        except HandshakeGone:
+            return False
+        return True
+
+    later = challenge[:22] + f"{int(challenge[22:37]) + 600:015d}" + challenge[37:]
+    for wrong in ({"said": other}, {"said": later}, {"said": "x" * 80}, {"held": ""}, {"held": cookie_of(elsewhere)}):
+        assert not await answered(**wrong)
+    async with database.session() as session:
+        assert (await session.scalars(select(Handshake))).all() == [], "a row for what nobody answered"
+    assert sum(await asyncio.gather(*(answered() for _ in range(8)))) == 1
+    late = offer(a_request(cookie))
+    monkeypatch.setattr(handshakes, "now", lambda: now() + handshakes.LASTS)
+    assert not await answered(late)
 
 
 async def test_a_second_tab_does_not_undo_the_first(database: Database) -> None:
