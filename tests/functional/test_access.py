@@ -14,8 +14,8 @@ from app.web.access import ACCESS, Access
 from tests.factories.accounts import signed_in
 from tests.factories.browser import browser
 from tests.factories.course import LESSON
+from tests.factories.routes import routes_of
 from tests.factories.supervisor import Supervisor
-from tests.functional.test_security import _routes
 
 ASKERS = ("stranger", "visitor", "learner", "instructor", "admin")
 LET_IN = {
@@ -48,7 +48,7 @@ def asked(route: Route) -> tuple[str, str]:
 @pytest.mark.parametrize("who", ASKERS)
 async def test_everyone_gets_in_where_they_may_and_nowhere_else(app: FastAPI, supervisor: Supervisor, who: str) -> None:
     wrong = []
-    for route in _routes(app.router.routes):
+    for route in routes_of(app):
         if not isinstance(route, Route):
             continue
         method, path = asked(route)
@@ -61,7 +61,7 @@ async def test_everyone_gets_in_where_they_may_and_nowhere_else(app: FastAPI, su
 
 
 async def test_who_is_refused_is_told_whether_to_sign_in_or_that_it_is_not_for_them(app: FastAPI) -> None:
-    for route in _routes(app.router.routes):
+    for route in routes_of(app):
         if isinstance(route, Route) and ACCESS[route.name] in (Access.account, Access.instructor, Access.admin):
             method, path = asked(route)
             async with browser(app) as stranger:

@@ -20,14 +20,13 @@ from hypothesis import strategies as st
 from starlette.routing import Route
 
 from tests.factories.accounts import signed_in
-from tests.factories.browser import browser, press_run
+from tests.factories.browser import browser
 from tests.factories.course import LESSON
+from tests.factories.routes import ENDLESS, parts_of, routes_of
 from tests.factories.supervisor import Supervisor
-from tests.functional.test_security import _routes
 
 EXAMPLES = 8
 """For each route, each of whoever asks."""
-ENDLESS = {"run_stream", "notifications_stream"}
 FORM, JSON = "application/x-www-form-urlencoded", "application/json"
 _ODD = (
     *("", " ", "\0", "%00", "\ud800", "\u202e", "x" * 5_000, "e\u0301" * 60, "🦙", "ı", "ß", "\r\nx: y", "2026-13-99"),
@@ -126,19 +125,8 @@ def drawn(number: int) -> list[Asked]:
     return found
 
 
-async def parts_of(app: FastAPI) -> dict[str, str]:
-    """What there is to name in a path: a lesson, a comment, a run."""
-    async with aclosing(await signed_in(app)) as author:
-        posted = await author.post(f"/en/courses/{LESSON}/comments", data={"text": "Why?", "key": "one"})
-        run = await press_run(author)
-    comment = re.findall(r"[0-9a-f]{30,32}", posted.headers["location"])[0]
-    course, slug = LESSON.split("/")
-    own = {"lang": "en", "course": course, "slug": slug, "comment_id": comment, "run_id": run["id"], "ask": "delete"}
-    return own | {"seq": "1", "verb": "hide", "handle": "ada"}
-
-
 def asked_of(app: FastAPI) -> Iterator[Route]:
-    for route in _routes(app.router.routes):
+    for route in routes_of(app):
         if isinstance(route, Route) and route.name not in ENDLESS:
             yield route
 

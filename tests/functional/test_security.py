@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from fastapi import APIRouter, FastAPI
-from starlette.routing import BaseRoute, Mount, Route
+from fastapi import FastAPI
+from starlette.routing import Route
 
 from app.main import create_app
 from app.settings import Settings
 from app.web.access import ACCESS, Access
 from tests.factories.browser import browser, press_run
 from tests.factories.course import LESSON
+from tests.factories.routes import routes_of
 from tests.factories.supervisor import Supervisor
 
 
-def _routes(routes: list[BaseRoute]) -> Iterator[Route | Mount]:
-    for route in routes:
-        if isinstance(included := getattr(route, "original_router", None), APIRouter):
-            yield from _routes(included.routes)
-        else:
-            assert isinstance(route, Route | Mount), f"{type(route)} is of a kind this test does not know"
-            yield route
-
-
 def test_every_route_says_who_may_use_it(settings: Settings) -> None:
-    names = [route.name for route in _routes(create_app(settings).router.routes)]
+    names = [route.name for route in routes_of(create_app(settings))]
 
     assert set(names) == set(ACCESS)
     assert len(names) == len(set(names))
@@ -37,7 +29,7 @@ def test_every_route_says_who_may_use_it(settings: Settings) -> None:
 async def test_a_learners_route_shows_nothing_to_others(app: FastAPI, supervisor: Supervisor) -> None:
     async with browser(app) as owner, browser(app) as other:
         run = await press_run(owner)
-        for route in _routes(app.router.routes):
+        for route in routes_of(app):
             if ACCESS[route.name] is Access.learner and "{run_id}" in route.path:
                 assert isinstance(route, Route)
                 path = route.path.replace("{run_id}", run["id"]).replace("{seq}", "1").replace("{seq:int}", "1")

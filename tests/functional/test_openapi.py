@@ -1,0 +1,132 @@
+"""What the application's description of itself allows, and what it does not: no answer says that the server failed.
+
+Schemathesis reads the description and draws requests from it: valid ones, which get past the door of a route into what
+it does, and ones with one thing wrong. ``test_any_request`` knows no description and asks for anything at all.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, given, settings
+from requests import PreparedRequest, Request
+from schemathesis import Case, GenerationMode
+
+from app.accounts.models import Role
+from app.main import create_app
+from app.settings import Settings
+from tests.factories.accounts import signed_in
+from tests.factories.browser import ORIGIN, browser
+from tests.factories.course import LESSON
+from tests.factories.routes import ENDLESS, parts_of
+from tests.factories.supervisor import Supervisor
+
+EXAMPLES = {GenerationMode.POSITIVE: 4, GenerationMode.NEGATIVE: 3}
+"""For each operation, each of whoever asks."""
+WHO = ["stranger", *Role]
+THERE = {"lang": ["en", "ko", "zh"], "lesson": [LESSON], "cell": ["", "hello"], "topology": ["gpu:4"]} | {
+    name: [f"there-{name}"] for name in ("course", "slug", "comment_id", "run_id", "handle")
+}
+"""What is there to be named, as the description cannot know: ``there-…`` until the application has it."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request, and the operation that it is of."""
+
+    operation: str
+    mode: GenerationMode
+    request: PreparedRequest
+
+    async def of(self, client: httpx.AsyncClient, parts: dict[str, str]) -> httpx.Response:
+        """Ask, for what is there."""
+        address = str(self.request.url)
+        for name in THERE:
+            address = address.replace(f"there-{name}", parts.get(name, ""))
+        headers = {
+            name: value
+            for name, value in self.request.headers.items()
+            if name.lower() in ("content-type", "last-event-id")
+        }
+        return await client.request(str(self.request.method), address, headers=headers, content=self.request.body)
+
+
+def described(app: FastAPI) -> dict[str, Any]:
+    """The description, without endless answers, and told what there is to name."""
+    told = copy.deepcopy(app.openapi())
+    for path, operations in list(told["paths"].items()):
+        for method, operation in list(operations.items()):
+            if any(operation["operationId"].startswith(f"{name}_") for name in ENDLESS):
+                del told["paths"][path][method]
+            for parameter in operation.get("parameters", ()):
+                if parameter["name"] in THERE:
+                    parameter["schema"] = {"type": "string", "enum": THERE[parameter["name"]]}
+    return told
+
+
+def asked_of(told: dict[str, Any]) -> Iterator[Asked]:
+    """Requests, the same each time."""
+    for found in schemathesis.openapi.from_dict(told).get_all_operations():
+        operation = found.ok()
+        raw = told["paths"][operation.path][operation.method]
+        for mode, number in EXAMPLES.items():
+            if mode is GenerationMode.NEGATIVE and not (raw.get("parameters") or raw.get("requestBody")):
+                continue  # nothing can be wrong with it
+            for case in drawn(operation.as_strategy(generation_mode=mode), number):
+                said = case.as_transport_kwargs(base_url=ORIGIN)
+                said.pop("timeout", None)
+                yield Asked(operation.label, mode, Request(**said).prepare())
+
+
+def drawn(strategy: Any, number: int) -> list[Case]:
+    """That many examples at most. They are asked afterwards: the application has a loop of its own."""
+    found: list[Case] = []
+
+    @settings(
+        max_examples=number,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(strategy)
+    def draw(case: Case) -> None:
+        found.append(case)
+
+    draw()
+    return found
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> list[Asked]:
+    """What everybody asks."""
+    return list(asked_of(described(create_app(Settings(data_dir=tmp_path_factory.mktemp("nothing"))))))
+
+
+@pytest.mark.parametrize("who", WHO)
+async def test_what_is_described_never_makes_the_server_fail(
+    app: FastAPI, supervisor: Supervisor, everything: list[Asked], who: str
+) -> None:
+    parts = await parts_of(app)
+    statuses: dict[GenerationMode, set[int]] = {mode: set() for mode in GenerationMode}
+    failed = []
+    for operation in dict.fromkeys(one.operation for one in everything):
+        async with aclosing(browser(app) if who == "stranger" else await signed_in(app, who)) as client:
+            for one in everything:
+                if one.operation == operation:
+                    answer = await one.of(client, parts)
+                    statuses[one.mode].add(answer.status_code)
+                    if answer.status_code >= 500:
+                        failed.append((one.operation, answer.status_code, one.request.url, one.request.body))
+    assert failed == []
+    assert statuses[GenerationMode.POSITIVE] >= {200, 303, 404}, "what is allowed goes past the door"
+    assert statuses[GenerationMode.NEGATIVE] >= {404, 422}, "what is not is refused"
