@@ -11,6 +11,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Identity, Passkey, SignIn
+from app.accounts.people import fresh
 from app.db import Database
 
 Exporter = Callable[[AsyncSession, Account], AsyncIterator[Mapping[str, Any]]]
@@ -37,7 +38,12 @@ async def export(db: Database, account: Account, exporters: Mapping[str, Exporte
 
 
 async def erase(session: AsyncSession, account: Account, erasers: Sequence[Eraser]) -> None:
-    """Delete an account and what is its own. Its sign-ins, links, passkeys and identities go with its row."""
+    """Delete an account and what is its own. Its sign-ins, links, passkeys and identities go with its row.
+
+    It is held first: a browser that signs in meanwhile brings what it did before that, or nothing any more.
+    Raises AccountGone.
+    """
+    account = await fresh(session, account)
     for eraser in erasers:
         await eraser(session, account)
     await session.execute(delete(Account).where(Account.id == account.id))

@@ -15,7 +15,7 @@ from app.accounts.invitations import Invited, may_sign_up, use_invitation
 from app.accounts.links import end_links
 from app.accounts.models import Account, Identity, Passkey, Role
 from app.accounts.other_sites import Person
-from app.accounts.people import email_key, find_by_email, fresh, make_account
+from app.accounts.people import email_key, find_opened, fresh, make_account
 from app.db import now, one_at_a_time
 from app.errors import NotAllowed, NotFound, Problem
 from app.i18n import N_
@@ -95,8 +95,7 @@ async def sign_up_with(
     if person.email is None:
         raise NoConfirmedEmail
     await one_at_a_time(session, f"address {email_key(person.email)}")
-    account = await find_by_email(session, person.email)
-    if account is not None and account.email_confirmed_at is not None:
+    if await find_opened(session, person.email) is not None:
         raise LinkFirst
     may_sign_up(policy, invited)
     if invited is not None:
@@ -105,15 +104,8 @@ async def sign_up_with(
         await use_invitation(session, invited)
     role = invited.role if invited is not None else Role.learner
     name = person.name or person.email.partition("@")[0]
-    if account is None:
-        account = await make_account(
-            session, email=person.email, name=name, role=role, language=language, confirmed=True
-        )
-    else:
-        account = await fresh(session, account)
-        account.name, account.role, account.language, account.password_hash = name, role, language, None
-        account.email_confirmed_at = now()
-        await end_links(session, account)
+    account = await make_account(session, email=person.email, name=name, role=role, language=language, confirmed=True)
+    await end_links(session, account)
     await link(session, account, person)
     return account
 

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account, MailLink
 from app.accounts.tokens import token_hash
 from app.db import now
-from app.errors import Problem
+from app.errors import NotAllowed, Problem
 from app.i18n import N_
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -52,6 +52,11 @@ class LinkExpired(LinkGone):
 class LinkUsed(LinkGone):
     code = "link_used"
     message = N_("This link has been used, or a newer one has taken its place.")
+
+
+class LinkOfAnother(NotAllowed):
+    code = "link_of_another"
+    message = N_("This link belongs to another account. Sign in to that one, then open the link again.")
 
 
 async def make_link(session: AsyncSession, account: Account, purpose: Purpose, email: str) -> str:

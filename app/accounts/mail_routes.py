@@ -13,12 +13,14 @@ from starlette.responses import HTMLResponse, Response
 
 from app.accounts import said
 from app.accounts.attempts import TooManyTries
+from app.accounts.current import SignInNeeded, who
+from app.accounts.devices import remember
 from app.accounts.entry import Entrance, enter, open_door
-from app.accounts.links import LinkGone, LinkUsed, Purpose, end_links, find_link, use_link
+from app.accounts.links import LinkGone, LinkOfAnother, LinkUsed, Purpose, end_links, find_link, use_link
 from app.accounts.mails import Postman
 from app.accounts.models import Account, MailLink
 from app.accounts.passwords import Passwords, weakness
-from app.accounts.people import email_key, find_by_email, fresh, readable_email
+from app.accounts.people import email_key, find_by_email, find_opened, fresh, make_room, readable_email
 from app.accounts.routes import account_page, in_words, onward
 from app.accounts.sign_ins import end_all
 from app.accounts.signing_up import NO_EMAIL
@@ -68,6 +70,8 @@ async def mail_link_page(request: Request, lang: str, token: str) -> HTMLRespons
             link, account = await find_link(session, token)
     except LinkGone as e:
         return _gone(request, e)
+    if link.purpose == Purpose.change:
+        await _asked(request, account)
     return _link_page(request, link, account)
 
 
@@ -127,22 +131,37 @@ async def _reset(request: Request, link: MailLink, account: Account, password: s
 
 
 async def _change(request: Request, link: MailLink, account: Account) -> Response:
-    """Mail goes to the new address from now on; the old one is told."""
+    """Mail goes to the new address from now on; the old one is told.
+
+    Who opens it has to be in the account: a mail that went to a stranger for a slip of the pen gives nothing away.
+    """
+    await _asked(request, account)
     db: Database = request.app.state.db
     postman = Postman(request)
     async with db.writing() as session:
         await one_at_a_time(session, f"address {email_key(link.email)}")
         await use_link(session, link)
-        taken = await find_by_email(session, link.email)
+        taken = await find_opened(session, link.email)
         if taken is not None and taken.id != account.id:
             raise LinkUsed
+        await make_room(session, link.email)
         account = await fresh(session, account)
         await postman.changed(session, account, "address", account.email)
         account.email, account.email_key, account.email_confirmed_at = link.email, email_key(link.email), now()
         await end_links(session, account)  # those to the old address
     postman.wake()
+    remember(request, link.email)
     said.say(request, "email")
     return onward(request, None)
+
+
+async def _asked(request: Request, account: Account) -> None:
+    """Whoever opens the link is who asked for it. Raises SignInNeeded or LinkOfAnother."""
+    here = (await who(request)).account
+    if here is None:
+        raise SignInNeeded
+    if here.id != account.id:
+        raise LinkOfAnother
 
 
 async def _open(request: Request, session: AsyncSession, account: Account, password_hash: str = "") -> Entrance:
@@ -156,7 +175,7 @@ async def _open(request: Request, session: AsyncSession, account: Account, passw
 
 async def _mail_reset(db: Database, postman: Postman, email: str) -> None:
     async with db.writing() as session:
-        account = await find_by_email(session, email)
+        account = await find_by_email(session, email, held=True)
         if account is not None and account.disabled_at is None:
             await postman.link(session, account, Purpose.reset, account.email)
     postman.wake()

@@ -45,7 +45,8 @@ class Postman:
         return f"{self._base}{self._app.url_path_for(route, lang=lang, **parts)}"
 
     async def _post(self, session: AsyncSession, to: str, account: Account, template: str, **values: str) -> None:
-        facts = {"name": account.name, "email": account.email, **values}
+        name = account.name if account.email_confirmed_at else ""  # else a stranger to the reader may have typed it
+        facts = {"name": name, "email": account.email, **values}
         await post(session, Mail(to, account.language, f"{_FOLDER}/{template}", facts))
 
 

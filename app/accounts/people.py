@@ -7,7 +7,7 @@ import secrets
 import unicodedata
 
 from email_validator import EmailNotValidError, validate_email
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Mailing, Role
@@ -72,9 +72,16 @@ def handle_from(name: str) -> str:
     return handle if HANDLE.fullmatch(handle) else _NOBODYS
 
 
-async def find_by_email(session: AsyncSession, email: str) -> Account | None:
-    """The account of an address, in whatever spelling."""
-    return await session.scalar(select(Account).where(Account.email_key == email_key(email)))
+async def find_by_email(session: AsyncSession, email: str, *, held: bool = False) -> Account | None:
+    """The account of an address, in whatever spelling. ``held``: nobody changes it before this transaction ends."""
+    found = select(Account).where(Account.email_key == email_key(email))
+    return await session.scalar(found.with_for_update().execution_options(populate_existing=True) if held else found)
+
+
+async def find_opened(session: AsyncSession, email: str) -> Account | None:
+    """The same, held, if its owner has opened it. Any other is of whoever typed the address, and in nobody's way."""
+    found = await find_by_email(session, email, held=True)
+    return found if found is not None and found.email_confirmed_at is not None else None
 
 
 async def make_account(
@@ -88,28 +95,28 @@ async def make_account(
     time_zone: str = "UTC",
     confirmed: bool = False,
 ) -> Account:
-    """Store an account of an address that has none yet, with a learner of its own."""
+    """Store an account of an address, with a learner of its own. Of one that was never opened only the id is left."""
     await one_at_a_time(session, "handles")
-    account = Account(
-        id=secrets.token_hex(16),
-        learner_id=secrets.token_hex(32),
-        email=email,
-        email_key=email_key(email),
-        email_confirmed_at=now() if confirmed else None,
-        password_hash=password_hash,
-        name=name,
-        handle=await _free_handle(session, handle_from(name)),
-        role=role,
-        language=language,
-        time_zone=time_zone,
-        public_profile=False,
-        mailing=Mailing.at_once,
-        created_at=now(),
-        disabled_at=None,
-    )
+    account = await find_by_email(session, email, held=True)
+    if account is None:
+        account = Account(id=secrets.token_hex(16), learner_id=secrets.token_hex(32), handle="")
+    elif account.email_confirmed_at is not None:
+        raise ValueError("the address has an account")
+    account.email, account.email_key = email, email_key(email)
+    account.email_confirmed_at = now() if confirmed else None
+    account.password_hash = password_hash
+    account.name, account.handle = name, await _free_handle(session, handle_from(name), account)
+    account.role, account.language, account.time_zone = role, language, time_zone
+    account.public_profile, account.mailing = False, Mailing.at_once
+    account.created_at, account.disabled_at = now(), None
     session.add(account)
     await session.flush()
     return account
+
+
+async def make_room(session: AsyncSession, email: str) -> None:
+    """Delete an account of that address that was never opened."""
+    await session.execute(delete(Account).filter_by(email_key=email_key(email), email_confirmed_at=None))
 
 
 async def fresh(session: AsyncSession, account: Account) -> Account:
@@ -120,13 +127,14 @@ async def fresh(session: AsyncSession, account: Account) -> Account:
     return found
 
 
-async def handle_taken(session: AsyncSession, handle: str) -> bool:
-    """Whether somebody has it."""
-    return await session.scalar(select(Account.id).where(Account.handle == handle)) is not None
+async def handle_taken(session: AsyncSession, handle: str, by: Account) -> bool:
+    """Whether somebody else has it."""
+    theirs = select(Account.id).where(Account.handle == handle, Account.id != by.id)
+    return await session.scalar(theirs) is not None
 
 
-async def _free_handle(session: AsyncSession, wanted: str) -> str:
+async def _free_handle(session: AsyncSession, wanted: str, account: Account) -> str:
     handle = wanted
-    while handle == _NOBODYS or await handle_taken(session, handle):
+    while handle == _NOBODYS or await handle_taken(session, handle, account):
         handle = f"{wanted}-{secrets.randbelow(100_000)}"
     return handle

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -25,7 +26,7 @@ from app.accounts.models import Account
 from app.accounts.passkeys import named_address, place_of
 from app.accounts.passwords import Passwords
 from app.accounts.people import MOST_EMAIL, AccountGone, find_by_email, fresh, readable_email
-from app.accounts.signing_up import judge, sign_up
+from app.accounts.signing_up import Newcomer, judge, sign_up
 from app.accounts.tries import count_mail, count_tries, mail_was_opened, was_right
 from app.db import Database
 from app.errors import NotAllowed, Problem
@@ -109,9 +110,13 @@ async def sign_up_now(request: Request, lang: str) -> Response:
     try:
         await count_mail(request, "sign-up", newcomer.email)
         hashed = await passwords.hash(form["password"])
+        if invited is None:
+            answer = account_page(request, "accounts/mail_sent.html", email=newcomer.email)
+            # Behind the answer: how long it takes says nothing about the address.
+            answer.background = BackgroundTask(_sign_up_unseen, db, newcomer, hashed, postman)
+            return answer
         async with db.writing() as session:
-            if invited is not None:
-                await use_invitation(session, invited)
+            await use_invitation(session, invited)
             if (opened := await sign_up(session, newcomer, hashed, invited, postman)) is not None:
                 entrance = await enter(request, session, opened, method="link", new=True)
                 await mail_was_opened(request, session, "sign-up", newcomer.email)
@@ -187,6 +192,12 @@ async def _by_password(request: Request, email: str, password: str) -> tuple[Acc
     if account is None or account.password_hash is None or not fits or account.email_confirmed_at is None:
         raise NoEntry
     return account, await passwords.hash(password) if passwords.outdated(account.password_hash) else None
+
+
+async def _sign_up_unseen(db: Database, newcomer: Newcomer, hashed: str, postman: Postman) -> None:
+    async with db.writing() as session:
+        await sign_up(session, newcomer, hashed, None, postman)
+    postman.wake()
 
 
 async def _invited(request: Request, token: str) -> Invited | None:

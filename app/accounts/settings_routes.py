@@ -7,7 +7,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from fastapi import APIRouter
-from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
@@ -24,7 +24,7 @@ from app.accounts.mails import Postman
 from app.accounts.models import Account, Mailing, SignIn
 from app.accounts.passkeys import list_passkeys
 from app.accounts.passwords import Passwords, weakness
-from app.accounts.people import HANDLE, email_key, find_by_email, fresh, handle_taken, readable_email, readable_name
+from app.accounts.people import HANDLE, find_opened, fresh, handle_taken, readable_email, readable_name
 from app.accounts.routes import account_page, in_words
 from app.accounts.sign_in_cookie import keep_sign_in
 from app.accounts.sign_ins import FRESH, LASTS, end_all, end_listed, list_sign_ins, start_sign_in
@@ -63,7 +63,7 @@ async def save_profile(request: Request, lang: str, account: SignedIn) -> Respon
     async with db.writing() as session:
         await one_at_a_time(session, "handles")
         mine = await fresh(session, account)
-        if handle != mine.handle and "handle" not in wrong and await handle_taken(session, handle):
+        if handle != mine.handle and "handle" not in wrong and await handle_taken(session, handle, mine):
             wrong["handle"] = TAKEN_HANDLE
         if not wrong:
             mine.name, mine.handle, mine.time_zone = name or mine.name, handle, form["time_zone"]
@@ -122,13 +122,9 @@ async def change_email(request: Request, lang: str, account: SignedIn, here: Thi
         return await _security(request, account, here, e.http_status, form=form, problem=e.sentence())
     if wrong or email is None:
         return await _security(request, account, here, 422, form=form, wrong=in_words(wrong))
-    db: Database = request.app.state.db
-    postman = Postman(request)
-    async with db.writing() as session:
-        mine = await fresh(session, account)
-        await _mail_change(session, postman, mine, email)
-    postman.wake()
-    return back(request, "security_page", "change_sent")
+    answer = back(request, "security_page", "change_sent")
+    answer.background = BackgroundTask(_mail_change, request.app.state.db, Postman(request), account, email)
+    return answer
 
 
 @router.post("/security/sign-ins", name="end_sign_ins")
@@ -192,13 +188,16 @@ def is_fresh(here: SignIn) -> bool:
     return now() - here.created_at < FRESH
 
 
-async def _mail_change(session: AsyncSession, postman: Postman, account: Account, email: str) -> None:
-    """A link to the new address; if somebody has it, a mail that says so."""
-    other = await find_by_email(session, email)
-    if other is None or other.id == account.id:
-        await postman.link(session, account, Purpose.change, email)
-    elif other.email_confirmed_at is not None and email_key(email) == other.email_key:
-        await postman.already(session, other)
+async def _mail_change(db: Database, postman: Postman, account: Account, email: str) -> None:
+    """A link to the new address; if somebody has it, a mail that says so. Behind the answer, which says neither."""
+    async with db.writing() as session:
+        account = await fresh(session, account)
+        other = await find_opened(session, email)
+        if other is None or other.id == account.id:
+            await postman.link(session, account, Purpose.change, email)
+        else:
+            await postman.already(session, other)
+    postman.wake()
 
 
 def _typed(account: Account) -> dict[str, str]:

@@ -13,7 +13,7 @@ from app.accounts.links import Purpose
 from app.accounts.mails import Postman
 from app.accounts.models import Account, Role
 from app.accounts.passwords import weakness
-from app.accounts.people import email_key, find_by_email, make_account, readable_email, readable_name
+from app.accounts.people import email_key, find_opened, make_account, readable_email, readable_name
 from app.db import now, one_at_a_time
 from app.i18n import N_
 
@@ -61,25 +61,18 @@ async def sign_up(
     was typed before; the link asks for the password, so only who typed it last gets in.
     """
     await one_at_a_time(session, f"address {email_key(newcomer.email)}")
-    account = await find_by_email(session, newcomer.email)
-    if account is not None and account.email_confirmed_at is not None:
+    if (account := await find_opened(session, newcomer.email)) is not None:
         await postman.already(session, account)
         return None
-    role = invited.role if invited is not None else Role.learner
-    if account is None:
-        account = await make_account(
-            session,
-            email=newcomer.email,
-            name=newcomer.name,
-            password_hash=password_hash,
-            role=role,
-            language=newcomer.language,
-            time_zone=newcomer.time_zone,
-        )
-    else:
-        account.name, account.password_hash, account.role = newcomer.name, password_hash, role
-        account.language, account.time_zone = newcomer.language, newcomer.time_zone
-    await session.flush()
+    account = await make_account(
+        session,
+        email=newcomer.email,
+        name=newcomer.name,
+        password_hash=password_hash,
+        role=invited.role if invited is not None else Role.learner,
+        language=newcomer.language,
+        time_zone=newcomer.time_zone,
+    )
     if invited is not None and invited.email:
         account.email_confirmed_at = now()
         return account

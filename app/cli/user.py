@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.invitations import LASTS, invite
 from app.accounts.models import Account, Role
 from app.accounts.passwords import Passwords, weakness
-from app.accounts.people import find_by_email, make_account, readable_email, readable_name
+from app.accounts.people import find_by_email, find_opened, make_account, readable_email, readable_name
 from app.accounts.sign_ins import end_all
 from app.cli.db import no_database, upgrade_now
 from app.cli.speech import USAGE, give_up, read_settings, say
@@ -57,7 +57,7 @@ def create(
         give_up(weak, USAGE)
 
     async def work(session: AsyncSession) -> str:
-        if await find_by_email(session, address) is not None:
+        if await find_opened(session, address) is not None:
             raise _Refused(f"{address} has an account already.")
         hashed = await Passwords().hash(password)
         account = await make_account(
@@ -77,7 +77,7 @@ def invite_(email: Email, role: Annotated[Role, typer.Option(help="What the acco
         give_up("LOCKSTEP_SIGN_UP is closed: no invitation would be accepted.")
 
     async def work(session: AsyncSession) -> str:
-        if await find_by_email(session, address) is not None:
+        if await find_opened(session, address) is not None:
             raise _Refused(f"{address} has an account already.")
         token = await invite(session, address, role)
         url = f"{settings.public_url or _UNSET_URL}/{DEFAULT}/sign-up?invitation={token}"

@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 
 from sqlalchemy import func, select
 
 from app.accounts.merge import Merged, learner_now, merge_visitor
 from app.accounts.models import Account, MergedVisitor
-from app.db import Database, now
+from app.db import Database
 from app.runs.belongings import move_runs
-from app.runs.models import Run, RunState
+from app.runs.models import Run
 from tests.factories.accounts import an_account
+from tests.factories.runs import add_runs
 
 MERGERS = (move_runs,)
-
-
-async def add_runs(db: Database, visitor: str, count: int) -> None:
-    async with db.writing() as session:
-        for _ in range(count):
-            session.add(
-                Run(
-                    id=secrets.token_hex(16),
-                    visitor_id=visitor,
-                    session_id="s",
-                    lesson="small/first",
-                    cell="hello",
-                    code="1",
-                    topology="gpu:4",
-                    keras=3,
-                    language="en",
-                    created_at=now(),
-                    state=RunState.queued,
-                )
-            )
 
 
 async def count_runs(db: Database, learner: str) -> int:

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from app.accounts.invitations import find_invitation
 from app.accounts.models import Account, Role, SignIn
 from app.accounts.passwords import Passwords
+from app.accounts.people import make_account
 from app.accounts.sign_ins import start_sign_in
 from app.cli.user import app
 from app.db import Database
@@ -147,3 +148,21 @@ def test_an_invitation_is_printed_and_mailed_where_mail_is_sent(
 
 def test_an_empty_list_says_so() -> None:
     assert "There is no account yet." in user("list").output
+
+
+def test_whoever_typed_an_address_first_is_in_nobodys_way(tmp_path: Path) -> None:
+    def squat(address: str) -> None:
+        async def work(session: AsyncSession) -> None:
+            await make_account(session, email=address, name="A squatter", password_hash="of a squatter's")
+
+        in_sql(tmp_path, work)
+
+    assert user("list").exit_code == 0
+    squat(ADA)
+    squat("bob@example.org")
+
+    assert user("create", ADA, "--name", "Ada", "--password-stdin", typed=PASSWORD).exit_code == 0
+    assert user("invite", "bob@example.org", "--role", "instructor").exit_code == 0
+
+    rows = {row["email"]: row for row in json.loads(user("list", "--json").stdout)}
+    assert (rows[ADA]["name"], rows[ADA]["handle"], rows[ADA]["state"]) == ("Ada", "ada", "open")
