@@ -3,6 +3,9 @@
 A week begins on Monday. A week with fewer days breaks the streak, unless the month in which it began has its freeze
 left: then it is stepped over, neither counted nor held against anyone. The week that is still going on
 never breaks anything.
+
+A streak may begin in any week, and the longest counts: so another active day, wherever it belongs, never shortens one,
+and it makes no difference in which order days become known.
 """
 
 from __future__ import annotations
@@ -35,20 +38,18 @@ def streak(days: Iterable[date], today: date) -> Streak:
     """The streak on ``today``, from every day on which the learner was active; days to come are left out."""
     active = Counter(_monday(day) for day in set(days) if day <= today)
     this_week = _monday(today)
-    weeks = longest = 0
-    frozen: tuple[int, int] | None = None
+    longest = whole = frozen = 0  # the longest streak up to a week with its month's freeze left, and the one without
     week = min(active, default=this_week)
     while week <= this_week:
+        if _month(week) != _month(week - _WEEK):
+            whole, frozen = max(whole, frozen), 0
         if active[week] >= DAYS_A_WEEK:
-            weeks += 1
-        elif week < this_week and weeks:
-            if frozen == _month(week):
-                weeks = 0
-            else:
-                frozen = _month(week)
-        longest = max(longest, weeks)
+            whole, frozen = whole + 1, frozen + 1 if frozen else 0
+        elif week < this_week:
+            whole, frozen = 0, whole
+        longest = max(longest, whole, frozen)
         week += _WEEK
-    return Streak(weeks, longest, active[this_week], weeks > 0 and frozen == _month(this_week))
+    return Streak(max(whole, frozen), longest, active[this_week], frozen > whole)
 
 
 def _monday(day: date) -> date:

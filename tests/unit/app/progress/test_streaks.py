@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.progress.streaks import Streak, streak
 
 _MONDAY = date(2026, 1, 5)
 _DAYS = st.sets(st.integers(0, 120).map(lambda n: _MONDAY + timedelta(n)), max_size=60)
+_WEEKS = st.lists(st.booleans(), min_size=18, max_size=18)
+"""Whether one week after the other counts."""
 
 
 def _week(number: int, days: int = 3) -> list[date]:
@@ -36,13 +38,25 @@ def test_one_missed_week_a_month_is_stepped_over_and_a_second_one_is_not() -> No
 
     missed_twice = _week(0) + _week(3)
     today = _MONDAY + timedelta(weeks=3, days=2)
-    assert streak(missed_twice, today) == Streak(weeks=1, longest=1, days=3, frozen=True)
+    assert streak(missed_twice, today) == Streak(weeks=1, longest=1, days=3, frozen=False), "a new one, with its own"
 
 
 def test_each_month_has_its_own_freeze() -> None:
     days = [day for number in (0, 2, 3, 5, 6) for day in _week(number)]
 
     assert streak(days, _MONDAY + timedelta(weeks=6, days=6)).weeks == 5
+
+
+def test_a_streak_begins_where_it_becomes_the_longest() -> None:
+    """With the first week of June its freeze would be gone two weeks later."""
+    june = [_week(number) for number in (21, 23, 25, 26, 27)]
+    assert june[0][0] == date(2026, 6, 1)
+    today = june[-1][-1]
+
+    without, whole = (streak(sum(weeks, []), today) for weeks in (june[1:], june))
+
+    assert without == Streak(weeks=4, longest=4, days=3, frozen=False)
+    assert whole == without
 
 
 def test_days_to_come_are_left_out() -> None:
@@ -54,6 +68,18 @@ def test_more_activity_never_shortens_a_streak(days: set[date], more: set[date])
     today = _MONDAY + timedelta(121)
 
     assert streak(days | more, today).longest >= streak(days, today).longest
+
+
+@settings(max_examples=500)
+@given(_WEEKS, st.integers(0, 17))
+def test_one_more_week_never_shortens_a_streak(counts: list[bool], more: int) -> None:
+    today = _MONDAY + timedelta(weeks=18)
+    days = [day for number, active in enumerate(counts) if active for day in _week(number)]
+
+    before, after = streak(days, today), streak(days + _week(more), today)
+
+    assert after.weeks >= before.weeks
+    assert after.longest >= before.longest
 
 
 @given(_DAYS, st.integers(0, 60))
