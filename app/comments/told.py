@@ -12,6 +12,7 @@ from app.comments.models import Comment, State
 from app.lessons.catalog import Catalog
 from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
 from app.notifications.views import About
+from app.web.text import with_turns_shown
 
 _MOST_QUOTED = 280
 
@@ -45,5 +46,5 @@ class CommentsSaid:
 
 def quoted(source: str) -> str:
     """How a comment begins, on one line. Pure."""
-    line = " ".join(source.split())
+    line = " ".join(with_turns_shown(source).split())
     return line if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED].rstrip()} …"

@@ -6,7 +6,8 @@ and compressed, for everyone (``kept_page``).
 Every template sees ``lang``, ``languages`` (``code, name, url, current``), ``listed`` (the page is for everyone:
 search engines hear of its other languages), ``url_for(route, **parts)`` (a path),
 ``static(path)``, ``nav`` (``label, url, current``), ``request``, ``drawing(topology)``, the filters of the language
-(``number``, ``percent``, ``date``, ``day_and_month``, ``date_and_time``, ``ago``) and gettext.
+(``number``, ``percent``, ``date``, ``day_and_month``, ``date_and_time``, ``ago``), ``with_turns_shown`` for what
+people wrote, and gettext.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from app.web.access import ACCESS, Access
 from app.web.drawing import drawing
 from app.web.languages import alternates
 from app.web.shelf import Shelf
+from app.web.text import with_turns_shown
 
 _APP = Path(__file__).parents[1]
 
@@ -128,5 +130,6 @@ def environment(reload: bool) -> Environment:
         "day_and_month": i18n.day_and_month,
         "date_and_time": i18n.date_and_time,
         "ago": i18n.ago,
+        "with_turns_shown": with_turns_shown,
     }
     return env
