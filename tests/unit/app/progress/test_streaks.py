@@ -49,11 +49,10 @@ def test_each_month_has_its_own_freeze() -> None:
 
 def test_a_streak_begins_where_it_becomes_the_longest() -> None:
     """With the first week of June its freeze would be gone two weeks later."""
-    june = [_week(number) for number in (21, 23, 25, 26, 27)]
-    assert june[0][0] == date(2026, 6, 1)
-    today = june[-1][-1]
+    june = [day for number in (21, 23, 25, 26, 27) for day in _week(number)]
+    assert june[0] == date(2026, 6, 1)
 
-    without, whole = (streak(sum(weeks, []), today) for weeks in (june[1:], june))
+    without, whole = streak(june[3:], june[-1]), streak(june, june[-1])
 
     assert without == Streak(weeks=4, longest=4, days=3, frozen=False)
     assert whole == without
