@@ -16,6 +16,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Mount
 
 from app import i18n
 from app.accounts.belongings import export_account
@@ -74,6 +75,7 @@ from app.runs.desk import Desk
 from app.runs.routes import router as runs
 from app.runs.session_routes import router as sessions
 from app.settings import Settings, names_strangers
+from app.web.application import Application
 from app.web.assets import Assets
 from app.web.body import BodyLimit
 from app.web.csrf import SameOriginOnly
@@ -88,22 +90,22 @@ from runners.client import RunnerClient
 
 ROUTERS = (
     lessons,
+    progress_of_pages,
+    progress_pages,
+    notifications,
+    accounts,
+    comments,
     runs,
     sessions,
-    progress_of_pages,
     progress,
-    progress_pages,
-    comments,
     moderation,
     people,
     feedback,
     inbox,
     exports,
-    accounts,
     account_mails,
     account_settings,
     passkeys,
-    notifications,
     other_sites,
     site_answers,
     root,
@@ -138,13 +140,15 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     catalog = Catalog(settings.lessons_dir)
     shelf = Shelf(lambda: catalog.digest, 0 if settings.environment == "development" else MOST_KEPT)
     middleware = _middleware(settings, shelf, only_local=only_local)
-    app = FastAPI(title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=middleware, redirect_slashes=True)
+    assets = Assets()
+    routes = [*(route for router in ROUTERS for route in router.routes), Mount("/static", assets, name="static")]
+    app = Application(title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=middleware, routes=routes)
     app.state.settings = settings
     app.state.strangers = not only_local or names_strangers(settings.public_url)
     app.state.only_local = only_local
     app.state.passwords = Passwords()
     app.state.sites = make_sites(settings.oidc)
-    app.state.assets = Assets()
+    app.state.assets = assets
     app.state.shelf = shelf
     app.state.catalog = catalog
     rulebook = RuleBook(catalog)
@@ -162,9 +166,6 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app.state.mergers = (move_runs, app.state.progress.ledger.merge, move_feedback)
     app.state.nav = _nav
     app.state.helpful = _helpful
-    for router in ROUTERS:
-        app.include_router(router)
-    app.mount("/static", app.state.assets, name="static")
     for kind in (Problem, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, on_framework_error)
     app.add_exception_handler(SignInNeeded, _on_sign_in_needed)
