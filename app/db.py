@@ -34,8 +34,13 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
 
+from app.sqlite import Driver
+
 _BUSY_S = 20
 """How long a writer of SQLite waits for another one."""
+
+_KEPT = 15
+"""Connections to SQLite that are kept: each has its thread and a few prepared statements, and is not made anew."""
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={_BUSY_S * 1000}")
 
@@ -139,7 +144,9 @@ def make_engine(url: str, threads: WeakSet[threading.Thread] | None = None) -> A
     """An engine for SQLite or PostgreSQL, as Lockstep wants it. SQLite's connections add theirs to ``threads``."""
     if make_url(url).get_backend_name() != "sqlite":
         return create_async_engine(url, pool_pre_ping=True)
-    engine = create_async_engine(url, connect_args={"timeout": _BUSY_S})
+    engine = create_async_engine(
+        url, module=Driver(), connect_args={"timeout": _BUSY_S}, pool_size=_KEPT, max_overflow=0, pool_use_lifo=True
+    )
 
     @event.listens_for(engine.sync_engine, "connect")
     def _set_up(connection: Any, _record: object) -> None:

@@ -1,0 +1,121 @@
+"""SQLite without detours: a statement and all its rows take one trip to the connection's thread.
+
+SQLAlchemy makes five of them: for a cursor, the statement, its rows, the cursor's end and the rollback of a transaction
+that was never begun. Each costs more than SQLite needs to answer what a page asks.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import aiosqlite
+from sqlalchemy.connectors.asyncio import AsyncAdapt_dbapi_connection
+from sqlalchemy.dialects.sqlite.aiosqlite import (
+    AsyncAdapt_aiosqlite_connection,
+    AsyncAdapt_aiosqlite_cursor,
+    AsyncAdapt_aiosqlite_dbapi,
+)
+from sqlalchemy.util.concurrency import await_
+
+
+class _Cursor(AsyncAdapt_aiosqlite_cursor):
+    """What is left of a statement once it was executed."""
+
+    __slots__ = ("_found", "arraysize")
+
+    _adapt_connection: _Connection
+
+    def __init__(self, adapt_connection: AsyncAdapt_dbapi_connection) -> None:
+        assert isinstance(adapt_connection, _Connection)
+        self._adapt_connection = adapt_connection
+        self._connection = adapt_connection._connection
+        self._rows = deque()
+        self._found: tuple[Any, int, int | None] = (None, -1, None)
+        self.arraysize = 1
+
+    @property
+    def description(self) -> Any:
+        return self._found[0]
+
+    @property
+    def rowcount(self) -> int:
+        return self._found[1]
+
+    @property
+    def lastrowid(self) -> Any:
+        return self._found[2]
+
+    def execute(self, operation: Any, parameters: Any = None) -> None:
+        self._ask(sqlite3.Connection.execute, operation, parameters or ())
+
+    def executemany(self, operation: Any, seq_of_parameters: Any) -> None:
+        self._ask(sqlite3.Connection.executemany, operation, seq_of_parameters)
+
+    def close(self) -> None:
+        self._rows.clear()
+
+    async def _async_soft_close(self) -> None:
+        """SQLite's own cursor was closed when its rows were read."""
+
+    def _ask(self, how: Callable[..., sqlite3.Cursor], operation: str, parameters: Any) -> None:
+        adapted = self._adapt_connection
+        adapted.begun = True  # should this be broken off, nobody knows
+        try:
+            rows, self._found, adapted.begun = await_(
+                self._connection._execute(_fetch, self._connection, how, operation, parameters)
+            )
+        except Exception as error:
+            adapted._handle_exception(error)
+        self._rows = deque(rows)
+
+
+def _fetch(
+    connection: aiosqlite.Connection, how: Callable[..., sqlite3.Cursor], operation: str, parameters: Any
+) -> tuple[list[Any], tuple[Any, int, int | None], bool]:
+    """In the connection's thread: all rows, what the cursor knows of them, and whether a transaction has begun."""
+    cursor = how(connection._conn, operation, parameters)
+    try:
+        rows = cursor.fetchall() if cursor.description else []
+        return rows, (cursor.description, cursor.rowcount, cursor.lastrowid), connection.in_transaction
+    finally:
+        cursor.close()
+
+
+class _Connection(AsyncAdapt_aiosqlite_connection):
+    """Ends a transaction only where one has begun: what only reads begins none."""
+
+    __slots__ = ("begun",)
+
+    _cursor_cls = _Cursor
+
+    def __init__(self, dbapi: Any, connection: Any) -> None:
+        super().__init__(dbapi, connection)
+        self.begun = True
+
+    def cursor(self, server_side: bool = False) -> Any:
+        self.begun |= server_side  # one that reads step by step does not say
+        return super().cursor(server_side)
+
+    def commit(self) -> None:
+        if self.begun:
+            super().commit()
+            self.begun = False
+
+    def rollback(self) -> None:
+        if self.begun:
+            super().rollback()
+            self.begun = False
+
+
+class Driver(AsyncAdapt_aiosqlite_dbapi):
+    """SQLite as ``create_async_engine`` takes it for its ``module``."""
+
+    def __init__(self) -> None:
+        super().__init__(aiosqlite, sqlite3)
+
+    def connect(self, *arg: Any, **kw: Any) -> _Connection:
+        made = super().connect(*arg, **kw)
+        return _Connection(self, made._connection)
