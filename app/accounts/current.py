@@ -11,18 +11,27 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends
-from sqlalchemy import select
+from sqlalchemy import String, bindparam, select
 from starlette.requests import Request
 
 from app.accounts.models import Account, MergedVisitor, Role, SignIn
 from app.accounts.sign_in_cookie import renew_sign_in, sign_in_of
 from app.accounts.sign_ins import LASTS, SEEN_TO, see
 from app.accounts.visitor import visitor_of, welcome
-from app.db import Database, now
+from app.db import Database, Moment, now
 from app.errors import NotAllowed
 from app.i18n import N_
 
 _WHO = "lockstep.who"
+_SIGNED_IN = (  # made once: every request of who is signed in asks it
+    select(Account, SignIn)
+    .join(SignIn, SignIn.account_id == Account.id)
+    .where(
+        SignIn.token_hash == bindparam("token", type_=String),
+        SignIn.expires_at > bindparam("at", type_=Moment()),
+        Account.disabled_at.is_(None),
+    )
+)
 
 
 class SignInNeeded(NotAllowed):
@@ -62,9 +71,8 @@ async def _look_up(request: Request) -> Who:
         return Who(None, None)
     async with db.session() as session:
         if token is not None:
-            live = (SignIn.token_hash == token, SignIn.expires_at > now(), Account.disabled_at.is_(None))
-            both = select(Account, SignIn).join(SignIn, SignIn.account_id == Account.id).where(*live)
-            if (found := (await session.execute(both)).one_or_none()) is not None:
+            found = (await session.execute(_SIGNED_IN, {"token": token, "at": now()})).one_or_none()
+            if found is not None:
                 account, sign_in = found
                 await _keep(request, db, sign_in)
                 return Who(account.learner_id, account, sign_in)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import String, bindparam, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Mailing
@@ -27,6 +27,10 @@ ON_A_PAGE = 30
 _SWEPT = 500
 """Rows deleted in one transaction."""
 _TOLD = "accounts told"
+_UNREAD = select(Notification.id).where(
+    Notification.account_id == bindparam("account", type_=String), Notification.read_at.is_(None)
+)
+_COUNT = select(func.count()).select_from(_UNREAD.limit(MOST_COUNTED).subquery())  # made once: every page asks it
 _SHOWN = ("kind", "subject", "created_at", "read_at", "mailed_at")
 
 
@@ -76,9 +80,7 @@ async def withdraw(session: AsyncSession, subject: str) -> None:
 
 async def unread_count(session: AsyncSession, account_id: str) -> int:
     """How many are unread, up to ``MOST_COUNTED``."""
-    unread = select(Notification.id).where(Notification.account_id == account_id, Notification.read_at.is_(None))
-    counted = await session.scalar(select(func.count()).select_from(unread.limit(MOST_COUNTED).subquery()))
-    return counted or 0
+    return await session.scalar(_COUNT, {"account": account_id}) or 0
 
 
 async def page(session: AsyncSession, account_id: str, before: str | None = None) -> Listed:

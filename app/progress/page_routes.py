@@ -51,14 +51,12 @@ async def header(
 ) -> HTMLResponse:
     async with _db(request).session() as session:
         figures = await progress.summary.header(session, learner, course or None)
-        news = await progress.summary.news(session, learner, "")
     return fragment(
         request,
         "progress/header.html",
         header=figures,
         share=pages.share_of(figures.level),
         who=pages.marker(learner),
-        cursor=news.cursor,
         account=account,
     )
 

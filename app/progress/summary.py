@@ -1,21 +1,21 @@
-"""What the pages show of a learner's progress, each in at most two queries.
+"""What the pages show of a learner's progress, each in one query or two.
 
 Everything is of the language in use (``app.i18n.current``). A learner of None is a stranger: nothing done yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import String, bindparam, func, literal, select, union_all
+from sqlalchemy import String, bindparam, cast, func, literal, null, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
 from app.accounts.models import Account
-from app.db import now
+from app.db import Moment, now
 from app.lessons.catalog import Catalog
 from app.lessons.course_file import Words
 from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
@@ -34,18 +34,30 @@ _ZERO = datetime.fromtimestamp(0, UTC)
 
 _WHO = bindparam("learner", type_=String)
 _MINE = Entry.learner_id == _WHO
-# Made once: putting a query together costs more than the database takes to answer it.
+_NO_MOMENT = cast(null(), Moment)
+# Made once: putting a query together costs more than the database takes to answer it. A row says of which kind it is.
 _FIGURES = union_all(
-    select(Entry.kind, Entry.subject, Entry.xp).where(_MINE, Entry.kind.in_(("lesson", "achievement", "day"))),
-    select(literal("sum"), literal(""), func.sum(Entry.xp)).where(_MINE),
-    select(literal("zone of account"), Account.time_zone, literal(0)).where(Account.learner_id == _WHO),
-    select(literal("zone of browser"), LearnerZone.time_zone, literal(0)).where(LearnerZone.learner_id == _WHO),
+    select(Entry.kind, Entry.subject, Entry.xp, _NO_MOMENT, literal("")).where(
+        _MINE, Entry.kind.in_(("lesson", "achievement", "day"))
+    ),
+    select(literal("sum"), literal(""), func.sum(Entry.xp), func.max(Entry.at), literal("")).where(_MINE),
+    select(literal("zone of account"), Account.time_zone, literal(0), _NO_MOMENT, literal("")).where(
+        Account.learner_id == _WHO
+    ),
+    select(literal("zone of browser"), LearnerZone.time_zone, literal(0), _NO_MOMENT, literal("")).where(
+        LearnerZone.learner_id == _WHO
+    ),
+    select(literal("visit"), LessonProgress.lesson, literal(0), LessonProgress.seen_at, LessonProgress.place).where(
+        LessonProgress.learner_id == _WHO
+    ),
 )
-_VISITS = (
-    select(LessonProgress.lesson, LessonProgress.place)
-    .where(LessonProgress.learner_id == _WHO)
-    .order_by(LessonProgress.seen_at.desc())
+_OUTLINE = union_all(
+    select(Entry.kind, Entry.subject, literal("")).where(
+        _MINE, Entry.kind.in_(("cell", "read", "lesson", "revisit")), Entry.subject.startswith(bindparam("within"))
+    ),
+    select(literal("visit"), LessonProgress.lesson, LessonProgress.place).where(LessonProgress.learner_id == _WHO),
 )
+_SUMS = select(func.max(Entry.at), func.coalesce(func.sum(Entry.xp), 0)).where(_MINE)
 
 
 class Stage(StrEnum):
@@ -84,6 +96,8 @@ class Header:
     """0 to 100: lessons done, weighted by their minutes."""
     streak: Streak
     resume: Resume | None
+    cursor: str
+    """Where the ledger is by now: what is new later is asked for from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,21 +181,24 @@ class Summary:
             achievements=len(terms.rules),
             percent=_percent(sum(minutes[lesson] for lesson in completed), sum(minutes.values())),
             streak=done.streak,
-            resume=await self._resume(session, learner_id, set(minutes)) if done.known else None,
+            resume=self._resume(done.visits, set(minutes)),
+            cursor=_cursor(done.last),
         )
 
     async def outline(self, session: AsyncSession, learner_id: str | None, course: str) -> list[LessonState]:
         """The state of every lesson of a course, in order. Raises CourseUnknown."""
         terms = self._terms()
         lessons = self._lessons(terms, course)
-        within = Entry.kind.in_(("cell", "read", "lesson", "revisit")), Entry.subject.startswith(f"{course}/")
-        entries = select(Entry.kind, Entry.subject).where(Entry.learner_id == learner_id, *within)
-        visits = select(LessonProgress.lesson, LessonProgress.place).where(LessonProgress.learner_id == learner_id)
         known: set[tuple[str, str]] = set()
         places: dict[str, str] = {}
         if learner_id is not None:
-            known.update((kind, subject) for kind, subject in await session.execute(entries))
-            places.update((lesson, place) for lesson, place in await session.execute(visits))
+            for kind, subject, place in await session.execute(
+                _OUTLINE, {"learner": learner_id, "within": f"{course}/"}
+            ):
+                if kind == "visit":
+                    places[subject] = place
+                else:
+                    known.add((kind, subject))
         states = []
         for lesson in lessons:
             cells = terms.cells.get(lesson, frozenset())
@@ -207,15 +224,14 @@ class Summary:
         last, xp = None, 0
         rows: list[tuple[str, str, int, datetime]] = []
         if learner_id is not None:
-            sums = select(func.max(Entry.at), func.coalesce(func.sum(Entry.xp), 0)).where(mine)
-            last, xp = (await session.execute(sums)).one()
+            last, xp = (await session.execute(_SUMS, {"learner": learner_id})).one()
         if since and last is not None and last > (after := _ZERO + timedelta(microseconds=int(since))):
             entries = select(Entry.kind, Entry.subject, Entry.xp, Entry.at).where(mine, Entry.at > after)
             found = await session.execute(entries.where(Entry.at <= last).order_by(Entry.at, Entry.kind, Entry.subject))
             rows = [(kind, subject, of_it, at) for kind, subject, of_it, at in found]
         new = sum(of_it for _, _, of_it, _ in rows)
         items = [item for row in rows if row[0] in _TOLD and (item := self._item(*row))]
-        cursor = str((last - _ZERO) // timedelta(microseconds=1)) if last is not None else since or "0"
+        cursor = _cursor(last) if last is not None else since or "0"
         return News(cursor, tuple(items[-_MOST_NEWS:]), new, level_of(xp - new).number, level_of(xp))
 
     def _lessons(self, terms: Terms, course: str | None) -> tuple[str, ...]:
@@ -225,18 +241,20 @@ class Summary:
             raise CourseUnknown(course=course[:80])
         return terms.courses[course].lessons
 
-    async def _resume(self, session: AsyncSession, learner_id: str | None, lessons: set[str]) -> Resume | None:
-        for lesson, place in await session.execute(_VISITS, {"learner": learner_id}):
-            if lesson in lessons:
-                course, _, slug = lesson.partition("/")
-                return Resume(course, slug, self._titles(course).get(slug, slug), place)
-        return None
+    def _resume(self, visits: Sequence[tuple[datetime, str, str]], lessons: set[str]) -> Resume | None:
+        """The latest of some visits to these lessons."""
+        there = [visit for visit in visits if visit[1] in lessons]
+        if not there:
+            return None
+        _at, lesson, place = max(there)
+        course, _, slug = lesson.partition("/")
+        return Resume(course, slug, self._title_of_lesson(course, slug), place)
 
-    def _titles(self, course: str) -> dict[str, str]:
+    def _title_of_lesson(self, course: str, slug: str) -> str:
         try:
-            return {entry.slug: entry.title for entry in self._catalog.outline(course, i18n.current()).lessons}
-        except CourseUnknown:
-            return {}
+            return self._catalog.lesson(course, slug, i18n.current()).title
+        except (CourseUnknown, LessonUnknown, LessonNotAvailable):
+            return slug
 
     def _item(self, kind: str, subject: str, xp: int, at: datetime) -> NewsItem | None:
         """Put an entry in words; None for an achievement that is no longer there."""
@@ -248,7 +266,7 @@ class Summary:
                 return None
             title, description, badge = _said(rule.title), _said(rule.description), rule.badge
         elif kind == "lesson":
-            title = self._titles(course).get(slug, slug)
+            title = self._title_of_lesson(course, slug)
         elif kind == "cell":
             title = self._title_of_cell(subject)
         elif kind in ("module", "course"):
@@ -276,30 +294,40 @@ class Summary:
 class _Figures:
     """What one query tells of a learner."""
 
-    known: bool
     xp: int
+    last: datetime | None
+    """When the ledger was last added to."""
     lessons: set[str]
     achievements: set[str]
     streak: Streak
+    visits: list[tuple[datetime, str, str]]
+    """When each lesson was last seen, which, and the place in it."""
 
 
 async def _figures(session: AsyncSession, learner_id: str | None) -> _Figures:
     subjects: dict[str, set[str]] = {"lesson": set(), "achievement": set(), "day": set()}
-    xp, of_account, of_browser = 0, None, None
+    visits: list[tuple[datetime, str, str]] = []
+    xp, last, of_account, of_browser = 0, None, None, None
     if learner_id is not None:
-        for kind, subject, number in await session.execute(_FIGURES, {"learner": learner_id}):
+        for kind, subject, number, at, place in await session.execute(_FIGURES, {"learner": learner_id}):
             match kind:
                 case "sum":
-                    xp = number or 0
+                    xp, last = number or 0, at
                 case "zone of account":
                     of_account = subject
                 case "zone of browser":
                     of_browser = subject
+                case "visit":
+                    visits.append((at, subject, place))
                 case _:
                     subjects[kind].add(subject)
     today = zones.local(now(), zones.chosen(of_account, of_browser)).date()
     days = streak(_dates(subjects["day"]), today)
-    return _Figures(learner_id is not None, xp, subjects["lesson"], subjects["achievement"], days)
+    return _Figures(xp, last, subjects["lesson"], subjects["achievement"], days, visits)
+
+
+def _cursor(last: datetime | None) -> str:
+    return str((last - _ZERO) // timedelta(microseconds=1)) if last is not None else "0"
 
 
 def _dates(days: Iterable[str]) -> list[date]:

@@ -3,11 +3,11 @@
 A page holds nothing of the visitor who asks: what is theirs comes as fragments and JSON. So a page may be kept, whole
 and compressed, for everyone (``kept_page``).
 
-Every template sees ``lang``, ``languages`` (``code, name, url, current``), ``listed`` (the page is for everyone:
-search engines hear of its other languages), ``url_for(route, **parts)`` (a path),
-``static(path)``, ``nav`` (``label, url, current``), ``request``, ``drawing(topology)``, the filters of the language
-(``number``, ``percent``, ``date``, ``day_and_month``, ``date_and_time``, ``ago``), ``with_turns_shown`` for what
-people wrote, and gettext.
+Every template sees ``lang``, ``url_for(route, **parts)`` (a path), ``static(path)``, ``request``,
+``drawing(topology)``, the filters of the language (``number``, ``percent``, ``date``, ``day_and_month``,
+``date_and_time``, ``ago``), ``with_turns_shown`` for what people wrote, and gettext. That of a whole page sees also
+``languages`` (``code, name, url, current``), ``listed`` (the page is for everyone: search engines hear of its other
+languages) and ``nav`` (``label, url, current``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class NavItem:
 
 def page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
     """A whole page."""
-    html = _render(request, template, context, query=request.url.query, listed=http_status == 200)
+    html = _render(request, template, _frame(request, request.url.query, listed=http_status == 200) | context)
     return HTMLResponse(html, http_status, {"cache-control": "no-cache"})
 
 
@@ -78,28 +78,29 @@ def kept_page(request: Request, template: str, context: Callable[[], Mapping[str
     From now on the shelf has it, and answers before this is called again.
     """
     shelf: Shelf = request.app.state.shelf
-    kept = shelf.put(request.scope["path"], lambda: _render(request, template, context()))
+    kept = shelf.put(
+        request.scope["path"], lambda: _render(request, template, {**_frame(request, "", listed=True), **context()})
+    )
     return kept.answer(request.headers)
 
 
-def _render(
-    request: Request, template: str, context: Mapping[str, Any], *, query: str = "", listed: bool = True
-) -> str:
-    """``query`` is the one that the page in another language has too: none for a page that is kept by its path."""
-    state = request.app.state
+def _frame(request: Request, query: str, *, listed: bool) -> dict[str, Any]:
+    """What stands around the content of a page. ``query`` is the one that the page in another language has too."""
     route = getattr(request.scope.get("route"), "name", "")
+    return {
+        "languages": alternates(request, query),
+        "listed": listed and ACCESS.get(route) is Access.public,
+        "nav": request.app.state.nav(request),
+    }
 
-    def url_for(route: str, /, **parts: Any) -> str:
-        return str(request.app.url_path_for(route, **parts))
 
+def _render(request: Request, template: str, context: Mapping[str, Any]) -> str:
+    state = request.app.state
     everywhere = {
         "request": request,
         "lang": i18n.current(),
-        "languages": alternates(request, query),
-        "listed": listed and ACCESS.get(route) is Access.public,
-        "url_for": url_for,
+        "url_for": request.app.url_path_for,
         "static": state.assets.address,
-        "nav": state.nav(request),
     }
     return (
         environment(state.settings.environment == "development")
