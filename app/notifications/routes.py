@@ -17,7 +17,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from app.accounts.current import CurrentAccount, SignedIn, ThisSignIn
+from app.accounts.current import CurrentAccount, SignedIn, who
 from app.db import Database
 from app.errors import NotFound, OfStatus, Unreadable
 from app.i18n import N_
@@ -55,11 +55,12 @@ async def bell(request: Request, lang: str, account: CurrentAccount) -> HTMLResp
 
 
 @router.get("/notifications/stream", name="notifications_stream")
-async def stream(request: Request, here: ThisSignIn) -> Response:
+async def stream(request: Request) -> Response:
+    """Who is not signed in is told so in the stream's own words: a refusal is an error in the browser's console."""
     if "text/event-stream" not in request.headers.get("accept", ""):
         raise OfStatus(406)  # an EventSource asks for nothing else, and whoever does not would wait for an end
     live: Live = request.app.state.live
-    return event_stream(live.frames(here))
+    return event_stream(live.frames((await who(request)).sign_in))
 
 
 @router.get(f"{PREFIX}/notifications", name="notifications")

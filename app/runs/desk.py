@@ -48,7 +48,7 @@ class Desk:
         self.runner = runner
         awards = Awards(progress) if progress is not None else None
         self.pump = Pump(db, runner, bus, awards, most_stored_bytes=settings.most_stored_bytes)
-        self.streams = RunStreams(db, runner, bus, self.pump)
+        self.streams = RunStreams(db, runner, bus, self.pump, visitors_per_address=settings.visitors_per_address)
         self._addresses = Addresses(settings.visitors_per_address)
         self._most_unfinished = settings.most_unfinished_runs
         self._patience_s = settings.handover_patience_s

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.accounts.current import KnownLearner, Learner
+from app.accounts.current import CurrentAccount, KnownLearner, Learner
 from app.runs import log
 from app.runs.desk import TheDesk, find_lesson
 from app.runs.errors import CellUnknown, DisplayUnknown
@@ -75,8 +75,10 @@ async def run_events(run_id: str, learner: KnownLearner, desk: TheDesk, after: A
 
 @router.get("/runs/{run_id}/stream", name="run_stream")
 async def run_stream(
+    request: Request,
     run_id: str,
     learner: KnownLearner,
+    account: CurrentAccount,
     desk: TheDesk,
     after: After = 0,
     last_event_id: Annotated[str, Header()] = "",
@@ -87,7 +89,8 @@ async def run_stream(
         after = min(int(last_event_id[:20]), _LARGEST_SEQ)
     if run.finished and after >= run.last_seq:
         return Response(status_code=204)  # tells an EventSource not to come back
-    return event_stream(desk.streams.frames(run.id, after))
+    address = request.client.host if request.client is not None and account is None else None
+    return event_stream(desk.streams.open(run, after, address))
 
 
 @router.post("/runs/{run_id}/stop", status_code=202, name="stop_run")

@@ -8,16 +8,24 @@ from dataclasses import asdict
 
 from app.bus import Bus
 from app.db import Database
+from app.errors import TooMany
 from app.runs import log
 from app.runs.models import Run
 from app.runs.place import Place, look_up
 from app.runs.pump import Pump
 from app.runs.service import runs_ahead
-from app.web.sse import Frame
+from app.web.origin import origin
+from app.web.sse import Frame, Seats
 from runners.client import RunnerClient
 
-_POLL_S = 1.0
-"""Another process may have stored events without waking this one."""
+MOST_STREAMS = 12
+"""Of one learner in one web process; a page opens two at most."""
+VISITORS_STREAMS = 4
+"""So many for each visitor who may run code from one network address."""
+_LOOK_EVERY_S = 1.0
+"""How far a run that waits has come is nobody's news: it is looked up."""
+_SAFETY_S = 15.0
+"""Whoever stores events wakes us. Should that ever fail, they are seen after so long."""
 _PATIENCE_S = 0.15
 """A run that answers sooner than this never shows that it had to wait."""
 
@@ -25,23 +33,45 @@ _PATIENCE_S = 0.15
 class RunStreams:
     """Streams of runs for browsers."""
 
-    def __init__(self, db: Database, runner: RunnerClient, bus: Bus, pump: Pump) -> None:
+    def __init__(
+        self, db: Database, runner: RunnerClient, bus: Bus, pump: Pump, *, visitors_per_address: int = 0
+    ) -> None:
         self._db = db
         self._runner = runner
         self._bus = bus
         self._pump = pump
+        self._of_learner = Seats(MOST_STREAMS)
+        self._of_address = Seats(VISITORS_STREAMS * visitors_per_address)
+
+    def open(self, run: Run, after: int, visitors_address: str | None = None) -> AsyncIterator[list[Frame]]:
+        """The same as ``frames``, while the learner, or a visitor's network, has not too many of them.
+
+        Raises:
+            TooMany: then the page asks again after a while, from where it was.
+        """
+        place = origin(visitors_address)
+        if self._of_learner.full(run.visitor_id) or self._of_address.full(place):
+            raise TooMany
+        return self._seated(run, after, place)
+
+    async def _seated(self, run: Run, after: int, place: str | None) -> AsyncIterator[list[Frame]]:
+        with self._of_learner.taken(run.visitor_id) as mine, self._of_address.taken(place) as ours:
+            if mine and ours:
+                async for batch in self.frames(run.id, after):
+                    yield batch
 
     async def frames(self, run_id: str, after: int) -> AsyncIterator[list[Frame]]:
         """Yield the events behind number ``after`` until ``finished``, and in between where the run stands."""
         self._pump.watch(run_id)
         told: Place | None = None
         wait_s = _PATIENCE_S
+        patient = True
         ended = False
         with self._bus.listen(run_id) as bell:
             while not self._bus.closed:
                 lines = await log.read(self._db, run_id, after)
                 if lines:
-                    after = lines[-1].seq
+                    after, wait_s = lines[-1].seq, _SAFETY_S
                     yield [Frame(line.kind, line.payload, line.seq) for line in lines]
                     if lines[-1].kind == "finished":
                         return
@@ -49,7 +79,7 @@ class RunStreams:
                         continue
                 elif ended:
                     return
-                elif wait_s == _POLL_S:
+                elif not patient:
                     at = await self._place(run_id)
                     if at is None:
                         return
@@ -59,8 +89,9 @@ class RunStreams:
                     if at != told:
                         told = at
                         yield [Frame("state", json.dumps(asdict(at)))]
+                    wait_s = _SAFETY_S if at.state == "running" else _LOOK_EVERY_S
                 await bell.wait(wait_s)
-                wait_s = _POLL_S
+                patient = False
 
     async def _place(self, run_id: str) -> Place | None:
         async with self._db.session() as session:

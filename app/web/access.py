@@ -80,7 +80,7 @@ ACCESS: dict[str, Access] = {
     "sign_out": Access.public,
     "account_menu": Access.learner,
     "bell": Access.learner,
-    "notifications_stream": Access.account,
+    "notifications_stream": Access.learner,
     "notifications": Access.account,
     "notification": Access.account,
     "read_notifications": Access.account,

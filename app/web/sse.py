@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from starlette.responses import StreamingResponse
@@ -26,6 +28,32 @@ class Frame:
         """The bytes on the wire."""
         head = f"id: {self.id}\n" if self.id is not None else ""
         return f"{head}event: {self.event}\ndata: {self.data}\n\n".encode()
+
+
+class Seats:
+    """How many streams are open in this process, and whose: ``most`` for each; 0 for any number."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: Counter[str] = Counter()
+
+    def full(self, whose: str | None) -> bool:
+        """Whether there is no room for one more. Nobody is counted under None."""
+        return whose is not None and 0 < self._most <= self._taken[whose]
+
+    @contextmanager
+    def taken(self, whose: str | None) -> Iterator[bool]:
+        """Have a seat while the block lasts; False if there was none: many asked before any of them had begun."""
+        if full := self.full(whose):
+            yield not full
+            return
+        if whose is not None:
+            self._taken[whose] += 1
+        try:
+            yield True
+        finally:
+            if whose is not None:
+                self._taken -= Counter({whose: 1})
 
 
 def event_stream(frames: AsyncIterator[list[Frame]], *, ping_s: float = PING_S) -> StreamingResponse:

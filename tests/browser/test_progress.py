@@ -159,7 +159,6 @@ async def test_a_page_that_comes_back_after_a_sign_out_shows_and_tells_nothing_o
     read = {"lesson": "c/other", "opened_at": 1, "seen_at": 2, "end_reached_at": 2, "place": "end"}
     await page.evaluate("(read) => localStorage.setItem('lockstep:mark:c/other', JSON.stringify(read))", read)
 
-    visitor.tolerated.append("401 (Unauthorized)")  # the bell may ask once more
     await visitor.context.clear_cookies()
     await page.evaluate("window.dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
     await expect(page.locator(".account-button")).to_have_text("Sign in")

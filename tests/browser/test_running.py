@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
@@ -98,6 +98,30 @@ async def test_a_restart_of_the_web_process_in_mid_run_shows_every_line_once(hal
 
     await cell.finished()
     assert await cell.lines() == rows(120)
+
+
+async def test_a_page_whose_stream_is_refused_for_now_asks_again_and_loses_nothing(hall: Hall) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append("429 (Too Many Requests)")
+    page = await visitor.open(LESSON)
+    refused = 0
+
+    async def refuse_twice(route: Route) -> None:
+        nonlocal refused
+        refused += 1
+        if refused > 2:
+            await route.continue_()
+        else:
+            await route.fulfill(status=429, json={"error": {"code": "too_many", "message": "Wait a little."}})
+
+    await page.route("**/stream?after=*", refuse_twice)
+    cell = Instrument(page, "strategy")
+    await cell.write(counting(20, 0.01))
+    await cell.run()
+
+    await cell.finished()
+    assert await cell.lines() == rows(20)
+    assert refused == 3
 
 
 async def test_a_second_tab_sees_the_same_run(hall: Hall) -> None:

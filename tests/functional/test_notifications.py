@@ -145,8 +145,12 @@ async def test_one_account_has_a_few_streams_and_no_more(app: FastAPI) -> None:
         for stream in streams:
             await stream.aclose()
         assert (await client.get("/notifications/stream")).status_code == 406
+
+
+async def test_a_stream_without_a_sign_in_says_that_it_is_over_and_is_no_error(app: FastAPI) -> None:
     async with browser(app) as stranger:
-        assert (await stranger.get("/notifications/stream", headers=EVENTS)).status_code == 401
+        answer = await stranger.get("/notifications/stream", headers=EVENTS)
+    assert (answer.status_code, answer.text) == (200, "event: over\ndata: {}\n\n")
 
 
 async def test_streams_that_are_asked_for_at_once_are_not_more(app: FastAPI) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
+from app.errors import TooMany
 from app.main import create_app
+from app.runs.models import Run
+from app.runs.stream import MOST_STREAMS, VISITORS_STREAMS
 from app.settings import Settings
 from runners.protocol import SessionState
 from tests.factories.browser import press_run
@@ -204,3 +208,58 @@ async def test_streams_of_a_run_nobody_follows_are_followed(
     await supervisor.finish(scripted)
 
     assert text_of(parse((await client.get(run["urls"]["stream"])).text)) == "x"
+
+
+async def test_one_learner_has_some_streams_at_once_and_one_that_leaves_makes_room(
+    page: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    run = await press_run(page)
+    scripted = await supervisor.run(run["id"])
+    await supervisor.say(scripted, "x")
+    async with AsyncExitStack() as all_but_one:
+        held = [
+            await all_but_one.enter_async_context(opened(page, run["urls"]["stream"])) for _ in range(MOST_STREAMS - 1)
+        ]
+        for frames in held:
+            await _next(frames, "text")
+        async with opened(page, run["urls"]["stream"]) as last:
+            await _next(last, "text")
+            refused = await page.get(run["urls"]["stream"], timeout=5)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many")
+        await _admitted(page, run["urls"]["stream"])
+    await _admitted(page, run["urls"]["stream"])
+    await supervisor.finish(scripted)
+
+
+async def _admitted(page: httpx.AsyncClient, url: str) -> None:
+    """Wait until there is room: the server hears a little later that somebody has left."""
+    for _ in range(200):
+        async with page.stream("GET", url) as response:
+            if response.status_code == 200:
+                return
+        await asyncio.sleep(0.05)
+    raise AssertionError("there was never room for one more")
+
+
+async def test_visitors_of_one_network_share_streams_and_others_are_not_held_up(
+    settings: Settings, supervisor: Supervisor
+) -> None:
+    app = create_app(settings.model_copy(update={"visitors_per_address": 1}))
+    async with serving(app) as page:
+        run = await press_run(page)
+        await supervisor.say(await supervisor.run(run["id"]), "x")
+        async with app.state.db.session() as session:
+            row = await session.get_one(Run, run["id"])
+        open_stream = app.state.desk.streams.open
+        held = [open_stream(row, 0, "8.8.8.8") for _ in range(VISITORS_STREAMS + 1)]
+        begun = [await anext(stream, None) for stream in held]
+        assert [batch is not None for batch in begun] == [*[True] * VISITORS_STREAMS, False]
+        with pytest.raises(TooMany):
+            open_stream(row, 0, "8.8.8.8")
+        for elsewhere in ("8.8.4.4", "10.0.0.1", None):
+            stream = open_stream(row, 0, elsewhere)
+            assert await anext(stream)
+            await stream.aclose()
+        for stream in held:
+            await stream.aclose()
+        assert await anext(open_stream(row, 0, "8.8.8.8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from app.runs.models import Run, RunState
 from app.runs.pump import Pump
 from app.runs.stream import RunStreams
 from runners.client import RunnerClient
-from runners.protocol import Outcome
+from runners.protocol import Outcome, Text
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ async def test_an_end_that_is_stored_between_two_looks_is_still_told(
             await log.finish(database, run_id, Outcome.ok)
         return lines
 
-    monkeypatch.setattr(stream, "_POLL_S", 0.01)
+    monkeypatch.setattr(stream, "_LOOK_EVERY_S", 0.01)
     monkeypatch.setattr(log, "read", read)
 
     kinds = [frame.event async for batch in streams.frames(run_id, 0) for frame in batch]
@@ -76,3 +77,32 @@ async def test_a_stream_behind_the_last_event_ends(streams: RunStreams, database
     await log.finish(database, run_id, Outcome.ok)
 
     assert [batch async for batch in streams.frames(run_id, 1)] == []
+
+
+async def test_a_run_that_goes_on_in_silence_is_not_asked_about_again_and_again(
+    streams: RunStreams, database: Database, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+    look = log.read
+
+    async def read(db: Database, run: str, after: int) -> list[log.Line]:
+        nonlocal looks
+        looks += 1
+        return await look(db, run, after)
+
+    monkeypatch.setattr(stream, "_LOOK_EVERY_S", 0.02)
+    monkeypatch.setattr(stream, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(log, "read", read)
+    monkeypatch.setattr(Pump, "watch", lambda _pump, _run_id: None)
+    frames = streams.frames(run_id, 0)
+    assert [frame.event for frame in await anext(frames)] == ["state"]
+    following = asyncio.ensure_future(anext(frames))
+    await asyncio.sleep(0.5)
+    assert looks == 2
+
+    await log.append(database, run_id, 0, [Text(seq=1, at_ms=0, stream="stdout", text="x")])
+    streams._bus.wake(run_id)
+
+    async with asyncio.timeout(5):
+        assert [frame.event for frame in await following] == ["text"]
+    assert looks == 3
