@@ -72,7 +72,7 @@ class Ledger:
         if from_learner == to_learner:
             return {}
         for learner in sorted((from_learner, to_learner)):
-            await _lock(session, learner)
+            await lock(session, learner)
         coming = list(await session.execute(_ROWS.where(Entry.learner_id == from_learner)))
         known = await read_known(session, to_learner)
         before, at = known.xp, _next_moment(known)
@@ -126,7 +126,7 @@ async def alone(session: AsyncSession, learner_id: str) -> str:
     A visitor may have become an account's while their request was on its way; then it is the account's.
     """
     while True:
-        await _lock(session, learner_id)
+        await lock(session, learner_id)
         account = select(Account.learner_id).join(MergedVisitor, MergedVisitor.account_id == Account.id)
         heir = await session.scalar(account.where(MergedVisitor.visitor_id == learner_id))
         if heir is None or heir == learner_id:
@@ -143,7 +143,8 @@ async def read_known(session: AsyncSession, learner_id: str | None) -> Known:
     return known
 
 
-async def _lock(session: AsyncSession, learner_id: str) -> None:
+async def lock(session: AsyncSession, learner_id: str) -> None:
+    """Until the end of the transaction nobody else enters anything of the learner. Several are locked by id."""
     await one_at_a_time(session, f"progress of {learner_id}")
     if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
         await session.execute(update(LessonProgress).where(false()).values(place=""))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +227,14 @@ async def test_an_error_of_ours_while_awarding_keeps_no_run_from_ending(
     assert await _entries(app) == {}
 
 
-async def test_the_header_knows_all_figures(app: FastAPI, client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+@pytest.mark.parametrize("ended", ["2026-11-22T23:59:59", "2026-11-23T00:00:01"])  # a Sunday, and the Monday after it
+async def test_the_header_knows_all_figures(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    ticks = itertools.count()
+    for clock in ("app.runs.awards.now", "app.progress.summary.now"):
+        begin = datetime.fromisoformat(ended).replace(tzinfo=UTC)
+        monkeypatch.setattr(clock, lambda begin=begin: begin + timedelta(microseconds=next(ticks)))
     supervisor.answer = ["1"]
     await _run(app, client)
     await _run(app, client, "alone")
