@@ -18,10 +18,11 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from pygments.token import STANDARD_TYPES
 
+from app.comments.bare_links import bare_link
 from app.lessons.highlight import highlighted
 from app.web.text import with_turns_shown
 
-VERSION = 1
+VERSION = 2
 """Kept beside what was made of a source: raise it when the same source is to look different."""
 
 MOST_MENTIONS = 10
@@ -89,6 +90,15 @@ def to_html(source: str, known: Collection[str] = ()) -> str:
     """The comment as HTML. Mentions of the ``known`` handles become links."""
     env = {"known": frozenset(known)}
     return _CLEANER.clean(_MARKDOWN.render(with_turns_shown(source), env)).strip()
+
+
+def in_words(source: str) -> str:
+    """What a comment says, without its marks: words and code, with blanks between paragraphs."""
+    said: list[str] = []
+    for token in _MARKDOWN.parse(with_turns_shown(source)):
+        words = (" " if child.type.endswith("break") else child.content for child in token.children or ())
+        said += (*words, " ") if token.children else (token.content, " ")
+    return "".join(said).strip()
 
 
 def _words(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -162,6 +172,7 @@ def _markdown() -> MarkdownIt:
     options = {"html": False, "breaks": True, "typographer": False, "maxNesting": 12}
     parser = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
     parser.block.ruler.at("table", _small_table, {"alt": ["paragraph", "reference"]})
+    parser.inline.ruler.after("text", "bare_link", bare_link)
     parser.enable(["table", "strikethrough"])
     parser.disable(["image", "heading", "lheading", "html_block", "html_inline", "reference"])
     return parser

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from fastapi import APIRouter
@@ -21,9 +22,11 @@ from app.comments.listing import Kind
 from app.comments.models import Comment
 from app.comments.reacting import honour
 from app.comments.sight import Viewer
-from app.comments.views import comment_views
+from app.comments.told import lesson_title
+from app.comments.views import CommentView, comment_views
 from app.db import Database
 from app.errors import Unreadable
+from app.lessons.catalog import Catalog, TheCatalog
 from app.notifications import service as notifications
 from app.progress.service import TheProgress
 from app.web.form import Fields, new_key
@@ -50,19 +53,30 @@ class Verb(StrEnum):
 
 @router.get("/moderation", name="moderation")
 async def show_queue(
-    request: Request, lang: str, account: AnInstructor, kind: Kind = Kind.held, before: Before = None
+    request: Request,
+    lang: str,
+    account: AnInstructor,
+    catalog: TheCatalog,
+    kind: Kind = Kind.held,
+    before: Before = None,
 ) -> Response:
     db: Database = request.app.state.db
     async with db.session() as session:
         listed = await listing.queue(session, kind, before)
         views = await comment_views(session, Viewer.of(account), listed.comments)
     facts = {"kind": kind, "kinds": list(Kind), "views": views, "before": listed.before}
-    return either(request, "comments/_queue.html", "comments/moderation.html", **facts)
+    return either(request, "comments/_queue.html", "comments/moderation.html", titles=_titles(catalog, views), **facts)
 
 
 @router.post("/comments/{comment_id}/moderate", name="moderate_comment")
 async def moderate_comment(
-    request: Request, lang: str, comment_id: str, account: AnInstructor, fields: Fields, progress: TheProgress
+    request: Request,
+    lang: str,
+    comment_id: str,
+    account: AnInstructor,
+    catalog: TheCatalog,
+    fields: Fields,
+    progress: TheProgress,
 ) -> Response:
     try:
         verb = Verb(fields.get("verb", ""))
@@ -86,7 +100,8 @@ async def moderate_comment(
     if (kind := fields.get("queue", "")) not in list(Kind):
         return to_comment(request, lang, comment)
     if by_htmx(request):
-        return either(request, "comments/_row.html", "comments/moderation.html", view=view, kind=kind)
+        titles = _titles(catalog, [view])
+        return either(request, "comments/_row.html", "comments/moderation.html", view=view, kind=kind, titles=titles)
     return RedirectResponse(f"{request.app.url_path_for('moderation', lang=lang)}?kind={kind}", 303)
 
 
@@ -107,6 +122,12 @@ async def show_comments_of(
 async def to_person(request: Request, handle: str) -> RedirectResponse:
     address = request.app.url_path_for("comments_of", lang=i18n.current(), handle=handle)
     return RedirectResponse(address, 302, {"vary": "accept-language, cookie", "cache-control": "no-store"})
+
+
+def _titles(catalog: Catalog, views: Iterable[CommentView]) -> dict[str, str]:
+    """What the lessons of some comments are called, by "course/slug"."""
+    keys = {view.comment.lesson for view in views}
+    return {key: lesson_title(catalog, key) for key in keys}
 
 
 async def _do(session: AsyncSession, account: Account, comment_id: str, verb: Verb, reason: str) -> Comment:

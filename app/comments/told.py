@@ -8,13 +8,14 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
+from app.comments.markdown import in_words
 from app.comments.models import Comment, State
 from app.lessons.catalog import Catalog
 from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
 from app.notifications.views import About
-from app.web.text import with_turns_shown
 
 _MOST_QUOTED = 280
+_MOST_READ = 10 * _MOST_QUOTED
 
 
 class CommentsSaid:
@@ -27,7 +28,7 @@ class CommentsSaid:
         shown = select(Comment).where(Comment.id.in_(ids), Comment.state == State.shown)
         return {
             comment.id: About(
-                self._title(comment.lesson),
+                lesson_title(self._catalog, comment.lesson),
                 quoted(comment.source),
                 "comment",
                 {"comment_id": comment.id},
@@ -36,15 +37,17 @@ class CommentsSaid:
             for comment in await session.scalars(shown)
         }
 
-    def _title(self, key: str) -> str:
-        course, _slash, slug = key.partition("/")
-        try:
-            return self._catalog.lesson(course, slug, i18n.current()).title
-        except (CourseUnknown, LessonUnknown, LessonNotAvailable):
-            return slug
+
+def lesson_title(catalog: Catalog, key: str) -> str:
+    """What a lesson is called in the language of the request; its slug if it is gone. ``key`` is "course/slug"."""
+    course, _slash, slug = key.partition("/")
+    try:
+        return catalog.lesson(course, slug, i18n.current()).title
+    except (CourseUnknown, LessonUnknown, LessonNotAvailable):
+        return slug
 
 
 def quoted(source: str) -> str:
-    """How a comment begins, on one line. Pure."""
-    line = " ".join(with_turns_shown(source).split())
+    """How a comment begins, on one line and without the marks of Markdown. Pure."""
+    line = " ".join(in_words(source[:_MOST_READ]).split())
     return line if len(line) <= _MOST_QUOTED else f"{line[:_MOST_QUOTED].rstrip()} …"

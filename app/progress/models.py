@@ -43,7 +43,7 @@ class LessonProgress(Base):
     revisited_at: Mapped[datetime | None] = mapped_column(Moment)
     """First opened again on a later day after its completion."""
     seen_at: Mapped[datetime] = mapped_column(Moment)
-    """When it was last open: "continue where you left" goes to the latest."""
+    """When it was last open: "continue where you left off" goes to the latest."""
     place: Mapped[str] = mapped_column(String(100), default="")
     """The id of the heading or cell that was last in view."""
 

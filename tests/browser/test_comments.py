@@ -81,6 +81,18 @@ async def test_a_comment_is_written_answered_changed_and_deleted_on_the_lessons_
     await expect(page.locator(".thread", has_text=question)).to_have_count(1)
 
 
+async def test_a_bare_address_is_a_link_that_vouches_for_nothing(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron")
+    page = await ada.open(COMMENTS)
+    address = f"https://example.org/{secrets.token_hex(4)}"
+
+    thread = await write(page, f"Read {address}, please")
+
+    link = thread.get_by_role("link", name=address, exact=True)
+    await expect(link).to_have_attribute("href", address)
+    await expect(link).to_have_attribute("rel", "nofollow ugc noopener")
+
+
 async def test_a_double_click_writes_once(hall: Hall) -> None:
     ada, _ = await somebody(hall, "Ada Byron")
     page = await ada.open(COMMENTS)
@@ -181,7 +193,7 @@ async def test_a_name_is_suggested_and_mentioned_by_keyboard(hall: Hall) -> None
     link = page.locator(".thread a.mention", has_text=account.handle)
     await expect(link).to_have_attribute("href", f"/people/{account.handle}")
     await link.click()
-    await expect(page.get_by_role("heading", name="Comments of Bob Moore")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Comments by Bob Moore")).to_be_visible()
 
 
 async def test_a_text_that_is_too_long_comes_back_with_the_reason_beside_it(hall: Hall) -> None:

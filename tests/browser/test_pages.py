@@ -54,6 +54,7 @@ async def test_axe_finds_nothing_in_an_editor_with_output(hall: Hall, dark: bool
     page = await (await hall.admit(dark=dark)).open(LESSON)
     cell = Instrument(page, "strategy")
     await cell.write(
+        f"# {'a line that is wider than the page ' * 5}\n"
         "import sys, tensorflow as tf\nprint(*[f'\\x1b[{c}m{c}\\x1b[0m' for c in [*range(30, 38), *range(90, 98)]])\n"
         "print('err', file=sys.stderr)\ntf.reshape(tf.range(16), (3, 5))"
     )
@@ -73,6 +74,26 @@ async def test_the_name_by_which_the_prose_calls_a_cell_stands_on_it(hall: Hall)
 
     assert await page.locator(".cell .cell-name").all_inner_texts() == names
     await expect(page.locator(".cell-name").first).to_be_visible()
+
+
+@pytest.mark.parametrize(("lang", "width"), [("en", 1280), ("ko", 1280), ("zh", 1440), ("en", 360), ("ko", 360)])
+async def test_the_top_of_a_cell_is_two_lines(hall: Hall, lang: str, width: int) -> None:
+    page = await (await hall.admit(width=width, height=800)).open(LESSON.replace("/en/", f"/{lang}/"))
+    top = page.locator("#cell-strategy .cell-top")
+
+    links = await top.locator(".discuss").evaluate_all("links => links.map(link => link.getBoundingClientRect().top)")
+    machine = await top.locator(".machine-button").bounding_box()
+
+    assert machine is not None
+    assert len(links) == 2
+    assert all(machine["y"] <= above < machine["y"] + machine["height"] for above in links)
+
+
+async def test_a_published_lesson_says_nothing_of_its_state(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+
+    assert [await chip.inner_text() for chip in await page.locator(".meta .status").all()] == []
+    await expect(page.locator(".meta")).not_to_contain_text("published")
 
 
 async def test_the_first_load_of_a_lesson_is_light(hall: Hall) -> None:

@@ -112,6 +112,14 @@ async def test_a_comment_that_is_gone_or_hidden_is_neither_quoted_nor_linked(app
     assert not re.search(r'href="/en/notifications/[0-9a-f]+"', page)
 
 
+async def test_a_comment_is_quoted_without_the_marks_of_markdown(app: FastAPI) -> None:
+    ada = await an_account(app.state.db)
+    await a_reply(app, ada, text="See **every** `replica` [here](https://example.org)")
+    async with await signed_in(app, ada) as client:
+        page = (await client.get("/en/notifications")).text
+    assert "See every replica here" in page
+
+
 async def test_the_stream_counts_live_and_ends_with_the_sign_in(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "_LOOK_EVERY_S", 0.2)
     ada = await an_account(app.state.db)

@@ -2,12 +2,17 @@
 
 let clearing: number | undefined;
 
-export function announce(text: string): void {
+export function announce(...said: string[]): void {
   const region = document.getElementById("announcements");
   if (!region) return;
   window.clearTimeout(clearing);
   // The same sentence twice is spoken twice only if the region was empty in between.
   region.textContent = "";
-  window.setTimeout(() => (region.textContent = text), 60);
+  window.setTimeout(() => (region.textContent = inSentences(said)), 60);
   clearing = window.setTimeout(() => (region.textContent = ""), 10_000);
+}
+
+/** Pieces as they are to be spoken: with a stop between those that bring none. Pure. */
+export function inSentences(said: string[]): string {
+  return said.filter(Boolean).reduce((before, piece) => `${before}${/[.!?。！？]$/.test(before) ? "" : "."} ${piece}`);
 }

@@ -254,7 +254,7 @@ export class Cell implements Owner {
     this.root.dataset.outcome = finished.outcome;
     const anew = ["lost", "crash"].includes(finished.outcome);
     this.offerAgain(anew, anew || cellsMissing || workerEnded);
-    if (!restored) announce([`${this.title}:`, line.word, line.advice, this.seeing.words()].join(" "));
+    if (!restored) announce(`${this.title}: ${line.word}`, line.advice, this.seeing.words());
     this.settle(finished.outcome);
     this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));
   }

@@ -111,6 +111,7 @@ function look(label: string): Extension[] {
     EditorView.contentAttributes.of({
       "aria-label": label,
       "aria-describedby": "editor-help",
+      tabindex: "0", // where code is wider than the page, what scrolls it by keys can be seen to be reachable
       autocapitalize: "off",
       autocorrect: "off",
       spellcheck: "false",

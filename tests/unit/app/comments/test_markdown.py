@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from app.comments.markdown import MOST_MENTIONS, mentioned, to_html
+from app.comments.markdown import MOST_MENTIONS, in_words, mentioned, to_html
 from app.comments.writing import MOST_CHARACTERS
 from tests.factories.attacks import ATTACKS
 
@@ -83,6 +83,48 @@ def test_markdown_is_shown() -> None:
     assert '<a href="https://example.org" rel="nofollow ugc noopener">a</a>' in html
 
 
+@pytest.mark.parametrize(
+    ("source", "address", "then"),
+    [
+        ("see https://example.org.", "https://example.org", "."),
+        ("http://example.org/__init__.py?a=1&b=2#c", "http://example.org/__init__.py?a=1&amp;b=2#c", "</p>"),
+        ("(https://example.org/a_(b))", "https://example.org/a_(b)", ")"),
+        ("**https://example.org/**", "https://example.org/", "</strong>"),
+        ("https://example.org를 보세요", "https://example.org", "를"),
+        ("请看https://example.org，谢谢", "https://example.org", "，"),
+        ("HTTPS://example.org/@ada", "HTTPS://example.org/@ada", "</p>"),
+    ],
+)
+def test_a_bare_address_is_a_link_as_far_as_it_goes(source: str, address: str, then: str) -> None:
+    link = f'<a href="{address}" rel="nofollow ugc noopener">{address}</a>{then}'
+
+    assert link in to_html(source, {"ada"})
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("ftp://example.org", "javascript://example.org", "xhttps://example.org", "git+https://example.org"),
+        *("https://", "https://-", "https:/example.org", "example.org", "`https://example.org`"),
+        *("https://пример.org", "https://\u202egro.elpmaxe"),
+    ],
+)
+def test_other_things_are_no_bare_addresses(source: str) -> None:
+    assert "<a" not in to_html(source)
+
+
+def test_an_address_within_a_link_stays_its_text() -> None:
+    html = to_html("[from https://example.org](https://example.com) <https://example.net>")
+
+    assert re.findall(r'href="([^"]+)"', html) == ["https://example.com", "https://example.net"]
+
+
+def test_in_words_a_comment_has_no_marks() -> None:
+    source = "`1/4` of **it**, [see](https://example.org)\nand\n\n```python\na = 1\n```\n\n- x\n- y"
+
+    assert in_words(source).split() == ["1/4", "of", "it,", "see", "and", "a", "=", "1", "x", "y"]
+
+
 def test_a_comment_has_no_headings_and_no_pictures() -> None:
     html = to_html("# Title\n\nTitle\n=====\n\n![alt](https://example.org/spy.png)")
 
@@ -150,6 +192,10 @@ def test_what_turns_the_writing_around_is_written_out() -> None:
         "1. ",
         "~~",
         "-|\n",
+        "https://a ",
+        "http://a)",
+        "://",
+        "https:",
         "a|b\n-|-\n",
     ],
 )

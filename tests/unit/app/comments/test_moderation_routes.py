@@ -19,6 +19,7 @@ async def test_a_report_reaches_the_instructors(room: Class) -> None:
 
     queue = (await room.teacher.get("/en/moderation?kind=reported")).text
     assert "Reported: An &lt;ad&gt;" in queue
+    assert ">The first lesson</a>" in queue, "instructors read where it was written, in the lesson's own words"
     assert "An &lt;ad&gt;" not in (await room.stranger.get(f"/en/comments/{root}")).text
 
 
