@@ -177,7 +177,7 @@ def _middleware(settings: Settings, shelf: Shelf, *, only_local: bool) -> list[M
     stack = [
         Middleware(RequestLog),
         Middleware(SecurityHeaders, secure=settings.secure),
-        Middleware(Languages),
+        Middleware(Languages, secure=settings.secure),
         Middleware(Faults),
         Middleware(KeptPages, shelf=shelf),
         Middleware(SameOriginOnly, public_url=settings.public_url, but=FROM_ANYWHERE),

@@ -1,22 +1,23 @@
-"""Our cookies: HttpOnly, SameSite, and under https bound to this host and to encrypted connections by their name."""
+"""Cookies that are set while a request is answered."""
 
 from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.web.cookies import named, written
+
 _COOKIES = "lockstep.cookies"
 
 
 def cookie_name(request: Request, name: str) -> str:
     """The name as the browser knows it."""
-    return f"__Host-{name}" if _secure(request) else name
+    return named(name, secure=_secure(request))
 
 
 def set_cookie(request: Request, name: str, value: str, max_age_s: int) -> None:
     """Send a cookie with whatever the answer is, an error page too; ``max_age_s`` of 0 takes it back."""
-    attributes = f"Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax" + ("; Secure" if _secure(request) else "")
-    request.scope[_COOKIES][name] = f"{cookie_name(request, name)}={value}; {attributes}"
+    request.scope[_COOKIES][name] = written(name, value, max_age_s, secure=_secure(request))
 
 
 class Cookies:

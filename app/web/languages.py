@@ -10,6 +10,7 @@ from starlette.requests import Request, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import i18n
+from app.web.cookies import named, written
 
 COOKIE = "lockstep_lang"
 HEADER = "x-lockstep-lang"
@@ -60,11 +61,11 @@ def in_path(path: str) -> str | None:
     return first if first in i18n.CODES else None
 
 
-def preferred(headers: Headers) -> str:
+def preferred(headers: Headers, *, secure: bool) -> str:
     """The language of someone whose path does not say."""
     if (asked := headers.get(HEADER)) in i18n.CODES:
         return str(asked)
-    if (kept := cookie_parser(headers.get("cookie", "")).get(COOKIE)) in i18n.CODES:
+    if (kept := cookie_parser(headers.get("cookie", "")).get(named(COOKIE, secure=secure))) in i18n.CODES:
         return str(kept)
     return i18n.negotiate(headers.get("accept-language", ""))
 
@@ -72,21 +73,24 @@ def preferred(headers: Headers) -> str:
 class Languages:
     """Speak the language of each request, and remember a choice that differs from what the browser prefers."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, secure: bool) -> None:
+        """``secure``: learners come by https."""
         self._app = app
+        self._secure = secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        usual = preferred(headers)
+        secure = self._secure or scope["scheme"] == "https"
+        usual = preferred(headers, secure=secure)
         chosen = in_path(scope["path"]) or usual
         remember = chosen != usual and headers.get("sec-fetch-mode") == "navigate"
 
         async def send_marked(message: Message) -> None:
             if remember and message["type"] == "http.response.start" and message["status"] == 200:
-                cookie = f"{COOKIE}={chosen}; Path=/; Max-Age={_A_YEAR_S}; SameSite=Lax"
+                cookie = written(COOKIE, chosen, _A_YEAR_S, secure=secure)
                 message.setdefault("headers", []).append((b"set-cookie", cookie.encode()))
             await send(message)
 

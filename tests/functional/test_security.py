@@ -146,9 +146,17 @@ async def test_under_https_cookies_are_bound_to_the_host_and_browsers_told_to_st
         client.headers["host"] = "learn.example.org"
         response = await client.post("/en/session", params={"lesson": LESSON})
 
-    assert response.headers["set-cookie"].startswith("__Host-lockstep_visitor=")
-    assert "; Secure" in response.headers["set-cookie"]
-    assert "max-age=" in response.headers["strict-transport-security"]
+        chosen = await client.get("/ko/", headers={"accept-language": "en", "sec-fetch-mode": "navigate"})
+        kept = chosen.headers["set-cookie"].partition(";")[0]
+        bare = await client.get("/", headers={"accept-language": "en", "cookie": kept})
+
+    for answer, name in ((response, "visitor"), (chosen, "lang")):
+        cookie = answer.headers["set-cookie"]
+        assert cookie.startswith(f"__Host-lockstep_{name}=")
+        assert {"Secure", "HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+        assert "Domain" not in cookie
+        assert "max-age=" in answer.headers["strict-transport-security"]
+    assert bare.headers["location"] == "/ko/", "what was chosen is remembered by that name"
 
 
 async def test_with_a_public_address_other_hosts_are_refused(behind_tls: FastAPI) -> None:

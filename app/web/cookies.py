@@ -1,0 +1,14 @@
+"""How our cookies are written: HttpOnly, SameSite, and under https bound by their name to this host and to TLS. Pure."""
+
+from __future__ import annotations
+
+
+def named(name: str, *, secure: bool) -> str:
+    """The name as the browser knows it. ``secure``: learners come by https."""
+    return f"__Host-{name}" if secure else name
+
+
+def written(name: str, value: str, max_age_s: int, *, secure: bool) -> str:
+    """The value of ``Set-Cookie``; ``max_age_s`` of 0 takes the cookie back."""
+    attributes = f"Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")
+    return f"{named(name, secure=secure)}={value}; {attributes}"
