@@ -30,7 +30,7 @@ from app.accounts.passkey_routes import router as passkeys
 from app.accounts.passwords import Passwords
 from app.accounts.routes import ask_to_sign_in
 from app.accounts.routes import router as accounts
-from app.accounts.secret import read_secret
+from app.accounts.secret import SIGN_IN, UNSUBSCRIBE, read_secrets
 from app.accounts.settings_routes import router as account_settings
 from app.accounts.site_routes import bare as site_answers
 from app.accounts.site_routes import router as other_sites
@@ -207,8 +207,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     runner = RunnerClient(state.settings.socket, strangers=state.strangers)
     state.desk = Desk(state.settings, state.db, runner, bus, state.progress)
     secrets = state.settings.data_dir / "secrets"
-    state.secret = await asyncio.to_thread(read_secret, secrets / "sign-in")
-    state.unsubscribing = Unsubscribing(await asyncio.to_thread(read_secret, secrets / "unsubscribe"))
+    state.secrets = await asyncio.to_thread(read_secrets, secrets / SIGN_IN)
+    state.unsubscribing = Unsubscribing(*await asyncio.to_thread(read_secrets, secrets / UNSUBSCRIBE))
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
     sweepers = (sweep_notifications, Departed(TRACES, state.settings.visitors_kept))

@@ -7,7 +7,6 @@ opens none, and nobody gets one without a sign-in; who steals it has the few tri
 
 from __future__ import annotations
 
-import hmac
 import re
 import secrets
 
@@ -16,7 +15,7 @@ from starlette.requests import Request
 from app.accounts.attempts import account_key
 from app.accounts.cookies import cookie_name, set_cookie
 from app.accounts.people import email_key
-from app.accounts.secret import signature
+from app.accounts.secret import is_signature, signature
 
 _NAME = "lockstep_device"
 _LASTS_S = 365 * 24 * 3600
@@ -29,7 +28,7 @@ _COOKIE = re.compile(rf"([A-Za-z0-9_-]{{22}})((?:\.[A-Za-z0-9_-]{{43}}){{1,{_MOS
 def device_key(request: Request, what: str, who: str) -> str | None:
     """The key of this browser's own tries on an account; None if it never signed in to it."""
     name, marks = _held(request)
-    if not name or not any(hmac.compare_digest(mark, _mark(request, name, who)) for mark in marks):
+    if not name or not any(is_signature(request, mark, *_marked(name, who)) for mark in marks):
         return None
     return account_key(what, f"{who} in {name}")
 
@@ -38,7 +37,7 @@ def remember(request: Request, *who: str) -> None:
     """This browser has just signed in to the account of that address, or with that passkey."""
     name, marks = _held(request)
     name = name or secrets.token_urlsafe(16)
-    new = [_mark(request, name, each) for each in who]
+    new = [signature(request, *_marked(name, each)) for each in who]
     kept = [*new, *(mark for mark in marks if mark not in new)][:_MOST]
     set_cookie(request, _NAME, ".".join([name, *kept]), _LASTS_S)
 
@@ -48,5 +47,5 @@ def _held(request: Request) -> tuple[str, list[str]]:
     return (found[1], found[2][1:].split(".")) if found else ("", [])
 
 
-def _mark(request: Request, name: str, who: str) -> str:
-    return signature(request, "device", name, email_key(who))
+def _marked(name: str, who: str) -> tuple[str, str, str]:
+    return "device", name, email_key(who)

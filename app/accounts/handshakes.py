@@ -7,7 +7,6 @@ be used begins nothing there: its challenge says itself, signed, until when it i
 
 from __future__ import annotations
 
-import hmac
 import json
 import re
 import secrets
@@ -21,7 +20,7 @@ from starlette.requests import Request
 
 from app.accounts.cookies import cookie_name, set_cookie
 from app.accounts.models import Handshake
-from app.accounts.secret import signature
+from app.accounts.secret import is_signature, signature
 from app.accounts.tokens import token_hash
 from app.db import insert_into, now
 from app.errors import Problem
@@ -96,7 +95,7 @@ async def take(request: Request, session: AsyncSession, challenge: str) -> None:
     browser, found = _browser(request), _OFFERED.fullmatch(challenge)
     if browser is None or found is None:
         raise HandshakeGone
-    if not hmac.compare_digest(found["signature"], signature(request, "offer", browser, found["said"])):
+    if not is_signature(request, found["signature"], "offer", browser, found["said"]):
         raise HandshakeGone
     until = datetime.fromtimestamp(int(found["until"]), UTC)
     if until <= now():

@@ -37,13 +37,14 @@ class Wish:
 class Unsubscribing:
     """Signs and reads the tokens of these links."""
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self, *secrets: bytes) -> None:
+        """The first signs; what any of them has signed is believed."""
+        self._secrets = secrets
 
     def token(self, wish: Wish, at: datetime | None = None) -> str:
         """A token made at that moment, or now."""
         said = f"{wish.account_id}.{wish.kind or ALL}.{int((at or now()).timestamp()):x}"
-        return f"{said}.{self._signature(said)}"
+        return f"{said}.{_signature(self._secrets[0], said)}"
 
     def read(self, token: str) -> Wish:
         """What a token asks for.
@@ -52,12 +53,15 @@ class Unsubscribing:
             LinkNotOurs: somebody else made it, or it is too old.
         """
         found = _TOKEN.fullmatch(token)
-        if found is None or not hmac.compare_digest(self._signature(token.rpartition(".")[0]), found[4]):
+        said = token.rpartition(".")[0]
+        ours = (hmac.compare_digest(_signature(secret, said), found[4]) for secret in self._secrets if found)
+        if found is None or not any(ours):
             raise LinkNotOurs
         if now() - datetime.fromtimestamp(int(found[3], 16), UTC) > LASTS:
             raise LinkNotOurs
         return Wish(found[1], None if found[2] == ALL else Kind(found[2]))
 
-    def _signature(self, said: str) -> str:
-        signed = hmac.digest(self._secret, f"unsubscribe {said}".encode(), hashlib.sha256)
-        return urlsafe_b64encode(signed).decode().rstrip("=")
+
+def _signature(secret: bytes, said: str) -> str:
+    signed = hmac.digest(secret, f"unsubscribe {said}".encode(), hashlib.sha256)
+    return urlsafe_b64encode(signed).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""How our cookies are written: HttpOnly, SameSite, and under https bound by their name to this host and to TLS. Pure."""
+"""How our cookies are written: HttpOnly, SameSite, and under https bound by their name to host and TLS. Pure."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def a_request(cookie: str = "") -> Request:
     """A request of a browser with that cookie."""
     app = FastAPI()
     app.state.settings = Settings()
-    app.state.secret = b"k" * 32
+    app.state.secrets = (b"k" * 32,)
     headers = [(b"cookie", cookie.encode()), (b"host", b"localhost")]
     scope: dict[str, Any] = {"type": "http", "app": app, "headers": headers, "scheme": "http", _COOKIES: {}}
     return Request({**scope, "path": "/", "method": "GET", "query_string": b"", "server": ("localhost", 80)})

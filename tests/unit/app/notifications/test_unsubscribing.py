@@ -25,6 +25,16 @@ def test_a_token_ends_after_half_a_year() -> None:
         OURS.read(OURS.token(ADA, now() - LASTS - timedelta(minutes=1)))
 
 
+def test_a_token_of_before_the_secret_was_replaced_is_still_ours() -> None:
+    old, new, next_one = (letter * 32 for letter in (b"k", b"n", b"z"))
+    token = Unsubscribing(old).token(ADA)
+
+    assert Unsubscribing(new, old).read(token) == ADA
+    assert Unsubscribing(new).read(Unsubscribing(new, old).token(ADA)) == ADA, "the new one signs"
+    with pytest.raises(LinkNotOurs):
+        Unsubscribing(next_one, new).read(token)
+
+
 def test_a_token_that_was_changed_or_made_elsewhere_is_refused() -> None:
     good = OURS.token(ADA)
     account, kind, at, signature = good.split(".")
