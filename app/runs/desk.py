@@ -11,7 +11,9 @@ import time
 from contextlib import suppress
 from typing import Annotated
 
+import structlog
 from fastapi import Depends
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 
 from app import i18n
@@ -34,6 +36,7 @@ from app.settings import Settings
 from runners.client import Refused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.protocol import RunAccepted
 
+_log = structlog.get_logger("desk")
 _TRY_EVERY_S = 0.1
 _CALL_BACK_S = 2.0
 
@@ -69,13 +72,12 @@ class Desk:
         try:
             accepted = await self._hand_over(run)
         except (RunnerUnavailable, Refused) as e:
-            async with self.db.writing() as session:
-                await withdraw_run(session, run.id)
+            await self._withdraw(run)
             if isinstance(e, Refused):
                 raise declined(e.status, e.refusal) from e
             await self._call_back(run)
             raise RunnerDown from e
-        await log.mark_handed_in(self.db, run.id)
+        await self._note_handed_in(run)
         self.pump.watch(run.id)
         return run, place(run, accepted.session, accepted.ahead)
 
@@ -101,6 +103,21 @@ class Desk:
             return False
         async with self.db.session() as session:
             return await ever_ran(session, learner, lesson.key)
+
+    async def _withdraw(self, run: Run) -> None:
+        try:
+            async with self.db.writing() as session:
+                await withdraw_run(session, run.id)
+        except SQLAlchemyError:
+            self.pump.watch(run.id)  # it is still there: better that it ends than that it waits for ever
+            raise
+
+    async def _note_handed_in(self, run: Run) -> None:
+        """The run goes on, and its learner sees it, whether or not this can be noted: the pump hands it in again."""
+        try:
+            await log.mark_handed_in(self.db, run.id)
+        except SQLAlchemyError as e:
+            _log.warning("it could not be noted that a run was handed in", run=run.id, reason=str(e)[:300])
 
     async def _call_back(self, run: Run) -> None:
         """Stop a withdrawn run, in case the supervisor has it and only its answer was lost."""

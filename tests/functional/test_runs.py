@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
 
 from app.main import create_app
 from app.runs.errors import RunnerDown
@@ -343,3 +345,50 @@ async def test_one_learner_too_many_from_an_address_is_told_and_has_no_session(
     assert "from your network at the moment: 1 at a time" in answer.json()["error"]["message"]
     assert panel.status_code == 200
     assert set(supervisor.sessions) == sessions
+
+
+@pytest.fixture
+def full_disk(app: FastAPI) -> Iterator[list[str]]:
+    """A list of beginnings of statements for which the disk has no room, for as long as they are in it."""
+    refused: list[str] = []
+
+    def refuse(_c: Any, _k: Any, sql: str, args: Any, *_: Any) -> None:
+        if sql.startswith(tuple(refused)):
+            raise OperationalError(sql, args, sqlite3.OperationalError("database or disk is full"))
+
+    engine = app.state.db.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", refuse)
+    yield refused
+    event.remove(engine, "before_cursor_execute", refuse)
+
+
+async def test_a_run_that_goes_on_is_shown_though_the_disk_became_full_when_it_was_handed_in(
+    client: httpx.AsyncClient, supervisor: Supervisor, full_disk: list[str]
+) -> None:
+    supervisor.answer = ["all of it"]
+    full_disk += ["UPDATE runs", "INSERT INTO run_events"]
+
+    run = await press_run(client)
+    await asyncio.sleep(0.3)
+    full_disk.clear()
+
+    assert (await _until_finished(client, run))["outcome"] == "ok"
+    events = (await client.get(run["urls"]["events"])).json()["events"]
+    assert [event["text"] for event in events if event["kind"] == "text"] == ["all of it"]
+    assert set(supervisor.submitted) == {run["id"]}
+
+
+async def test_a_run_that_was_refused_but_could_not_be_withdrawn_ends(
+    client: httpx.AsyncClient, supervisor: Supervisor, full_disk: list[str]
+) -> None:
+    await press_run(client)
+    supervisor.refuse = (429, Refusal(code="limit", message="No."))
+    full_disk += ["DELETE FROM runs", "UPDATE runs"]
+
+    response = await client.post("/runs", json=_asked())
+    full_disk.clear()
+
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "storage_down")
+    runs = (await client.get("/runs", params={"lesson": LESSON})).json()["runs"]
+    assert len(runs) == 2
+    assert (await _until_finished(client, runs[-1]))["outcome"] == "lost"
