@@ -25,6 +25,7 @@ from app.accounts.current import SignInNeeded
 from app.accounts.departed import Departed
 from app.accounts.housekeeping import keep_house
 from app.accounts.mail_routes import router as account_mails
+from app.accounts.mails import still_wanted
 from app.accounts.other_sites import make_sites
 from app.accounts.passkey_routes import router as passkeys
 from app.accounts.passwords import Passwords
@@ -215,7 +216,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     sweeping = asyncio.create_task(keep_house(state.db, bus, sweepers))
     state.live = Live(state.db, bus)
     telling = asyncio.create_task(_tell(app))
-    sender = Sender(state.db, bus, _transport(state.settings))
+    sender = Sender(state.db, bus, _transport(state.settings), still_wanted)
     sending = asyncio.create_task(sender.run())
     state.desk.pump.resume()
     try:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.accounts.handles import keep_handle
 from app.accounts.models import Account, Identity, Passkey, SignIn
 from app.accounts.people import fresh
 from app.db import Database
@@ -44,6 +45,7 @@ async def erase(session: AsyncSession, account: Account, erasers: Sequence[Erase
     Raises AccountGone.
     """
     account = await fresh(session, account)
+    await keep_handle(session, account)
     for eraser in erasers:
         await eraser(session, account)
     await session.execute(delete(Account).where(Account.id == account.id))

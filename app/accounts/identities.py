@@ -103,8 +103,9 @@ async def sign_up_with(
             raise InvitedAnother
         await use_invitation(session, invited)
     role = invited.role if invited is not None else Role.learner
-    name = person.name or person.email.partition("@")[0]
-    account = await make_account(session, email=person.email, name=name, role=role, language=language, confirmed=True)
+    account = await make_account(
+        session, email=person.email, name=person.name, role=role, language=language, confirmed=True
+    )
     await end_links(session, account)
     await link(session, account, person)
     return account

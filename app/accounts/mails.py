@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 
 from app.accounts.links import Purpose, make_link
-from app.accounts.models import Account
+from app.accounts.models import Account, MailLink
 from app.mail.letter import Mail
+from app.mail.models import OutboxMail
 from app.mail.outbox import TOPIC, post
 
 _FOLDER = "accounts/mail"
+_TO_THE_OLD = "address_changed.html"
+"""Whoever has lost an account learns it, whatever its thief does next."""
 
 
 class Postman:
@@ -47,7 +51,22 @@ class Postman:
     async def _post(self, session: AsyncSession, to: str, account: Account, template: str, **values: str) -> None:
         name = account.name if account.email_confirmed_at else ""  # else a stranger to the reader may have typed it
         facts = {"name": name, "email": account.email, **values}
-        await post(session, Mail(to, account.language, f"{_FOLDER}/{template}", facts))
+        about = None if template == _TO_THE_OLD else account.id
+        await post(session, Mail(to, account.language, f"{_FOLDER}/{template}", facts, about))
+
+
+async def still_wanted(session: AsyncSession, mail: OutboxMail) -> bool:
+    """Whether a mail may go out by now: not about an account that is gone or shut, nor to an address that it has left.
+
+    To an address that it is to have, while the link that was sent there is open.
+    """
+    if mail.account_id is None:
+        return True
+    account = await session.get(Account, mail.account_id)
+    if account is None or account.disabled_at is not None:
+        return False
+    moving = select(MailLink.token_hash).filter_by(account_id=account.id, purpose=Purpose.change, email=mail.to)
+    return account.email == mail.to or await session.scalar(moving.where(MailLink.used_at.is_(None))) is not None
 
 
 def site_url(request: Request) -> str:

@@ -143,6 +143,17 @@ class Identity(Base):
     created_at: Mapped[datetime] = mapped_column(Moment)
 
 
+class EarlierHandle(Base):
+    """A handle that somebody gave up, or that went with their account: its hash, so that nobody else takes it."""
+
+    __tablename__ = "earlier_handles"
+    __table_args__ = (Index("ix_earlier_handles_account_id", "account_id"),)
+
+    handle_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
+    """Whose it was: they may have it again. None once they have gone."""
+
+
 class MergedVisitor(Base):
     """A visitor whose runs and progress have become an account's: their cookie no longer opens anything."""
 

@@ -257,7 +257,8 @@ def _person(site: OtherSite, subject: object, email: object, name: object) -> Pe
     if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
         raise _not_believed("a subject that cannot be kept")
     address = readable_email(email) if isinstance(email, str) else None
-    return Person(site.issuer, subject, address, readable_name(name) if isinstance(name, str) else None)
+    shown = name if isinstance(name, str) and "@" not in name else ""  # some say the address there: nobody else sees it
+    return Person(site.issuer, subject, address, readable_name(shown))
 
 
 def _not_believed(why: str) -> SiteNotBelieved:

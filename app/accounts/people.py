@@ -1,4 +1,4 @@
-"""Accounts in SQL: made, found, changed. What an address or a handle may be is decided here, and pure."""
+"""Accounts in SQL: made, found, changed. What an address or a name may be is decided here, and pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from email_validator import EmailNotValidError, validate_email
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app import i18n
+from app.accounts.handles import free_handle
 from app.accounts.models import Account, Mailing, Role
 from app.db import now, one_at_a_time
 from app.errors import NotAllowed
@@ -19,10 +21,6 @@ MOST_NAME = 80
 """Characters."""
 MOST_EMAIL = 320
 """Characters of an address; to read a longer text as one takes time."""
-HANDLE = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,28})[a-z0-9]")
-"""3 to 30 characters."""
-_MOST_GENERATED = 24
-_NOBODYS = "learner"
 _UNSEEN = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
 _STEERING = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
@@ -65,13 +63,6 @@ def readable_name(text: str) -> str | None:
     return whole if seen and not hidden and not stacked and len(whole) <= MOST_NAME else None
 
 
-def handle_from(name: str) -> str:
-    """A handle made of a name: small letters, digits and hyphens; ``learner`` where the name has none. Pure."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    handle = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_MOST_GENERATED].strip("-")
-    return handle if HANDLE.fullmatch(handle) else _NOBODYS
-
-
 async def find_by_email(session: AsyncSession, email: str, *, held: bool = False) -> Account | None:
     """The account of an address, in whatever spelling. ``held``: nobody changes it before this transaction ends."""
     found = select(Account).where(Account.email_key == email_key(email))
@@ -88,14 +79,17 @@ async def make_account(
     session: AsyncSession,
     *,
     email: str,
-    name: str,
+    name: str | None,
     password_hash: str | None = None,
     role: Role = Role.learner,
     language: str = "en",
     time_zone: str = "UTC",
     confirmed: bool = False,
 ) -> Account:
-    """Store an account of an address, with a learner of its own. Of one that was never opened only the id is left."""
+    """Store an account of an address, with a learner of its own. Of one that was never opened only the id is left.
+
+    Without a name it is called ``Learner 4821`` in its language until its owner chooses one.
+    """
     await one_at_a_time(session, "handles")
     account = await find_by_email(session, email, held=True)
     if account is None:
@@ -105,13 +99,19 @@ async def make_account(
     account.email, account.email_key = email, email_key(email)
     account.email_confirmed_at = now() if confirmed else None
     account.password_hash = password_hash
-    account.name, account.handle = name, await _free_handle(session, handle_from(name), account)
+    account.handle = await free_handle(session, name, account)
+    account.name = name or _neutral(account.handle, language)
     account.role, account.language, account.time_zone = role, language, time_zone
     account.public_profile, account.mailing = False, Mailing.at_once
     account.created_at, account.disabled_at = now(), None
     session.add(account)
     await session.flush()
     return account
+
+
+def _neutral(handle: str, language: str) -> str:
+    with i18n.speaking(language):
+        return i18n.gettext("Learner {number}").format(number=handle.rpartition("-")[2])
 
 
 async def make_room(session: AsyncSession, email: str) -> None:
@@ -125,16 +125,3 @@ async def fresh(session: AsyncSession, account: Account) -> Account:
     if found is None:
         raise AccountGone
     return found
-
-
-async def handle_taken(session: AsyncSession, handle: str, by: Account) -> bool:
-    """Whether somebody else has it."""
-    theirs = select(Account.id).where(Account.handle == handle, Account.id != by.id)
-    return await session.scalar(theirs) is not None
-
-
-async def _free_handle(session: AsyncSession, wanted: str, account: Account) -> str:
-    handle = wanted
-    while handle == _NOBODYS or await handle_taken(session, handle, account):
-        handle = f"{wanted}-{secrets.randbelow(100_000)}"
-    return handle

@@ -17,6 +17,7 @@ from app.accounts.agents import browser_words
 from app.accounts.attempts import TooManyTries
 from app.accounts.belongings import erase, export
 from app.accounts.current import SignedIn, ThisSignIn
+from app.accounts.handles import change_handle, why_not_handle
 from app.accounts.identities import list_identities
 from app.accounts.links import Purpose, end_links
 from app.accounts.mail_routes import WRONG_PASSWORD
@@ -24,7 +25,7 @@ from app.accounts.mails import Postman
 from app.accounts.models import Account, Mailing, SignIn
 from app.accounts.passkeys import list_passkeys
 from app.accounts.passwords import Passwords, weakness
-from app.accounts.people import HANDLE, find_opened, fresh, handle_taken, readable_email, readable_name
+from app.accounts.people import find_opened, fresh, readable_email, readable_name
 from app.accounts.routes import account_page, in_words
 from app.accounts.sign_in_cookie import keep_sign_in
 from app.accounts.sign_ins import FRESH, LASTS, end_all, end_listed, list_sign_ins, start_sign_in
@@ -37,8 +38,6 @@ from app.web.languages import PREFIX
 
 router = APIRouter(prefix=f"{PREFIX}/settings")
 
-BAD_HANDLE = N_("3 to 30 small letters, digits and hyphens, with no hyphen at either end.")
-TAKEN_HANDLE = N_("Somebody has this one already.")
 NO_ZONE = N_("Choose a time zone of the list.")
 STALE = N_("You signed in a while ago. Sign out, sign in again, and come back within ten minutes.")
 _SECURITY = "accounts/security.html"
@@ -55,18 +54,17 @@ async def save_profile(request: Request, lang: str, account: SignedIn) -> Respon
     form = await read_form(request)
     name, handle = readable_name(form.get("name", "")), form.get("handle", "").strip().removeprefix("@").lower()
     wrong: dict[str, str] = {} if name else {"name": NO_NAME}
-    if not HANDLE.fullmatch(handle):
-        wrong["handle"] = BAD_HANDLE
     if form.get("time_zone") not in available_timezones():
         wrong["time_zone"] = NO_ZONE
     db: Database = request.app.state.db
     async with db.writing() as session:
         await one_at_a_time(session, "handles")
         mine = await fresh(session, account)
-        if handle != mine.handle and "handle" not in wrong and await handle_taken(session, handle, mine):
-            wrong["handle"] = TAKEN_HANDLE
+        if refusal := await why_not_handle(session, mine, handle):
+            wrong["handle"] = refusal
         if not wrong:
-            mine.name, mine.handle, mine.time_zone = name or mine.name, handle, form["time_zone"]
+            await change_handle(session, mine, handle)
+            mine.name, mine.time_zone = name or mine.name, form["time_zone"]
             mine.language = form["language"] if form.get("language") in i18n.CODES else mine.language
             mine.mailing = form["mailing"] if form.get("mailing") in set(Mailing) else mine.mailing
             mine.public_profile = form.get("public_profile") == "on"

@@ -28,6 +28,8 @@ class Mail:
     language: str
     template: str
     values: Mapping[str, Any] = field(default_factory=dict)
+    account_id: str | None = None
+    """Whom it is about, if it is not to be sent once they are gone."""
     unsubscribe_url: str = ""
     """Where one click ends mails of this kind."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import CheckConstraint, Index, String, Text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Base, Moment
@@ -30,9 +30,12 @@ class OutboxMail(Base):
     __table_args__ = (
         CheckConstraint("state IN ('waiting', 'sending', 'failed', 'doubtful')", name="state_known"),
         Index("ix_outbox_state_due_at", "state", "due_at"),
+        Index("ix_outbox_account_id", "account_id"),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
+    """Whom it is about: it is not sent without them. None: it is sent, whatever becomes of anyone."""
     to: Mapped[str] = mapped_column(String(320))
     subject: Mapped[str] = mapped_column(String(300))
     text: Mapped[str] = mapped_column(Text)

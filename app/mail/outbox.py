@@ -38,6 +38,7 @@ async def post(session: AsyncSession, mail: Mail) -> None:
     session.add(
         OutboxMail(
             id=secrets.token_hex(16),
+            account_id=mail.account_id,
             to=mail.to,
             subject=letter.subject,
             text=letter.text,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.bus import Bus
 from app.db import Database
 from app.mail import outbox
-from app.mail.models import MailState
+from app.mail.models import MailState, OutboxMail
 from app.mail.transport import MaybeSent, NotSent, Transport
 
 _log = structlog.get_logger("mail")
@@ -19,13 +21,18 @@ _LOOK_EVERY_S = 10.0
 _SWEEP_EVERY_S = 300.0
 
 
+StillWanted = Callable[[AsyncSession, OutboxMail], Awaitable[bool]]
+"""Whether a mail may go out by now: much may have happened since it was posted."""
+
+
 class Sender:
     """Sends mails until the bus is closed."""
 
-    def __init__(self, db: Database, bus: Bus, transport: Transport) -> None:
+    def __init__(self, db: Database, bus: Bus, transport: Transport, still_wanted: StillWanted) -> None:
         self._db = db
         self._bus = bus
         self._transport = transport
+        self._still_wanted = still_wanted
         self._swept_at = float("-inf")
         self._handing: asyncio.Task[None] | None = None
 
@@ -46,6 +53,12 @@ class Sender:
         mail = await outbox.claim(self._db)
         if mail is None:
             return False
+        async with self._db.session() as session:
+            wanted = await self._still_wanted(session, mail)
+        if not wanted:
+            _log.info("a mail is not sent: whom it is about has gone or moved", mail=mail.id)
+            await outbox.forget(self._db, mail)
+            return True
         self._handing = asyncio.create_task(self._transport.send(mail))
         try:
             await self._handed(self._handing)

@@ -128,7 +128,8 @@ class Mailer:
         values = {"name": account.name, "items": items, "more": len(told) - len(items), "count": len(told)}
         values |= {"all_url": url("notifications"), "settings_url": url("settings_page")}
         unsubscribe_url = url("unsubscribe_page", token=token)
-        return Mail(account.email, account.language, "notifications/mail/news.html", values, unsubscribe_url)
+        template = "notifications/mail/news.html"
+        return Mail(account.email, account.language, template, values, account.id, unsubscribe_url)
 
 
 def _until(account: Account, at: datetime) -> datetime:

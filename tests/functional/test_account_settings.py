@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import func, select, update
 
-from app.accounts.models import Account, SignIn
+from app.accounts.models import Account, EarlierHandle, SignIn
 from app.accounts.sign_in_cookie import NAME
 from app.accounts.sign_ins import FRESH, LASTS, SEEN_TO
 from app.db import Base, now
@@ -69,7 +69,8 @@ async def test_a_profile_is_saved_and_said_to_be(app: FastAPI, ada: httpx.AsyncC
     [
         ("name", " ", "Write a name"),
         ("handle", "-ada", "3 to 30 small letters"),
-        ("handle", "other-one", "Somebody has this one already"),
+        ("handle", "other-one", "Somebody has or had this one"),
+        ("handle", "Adm1n", "Somebody has or had this one"),
         ("time_zone", "Mars/Olympus", "Choose a time zone"),
     ],
 )
@@ -219,7 +220,9 @@ async def test_a_deleted_account_leaves_nothing_of_its_own(
             for table in Base.metadata.sorted_tables
             if (count := await session.scalar(select(func.count()).select_from(table)))
         }
-    assert not left, "rows of a deleted account"
+        handle = (await session.scalars(select(EarlierHandle))).one()
+    assert left == {"earlier_handles": 1}, "rows of a deleted account"
+    assert handle.account_id is None
     assert (await ada.get("/en/settings")).status_code == 401
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -292,6 +293,19 @@ async def test_an_account_that_was_never_opened_is_its_owners_without_the_passwo
     assert (account.name, account.password_hash, account.role) == ("Ada Byron", None, "learner")
     refused = await client.post("/en/sign-in", data={"email": "ada@example.org", "password": PASSWORD})
     assert refused.status_code == 422
+
+
+@pytest.mark.parametrize("name", [None, "ada.byron@example.org", ""])
+async def test_who_has_no_name_there_is_called_by_nothing_of_their_address(
+    app: FastAPI, client: httpx.AsyncClient, issuer: Issuer, name: str | None
+) -> None:
+    issuer.claims = {"name": name, "email": "ada.byron@example.org"}
+
+    await back(client, issuer)
+
+    (account,) = await accounts(app)
+    assert re.fullmatch(r"Learner \d+", account.name)
+    assert account.handle == account.name.lower().replace(" ", "-")
 
 
 async def test_a_disabled_account_stays_shut(app: FastAPI, client: httpx.AsyncClient, issuer: Issuer) -> None:

@@ -1,4 +1,4 @@
-"""What an address, a name and a handle may be."""
+"""What an address and a name may be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import pytest
 from fastapi import FastAPI
 
-from app.accounts.people import email_key, find_by_email, handle_from, make_account, readable_email, readable_name
+from app.accounts.people import email_key, find_by_email, make_account, readable_email, readable_name
 from app.db import Database
 from tests.factories.accounts import an_account, signed_in
 
@@ -63,22 +63,16 @@ def test_a_name_is_one_readable_line(typed: str, read: str | None) -> None:
     assert readable_name("x" * 81) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "handle"),
-    [("Ada Byron", "ada-byron"), ("Zoë", "zoe"), ("김하나", "learner"), ("--", "learner"), ("x" * 60, "x" * 24)],
-)
-def test_a_handle_is_made_of_a_name(name: str, handle: str) -> None:
-    assert handle_from(name) == handle
-
-
 async def test_two_of_a_name_get_two_handles_and_are_found_by_their_addresses(database: Database) -> None:
     async with database.writing() as session:
         first = await make_account(session, email="Ada@example.org", name="Ada Byron")
         second = await make_account(session, email="ada@example.com", name="Ada Byron")
         nameless = await make_account(session, email="hana@example.com", name="김하나")
+        unknown = await make_account(session, email="grace.hopper@example.com", name=None, language="ko")
     assert first.handle == "ada-byron"
     assert second.handle.startswith("ada-byron-")
     assert nameless.handle.startswith("learner-")
+    assert unknown.handle == f"learner-{unknown.name.removeprefix('학습자 ')}", "nothing of the address"
     async with database.session() as session:
         found = await find_by_email(session, "ADA@example.org")
         assert found is not None

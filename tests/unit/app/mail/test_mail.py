@@ -11,6 +11,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import select, update
 
+from app.accounts.mails import still_wanted
 from app.bus import Bus
 from app.db import Database, now
 from app.mail import outbox
@@ -30,7 +31,7 @@ SCRIPTS = {"en": "[A-Za-z]", "ko": "[가-힣]", "zh": "[一-鿿]"}
 
 
 def a_mail(to: str = "ada@example.org", language: str = "en", unsubscribe_url: str = "") -> Mail:
-    return Mail(to, language, "accounts/mail/reset.html", VALUES, unsubscribe_url)
+    return Mail(to, language, "accounts/mail/reset.html", VALUES, unsubscribe_url=unsubscribe_url)
 
 
 async def post(db: Database, *mails: Mail) -> None:
@@ -40,7 +41,7 @@ async def post(db: Database, *mails: Mail) -> None:
 
 
 async def send_all(db: Database, transport: Transport) -> None:
-    sender = Sender(db, Bus(), transport)
+    sender = Sender(db, Bus(), transport, still_wanted)
     while await sender.send_one():
         pass
 
@@ -186,7 +187,7 @@ async def test_a_server_that_takes_its_time_does_not_keep_us_from_ending(databas
 
     await post(database, a_mail())
     bus = Bus()
-    sender = Sender(database, bus, Endless())
+    sender = Sender(database, bus, Endless(), still_wanted)
     sending = asyncio.create_task(sender.run())
     await asked.wait()
     bus.close()

@@ -14,6 +14,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
+from app.accounts.mails import still_wanted
 from app.accounts.models import Account, Mailing
 from app.bus import Bus
 from app.comments import moderation, writing
@@ -81,7 +82,9 @@ async def delivered(db: Database) -> Postbox:
     """What a real server got."""
     postbox = Postbox()
     with smtp_server(postbox) as address:
-        sender = Sender(db, Bus(), Smtp(SmtpServer.read(f"smtp://{address}?tls=off"), "Lockstep <l@example.org>"))
+        sender = Sender(
+            db, Bus(), Smtp(SmtpServer.read(f"smtp://{address}?tls=off"), "Lockstep <l@example.org>"), still_wanted
+        )
         while await sender.send_one():
             pass
     return postbox

@@ -1,0 +1,120 @@
+"""Handles: what ``@`` calls somebody by. One that somebody gave up is nobody else's: old mentions would call them.
+
+Of those only a hash is kept, of a deleted account without whose it was: that is enough to refuse a handle, and nobody
+reads from it what people were called, who may have changed it to be called so no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import unicodedata
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account, EarlierHandle
+from app.db import insert_into
+from app.i18n import N_
+
+HANDLE = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,28})[a-z0-9]")
+"""3 to 30 characters."""
+MOST_EARLIER = 5
+"""Of one account: nobody collects handles by changing theirs."""
+_MOST_GENERATED = 24
+_NOBODYS = "learner"
+_OURS = frozenset(
+    (
+        *("admin", "admins", "administrator", "administrators", "root", "owner", "operator", "superuser", "sysadmin"),
+        *("lockstep", "official", "team", "staff", "crew", "support", "help", "helpdesk", "contact", "info", "service"),
+        *("instructor", "instructors", "teacher", "teachers", "tutor", "moderator", "moderators", "mod", "mods"),
+        *("system", "everyone", "everybody", "all", "anyone", "here", "channel", "room", "class", "course", "learners"),
+        *("nobody", "anonymous", "deleted", "unknown", "null", "none", "undefined", "guest", "user", "visitor"),
+        *("security", "abuse", "privacy", "legal", "billing", "postmaster", "hostmaster", "webmaster", "mailer-daemon"),
+        *("noreply", "no-reply", "mail", "email", "news", "bot", "robot", "api", "www", "settings", "notifications"),
+    )
+)
+"""Names that speak for the site or for many."""
+_SAME = str.maketrans({"0": "o", "3": "e", "4": "a", "5": "s", "7": "t", "-": ""})
+_ALIKE = (("rn", "m"), ("vv", "w"), ("cl", "d"))
+
+
+BAD = N_("3 to 30 small letters, digits and hyphens, with no hyphen at either end.")
+TAKEN = N_("Somebody has or had this one, or it sounds like the site itself. Choose another.")
+TOO_OFTEN = N_("You have changed your handle too often. Keep this one, or take one of your earlier ones.")
+
+
+def handle_from(name: str) -> str:
+    """A handle made of a name: small letters, digits and hyphens; ``learner`` where the name has none. Pure."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    handle = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_MOST_GENERATED].strip("-")
+    return handle if HANDLE.fullmatch(handle) and not is_ours(handle) else _NOBODYS
+
+
+def is_ours(handle: str) -> bool:
+    """Whether it reads as one of the site: ``admin``, and ``adm1n``, ``a-d-m-i-n``, ``admin-2``. Pure."""
+    return handle == _NOBODYS or not _OUR_LOOKS.isdisjoint(_looks(handle))
+
+
+def _looks(handle: str) -> set[str]:
+    """What it may be read as."""
+    found = set()
+    for text in (handle, handle.rstrip("0123456789-")):
+        for one in "il":
+            seen = text.replace("1", one).translate(_SAME)
+            found.add(seen)
+            for two, letter in _ALIKE:
+                found.add(seen.replace(two, letter))
+    return found
+
+
+_OUR_LOOKS = frozenset(name.replace("-", "") for name in _OURS)
+
+
+async def handle_taken(session: AsyncSession, handle: str, by: Account) -> bool:
+    """Whether it is, or was, somebody else's, or the site's own."""
+    theirs = select(Account.id).where(Account.handle == handle, Account.id != by.id)
+    earlier = await session.get(EarlierHandle, _hash(handle))
+    given_up = earlier is not None and earlier.account_id != by.id
+    return given_up or is_ours(handle) or await session.scalar(theirs) is not None
+
+
+async def free_handle(session: AsyncSession, name: str | None, account: Account) -> str:
+    """One that the account may have: made of a name, or ``learner-4821``."""
+    handle = wanted = handle_from(name or "")
+    while await handle_taken(session, handle, account):
+        handle = f"{wanted}-{secrets.randbelow(100_000)}"
+    return handle
+
+
+async def why_not_handle(session: AsyncSession, account: Account, handle: str) -> str | None:
+    """Why the account may not be called so, as a message to be translated; None if it may."""
+    if handle == account.handle:
+        return None
+    if not HANDLE.fullmatch(handle):
+        return BAD
+    if await handle_taken(session, handle, account):
+        return TAKEN
+    mine = select(func.count()).where(EarlierHandle.account_id == account.id)
+    again = await session.get(EarlierHandle, _hash(handle)) is not None
+    return None if again or (await session.scalar(mine) or 0) < MOST_EARLIER else TOO_OFTEN
+
+
+async def change_handle(session: AsyncSession, account: Account, handle: str) -> None:
+    """Give it one that it may have. The one before stays its own."""
+    if handle == account.handle:
+        return
+    await keep_handle(session, account, of=account.id)
+    await session.execute(delete(EarlierHandle).where(EarlierHandle.handle_hash == _hash(handle)))
+    account.handle = handle
+
+
+async def keep_handle(session: AsyncSession, account: Account, *, of: str | None = None) -> None:
+    """Nobody else ever gets the handle of the account; ``of`` is whose it was, unless it was deleted."""
+    row = insert_into(session, EarlierHandle).values(handle_hash=_hash(account.handle), account_id=of)
+    await session.execute(row.on_conflict_do_nothing())
+
+
+def _hash(handle: str) -> str:
+    return hashlib.sha256(f"handle {handle}".encode()).hexdigest()

@@ -1,0 +1,100 @@
+"""What a handle may be, and that one that was given up is nobody else's."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from app.accounts.belongings import erase
+from app.accounts.handles import (
+    BAD,
+    MOST_EARLIER,
+    TAKEN,
+    TOO_OFTEN,
+    change_handle,
+    handle_from,
+    is_ours,
+    why_not_handle,
+)
+from app.accounts.models import Account, EarlierHandle
+from app.accounts.people import fresh
+from app.db import Database
+from tests.factories.accounts import an_account
+
+OURS = "admin adm1n 4dmin a-d-m-i-n admin-2 admin99 adrnin lockstep 1ockstep l0ck-5tep instructor 1nstruct0r moderator"
+OURS += " rnoderator support system everyone all a11 learner no-reply noreply root r00t"
+THEIRS = "ada ali allan learner-4821 adam modesty rootes hallie tim lockstep-fan"
+
+
+@pytest.mark.parametrize(
+    ("name", "handle"),
+    [
+        ("Ada Byron", "ada-byron"),
+        ("Zoë", "zoe"),
+        ("김하나", "learner"),
+        ("--", "learner"),
+        ("x" * 60, "x" * 24),
+        ("Admin", "learner"),
+        ("\uff21\uff24\uff2d\uff29\uff2e", "learner"),
+        ("M\u00f3derator", "learner"),
+    ],
+)
+def test_a_handle_is_made_of_a_name(name: str, handle: str) -> None:
+    assert handle_from(name) == handle
+
+
+@pytest.mark.parametrize("handle", OURS.split())
+def test_a_handle_that_reads_as_the_sites_own_is_nobodys(handle: str) -> None:
+    assert is_ours(handle)
+
+
+@pytest.mark.parametrize("handle", THEIRS.split())
+def test_a_handle_that_only_resembles_one_is_free(handle: str) -> None:
+    assert not is_ours(handle)
+
+
+async def why_not(db: Database, account: Account, handle: str) -> str | None:
+    """Change it, unless there is a reason not to."""
+    async with db.writing() as session:
+        mine = await fresh(session, account)
+        if (refusal := await why_not_handle(session, mine, handle)) is None:
+            await change_handle(session, mine, handle)
+        return refusal
+
+
+async def test_a_handle_that_was_given_up_is_its_owners_and_nobody_elses(database: Database) -> None:
+    ada, eve = [await an_account(database, name=name) for name in ("Ada Byron", "Eve")]
+
+    assert await why_not(database, ada, "countess") is None
+
+    assert await why_not(database, eve, "ada-byron") == TAKEN
+    assert (await an_account(database, name="Ada Byron")).handle.startswith("ada-byron-")
+    assert await why_not(database, ada, "ada-byron") is None
+    assert await why_not(database, eve, "countess") == TAKEN
+    assert await why_not(database, eve, "moderat0r") == TAKEN
+    assert await why_not(database, eve, "-e") == BAD
+
+
+async def test_a_handle_of_an_account_that_was_deleted_is_kept_as_nothing_but_a_hash(database: Database) -> None:
+    ada, eve = [await an_account(database, name=name) for name in ("Ada Byron", "Eve")]
+    await why_not(database, ada, "countess")
+
+    async with database.writing() as session:
+        await erase(session, ada, ())
+
+    for handle in ("ada-byron", "countess"):
+        assert await why_not(database, eve, handle) == TAKEN
+    async with database.session() as session:
+        kept = (await session.scalars(select(EarlierHandle))).all()
+    assert [each.account_id for each in kept] == [None, None]
+    assert not any(name in each.handle_hash for each in kept for name in ("ada", "countess"))
+
+
+async def test_nobody_collects_handles_by_changing_theirs(database: Database) -> None:
+    ada = await an_account(database, name="Ada Byron")
+    for number in range(MOST_EARLIER):
+        assert await why_not(database, ada, f"countess-{number}") is None
+
+    assert await why_not(database, ada, "countess-of-lovelace") == TOO_OFTEN
+    assert await why_not(database, ada, "countess-0") is None
+    assert await why_not(database, ada, "ada-byron") is None
