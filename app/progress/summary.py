@@ -72,7 +72,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where the learner left: the lesson that was open last."""
+    """Where to go on: the lesson that was open last of those that are not done, or the next one."""
 
     course: str
     slug: str
@@ -181,7 +181,7 @@ class Summary:
             achievements=len(terms.rules),
             percent=_percent(sum(minutes[lesson] for lesson in completed), sum(minutes.values())),
             streak=done.streak,
-            resume=self._resume(done.visits, set(minutes)),
+            resume=self._resume(done, tuple(minutes)),
             cursor=_cursor(done.last),
         )
 
@@ -241,12 +241,18 @@ class Summary:
             raise CourseUnknown(course=course[:80])
         return terms.courses[course].lessons
 
-    def _resume(self, visits: Sequence[tuple[datetime, str, str]], lessons: set[str]) -> Resume | None:
-        """The latest of some visits to these lessons."""
-        there = [visit for visit in visits if visit[1] in lessons]
-        if not there:
+    def _resume(self, done: _Figures, lessons: Sequence[str]) -> Resume | None:
+        """Where to go on in these lessons, which come in order; None for who has opened none, or is done with all."""
+        left = {lesson for lesson in lessons if lesson not in done.lessons}
+        there = [visit for visit in done.visits if visit[1] in lessons]
+        if not there or not left:
             return None
-        _at, lesson, place = max(there)
+        if unfinished := [visit for visit in there if visit[1] in left]:
+            _at, lesson, place = max(unfinished)
+        else:
+            behind = lessons.index(max(there)[1])
+            lesson = next(each for each in (*lessons[behind:], *lessons) if each in left)
+            place = ""
         course, _, slug = lesson.partition("/")
         return Resume(course, slug, self._title_of_lesson(course, slug), place)
 

@@ -32,6 +32,8 @@ class Standing {
   private cursor: string | null = null;
   /** What was noted before the page knew who reads it. */
   private untold: Mark | null = null;
+  /** How the button came that starts the course. */
+  private start: { words: string; href: string } | null = null;
   private asking: Promise<void> = Promise.resolve();
   private readonly reading = document.querySelector<HTMLElement>("[data-reading]");
 
@@ -41,7 +43,8 @@ class Standing {
   ) {
     if (this.reading) setUpReading(this.reading, marks, (mark) => void this.noted(mark));
     this.paint(new Map());
-    this.offer(this.lastHere());
+    const here = this.lastHere();
+    if (here) this.offer(here);
     document.addEventListener("htmx:after:swap", () => this.swapped());
     document.addEventListener("lockstep:finished", (event) => {
       if (!(event as CustomEvent<{ restored: boolean }>).detail.restored) this.ask();
@@ -70,6 +73,7 @@ class Standing {
     void this.fetchStages();
     const resume = this.place.querySelector<HTMLAnchorElement>("[data-resume]");
     if (resume) this.offer({ title: resume.dataset.resume ?? "", href: resume.href });
+    else if (this.place.querySelector("[data-all-done]")) this.offer(null);
   }
 
   /** Awards are shown from where this browser last looked: those made while no page was open too. */
@@ -214,12 +218,13 @@ class Standing {
     return { title, href: link.href + (last.place ? `#${encodeURIComponent(last.place)}` : "") };
   }
 
-  /** The button that starts the course continues it. */
+  /** The button that starts the course continues it; with null it starts again. */
   private offer(left: { title: string; href: string } | null): void {
     const start = document.querySelector<HTMLAnchorElement>("[data-continue]");
     const words = start?.querySelector(".label");
-    if (!start || !words || !left) return;
-    start.href = left.href;
-    words.textContent = say("standing.continue", { lesson: left.title });
+    if (!start || !words) return;
+    this.start ??= { words: words.textContent, href: start.href };
+    start.href = left?.href ?? this.start.href;
+    words.textContent = left ? say("standing.continue", { lesson: left.title }) : this.start.words;
   }
 }

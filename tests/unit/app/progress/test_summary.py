@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,8 +124,45 @@ async def test_the_header_counts_lessons_and_goes_by_the_learners_clock(
     assert (header.lessons_done, header.lessons, header.percent) == (1, 1, 100)
     assert (header.streak.weeks, header.streak.days) == (1, 3)
     assert (in_seoul.streak.weeks, in_seoul.streak.days) == (1, 0), "there it is Monday"
-    assert header.resume is not None
-    assert (header.resume.course, header.resume.slug, header.resume.place) == ("small", "first", "cell-alone")
+    assert header.resume is None, "it is done"
+
+
+@pytest.mark.parametrize(
+    ("visited", "done", "leads_to"),
+    [
+        ("", "", None),
+        ("b", "", ("b", "here")),
+        ("a b", "", ("b", "here")),
+        ("a b", "b", ("a", "here")),  # the last one that is not done
+        ("b", "b", ("c", "")),  # none is open: the next one
+        ("d", "d", ("a", "")),  # none comes after it: the first that was left out
+        ("b d", "b d", ("a", "")),
+        ("d b", "d b", ("c", "")),
+        ("a b c d", "a b c d", None),
+    ],
+)
+async def test_one_goes_on_where_something_is_left_to_do(
+    database: Database, tmp_path: Path, visited: str, done: str, leads_to: tuple[str, str] | None
+) -> None:
+    root = write_course(tmp_path / "four")
+    for slug in "abcd":
+        shutil.copytree(root / "small" / "first", root / "small" / slug)
+    course = root / "small" / "course.toml"
+    course.write_text(course.read_text().replace('["first"]', '["a", "b", "c", "d"]'))
+    catalog = Catalog(root, quiet=True)
+    progress = Progress(catalog, RuleBook(catalog))
+    catalog.reload()
+    async with database.writing() as session:
+        for number, slug in enumerate(visited.split()):
+            moment = datetime(2026, 11, 22, number, tzinfo=UTC)
+            await lessons.note(session, "me", [Visit(f"small/{slug}", moment, moment, place="here")])
+    await _do(database, progress, *(Fact("lesson", f"small/{slug}") for slug in done.split()))
+
+    async with database.session() as session:
+        header = await progress.summary.header(session, "me", "small")
+
+    found = (header.resume.slug, header.resume.place) if header.resume else None
+    assert found == leads_to
 
 
 async def test_a_secret_is_kept_until_it_is_earned(database: Database, progress: Progress) -> None:
