@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Self
 
@@ -126,7 +126,7 @@ class RunnerClient:
         """Say that the events up to ``through`` are stored."""
         await self._send("POST", f"/runs/{run}/ack", Ack(through=through).model_dump_json())
 
-    async def events(self, run: str, after: int = 0) -> AsyncIterator[Event]:
+    async def events(self, run: str, after: int = 0) -> AsyncGenerator[Event, None]:
         """Yield the events after number ``after`` until ``finished``.
 
         Raises:

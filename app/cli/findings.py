@@ -127,7 +127,7 @@ def _verdict(findings: Findings) -> str:
 
 def _row(mark: str, name: str, detail: str, means: str = "") -> Iterator[str]:
     """A line of three columns; what is too long goes on below the third."""
-    room = {"width": _WIDTH - _INDENT, "break_long_words": False, "break_on_hyphens": False}
-    lines = [*textwrap.wrap(detail, **room), *textwrap.wrap(means, **room)] or [""]  # type: ignore[arg-type]
+    column = textwrap.TextWrapper(_WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False)
+    lines = [*column.wrap(detail), *column.wrap(means)] or [""]
     yield f"  {mark:<8}{name:<{_INDENT - 10}}{lines[0]}".rstrip()
     yield from (" " * _INDENT + line for line in lines[1:])

@@ -65,7 +65,7 @@ class Plan:
 
     def draw(self, what: str) -> Random:
         """Chance for one kind of thing: the others do not change it."""
-        return Random(f"{self.seed} {what}")  # noqa: S311 (nothing here is a secret)
+        return Random(f"{self.seed} {what}")  # noqa: S311 - nothing here is a secret
 
     def account(self, number: int) -> str:
         """The id of an account."""

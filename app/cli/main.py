@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 _NAMES = ("serve", "run", "doctor", "lesson", "user", "secret", "db", "datasets", "kernelspec", "dev")
 
@@ -16,7 +16,7 @@ class OnDemand(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = dict.fromkeys(_NAMES, None)  # type: ignore[assignment]
+        self.commands = {name: TyperCommand(name) for name in _NAMES}  # in their places until one is asked for
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, or None if there is no such."""

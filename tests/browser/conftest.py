@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TypedDict
 from urllib.parse import urlsplit
 
 import pytest
@@ -99,6 +100,16 @@ class Visitor:
         """What was complained about and not expected."""
         found = [text for text in self.complaints if not any(piece in text for piece in self.tolerated)]
         return found and [*found, *self.refused]
+
+
+class Window(TypedDict, total=False):
+    """What a visitor looks through: pixels, the dark scheme, a browser that runs scripts, things that hold still."""
+
+    width: int
+    height: int
+    dark: bool
+    script: bool
+    still: bool
 
 
 class Hall:

@@ -6,13 +6,14 @@ import asyncio
 import secrets
 
 import pytest
-from playwright.async_api import Locator, Page, Request, expect
+from playwright.async_api import Locator, Page, expect
 
 from app.accounts.models import Role
 from app.comments.models import Comment, State
 from app.db import Database, now
 from tests.browser.conftest import Hall
-from tests.browser.people import somebody
+from tests.browser.network import lose_answers
+from tests.browser.people import change_who_is_at, somebody
 from tests.browser.test_pages import PICTURES, violations
 from tests.factories.attacks import ATTACKS
 
@@ -113,14 +114,7 @@ async def test_what_was_sent_into_a_network_that_failed_is_sent_again_once(hall:
     text = unique("Through a tunnel")
     await page.get_by_label("Your comment").fill(text)
 
-    async def arrive_and_lose_the_answer(route: object, request: Request) -> None:
-        if request.method != "POST":
-            await route.continue_()  # type: ignore[attr-defined]
-            return
-        await route.fetch(max_redirects=0)  # type: ignore[attr-defined]
-        await route.abort("connectionreset")  # type: ignore[attr-defined]
-
-    await page.route("**/comments", arrive_and_lose_the_answer)
+    await lose_answers(page, "**/comments")
     await page.get_by_role("button", name="Send").click()
     await expect(page.get_by_text("Your text is kept")).to_be_visible()
     await expect(page.get_by_label("Your comment")).to_have_value(text)
@@ -154,8 +148,7 @@ async def test_a_draft_is_shown_to_nobody_else_at_the_same_browser(hall: Hall) -
     (ada, _), (bob, _) = await somebody(hall, "Ada Byron"), await somebody(hall, "Bob Moore")
     for owner, shown in ((ada, text), (bob, ""), (ada, text)):
         await page.goto("about:blank")  # a page at work would ask without a cookie in between
-        await stranger.context.clear_cookies()
-        await stranger.context.add_cookies(await owner.context.cookies())  # type: ignore[arg-type]
+        await change_who_is_at(stranger, owner)
         await page.goto(stranger.site.url(COMMENTS))
         field = page.get_by_label("Your comment")
         await expect(field).to_have_attribute("aria-autocomplete", "list")  # the script has had its turn

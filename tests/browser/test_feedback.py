@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 
 import pytest
-from playwright.async_api import Page, Request, expect
+from playwright.async_api import Page, expect
 
 from app.accounts.models import Role
 from tests.browser.conftest import Hall
+from tests.browser.network import lose_answers
 from tests.browser.people import somebody
 from tests.browser.test_pages import PICTURES, violations
 
@@ -67,14 +68,7 @@ async def test_what_was_sent_into_a_network_that_failed_is_kept_and_sent_again_o
     await dialog.get_by_text("Something else").click()
     await dialog.get_by_label("What is wrong?").fill(text)
 
-    async def arrive_and_lose_the_answer(route: object, request: Request) -> None:
-        if request.method != "POST":
-            await route.continue_()  # type: ignore[attr-defined]
-            return
-        await route.fetch(max_redirects=0)  # type: ignore[attr-defined]
-        await route.abort("connectionreset")  # type: ignore[attr-defined]
-
-    await page.route("**/en/feedback", arrive_and_lose_the_answer)
+    await lose_answers(page, "**/en/feedback")
     await dialog.get_by_role("button", name="Send").click()
     await expect(dialog).to_contain_text("Your text is kept")
     await expect(dialog.get_by_label("What is wrong?")).to_have_value(text)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Unpack
 
 import pytest
 from playwright.async_api import CDPSession, Page, expect
 
 from app.accounts.sign_in_cookie import NAME
-from tests.browser.conftest import Hall, Visitor
+from tests.browser.conftest import Hall, Visitor, Window
 from tests.browser.people import somebody
 from tests.browser.test_pages import PICTURES, violations
 
@@ -30,7 +31,7 @@ def named(visitor: Visitor, path: str) -> str:
     return f"http://{visitor.site.hosts[1]}{path}"
 
 
-async def at_security(hall: Hall, lang: str = "en", **window: int | bool) -> tuple[Visitor, Page]:
+async def at_security(hall: Hall, lang: str = "en", **window: Unpack[Window]) -> tuple[Visitor, Page]:
     """Somebody who is signed in, on the page of passkeys."""
     visitor, _ = await somebody(hall, "Ada Byron", **window)
     held = next(each for each in await visitor.context.cookies() if each.get("name") == NAME)

@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 
 from runners.client import NotKnown, RunnerClient
-from runners.protocol import Display, Error, Event, Finished, Outcome, RunAccepted, RunRequest, SessionSpec
+from runners.protocol import Display, Error, Event, Finished, Keras, Outcome, RunAccepted, RunRequest, SessionSpec
 
 SECRET = "do-not-tell-8d1f0c"
 """Lies in the environment of every supervisor of the tests; no session may see it."""
@@ -268,13 +268,13 @@ class Learner:
         client: RunnerClient,
         *,
         topology: str = "gpu:4",
-        keras: int = 3,
+        keras: Keras = 3,
         owner: str | None = None,
         session: str | None = None,
     ) -> None:
         self.client = client
         self.session = session or new_name()
-        self.spec = SessionSpec(owner=owner or new_name(), topology=topology, keras=keras)  # type: ignore[arg-type]
+        self.spec = SessionSpec(owner=owner or new_name(), topology=topology, keras=keras)
 
     def request(self, code: str, run: str | None = None, timeout_s: float | None = None) -> RunRequest:
         """A run of ``code``, not yet submitted."""

@@ -7,7 +7,6 @@ streams that stay open, forgetting what was acknowledged, ids that may be submit
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +35,7 @@ from runners.protocol import (
     Wall,
     Wire,
 )
+from tests.factories.server import Server
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Supervisor:
         """If set, every run prints these and ends ``ok`` by itself."""
         self.garbled: set[int] = set()
         """Numbers of events that are left out of streams, as no real supervisor would."""
-        self._server: uvicorn.Server | None = None
+        self._server: Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._cut = asyncio.Event()
 
@@ -81,8 +81,7 @@ class Supervisor:
         self.socket.unlink(missing_ok=True)
         self._cut = asyncio.Event()
         config = uvicorn.Config(self._app(), uds=str(self.socket), lifespan="off", log_config=None, access_log=False)
-        self._server = uvicorn.Server(config)
-        self._server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
+        self._server = Server(config)
         self._task = asyncio.create_task(self._server.serve())
         while not self._server.started:  # noqa: ASYNC110 - uvicorn sets a plain flag
             await asyncio.sleep(0.01)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from unittest.mock import patch
 
 from runners.devices.hardware import Mode, Usable
 from runners.devices.stock import Stock
@@ -25,6 +26,6 @@ def of_this_machine(mode: Mode, sharing: int) -> Stock:
 
 
 if __name__ == "__main__":
-    Stock.of_this_machine = of_this_machine  # type: ignore[method-assign, assignment]
     sys.argv = ["server", *sys.argv[4:]]
-    main()
+    with patch.object(Stock, "of_this_machine", of_this_machine):
+        main()

@@ -46,7 +46,7 @@ def settings(settings: Settings, issuer: Issuer) -> Settings:
     sites = {"campus": issuer.settings(label="Example University")}
     sites["github"] = issuer.settings(issuer=f"{issuer.url}/", label="Our GitHub")
     kept = settings.model_dump(exclude={"oidc", "public_url"})
-    return Settings(**kept, public_url="http://test", oidc=sites)  # type: ignore[arg-type]
+    return Settings(**kept, public_url="http://test", oidc=sites)
 
 
 async def asked(client: httpx.AsyncClient, path: str = WITH) -> str:

@@ -155,7 +155,7 @@ async def test_a_lesson_is_completed_by_its_cells_and_its_end_in_either_order(
         sums = select(Entry.learner_id, func.sum(Entry.xp)).group_by(Entry.learner_id)
         totals = [total for _, total in await session.execute(sums)]
         kinds = select(Entry.kind, func.count()).where(Entry.kind.in_(("lesson", "module", "course", "achievement")))
-        counts = {kind: count for kind, count in await session.execute(kinds.group_by(Entry.kind))}  # noqa: C416
+        counts = {kind: count for kind, count in await session.execute(kinds.group_by(Entry.kind))}  # noqa: C416 - rows
         rows = (await session.scalars(select(LessonProgress))).all()
         zones = set(await session.scalars(select(LearnerZone.time_zone)))
     assert len(totals) == 2

@@ -14,7 +14,7 @@ from runners.settings import Limits
 from tests.factories.node import Learner, Node
 from tests.sandbox.conftest import LIMITS, Attack
 
-ALL = Limits(**LIMITS)  # type: ignore[arg-type]
+ALL = Limits(**LIMITS)
 SHORT_S = 2.0
 ANY: tuple[LimitName, ...] = ("time", "memory", "processes", "cpu")
 """Which of them a bomb meets first is a matter of luck."""

@@ -121,7 +121,7 @@ async def test_a_stream_cut_again_and_again_loses_and_doubles_nothing(learner: L
             events.append(event)
             if event.kind == "finished" or len(events) % 3 == 0:
                 break
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         cuts += 1
 
     assert cuts > 5

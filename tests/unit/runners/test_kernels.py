@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
@@ -195,13 +196,17 @@ async def test_who_asks_for_one_machine_after_another_makes_the_pool_no_larger(m
         await may_make.acquire()
 
     pool, made = pool_of(monkeypatch, 2, be_let)
+
+    def has(most: int) -> bool:
+        return len(made) >= most
+
     pool.keep()
     for number in range(1, 9):
         wanted = len(made) + 2  # one for who asks, and one of the two that are to wait
         for _ in range(2):
             may_make.release()
         await pool.take(f"gpu:{number}", 3)
-        await comes(lambda most=wanted: len(made) >= most)  # type: ignore[misc]
+        await comes(partial(has, wanted))
         await asyncio.sleep(0.001)
 
     assert len(pool) <= 3 * 2

@@ -149,11 +149,11 @@ def test_every_limit_of_a_run_has_an_outcome_of_its_kind_a_value_and_a_unit() ->
         "display": (MiB / 8, "bytes"),
     }
     assert all(limit.name == name for name, limit in told.items())
-    of_sessions = {"sessions_per_learner", "runs_per_session", "sessions"}
+    of_sessions: set[LimitName] = {"sessions_per_learner", "runs_per_session", "sessions"}
     assert set(get_args(LimitName)) == set(told) | of_sessions
     for name in of_sessions:
         with pytest.raises(ValueError, match="no limit of a run"):
-            limit_of(name, limits, 1)  # type: ignore[arg-type]
+            limit_of(name, limits, 1)
 
 
 def test_every_outcome_but_those_without_a_limit_is_that_of_a_limit() -> None:

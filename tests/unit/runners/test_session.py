@@ -8,7 +8,7 @@ import pytest
 
 from runners.devices.stock import NoDevice
 from runners.kernels import Kernel
-from runners.protocol import Keras, Outcome, RunRequest, SessionSpec, SessionState
+from runners.protocol import Finished, Keras, Notice, Outcome, RunRequest, SessionSpec, SessionState
 from runners.runlog import RunLog
 from runners.session import Session
 from runners.settings import Limits
@@ -76,5 +76,8 @@ async def test_who_waits_for_another_keras_is_told_so_and_a_refusal_says_why() -
             "session-failed",
             "finished",
         ]
-        assert notices[1].values["reason"] == "no-device"  # type: ignore[union-attr]
-        assert notices[2].outcome == Outcome.crash  # type: ignore[union-attr]
+        why, end = notices[1:]
+        assert isinstance(why, Notice)
+        assert why.values["reason"] == "no-device"
+        assert isinstance(end, Finished)
+        assert end.outcome == Outcome.crash

@@ -196,4 +196,4 @@ def test_a_limit_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -
 
 def test_limits_do_not_change_under_a_session() -> None:
     with pytest.raises(ValidationError):
-        Limits().memory_mb = 1  # type: ignore[misc]
+        Limits().memory_mb = 1  # type: ignore[misc]  # what is tested

@@ -56,7 +56,8 @@ def stock(monkeypatch: pytest.MonkeyPatch) -> Stock:
 
 
 def supply_of(stock: Stock, **more: Any) -> Any:
-    return Supply(Pool(), stock, lambda *_: Zygote(), **more)  # type: ignore[arg-type, return-value]
+    stand_ins: Any = (Pool(), stock, lambda *_: Zygote())
+    return Supply(*stand_ins, **more)
 
 
 async def test_who_asks_for_gpus_gets_a_kernel_with_real_ones_until_it_is_closed(stock: Stock) -> None:
@@ -99,14 +100,15 @@ def test_only_a_keras_that_nobody_warmed_is_cold_and_only_until_it_is_there(
 async def test_who_gets_the_tpu_gets_a_kernel_that_imports_tensorflow_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, bool]] = []
 
-    def zygote(keras: int, given: Real | None) -> Zygote:
+    def zygote(keras: int, given: Real | None) -> Any:
         asked.append((keras, bool(given and given.tpu)))
         return Zygote()
 
     monkeypatch.setattr(module, "Kernel", Kernel)
     monkeypatch.setattr(Zygote, "ready", True)
     stock = Stock("auto", 1, usable(Listing.from_json((LISTINGS / "tpu-v3-8.json").read_text())))
-    supply = Supply(Pool(), stock, zygote)  # type: ignore[arg-type]
+    pool: Any = Pool()
+    supply = Supply(pool, stock, zygote)
 
     assert supply.is_cold("tpu:8", 3)
     assert not supply.is_cold("tpu:4", 3)

@@ -73,10 +73,13 @@ def test_a_session_that_lockstep_could_not_keep_up_is_no_crash_of_python() -> No
     assert said(notice, finished(Outcome.crash)) == "lockstep: The session could not go on: no zygote\n"
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def printed(*events: Event, terminal: bool = False) -> tuple[str, str]:
-    out, err = (io.StringIO() for _ in range(2))
-    if terminal:
-        out.isatty = err.isatty = lambda: True  # type: ignore[method-assign]
+    out, err = (Terminal() if terminal else io.StringIO() for _ in range(2))
     printer = TextPrinter(out, err)
     for event in events:
         printer.show(event)

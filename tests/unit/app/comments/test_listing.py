@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import event, text
@@ -56,9 +57,9 @@ def _made(author: str, lesson: int, number: int, begun: object, thread_id: str |
 
 
 async def test_no_list_reads_more_than_it_shows(crowd: Database) -> None:
-    asked: list[tuple[str, object]] = []
+    asked: list[tuple[str, Any]] = []
 
-    def note(_connection: object, _cursor: object, statement: str, parameters: object, *_: object) -> None:
+    def note(_connection: object, _cursor: object, statement: str, parameters: Any, *_: object) -> None:
         if statement.lstrip().startswith("SELECT"):
             asked.append((statement, parameters))
 
@@ -81,7 +82,7 @@ async def test_no_list_reads_more_than_it_shows(crowd: Database) -> None:
         for statement, parameters in asked:
             if "comments" not in statement or "LIMIT" not in statement:
                 continue
-            rows = await connection.exec_driver_sql(explain + statement, parameters)  # type: ignore[arg-type]
+            rows = await connection.exec_driver_sql(explain + statement, parameters)
             plan = "\n".join(str(row[-1]) for row in rows)
             assert not _SPOILT.search(plan), f"{statement}\n{plan}"
 

@@ -64,10 +64,17 @@ async def somebody(db: Database, language: str = "en", **values: object) -> Acco
     return mine
 
 
-async def tell(db: Database, account: Account, subject: str, at: datetime | None = None, **more: object) -> None:
-    kind = Kind(str(more.pop("kind", Kind.reply)))
+async def tell(
+    db: Database,
+    account: Account,
+    subject: str,
+    at: datetime | None = None,
+    *,
+    kind: Kind = Kind.reply,
+    actor_id: str | None = None,
+) -> None:
     async with db.writing() as session:
-        await service.notify(session, [account.id], kind, subject, **more)  # type: ignore[arg-type]
+        await service.notify(session, [account.id], kind, subject, actor_id)
         if at is not None:
             mine = update(Notification).where(Notification.subject == subject, Notification.account_id == account.id)
             await session.execute(mine.values(created_at=at))

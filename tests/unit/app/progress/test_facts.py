@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,9 @@ _RUN = RunFacts(
 )
 
 
-def _proved(here: datetime = _NOON, **changes: object) -> dict[str, set[str]]:
+def _proved(here: datetime = _NOON, **changes: Any) -> dict[str, set[str]]:
     proved: dict[str, set[str]] = {}
-    for fact in facts_of_run(replace(_RUN, **changes), here):  # type: ignore[arg-type]
+    for fact in facts_of_run(replace(_RUN, **changes), here):
         proved.setdefault(fact.kind, set()).add(fact.subject)
     return proved
 

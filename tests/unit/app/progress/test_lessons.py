@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from random import Random
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -64,7 +65,7 @@ def _known(row: LessonProgress) -> tuple[datetime | bool | str | None, ...]:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(_STEP, max_size=10), order=st.randoms(use_true_random=False))
 async def test_any_order_any_repetition_and_any_merge_ends_up_the_same(
-    database: Database, steps: list[tuple[str, Visit | Fact | None]], order: object
+    database: Database, steps: list[tuple[str, Visit | Fact | None]], order: Random
 ) -> None:
     async with database.writing() as session:
         for table in (Entry, LessonProgress):
@@ -76,7 +77,7 @@ async def test_any_order_any_repetition_and_any_merge_ends_up_the_same(
         await _merge(database, browser)
 
     again = news * 2
-    order.shuffle(again)  # type: ignore[attr-defined]
+    order.shuffle(again)
     for said in again:
         await _tell(database, "alone", said)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -174,8 +175,8 @@ async def test_what_fails_of_ours_loses_the_award_and_never_the_output(
 ) -> None:
     enter = progress.ledger.enter
 
-    async def half(*arguments: object) -> None:
-        await enter(*arguments)  # type: ignore[arg-type]
+    async def half(*arguments: Any) -> None:
+        await enter(*arguments)
         raise KeyError("ours")
 
     monkeypatch.setattr(progress.ledger, "enter", half)

@@ -49,8 +49,8 @@ async def test_leaving_a_stream_ends_what_feeds_it() -> None:
             ended.set()
 
     body = event_stream(frames()).body_iterator
-    await anext(aiter(body))  # type: ignore[arg-type]
-    follow = asyncio.ensure_future(anext(aiter(body)))  # type: ignore[arg-type]
+    await anext(aiter(body))
+    follow = asyncio.ensure_future(anext(aiter(body)))
     await asyncio.wait_for(waiting.wait(), 10)
     follow.cancel()
     await asyncio.wait_for(ended.wait(), 10)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
+from typing import Any
 
 from runners.devices.cluster import free_ports, serves, tf_config
 from runners.devices.topology import Topology
 
 
-def _told(text: str, number: int) -> dict[str, object]:
+def _told(text: str, number: int) -> dict[str, Any]:
     topology = Topology.parse(text)
-    told: dict[str, object] = json.loads(tf_config(topology, range(20_001, 20_001 + len(topology.tasks)), number))
+    told: dict[str, Any] = json.loads(tf_config(topology, range(20_001, 20_001 + len(topology.tasks)), number))
     return told
 
 
@@ -38,10 +39,10 @@ def test_parameter_servers_have_a_chief_that_coordinates() -> None:
 
 
 def test_only_the_evaluator_is_told_of_the_evaluator() -> None:
-    assert "evaluator" not in _told("workers:2+evaluator", 1)["cluster"]  # type: ignore[operator]
+    assert "evaluator" not in _told("workers:2+evaluator", 1)["cluster"]
     told = _told("workers:2+evaluator", 2)
     assert told["task"] == {"type": "evaluator", "index": 0}
-    assert told["cluster"]["evaluator"] == ["127.0.0.1:20003"]  # type: ignore[index]
+    assert told["cluster"]["evaluator"] == ["127.0.0.1:20003"]
 
 
 def test_workers_of_a_coordinator_serve_and_others_run_cells() -> None:

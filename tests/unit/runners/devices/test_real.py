@@ -31,7 +31,7 @@ class TensorFlow:
             "LogicalDeviceConfiguration": lambda memory_limit: memory_limit,
         }
         vars(self.config).update(own)
-        self.module.config = SimpleNamespace(**own, experimental=SimpleNamespace(**own))  # type: ignore[attr-defined]
+        vars(self.module)["config"] = SimpleNamespace(**own, experimental=SimpleNamespace(**own))
 
     def _split(self, gpu: Any, configurations: list[int]) -> None:
         self.split[gpu.name] = configurations
@@ -42,7 +42,7 @@ def tensorflow(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], TensorFlow]:
     def make(gpus: int) -> TensorFlow:
         made = TensorFlow(gpus)
         framework = ModuleType("tensorflow.python.framework")
-        framework.config = made.config  # type: ignore[attr-defined]
+        vars(framework)["config"] = made.config
         monkeypatch.setitem(sys.modules, "tensorflow", made.module)
         monkeypatch.setitem(sys.modules, "tensorflow.python", ModuleType("tensorflow.python"))
         monkeypatch.setitem(sys.modules, "tensorflow.python.framework", framework)
@@ -85,7 +85,7 @@ def test_a_split_one_has_limits_and_may_still_be_asked_to_grow(tensorflow: Calla
 
     real.show([(3, 5_000), (1, None)])
 
-    asked = tf.module.config.experimental  # type: ignore[attr-defined]
+    asked = tf.module.config.experimental
     assert tf.split == {first.name: [5_000] * 3}
     asked.set_memory_growth(first, True)
     assert asked.get_memory_growth(first)

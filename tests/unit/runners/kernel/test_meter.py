@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -68,8 +69,13 @@ def test_many_quick_epochs_are_thinned_out_as_well(sent: Sent) -> None:
 def test_a_value_is_read_only_if_it_is_sent(sent: Sent) -> None:
     read: list[int] = []
     meter = Meter(Clock())
+
+    def loss(step: int) -> float:
+        read.append(step)
+        return 0.5
+
     for step in range(1, 6):
-        meter.tell(step, {"loss": lambda step=step: read.append(step) or 0.5})  # type: ignore[misc]
+        meter.tell(step, {"loss": partial(loss, step)})
     meter.end_run()
     assert read == [1, 5]
     assert [step for step, _, _ in metrics(sent)] == [1, 5]

@@ -25,7 +25,7 @@ BWRAP = "/usr/bin/bwrap"
 def test_the_wall_follows_the_setting_and_the_machine(
     wanted: str, root: bool, bubblewrap: str | None, wall: str
 ) -> None:
-    assert chosen(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap) == wall  # type: ignore[arg-type]
+    assert chosen(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap) == wall
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_wall_follows_the_setting_and_the_machine(
 )
 def test_where_no_wall_can_stand_nothing_starts(wanted: str, root: bool, bubblewrap: str | None, why: str) -> None:
     with pytest.raises(NoOuterWall, match=why):
-        chosen(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap)  # type: ignore[arg-type]
+        chosen(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap)
 
 
 def test_what_a_session_may_be_given_the_zygote_has_to_pass_on(monkeypatch: pytest.MonkeyPatch) -> None:
