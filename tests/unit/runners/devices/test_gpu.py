@@ -441,6 +441,45 @@ def test_no_thread_tunes_what_only_hands_over_to_a_device(forge: Forge, topology
     assert "[[0, 1, 2, 3], [4, 5, 6, 7]]" in said
 
 
+DROPPED = """
+import ctypes, gc, time
+assert ctypes.CDLL(None).mallopt(-6, 165)  # M_PERTURB: what is freed is overwritten at once
+options = tf.data.Options()
+options.experimental_optimization.apply_default_optimizations = False  # as Keras 3 has it for arrays
+
+def slowly(x):
+    time.sleep(0.1)
+    return x
+
+for _ in range(3):
+    data = tf.data.Dataset.range(8).map(lambda x: tf.numpy_function(slowly, [x], tf.int64)).with_options(options)
+    parts = iter(strategy.experimental_distribute_dataset(data.batch(2)))
+    print([int(part[0]) for part in strategy.experimental_local_results(next(parts))])
+    del data
+    gc.collect()
+    del parts  # while the next element is made
+print("alive")
+"""
+
+
+TWO_REPLICAS = {
+    "gpu:2": "strategy = tf.distribute.MirroredStrategy()",
+    "tpu:2": "tf.tpu.experimental.initialize_tpu_system()\nstrategy = tf.distribute.TPUStrategy()",
+    "cpu": """
+two = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], two)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+""",
+}
+
+
+@pytest.mark.parametrize("topology", TWO_REPLICAS)
+def test_an_iterator_may_be_dropped_while_it_makes_an_element(forge: Forge, topology: str) -> None:
+    """TensorFlow alone reads freed memory here, and crashes."""
+    said = run(forge, TWO_REPLICAS[topology] + DROPPED, topology)
+    assert said.split("\n")[-5:-1] == ["[0, 1]"] * 3 + ["alive"], said
+
+
 def test_without_simulated_gpus_tensorflow_is_as_it_was(forge: Forge) -> None:
     said = run(forge, 'import os\nassert not tf.config.list_physical_devices("GPU")\nprint(os.environ["PATH"])', "cpu")
     assert "lockstep" not in said
