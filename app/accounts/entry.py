@@ -51,13 +51,13 @@ async def enter(
     return Entrance(token, account.email, merged)
 
 
-def open_door(request: Request, entrance: Entrance, *passkey: str) -> None:
-    """Give the browser its cookies, take the visitor's back, and have it told what came in."""
+def open_door(request: Request, entrance: Entrance, *passkey: str, what: str = "signed_in") -> None:
+    """Give the browser its cookies, take the visitor's back, and have it told ``what``, and what came in."""
     keep_sign_in(request, entrance.token, int(LASTS.total_seconds()))
     remember(request, entrance.email, *passkey)
     if visitor_of(request) is not None:
         forget_visitor(request)
-    said.say(request, "signed_in", **{"adopted": 1} if entrance.merged.adopted else dict(entrance.merged.brought))
+    said.say(request, what, **{"adopted": 1} if entrance.merged.adopted else dict(entrance.merged.brought))
 
 
 async def leave(request: Request, session: AsyncSession) -> None:

@@ -11,6 +11,7 @@ from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from app import i18n
 from app.accounts import said
 from app.accounts.attempts import TooManyTries
 from app.accounts.current import SignInNeeded, who
@@ -25,6 +26,7 @@ from app.accounts.routes import account_page, in_words, onward
 from app.accounts.sign_ins import end_all
 from app.accounts.signing_up import NO_EMAIL
 from app.accounts.tries import count_mail, count_tries, mail_was_opened, was_right
+from app.accounts.ways_in import other_ways_in
 from app.db import Database, now, one_at_a_time
 from app.i18n import N_
 from app.web.form import read_form
@@ -112,7 +114,10 @@ async def _confirm(request: Request, link: MailLink, account: Account, password:
 
 
 async def _reset(request: Request, link: MailLink, account: Account, password: str) -> Response:
-    """A new password. Every browser is signed out, this one is signed in; the mailbox is theirs, so it is confirmed."""
+    """A new password. Every browser is signed out, this one is signed in; the mailbox is theirs, so it is confirmed.
+
+    Passkeys and other sites are its owner's and stay; but somebody else may have added one, so each is shown.
+    """
     if weak := weakness(password, name=account.name, email=account.email):
         return _link_page(request, link, account, 422, wrong=in_words({"password": weak}))
     passwords: Passwords = request.app.state.passwords
@@ -124,10 +129,13 @@ async def _reset(request: Request, link: MailLink, account: Account, password: s
         await end_all(session, account)
         entrance = await _open(request, session, account, password_hash=hashed)
         await end_links(session, account)
-        await postman.changed(session, account, "password", account.email)
+        await mail_was_opened(request, session, "reset", account.email)
+        ways = await other_ways_in(session, account, request.app.state.sites)
+        await postman.changed(session, account, "password", account.email, ways)
     postman.wake()
-    open_door(request, entrance)
-    return onward(request, None)
+    open_door(request, entrance, what="password")
+    look = str(request.app.url_path_for("security_page", lang=i18n.current()))
+    return onward(request, f"{look}?after=reset" if ways else None)
 
 
 async def _change(request: Request, link: MailLink, account: Account) -> Response:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 
 from app.accounts.links import Purpose, make_link
 from app.accounts.models import Account, MailLink
+from app.accounts.ways_in import WayIn
 from app.mail.letter import Mail
 from app.mail.models import OutboxMail
 from app.mail.outbox import TOPIC, post
@@ -36,10 +40,16 @@ class Postman:
         urls["forgotten_url"] = self._url("forgotten_page", account.language)
         await self._post(session, account.email, account, "already.html", **urls)
 
-    async def changed(self, session: AsyncSession, account: Account, what: str, to: str) -> None:
-        """Another password (``password``) or address (``address``), or one more passkey or site (``ways_in``)."""
-        url = self._url("forgotten_page", account.language)
-        await self._post(session, to, account, f"{what}_changed.html", url=url)
+    async def changed(
+        self, session: AsyncSession, account: Account, what: str, to: str, ways: Sequence[WayIn] = ()
+    ) -> None:
+        """Another password (``password``) or address (``address``), or one more passkey or site (``ways_in``).
+
+        ``ways``: what opens the account as before.
+        """
+        facts = {"url": self._url("forgotten_page", account.language), "ways": [way.name for way in ways]}
+        facts["security_url"] = self._url("security_page", account.language)
+        await self._post(session, to, account, f"{what}_changed.html", **facts)
 
     def wake(self) -> None:
         """Have what was posted sent at once; call it after the commit."""
@@ -48,7 +58,7 @@ class Postman:
     def _url(self, route: str, lang: str, **parts: str) -> str:
         return f"{self._base}{self._app.url_path_for(route, lang=lang, **parts)}"
 
-    async def _post(self, session: AsyncSession, to: str, account: Account, template: str, **values: str) -> None:
+    async def _post(self, session: AsyncSession, to: str, account: Account, template: str, **values: Any) -> None:
         name = account.name if account.email_confirmed_at else ""  # else a stranger to the reader may have typed it
         facts = {"name": name, "email": account.email, **values}
         about = None if template == _TO_THE_OLD else account.id

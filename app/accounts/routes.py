@@ -131,14 +131,19 @@ async def sign_up_now(request: Request, lang: str) -> Response:
 
 @router.get("/account-menu", name="account_menu")
 async def account_menu(request: Request, lang: str, account: CurrentAccount) -> HTMLResponse:
-    here = urlsplit(request.headers.get("hx-current-url", "")[:2000])
-    back = own_path(f"{here.path}?{here.query}" if here.query else here.path) if _worth_returning(here.path) else None
-    return fragment(request, "accounts/menu.html", account=account, next=back or "", said=said.heard(request))
+    back = _to_return_to(request.headers.get("hx-current-url", "")[:2000])
+    return fragment(request, "accounts/menu.html", account=account, next=back, said=said.heard(request))
 
 
-def _worth_returning(path: str) -> bool:
-    """Whether a page is one to come back to after signing in: not if it is about that itself. Pure."""
-    return path.split("/")[2:3] not in (["sign-in"], ["sign-up"], ["forgotten"], ["mail"])
+def _to_return_to(address: str) -> str:
+    """The path to come back to after signing in; nothing if the page is about that itself, or none of ours. Pure."""
+    try:
+        here = urlsplit(address)
+    except ValueError:
+        return ""
+    if here.path.split("/")[2:3] in (["sign-in"], ["sign-up"], ["forgotten"], ["mail"]):
+        return ""
+    return own_path(f"{here.path}?{here.query}" if here.query else here.path) or ""
 
 
 class NoEntry(Problem):

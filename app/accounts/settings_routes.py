@@ -31,6 +31,7 @@ from app.accounts.sign_in_cookie import keep_sign_in
 from app.accounts.sign_ins import FRESH, LASTS, end_all, end_listed, list_sign_ins, start_sign_in
 from app.accounts.signing_up import NO_EMAIL, NO_NAME
 from app.accounts.tries import count_mail, count_tries, was_right
+from app.accounts.ways_in import other_ways_in
 from app.db import Database, now, one_at_a_time
 from app.i18n import N_
 from app.web.form import read_form
@@ -74,8 +75,10 @@ async def save_profile(request: Request, lang: str, account: SignedIn) -> Respon
 
 
 @router.get("/security", name="security_page")
-async def security_page(request: Request, lang: str, account: SignedIn, here: ThisSignIn) -> HTMLResponse:
-    return await _security(request, account, here)
+async def security_page(
+    request: Request, lang: str, account: SignedIn, here: ThisSignIn, after: str = ""
+) -> HTMLResponse:
+    return await _security(request, account, here, after_reset=after == "reset")
 
 
 @router.post("/security/password", name="change_password")
@@ -100,7 +103,8 @@ async def change_password(request: Request, lang: str, account: SignedIn, here: 
         await end_all(session, mine)
         await end_links(session, mine)
         token = await start_sign_in(session, mine, method=here.method, agent=here.agent, address=here.address)
-        await postman.changed(session, mine, "password", mine.email)
+        ways = await other_ways_in(session, mine, request.app.state.sites)
+        await postman.changed(session, mine, "password", mine.email, ways)
     postman.wake()
     keep_sign_in(request, token, int(LASTS.total_seconds()))
     return back(request, "security_page", "password")
@@ -219,11 +223,12 @@ async def _security(
     async with db.session() as session:
         sign_ins = await list_sign_ins(session, account)
         passkeys = await list_passkeys(session, account)
+        ways = await other_ways_in(session, account, request.app.state.sites)
         linked = {each.issuer: each for each in await list_identities(session, account)}
     facts = {"account": account, "here": here, "sign_ins": sign_ins, "fresh": is_fresh(here)}
-    facts |= {"browser_words": browser_words, "passkeys": passkeys}
+    facts |= {"browser_words": browser_words, "passkeys": passkeys, "ways": ways, "after_reset": False}
     facts["linked"] = {name: linked.get(site.settings.issuer) for name, site in request.app.state.sites.items()}
-    return account_page(request, _SECURITY, http_status, **facts, **context)
+    return account_page(request, _SECURITY, http_status, **{**facts, **context})
 
 
 def back(request: Request, route: str, what: str) -> RedirectResponse:

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from app.accounts.attempts import (
     OF_ACCOUNT,
     OF_ADDRESS,
+    OF_ASKING,
     OF_MAILS,
     account_key,
     address_key,
@@ -45,7 +46,7 @@ async def count_mail(request: Request, what: str, email: str) -> None:
     """Count a mail that somebody wants sent to an address, whoever has it. Raises TooManyTries."""
     db: Database = request.app.state.db
     async with db.writing() as session:
-        await count_try(session, address_key(what, place_of_caller(request)), OF_ADDRESS)
+        await count_try(session, address_key(what, place_of_caller(request)), OF_ASKING)
         await count_try(session, account_key(what, email), OF_MAILS)
 
 

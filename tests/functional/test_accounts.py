@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from sqlalchemy import select, update
 
 from app.accounts.invitations import invite
-from app.accounts.models import Account, Attempts, MailLink, Role, SignIn
+from app.accounts.models import Account, Attempts, MailLink, Passkey, Role, SignIn
 from app.accounts.sign_in_cookie import NAME
 from app.db import now
 from app.main import create_app
@@ -325,6 +325,42 @@ async def test_a_browser_is_known_for_accounts_that_it_has_opened_and_for_no_oth
     assert (await stranger.post("/en/sign-in", data=bob)).status_code == 429, "counted with all others"
 
 
+async def test_a_class_behind_one_address_asks_for_new_passwords_and_nobody_gets_too_many(app: FastAPI) -> None:
+    async with at_school(app) as pupil:
+        for _ in range(2):
+            for number in range(30):
+                answer = await pupil.post("/en/forgotten", data={"email": f"pupil{number}@example.org"})
+                assert answer.status_code == 200
+        third, fourth = [await pupil.post("/en/forgotten", data={"email": "PUPIL7@example.org"}) for _ in range(2)]
+
+    assert third.status_code == 200
+    assert fourth.status_code == 429
+    assert "There were too many tries. Wait 60 minutes" in fourth.text
+
+
+async def test_a_new_password_shows_what_else_opens_the_account(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await sign_up(client, mailbox)
+    async with app.state.db.writing() as session:
+        account = (await session.scalars(select(Account))).one()
+        key = {"public_key": b"k", "sign_count": 0, "created_at": now()}
+        session.add(Passkey(id="a-key", account_id=account.id, name="Eve's phone", **key))
+    await client.post("/en/forgotten", data={"email": ADA["email"]})
+    link = await mailed(mailbox, ADA["email"], 2)
+
+    done = await client.post(link, data={"password": "another good one"})
+
+    page = (await client.get(done.headers["location"])).text
+    assert "Your password is changed. Every other browser is signed out." in page
+    assert '<a href="/en/settings/security/passkeys/a-key">Eve&#39;s phone</a>' in page
+    assert "What still opens" not in (await client.get("/en/settings/security")).text
+    await until(lambda: "was changed" in mailbox.to(ADA["email"])[-1].subject)
+    told = mailbox.to(ADA["email"])[-1].text
+    assert "Eve's phone" in told
+    assert "/en/settings/security\n" in told
+
+
 async def test_whoever_guesses_keeps_nobody_from_opening_an_account_or_changing_the_password(
     client: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
@@ -400,6 +436,7 @@ async def test_the_bar_leads_back_to_where_one_is_but_not_to_pages_about_signing
     for path, back in (("/en/courses/small", "?next=/en/courses/small"), ("/en/sign-in?next=/en/", ""), ("//x", "")):
         bar = await client.get("/en/account-menu", headers={"hx-current-url": f"http://test{path}"})
         assert f'href="/en/sign-in{back}"' in bar.text
+    assert (await client.get("/en/account-menu", headers={"hx-current-url": "http://["})).status_code == 200
 
 
 async def test_a_disabled_account_is_shut_at_once(app: FastAPI) -> None:

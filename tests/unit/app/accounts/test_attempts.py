@@ -49,6 +49,15 @@ def test_a_guesser_gets_few_tries_a_day() -> None:
     assert tries < 120
 
 
+def test_an_address_gets_three_mails_in_an_hour_however_often_they_are_asked_for() -> None:
+    sent: list[float] = []
+    for second in range(0, 24 * 3600, 10):
+        if not sent or OF_MAILS.wait_s(len(sent), second - sent[-1]) == 0:
+            sent.append(float(second))
+    assert len(sent) > 20
+    assert max(sum(at <= each < at + 3600 for each in sent) for at in sent) == 3
+
+
 async def test_of_many_at_once_only_the_free_ones_get_through(database: Database) -> None:
     key = account_key("sign-in", "Ada@example.org")
 

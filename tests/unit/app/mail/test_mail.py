@@ -23,7 +23,8 @@ from tests.factories.smtp import PASSWORD, USER, Postbox, certificate, smtp_serv
 
 SENDER = "Lockstep <learn@example.org>"
 URL = "https://learn.example.org/en/mail/abc"
-VALUES = {"name": "Ada <b>", "email": "ada@example.org", "url": URL, "forgotten_url": URL}
+VALUES = {"name": "Ada <b>", "email": "ada@example.org", "url": URL, "forgotten_url": URL, "ways": ["Ada <b>"]}
+VALUES["security_url"] = URL
 LETTERS = [
     path.name for path in sorted((Path(__file__).parents[4] / "app/accounts/templates/accounts/mail").glob("*.html"))
 ]

@@ -1,0 +1,36 @@
+"""What opens an account beside its password: a new password leaves it as it is, so its owner is told of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.identities import list_identities
+from app.accounts.models import Account
+from app.accounts.other_sites import Site
+from app.accounts.passkeys import list_passkeys
+
+
+@dataclass(frozen=True, slots=True)
+class WayIn:
+    """A passkey or another site, and the page on which it can be removed."""
+
+    name: str
+    route: str
+    parts: Mapping[str, str]
+
+
+async def other_ways_in(session: AsyncSession, account: Account, sites: Mapping[str, Site]) -> Sequence[WayIn]:
+    """The account's passkeys, and those of the sites that are linked to it."""
+    passkeys = await list_passkeys(session, account)
+    linked = {each.issuer for each in await list_identities(session, account)}
+    return [
+        *(WayIn(each.name, "passkey_page", {"passkey": each.id}) for each in passkeys),
+        *(
+            WayIn(site.settings.label, "site_page", {"site": name})
+            for name, site in sites.items()
+            if site.settings.issuer in linked
+        ),
+    ]
