@@ -1,4 +1,4 @@
-"""Who is told of a new comment, and telling them."""
+"""Who is told of a comment, when it is new and when it has been changed, and telling them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from enum import StrEnum
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.comments.markdown import MOST_MENTIONS
 from app.comments.models import Comment, State
 from app.comments.rendering import mentioned
 from app.notifications.models import Kind
-from app.notifications.service import notify
+from app.notifications.service import notify, told_already
 
 _MOST_TOLD = 200
 """Of the latest replies of a thread, whose authors are told of a new one."""
@@ -38,6 +39,19 @@ async def tell(session: AsyncSession, comment: Comment) -> None:
     for why in Why:
         of_these = [one.account_id for one in told if one.why is why]
         await notify(session, of_these, Kind(why), comment.id, comment.author_id)
+
+
+async def tell_of_change(session: AsyncSession, comment: Comment, before: str) -> None:
+    """Tell those whom a comment mentions since it was changed. Nobody is told of it again.
+
+    However often it is changed, a comment calls no more people in all than it could at once.
+    """
+    known = await told_already(session, comment.id)
+    left = MOST_MENTIONS - sum(kind == Kind.mention for kind in known.values())
+    passed_over = {*(await mentioned(session, before)).values(), *known, comment.author_id}
+    people = (await mentioned(session, comment.source)).values()
+    called = [account_id for account_id in people if account_id not in passed_over]
+    await notify(session, called[: max(0, left)], Kind.mention, comment.id, comment.author_id)
 
 
 async def told_of(session: AsyncSession, comment: Comment) -> list[Told]:

@@ -141,6 +141,7 @@ async def change_comment(request: Request, lang: str, comment_id: str, account: 
     try:
         async with db.writing() as session:
             comment = await writing.change(session, _writer(request, account), comment_id, text, edits)
+        notifications.wake(request.app.state.bus, session)
     except (Unreadable, TooMany) as problem:
         form = await _form_about(request, account, comment_id, Ask.edit, May.edit, text, problem.sentence())
         return refused(request, form, account, problem)

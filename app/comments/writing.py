@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app import i18n
 from app.accounts.models import Account, Role
 from app.comments import listing, markdown, pace
-from app.comments.audience import tell
+from app.comments.audience import tell, tell_of_change
 from app.comments.counters import add_once, alone_at, count, move, rows
 from app.comments.errors import ChangedMeanwhile, CommentUnknown, EditedTooOften, NotYours, ThreadClosed, TooFast
 from app.comments.models import Comment, CommentReaction, Report, State, Version
@@ -121,6 +121,8 @@ async def change(session: AsyncSession, author: Account, comment_id: str, text: 
     session.add(version)
     await session.flush()
     await session.refresh(comment)
+    if comment.state == State.shown:
+        await tell_of_change(session, comment, version.source)
     return comment
 
 

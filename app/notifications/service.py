@@ -72,6 +72,12 @@ async def notify(
         session.info.setdefault(_TOLD, set()).update(told)
 
 
+async def told_already(session: AsyncSession, subject: str) -> dict[str, str]:
+    """Which accounts have been told of a subject: the kind, by account."""
+    told = select(Notification.account_id, Notification.kind).where(Notification.subject == subject)
+    return {row.account_id: row.kind for row in await session.execute(told)}
+
+
 async def withdraw(session: AsyncSession, subject: str) -> None:
     """What it was about is gone: nobody is told of it any more."""
     gone = delete(Notification).where(Notification.subject == subject).returning(Notification.account_id)
