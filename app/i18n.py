@@ -29,6 +29,9 @@ from babel.support import NullTranslations, Translations
 
 LOCALES = Path(__file__).parent / "locales"
 DEFAULT = "en"
+_A_MINUTE, _AN_HOUR, _A_DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+_MOST_KEPT = 4096
+"""Of each kind of value, as written in some language."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +103,17 @@ def _weighed(item: str) -> tuple[float, str]:
 
 def number(value: float) -> str:
     """``12345.6`` as the language writes it."""
-    return format_decimal(value, locale=_locale(_current.get()))
+    return _number(_current.get(), value)
 
 
 def percent(value: float) -> str:
     """``0.25`` as the language writes 25 %."""
-    return format_percent(value, locale=_locale(_current.get()))
+    return _percent(_current.get(), value)
 
 
 def date(value: Date) -> str:
     """A day, in the language's medium form."""
-    return format_date(value, locale=_locale(_current.get()))
+    return _date(_current.get(), value.date() if isinstance(value, datetime) else value)
 
 
 def day_and_month(value: Date) -> str:
@@ -119,8 +122,8 @@ def day_and_month(value: Date) -> str:
 
 
 def date_and_time(value: datetime) -> str:
-    """A moment, in the language's medium form."""
-    return format_datetime(value, locale=_locale(_current.get()))
+    """A moment, in the language's medium form, as the clocks of its zone show it."""
+    return _date_and_time(_current.get(), value.replace(tzinfo=None))  # two zones' moments may be equal
 
 
 def weekdays() -> list[str]:
@@ -139,8 +142,39 @@ def ago(value: datetime) -> str:
     passed = datetime.now(UTC) - value
     if passed > timedelta(days=30):
         return date(value)
-    least = min(-passed, timedelta(seconds=-1))
-    return format_timedelta(least, add_direction=True, threshold=1, locale=_locale(_current.get()))
+    if passed >= _A_DAY:
+        passed -= passed % _AN_HOUR
+    elif passed >= _AN_HOUR:
+        passed -= passed % _A_MINUTE
+    return _ago(_current.get(), max(1, int(passed.total_seconds())))
+
+
+# What Babel has put in words once: it takes longer for ten of them than the database for a page.
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _number(code: str, value: float) -> str:
+    return format_decimal(value, locale=_locale(code))
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _percent(code: str, value: float) -> str:
+    return format_percent(value, locale=_locale(code))
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _date(code: str, value: Date) -> str:
+    return format_date(value, locale=_locale(code))
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _date_and_time(code: str, value: datetime) -> str:
+    return format_datetime(value, locale=_locale(code))
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _ago(code: str, seconds: int) -> str:
+    return format_timedelta(timedelta(seconds=-seconds), add_direction=True, threshold=1, locale=_locale(code))
 
 
 @lru_cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -55,3 +56,32 @@ def test_dates_and_numbers_follow_the_language() -> None:
     with i18n.speaking("ko"):
         assert i18n.date(day) == "2026. 11. 21."
         assert "2026" in i18n.date_and_time(day)
+
+
+def test_one_moment_is_shown_by_the_clock_of_each_zone() -> None:
+    here = datetime(2026, 11, 21, 23, 30, tzinfo=UTC)
+    there = here.astimezone(ZoneInfo("Asia/Seoul"))
+    assert here == there
+
+    assert (i18n.date_and_time(here), i18n.date_and_time(there)) == (
+        "Nov 21, 2026, 11:30:00\u202fPM",
+        "Nov 22, 2026, 8:30:00\u202fAM",
+    )
+    assert (i18n.date(here), i18n.date(there)) == ("Nov 21, 2026", "Nov 22, 2026")
+
+
+@pytest.mark.parametrize(
+    ("passed", "said"),
+    [
+        (timedelta(), "1 second ago"),
+        (timedelta(seconds=40), "40 seconds ago"),
+        (timedelta(minutes=59, seconds=20), "59 minutes ago"),
+        (timedelta(hours=5, minutes=50), "6 hours ago"),
+        (timedelta(days=3, hours=11, minutes=50), "3 days ago"),
+    ],
+)
+def test_how_long_ago_something_was(passed: timedelta, said: str) -> None:
+    assert i18n.ago(datetime.now(UTC) - passed) == said
+    with i18n.speaking("ko"):
+        assert i18n.ago(datetime.now(UTC) - passed).endswith("전")
+    assert i18n.ago(datetime.now(UTC) - passed) == said
