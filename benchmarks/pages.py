@@ -7,8 +7,8 @@ serves FastAPI's plain text and a bare Jinja page. All are asked over 32 kept co
 A request is one GET with its whole answer, compressed as a browser asks for it:
 
 * ``page``: the HTML of the lesson, the same for everyone; a learner's request brings the cookie of the sign-in.
-* ``header``, ``outline``, ``menu``, ``bell``, ``comments``: the pieces that a learner's page then asks for. The panel
-  of the session is not among them: it asks the runner.
+* ``header``, ``outline``, ``menu``, ``bell``, ``comments``: the pieces that a learner's page then asks for, as htmx
+  asks for them. The panel of the session is not among them: it asks the runner.
 * ``opening``: page, header, outline, menu and bell by turns, what a browser asks for when a learner opens a lesson;
   each of the five counts as a request.
 
@@ -63,6 +63,8 @@ _PIECES = {
     "bell": "/en/notifications/bell",
     "comments": f"{PAGE}/comments",
 }
+_WHOLE = (PAGE, _PIECES["outline"], "/plain", "/jinja")
+"""Not asked for by htmx."""
 _OPENING = ("page", "header", "outline", "menu", "bell")
 _GOALS = {"page, anyone": 4_000, "page, signed in": 900, "opening, signed in": 900}
 
@@ -91,13 +93,18 @@ async def bare_jinja() -> HTMLResponse:
     return HTMLResponse(_bare.render(_WORDS))
 
 
+def _request(path: str, cookie: str) -> bytes:
+    headers = "host: 127.0.0.1\r\naccept: text/html\r\naccept-encoding: gzip\r\naccept-language: en"
+    headers += f"\r\ncookie: {cookie}" if cookie else ""
+    headers += "" if path in _WHOLE else "\r\nhx-request: true"
+    return f"GET {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode()
+
+
 class Asker(asyncio.Protocol):
     """One connection that asks the next thing as soon as it is answered."""
 
     def __init__(self, paths: tuple[str, ...], cookie: str) -> None:
-        headers = "host: 127.0.0.1\r\naccept: text/html\r\naccept-encoding: gzip\r\naccept-language: en"
-        headers += f"\r\ncookie: {cookie}" if cookie else ""
-        self._requests = cycle([f"GET {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode() for path in paths])
+        self._requests = cycle([_request(path, cookie) for path in paths])
         self._head = b""
         self._left = 0
         self.answered = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from sqlalchemy import ColumnElement, and_, or_
+from sqlalchemy import ColumnElement, and_, bindparam, or_
 
 from app.accounts.models import Account, Role
 from app.comments.models import Comment, State
@@ -60,13 +60,13 @@ def can_read(comment: Comment, viewer: Viewer) -> bool:
 
 
 def seen_by(viewer: Viewer) -> ColumnElement[bool]:
-    """``can_see`` as a condition."""
+    """``can_see`` as a condition; the id of who looks is its parameter ``viewer``."""
     alive = Comment.state != State.deleted
     conditions = [Comment.state == State.shown, Comment.replies > 0]
     if viewer.instructor:
         conditions.append(alive)
     elif viewer.account_id is not None:
-        conditions.append(and_(alive, Comment.author_id == viewer.account_id))
+        conditions.append(and_(alive, Comment.author_id == bindparam("viewer", viewer.account_id)))
     return or_(*conditions)
 
 

@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import structlog
-from sqlalchemy import ColumnElement, Select, func, select, update
+from sqlalchemy import ColumnElement, Select, and_, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import i18n
 from app.accounts.models import Account, Mailing
 from app.bus import Bus
-from app.db import Database, Moment, now
+from app.db import Database, now
 from app.mail import outbox
 from app.mail.letter import Mail
 from app.notifications import service
@@ -29,6 +29,8 @@ DIGEST_HOUR = 8
 _FRESH = timedelta(days=3)
 """What is older is not mailed: it was waited with, or not wanted then."""
 _MOST_IN_ONE = 50
+_AT_A_LOOK = 500
+"""Notifications that are read at once."""
 _LOOK_EVERY_S = 30.0
 _log = structlog.get_logger("notifications")
 
@@ -81,20 +83,30 @@ class Mailer:
 
     async def mail_all(self, at: datetime) -> int:
         """Mail what is due at that moment; returns the number of mails."""
-        async with self._db.session() as session:
-            waiting = (await session.execute(_waiting(at))).all()
-        mailed = 0
-        for account, first in waiting:
-            if self._bus.closed:
+        mailed, after, seen = 0, (at - _FRESH, ""), set[str]()
+        while not self._bus.closed:
+            async with self._db.session() as session:
+                waiting = (await session.execute(_waiting(at, after))).all()
+            for told_at, _id, account_id, mailing, time_zone in waiting:
+                until = _until(mailing, time_zone, at)
+                if told_at <= until and account_id not in seen:
+                    seen.add(account_id)
+                    mailed += await self._try(account_id, at, until)
+            if len(waiting) < _AT_A_LOOK:
                 break
-            until = _until(account, at)
-            if first > until:
-                continue
-            try:
-                mailed += await self._mail(account, at, until)
-            except Exception:  # one that cannot be written must not hold up the others; it stays unclaimed
-                _log.exception("a mail about notifications could not be written", account=account.id)
+            after = waiting[-1].created_at, waiting[-1].id
         return mailed
+
+    async def _try(self, account_id: str, at: datetime, until: datetime) -> bool:
+        if self._bus.closed:
+            return False
+        try:
+            async with self._db.session() as session:
+                account = await session.get_one(Account, account_id)
+            return await self._mail(account, at, until)
+        except Exception:  # one that cannot be written must not hold up the others; it stays unclaimed
+            _log.exception("a mail about notifications could not be written", account=account_id)
+            return False
 
     async def _mail(self, account: Account, at: datetime, until: datetime) -> bool:
         mine = (*_due(at), Notification.account_id == account.id, Notification.created_at <= until)
@@ -132,16 +144,19 @@ class Mailer:
         return Mail(account.email, account.language, template, values, account.id, unsubscribe_url)
 
 
-def _until(account: Account, at: datetime) -> datetime:
-    return digest_due(at, account.time_zone) if account.mailing == Mailing.daily else at
+def _until(mailing: str, time_zone: str, at: datetime) -> datetime:
+    return digest_due(at, time_zone) if mailing == Mailing.daily else at
 
 
-def _waiting(at: datetime) -> Select[Account, datetime]:
-    """Accounts with something due, and since when."""
+def _waiting(at: datetime, after: tuple[datetime, str]) -> Select[datetime, str, str, str, str]:
+    """Some of what waits to be mailed, the oldest first, and whom to: what comes behind a moment and an id."""
     wanted = (Account.mailing != Mailing.never, Account.disabled_at.is_(None), Account.email_confirmed_at.is_not(None))
-    first = func.min(Notification.created_at, type_=Moment())
-    due = select(Account, first).join(Notification, Notification.account_id == Account.id).where(*wanted, *_due(at))
-    return due.group_by(Account.id)
+    moment, last = after
+    further = or_(Notification.created_at > moment, and_(Notification.created_at == moment, Notification.id > last))
+    shown = (Notification.created_at, Notification.id, Notification.account_id, Account.mailing, Account.time_zone)
+    due = select(*shown).join(Account, Account.id == Notification.account_id)
+    due = due.where(Notification.created_at >= moment, further, *wanted, *_due(at))
+    return due.order_by(Notification.created_at, Notification.id).limit(_AT_A_LOOK)
 
 
 def _due(at: datetime) -> tuple[ColumnElement[bool], ...]:

@@ -26,7 +26,7 @@ from app.mail.models import OutboxMail
 from app.mail.sender import Sender
 from app.mail.transport import Smtp, SmtpServer
 from app.notifications import service
-from app.notifications.mailer import Mailer, digest_due
+from app.notifications.mailer import Mailer, _waiting, digest_due
 from app.notifications.models import Kind, Notification
 from app.notifications.unsubscribing import Unsubscribing
 from app.notifications.views import About
@@ -263,3 +263,34 @@ async def test_comments_tell_who_is_mentioned_or_answered_and_mails_quote_them(
     async with database.writing() as session:
         await writing.remove(session, bob, told.id)
         assert await service.unread_count(session, ada.id) == 0
+
+
+async def test_however_many_wait_they_are_read_in_small_steps_and_none_is_left_out(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.notifications.mailer._AT_A_LOOK", 2)
+    at = datetime(2026, 11, 21, 20, tzinfo=UTC)
+    early = await somebody(database, "ko", mailing=Mailing.daily)
+    for number in range(3):  # these wait for the morning, before all others
+        await tell(database, early, f"d{number}", at - timedelta(seconds=1))
+    for number in range(5):
+        person = await an_account(database, name="Cy", email=f"cy{number}@example.org")
+        for subject in ("c1", "c2"):
+            await tell(database, person, subject, at)
+
+    assert await mailer(database).mail_all(at + timedelta(hours=1)) == 5
+
+    assert {mail.to for mail in await outbox(database)} == {f"cy{number}@example.org" for number in range(5)}
+
+
+async def test_what_waits_is_found_by_its_own_index(database: Database) -> None:
+    waiting = _waiting(now(), (now() - timedelta(days=3), ""))
+    engine = database.engine
+    literal = str(waiting.compile(engine, compile_kwargs={"literal_binds": True}))
+    async with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            await connection.exec_driver_sql("SET enable_seqscan = off")  # of an empty table it is the quickest
+            plan = await connection.exec_driver_sql(f"EXPLAIN {literal}")
+        else:
+            plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {literal}")
+        assert "ix_notifications_waiting" in str(plan.all())
