@@ -1,0 +1,79 @@
+"""The achievements that are shipped: without a mistake, in every language, each with a drawing of its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app.i18n import CODES
+from app.lessons.catalog import Catalog
+from app.progress.badges import HIDDEN
+from app.progress.rulebook import RuleBook
+from app.progress.rules import Rule
+
+LESSONS = Path(__file__).parents[2] / "lessons"
+SCRIPTS = {"en": re.compile("[A-Za-z]"), "ko": re.compile("[가-힣]"), "zh": re.compile("[一-鿿]")}
+MEANT = {
+    "first-run": "cell",
+    "eight-replicas": "replicas",
+    "tpu": "machine",
+    "cluster": "machine",
+    "all-strategies": "strategy",
+    "balance": "scaled",
+    "survivor": "survived",
+    "slow-clock": "long",
+    "long-night": "night",
+    "helpful": "helpful",
+}
+"""What earns some of them."""
+
+
+@pytest.fixture(scope="module")
+def book() -> RuleBook:
+    catalog = Catalog(LESSONS, quiet=True)
+    catalog.reload()
+    book = RuleBook(catalog, quiet=True)
+    book.reload()
+    return book
+
+
+def test_none_has_a_mistake_or_cannot_be_earned(book: RuleBook) -> None:
+    assert book.mistakes == ()
+    assert len(book.rules) >= 20
+
+
+def test_each_has_a_drawing_of_its_own(book: RuleBook) -> None:
+    badges = [rule.badge for rule in book.rules]
+
+    assert len(set(badges)) == len(badges)
+    assert HIDDEN not in badges
+
+
+def test_some_are_secret_and_most_are_not(book: RuleBook) -> None:
+    assert 1 <= sum(rule.hidden for rule in book.rules) < len(book.rules) / 2
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_each_speaks_every_language_in_its_own_script(book: RuleBook, code: str) -> None:
+    script = SCRIPTS[code]
+    silent = [
+        (rule.id, words.get(code))
+        for rule in book.rules
+        for words in (rule.title, rule.description)
+        if not script.search(words.get(code, ""))
+    ]
+    assert silent == []
+
+
+def test_what_they_are_for_is_what_earns_them(book: RuleBook) -> None:
+    kinds = {rule.id: {need.kind for need in rule.needs} for rule in book.rules}
+
+    assert {name: kind for name, kind in MEANT.items() if kind not in kinds[name]} == {}
+    for condition in ("module", "course", "streak", "level"):
+        assert any(_asks(rule, condition) for rule in book.rules), condition
+
+
+def _asks(rule: Rule, condition: str) -> bool:
+    return any(getattr(need, condition) for need in rule.needs)
