@@ -68,6 +68,29 @@ async def test_the_keyboard_alone_makes_an_account_signs_out_and_in(hall: Hall, 
     await expect(page.get_by_role("heading", name="Where you are signed in")).to_be_visible()
 
 
+async def test_a_double_click_sends_a_form_once(hall: Hall) -> None:
+    """Sent twice, the second one is asked with the password that the first has replaced, and nobody sees the first."""
+    visitor = await hall.admit()
+    visitor.tolerated.append(REFUSED)
+    page = await visitor.page()
+    await sign_up(visitor, page)
+    await page.goto(visitor.site.url("/en/settings/security"))
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    await page.locator("#field-password").fill(PASSWORD)
+    await page.locator("#field-new_password").fill(PASSWORD[::-1])
+
+    await page.get_by_role("button", name="Change the password").dblclick()
+
+    await expect(page.locator(".account-notice, .account-said")).to_contain_text("Your password is changed.")
+    assert len([url for url in sent if url.endswith("/password")]) == 1
+    await page.locator("#field-password").fill("not the password")
+    await page.locator("#field-new_password").fill(PASSWORD)
+    await page.get_by_role("button", name="Change the password").click()
+    await expect(page.get_by_text("This is not the password.")).to_be_visible()
+    assert len([url for url in sent if url.endswith("/password")]) == 2, "the next form is sent again"
+
+
 async def test_the_bar_says_who_is_signed_in_and_does_not_move(hall: Hall) -> None:
     visitor = await hall.admit()
     page = await visitor.page()

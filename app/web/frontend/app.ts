@@ -8,6 +8,7 @@ import { setUpStanding } from "./standing";
 import { setUpFeedback } from "./feedback";
 import { setUpTalk } from "./talk";
 import { setUpBeat } from "./beat";
+import { setUpOnce } from "./once";
 import { setUpFormulas, setUpLanguages, setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
 
 // A refused or failed fragment leaves what is on the page: the session card asks again by itself.
@@ -25,3 +26,4 @@ setUpCells();
 setUpAccount();
 setUpTalk();
 setUpFeedback();
+setUpOnce();
