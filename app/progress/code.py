@@ -19,7 +19,8 @@ STRATEGIES = (
     "TPUStrategy",
 )
 _PACKAGES = frozenset({"tensorflow.distribute", "tensorflow.distribute.experimental"})
-_MAGIC = re.compile(r"^(\s*)[%!].*$", re.MULTILINE)
+_MAGIC = re.compile(r"^([^\S\n]*)[%!].*$", re.MULTILINE)
+"""One line at a time: blanks that ran on over empty lines would be looked at again from each of them."""
 _AVERAGE = "tensorflow.nn.compute_average_loss"
 _MOST_CHARACTERS = 20_000
 """Longer code is not looked into: whoever stores the run's end waits meanwhile."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,12 @@ def test_no_depth_breaks_it(piece: str) -> None:
 
     assert strategies(deep) == []
     assert same(deep, "x")
+
+
+@pytest.mark.parametrize("blank", ["\n", " \n", "\t", "\r\n", "\f\n"])
+def test_emptiness_is_looked_through_quickly(blank: str) -> None:
+    text = blank * (20_000 // len(blank))
+    began = time.process_time()
+    assert strategies(text) == []
+    assert not scales_loss(text)
+    assert time.process_time() - began < 1
