@@ -24,6 +24,7 @@ from app.cli.local_runner import LocalRunner, make_private
 from app.cli.shell_settings import sets_any, shell_settings
 from app.cli.speech import USAGE, give_up, read_settings, say
 from app.settings import Settings, names_strangers
+from app.web.connection import Connection
 from runners.client import RunnerClient, RunnerError
 
 _GRACE_S = 3
@@ -170,6 +171,7 @@ def _serve(listener: socket.socket, workers: int) -> int:
         server_header=False,
         timeout_graceful_shutdown=_GRACE_S,
         proxy_headers=True,
+        http=Connection,
     )
     if workers > 1:
         Multiprocess(config, sockets=[listener]).run()

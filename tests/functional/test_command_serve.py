@@ -111,6 +111,16 @@ async def test_on_this_machine_only_it_answers_to_no_other_name(
         assert (await client.get("/healthz", headers={"host": host})).status_code == status
 
 
+async def test_it_listens_to_no_head_without_an_end(settings: Settings, tmp_path: Path) -> None:
+    options = {"data_dir": tmp_path / "d", "lessons_dir": settings.lessons_dir, "runner_socket": tmp_path / "none"}
+    async with _served(**options) as (_, client):
+        assert (await client.get("/healthz", headers={"a": "b" * 10_000})).status_code == 200
+        reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+        writer.write(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n" + b"a: b\r\n" * 20_000)
+        assert (await asyncio.wait_for(reader.read(), 10)).startswith(b"HTTP/1.1 431 ")
+        writer.close()
+
+
 async def test_a_killed_server_started_again_has_every_line_once(
     supervisor: Supervisor, settings: Settings, tmp_path: Path
 ) -> None:
