@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -12,7 +14,7 @@ from app.comments.forms import Form
 from app.comments.models import Comment
 from app.errors import Problem
 from app.progress.service import topic
-from app.web.page import by_htmx, either
+from app.web.page import by_htmx, either, fragment
 
 
 def form_answer(request: Request, form: Form, account: Account | None, http_status: int = 200) -> Response:
@@ -33,10 +35,10 @@ def to_comment(request: Request, lang: str, comment: Comment, *, alone: bool = F
     return RedirectResponse(f"{address}{query}#c-{comment.id}", 303, {"cache-control": "no-store"})
 
 
-def gone(request: Request, lang: str, comment: Comment) -> Response:
+def gone(request: Request, lang: str, comment: Comment, facts: Mapping[str, Any]) -> Response:
     """A thread is gone: nothing takes its place in the list; without a script the list is shown again."""
     if by_htmx(request):
-        return Response("", media_type="text/html", headers={"cache-control": "no-store"})
+        return fragment(request, "comments/_gone.html", **facts)
     course, _slash, slug = comment.lesson.partition("/")
     address = request.app.url_path_for("comments", lang=lang, course=course, slug=slug)
     cell = f"?cell={quote(comment.cell)}" if comment.cell else ""

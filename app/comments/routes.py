@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -103,8 +104,8 @@ async def show_comment(
         comment = await listing.get(session, viewer, comment_id)
         thread = await listing.thread(session, viewer, comment, after)
         (view,) = await thread_views(session, viewer, [thread])
-    lesson = _lesson(catalog, comment.lesson, lang)
-    facts = {"lesson": lesson, "cell": lesson and lesson.cell(comment.cell), "thread": view, "account": account}
+        facts = await _around(session, _lesson(catalog, comment.lesson, lang), comment.cell)
+    facts |= {"thread": view, "account": account}
     found = next((one for one in (view.root, *view.replies) if one.comment.id == comment.id), view.root)
     part = "comments/_one.html" if alone else "comments/_thread.html"
     return either(request, part, "comments/thread.html", view=found, target=comment.id, **facts)
@@ -149,15 +150,18 @@ async def change_comment(request: Request, lang: str, comment_id: str, account: 
 
 
 @router.post("/comments/{comment_id}/delete", name="delete_comment")
-async def delete_comment(request: Request, lang: str, comment_id: str, account: SignedIn) -> Response:
+async def delete_comment(
+    request: Request, lang: str, comment_id: str, catalog: TheCatalog, account: SignedIn
+) -> Response:
     db: Database = request.app.state.db
     async with db.writing() as session:
         comment = await writing.remove(session, account, comment_id)
         root = await session.get_one(Comment, comment.root_id)
         await session.refresh(root)
+        around = await _around(session, _lesson(catalog, comment.lesson, lang), comment.cell)
     notifications.wake(request.app.state.bus, session)
     if root.id == comment.id and not root.replies:
-        return gone(request, lang, comment)
+        return gone(request, lang, comment, around)
     return to_comment(request, lang, root if comment.thread_id else comment)
 
 
@@ -224,12 +228,17 @@ async def _place(
     async with db.session() as session:
         threads, further = await listing.threads(session, viewer, lesson.key, name, before)
         views = await thread_views(session, viewer, threads)
-        counts = await listing.counts(session, lesson.key)
-    cells = [(found, counts[found.name]) for found in lesson.cells if found.name in counts]
-    facts: dict[str, Any] = {"lesson": lesson, "cell": cell, "threads": views, "before": further, "account": account}
-    facts |= {"cells": cells, "count": counts.get(name, 0), "form": Form(lesson.key, name, key=new_key())}
+        facts = await _around(session, lesson, name)
+    facts |= {"threads": views, "before": further, "account": account, "form": Form(lesson.key, name, key=new_key())}
     more = "comments/_more.html" if before else "comments/_place.html"
     return either(request, more, "comments/place.html", **facts)
+
+
+async def _around(session: AsyncSession, lesson: Lesson | None, name: str) -> dict[str, Any]:
+    """The lesson and cell of a place, how many comments there are, and at which of the lesson's cells there are any."""
+    counts = await listing.counts(session, lesson.key) if lesson else {}
+    cells = [(found, counts[found.name]) for found in lesson.cells if found.name in counts] if lesson else []
+    return {"lesson": lesson, "cell": lesson and lesson.cell(name), "cells": cells, "count": counts.get(name, 0)}
 
 
 def _cell(lesson: Lesson, name: str) -> Cell | None:

@@ -82,6 +82,22 @@ async def test_a_comment_is_written_answered_changed_and_deleted_on_the_lessons_
     await expect(page.locator(".thread", has_text=question)).to_have_count(1)
 
 
+async def test_the_number_of_comments_beside_them_is_right_without_a_reload(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Ada Byron")
+    page = await ada.open(COMMENTS)
+    count = page.locator("#comments-count")
+    before = int((await count.inner_text()).split()[0].replace(",", ""))
+    thread = await write(page, unique("How many?"))
+    await expect(count).to_contain_text(f"{before + 1} comment")
+
+    await thread.get_by_text("More").click()
+    await thread.get_by_role("link", name="Delete").click()
+    await thread.get_by_role("button", name="Delete").click()
+
+    await expect(thread).to_have_count(0)
+    await expect(count).to_contain_text(f"{before} comment")
+
+
 async def test_a_bare_address_is_a_link_that_vouches_for_nothing(hall: Hall) -> None:
     ada, _ = await somebody(hall, "Ada Byron")
     page = await ada.open(COMMENTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 
+import httpx
 import pytest
 from sqlalchemy import update
 
@@ -289,3 +290,21 @@ async def test_times_are_words_in_the_language_with_the_moment_beside(room: Clas
 
     assert re.search(r'<time datetime="20\d\d-[^"]+\+00:00"[^>]*>\d seconds? ago</time>', english)
     assert re.search(r"<time [^>]*>\d초 전</time>", korean)
+
+
+async def test_the_number_of_comments_is_right_at_once_when_one_is_written_or_deleted(room: Class) -> None:
+    def told(response: httpx.Response) -> list[str]:
+        return re.findall(r'<p class="fine" id="comments-count" hx-swap-oob="true">(\d+) comment', response.text)
+
+    by_htmx = {"hx-request": "true"}
+    first = await write(room.ada, "First")
+    written = await room.ada.post(PLACE, data={"text": "Second", "key": "k"}, headers=by_htmx, follow_redirects=True)
+    second = written.url.path.rpartition("/")[2]
+    changed = await room.ada.get(f"/en/comments/{first}?alone=1", headers=by_htmx)
+    gone = await room.ada.post(f"/en/comments/{first}/delete", headers=by_htmx)
+    hidden = await room.teacher.post(
+        f"/en/comments/{second}/moderate", data={"verb": "hide", "text": "No"}, headers=by_htmx, follow_redirects=True
+    )
+    shown = await room.teacher.get(f"/en/comments/{second}")
+
+    assert [told(answer) for answer in (written, changed, gone, hidden, shown)] == [["2"], [], ["1"], ["0"], []]
