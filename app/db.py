@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from weakref import WeakSet
 
 from sqlalchemy import (
@@ -22,6 +22,7 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     MetaData,
+    Select,
     TypeDecorator,
     delete,
     event,
@@ -36,11 +37,15 @@ from sqlalchemy.orm import DeclarativeBase
 
 from app.sqlite import Driver
 
+T = TypeVar("T")
 _BUSY_S = 20
 """How long a writer of SQLite waits for another one."""
 
 _KEPT = 15
 """Connections to SQLite that are kept: each has its thread and a few prepared statements, and is not made anew."""
+
+_AT_ONCE = 100
+"""Rows that a cursor hands over at a time."""
 
 _PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={_BUSY_S * 1000}")
 
@@ -138,6 +143,12 @@ def insert_into(session: AsyncSession, table: type[Base]) -> postgresql.Insert |
     """An INSERT as the session's database has it, with ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
     insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
     return insert(table)
+
+
+async def each(session: AsyncSession, query: Select[T]) -> AsyncIterator[T]:
+    """What a query finds, one by one, from a cursor of the server: however many there are, a few are in memory."""
+    async for one in await session.stream_scalars(query.execution_options(yield_per=_AT_ONCE)):
+        yield one
 
 
 def make_engine(url: str, threads: WeakSet[threading.Thread] | None = None) -> AsyncEngine:

@@ -42,6 +42,8 @@ OF_ACCOUNT = Policy(free=5)
 OF_ADDRESS = Policy(free=40, most_s=300.0)
 OF_HANDSHAKES = Policy(free=500, most_s=60.0)
 """Begun from one address, as a whole school has, or for one account, and come to no good end: each is a row in SQL."""
+OF_EXPORTS = Policy(free=10, first_s=60.0)
+"""Each is a file while it is sent."""
 OF_MAILS = Policy(free=3, first_s=3600.0, most_s=3600.0)
 """To one address, whoever asks for them: three in an hour."""
 OF_ASKING = Policy(free=100, most_s=300.0)

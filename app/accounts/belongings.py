@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -16,23 +18,39 @@ from app.accounts.people import fresh
 from app.db import Database
 
 Exporter = Callable[[AsyncSession, Account], AsyncIterator[Mapping[str, Any]]]
-"""Yields what a feature keeps of an account, as rows of plain data and moments, read as they are sent."""
+"""Yields what a feature keeps of an account, as rows of plain data and moments, read one by one."""
 Eraser = Callable[[AsyncSession, Account], Awaitable[None]]
 """Deletes what a feature keeps of an account, or takes the name off it."""
 
+_PIECE_BYTES = 65_536
 _SHOWN = ("email", "name", "handle", "role", "language", "time_zone", "public_profile", "mailing", "created_at")
 
 
-async def export(db: Database, account: Account, exporters: Mapping[str, Exporter]) -> AsyncIterator[str]:
-    """One JSON object: a list of rows under the name of each exporter."""
+async def export(
+    db: Database, account: Account, exporters: Mapping[str, Exporter], folder: Path
+) -> AsyncIterator[bytes]:
+    """One JSON object: a list of rows under the name of each exporter.
+
+    SQL writes it to a file in ``folder`` that has no name, as fast as it can, and it is sent from there: however much
+    it is, little is in memory, and who reads slowly holds no connection.
+    """
+    with TemporaryFile(dir=folder) as file:
+        async with db.session() as session:
+            async for text in _document(session, account, exporters):
+                file.write(text.encode())
+        file.seek(0)
+        while piece := file.read(_PIECE_BYTES):
+            yield piece
+
+
+async def _document(session: AsyncSession, account: Account, exporters: Mapping[str, Exporter]) -> AsyncIterator[str]:
     start = "{"
     for name, rows in exporters.items():
         yield f"{start}{json.dumps(name)}: ["
         gap = "\n"
-        async with db.session() as session:
-            async for row in rows(session, account):
-                yield gap + json.dumps(row, ensure_ascii=False, default=_written)
-                gap = ",\n"
+        async for row in rows(session, account):
+            yield gap + json.dumps(row, ensure_ascii=False, default=_written)
+            gap = ",\n"
         yield "]"
         start = ",\n"
     yield "}\n" if start != "{" else "{}\n"

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from app import i18n
 from app.accounts import said
 from app.accounts.agents import browser_words
-from app.accounts.attempts import TooManyTries
+from app.accounts.attempts import OF_EXPORTS, TooManyTries, account_key, count_try
 from app.accounts.belongings import erase, export
 from app.accounts.current import SignedIn, ThisSignIn
 from app.accounts.handles import change_handle, why_not_handle
@@ -150,7 +150,10 @@ async def data_page(request: Request, lang: str, account: SignedIn, here: ThisSi
 async def export_data(request: Request, lang: str, account: SignedIn) -> StreamingResponse:
     name = f"lockstep-{account.handle}.json"
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
-    stream = export(request.app.state.db, account, request.app.state.exporters)
+    state = request.app.state
+    async with state.db.writing() as session:
+        await count_try(session, account_key("export", account.id), OF_EXPORTS)
+    stream = export(state.db, account, state.exporters, state.settings.data_dir)
     return StreamingResponse(stream, media_type="application/json", headers=headers)
 
 

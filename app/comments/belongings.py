@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
 from app.comments.models import Comment, CommentReaction, Report, Version
+from app.db import each
 
 _SHOWN = ("id", "lesson", "cell", "thread_id", "source", "language", "state", "created_at", "edited_at")
 
@@ -17,15 +18,15 @@ _SHOWN = ("id", "lesson", "cell", "thread_id", "source", "language", "state", "c
 async def export_comments(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
     """What the account wrote, what that said before, its reactions and its reports."""
     mine = Comment.author_id == account.id
-    for comment in await session.scalars(select(Comment).where(mine).order_by(Comment.id)):
+    async for comment in each(session, select(Comment).where(mine).order_by(Comment.id)):
         yield {"kind": "comment", **{name: getattr(comment, name) for name in _SHOWN}}
     versions = select(Version).join(Comment, Comment.id == Version.comment_id).where(mine)
-    for version in await session.scalars(versions.order_by(Version.comment_id, Version.number)):
+    async for version in each(session, versions.order_by(Version.comment_id, Version.number)):
         shown = ("comment_id", "number", "source", "written_at")
         yield {"kind": "earlier_version", **{name: getattr(version, name) for name in shown}}
-    for reaction in await session.scalars(select(CommentReaction).where(CommentReaction.account_id == account.id)):
+    async for reaction in each(session, select(CommentReaction).where(CommentReaction.account_id == account.id)):
         yield {"kind": "reaction", "comment_id": reaction.comment_id, "reaction": reaction.kind, "at": reaction.at}
-    for report in await session.scalars(select(Report).where(Report.account_id == account.id)):
+    async for report in each(session, select(Report).where(Report.account_id == account.id)):
         yield {"kind": "report", "comment_id": report.comment_id, "reason": report.reason, "at": report.at}
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import aliased
 
 from app.accounts.departed import Trace
 from app.accounts.models import Account
-from app.db import delete_some
+from app.db import delete_some, each
 from app.feedback.models import Problem, Vote
 
 _OF_PROBLEM = ("page", "lesson", "cell", "text", "language", "created_at", "handled_at")
@@ -37,9 +37,9 @@ async def move_feedback(session: AsyncSession, from_learner: str, to_learner: st
 async def export_feedback(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
     """The problems it reported and what it said of lessons."""
     problems = select(Problem).where(Problem.learner_id == account.learner_id).order_by(Problem.id)
-    for problem in await session.scalars(problems):
+    async for problem in each(session, problems):
         yield {"kind": "problem", "about": problem.kind} | {n: getattr(problem, n) for n in _OF_PROBLEM}
-    for vote in await session.scalars(select(Vote).where(Vote.learner_id == account.learner_id).order_by(Vote.lesson)):
+    async for vote in each(session, select(Vote).where(Vote.learner_id == account.learner_id).order_by(Vote.lesson)):
         yield {"kind": "vote", **{name: getattr(vote, name) for name in _OF_VOTE}}
 
 

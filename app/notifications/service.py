@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Mailing
 from app.bus import Bus
-from app.db import delete_some, growing_id, insert_into, now
+from app.db import delete_some, each, growing_id, insert_into, now
 from app.notifications.models import Kind, Notification, UnmailedKind
 
 MAILER = "notifications to be mailed"
@@ -145,7 +145,7 @@ async def begin_mails(session: AsyncSession, account_id: str, kind: Kind) -> Non
 async def export_notifications(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
     """What an account was told, and what it wants no mail about. They are erased with its row."""
     mine = select(Notification).where(Notification.account_id == account.id).order_by(Notification.id)
-    for row in await session.scalars(mine):
+    async for row in each(session, mine):
         yield {name: getattr(row, name) for name in _SHOWN}
     for kind in await unmailed(session, account.id):
         yield {"kind": "no_mail", "about": kind}

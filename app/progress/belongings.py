@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.departed import Trace
 from app.accounts.models import Account
-from app.db import delete_some
+from app.db import delete_some, each
 from app.progress.models import Entry, LearnerZone, LessonProgress
 
 _OF_LESSON = ("lesson", "started_at", "end_reached_at", "completed_at", "revisited_at", "seen_at", "place")
@@ -20,9 +20,9 @@ _OF_LESSON = ("lesson", "started_at", "end_reached_at", "completed_at", "revisit
 async def export_progress(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
     """Every award, in order, and how far each lesson is."""
     mine = select(Entry).where(Entry.learner_id == account.learner_id)
-    for entry in await session.scalars(mine.order_by(Entry.at, Entry.kind, Entry.subject)):
+    async for entry in each(session, mine.order_by(Entry.at, Entry.kind, Entry.subject)):
         yield {"kind": entry.kind, "subject": entry.subject, "xp": entry.xp, "at": entry.at}
-    for row in await session.scalars(select(LessonProgress).where(LessonProgress.learner_id == account.learner_id)):
+    async for row in each(session, select(LessonProgress).where(LessonProgress.learner_id == account.learner_id)):
         yield {"kind": "reading", **{name: getattr(row, name) for name in _OF_LESSON}}
 
 
