@@ -65,6 +65,8 @@ def sentences(counts: Mapping[str, int]) -> list[str]:
     things = [words for kind, count in counts.items() if (words := _things(kind, count))]
     if things:
         found.append(gettext("Brought in from this browser: {things}.").format(things=", ".join(things)))
+    if things or "adopted" in counts:
+        found.append(gettext("XP count what this server saw: cells that it ran, not pages that were only read."))
     return found
 
 

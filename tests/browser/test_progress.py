@@ -37,6 +37,7 @@ async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Hall) 
 
     card = page.get_by_role("region", name="Awards").get_by_role("article").filter(has_text="First step")
     await expect(card).to_be_visible()
+    assert await card.evaluate("card => getComputedStyle(card).animationName") == "none", "motion is not wanted here"
     await expect(page.locator(".awards")).to_have_attribute("aria-live", "polite")
     await expect(header).to_contain_text(FIRST_RUN)
 

@@ -257,7 +257,9 @@ async def test_what_a_visitor_did_is_the_new_accounts_and_the_old_cookie_opens_n
     assert await runs(client) == 1
     assert (await client.get(f"/runs/{run['id']}")).status_code == 200
     assert "lockstep_visitor" not in client.cookies
-    assert "is in your account now" in await menu(client)
+    told = await menu(client)
+    assert "is in your account now" in told
+    assert "XP count what this server saw" in told
     async with browser(app) as thief:
         thief.cookies.set("lockstep_visitor", old)
         assert await runs(thief) == 0
@@ -268,6 +270,7 @@ async def test_two_browsers_bring_what_they_did_and_are_told_so(
     app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: Supervisor, mailbox: Mailbox
 ) -> None:
     await sign_up(client, mailbox)
+    assert "XP count what this server saw" not in await menu(client), "nothing came in"
     await client.post("/en/sign-out")
     for other in (client, stranger):
         await press_run(other)
@@ -279,7 +282,9 @@ async def test_two_browsers_bring_what_they_did_and_are_told_so(
     async with app.state.db.session() as session:
         account = (await session.scalars(select(Account))).one()
     for other in (client, stranger):
-        assert "Brought in from this browser: 2 runs." in await menu(other)
+        told = await menu(other)
+        assert "Brought in from this browser: 2 runs." in told
+        assert "XP count what this server saw" in told
         assert await runs(other) == 4
     assert account.handle == "ada-byron"
 
