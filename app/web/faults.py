@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app import i18n
 from app.errors import NotAllowed, NotFound, OfStatus, Problem, StorageDown, Unreadable
 from app.observability import request_id, shown_path
 from app.web.page import page
@@ -96,6 +97,8 @@ def _misread(error: RequestValidationError) -> Problem:
     if first["loc"][0] == "path":
         return NotFound()
     where = ".".join(str(part) for part in first["loc"][1:])
+    if where and i18n.current() != i18n.DEFAULT:
+        return Unreadable(reason=where)  # the rest is there in English only
     return Unreadable(reason=f"{where}: {first['msg']}" if where else first["msg"])
 
 

@@ -13,6 +13,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from app.errors import Unreadable
+from app.i18n import gettext
 
 _MOST_FIELDS = 40
 _MOST_KEY = 64
@@ -25,7 +26,7 @@ async def read_form(request: Request) -> Mapping[str, str]:
     """The fields of a posted form; of several with one name the last. Raises Unreadable."""
     fields = await _parsed(request, "strict")
     if any("\0" in name + value for name, value in fields.items()):
-        raise Unreadable(reason="it holds a NUL character")
+        raise Unreadable(reason=gettext("it holds a NUL character"))
     return MappingProxyType(fields)
 
 
@@ -43,7 +44,7 @@ async def _parsed(request: Request, errors: str) -> dict[str, str]:
         body = (await request.body()).decode()
         return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors=errors))
     except ValueError as e:
-        raise Unreadable(reason="it is no form") from e
+        raise Unreadable(reason=gettext("it is no form")) from e
 
 
 def new_key() -> str:

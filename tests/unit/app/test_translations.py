@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 from jinja2 import Environment
 
-from app import i18n
+from app import i18n, main
+from app.errors import Problem
 
 ROOT = Path(i18n.__file__).parents[1]
 TRANSLATED = [code for code in i18n.CODES if code != i18n.DEFAULT]
@@ -74,6 +76,22 @@ def test_every_message_of_the_code_is_in_the_catalog_and_no_other(code: str):
     in_code = _in_the_code()
     assert (in_code - in_catalog, in_catalog - in_code) == (set(), set()), "missing, stale"
     assert not _catalog(code).obsolete
+
+
+def _problems(kind: type[Problem]) -> Iterator[type[Problem]]:
+    yield kind
+    for narrower in kind.__subclasses__():
+        yield from _problems(narrower)
+
+
+def test_what_a_problem_says_is_marked_to_be_translated():
+    assert main.ROUTERS, "what every feature says is there"
+    kinds = [kind for kind in _problems(Problem) if kind.__module__.startswith("app.")]
+    assert len(kinds) > 50
+
+    said = _in_the_code()
+
+    assert {kind.__name__: kind.message for kind in kinds if kind.message not in said} == {}
 
 
 @pytest.mark.parametrize("code", TRANSLATED)

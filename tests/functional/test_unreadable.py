@@ -1,0 +1,32 @@
+"""What cannot be read is answered in the language of the page, down to the last word."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+
+HTML = {"accept": "text/html,*/*"}
+_MAIN = re.compile(r'<main id="main".*?</main>', re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "named"),
+    [
+        ("/ko/forgotten", b"email=a%00b", ""),
+        ("/ko/forgotten", b"\xff\xfe", ""),
+        ("/ko/achievements?page=0", None, "page"),
+    ],
+)
+async def test_no_word_of_english_stands_on_a_korean_page(
+    client: httpx.AsyncClient, path: str, body: bytes | None, named: str
+) -> None:
+    headers = HTML | {"content-type": "application/x-www-form-urlencoded"}
+    answer = await client.request("GET" if body is None else "POST", path, content=body, headers=headers)
+
+    assert answer.status_code == 422
+    main = _MAIN.search(answer.text)
+    assert main
+    assert named in main[0]
+    assert not re.search(r"\b(it|is|holds|should|be|form|required|Field)\b", re.sub(r"<[^>]*>", " ", main[0]))
