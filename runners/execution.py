@@ -10,8 +10,9 @@ from typing import Any, Literal
 import structlog
 
 from runners import messages
+from runners.ending import left_well
 from runners.kernels import MALFORMED, Kernel
-from runners.outcome import Facts, Said, Space, Verdict, judge, left_well, limit_of
+from runners.outcome import Facts, Said, Space, Verdict, judge, limit_of
 from runners.protocol import Frame, LimitName, Outcome
 from runners.runlog import RunLog
 from runners.sandbox.host import SandboxGone
@@ -224,7 +225,7 @@ class Execution:
             return
         name, value = error
         self._error = Said(name, value)
-        if not left_well(self._error):
+        if not left_well(name, value):
             self._run.add("error", name=name, value=value, frames=[Frame(text=f"{name}: {value}", own=True)])
 
     async def _read_answer(self, request: str) -> tuple[str, str] | None:

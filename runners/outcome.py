@@ -12,6 +12,7 @@ import signal
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from runners.ending import left_well
 from runners.protocol import Limit, LimitName, Outcome
 from runners.settings import Limits, MiB
 
@@ -91,11 +92,6 @@ class Verdict(NamedTuple):
     met: LimitName | None = None
 
 
-def left_well(said: Said) -> bool:
-    """Whether this is how a script ends itself, and no error."""
-    return said.name == "SystemExit" and said.value in ("", "0", "None")
-
-
 def judge(facts: Facts, limits: Limits) -> Verdict:
     """Name the outcome. What the machine did outweighs what the program said."""
     if facts.oom_kills and (facts.exit_status is not None or facts.error):
@@ -117,7 +113,7 @@ def _met(name: LimitName) -> Verdict:
 
 
 def _of_error(said: Said, facts: Facts, limits: Limits) -> Verdict:
-    if left_well(said):
+    if left_well(said.name, said.value):
         return Verdict(Outcome.ok)
     met = _of_system(said, facts) or _of_processes(said, facts)
     if met is None and said.name in _MEMORY_ERRORS and _lacked_memory(said, facts, limits):

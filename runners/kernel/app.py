@@ -42,9 +42,10 @@ from traitlets.config import Config
 
 from runners.devices import setup
 from runners.devices.topology import Topology
+from runners.ending import left_well
 from runners.kernel import faults, lanes, meeting, place, plain, portpicker, report, seeing, serving, steps
 from runners.kernel.advice import advice
-from runners.kernel.cluster import Failure, Others, left_well, summary
+from runners.kernel.cluster import Failure, Others, summary
 from runners.kernel.errors import below_a_cell, show_only_the_ends
 from runners.kernel.output import WarmStream, pack
 from runners.kernel.place import Place

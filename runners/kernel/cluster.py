@@ -21,6 +21,7 @@ from typing import Any
 
 from runners.devices import cluster
 from runners.devices.topology import Task
+from runners.ending import left_well
 from runners.kernel import report
 from runners.kernel.board import Status, Work
 from runners.kernel.marks import Splitter, lane
@@ -364,11 +365,6 @@ def _readable(fd: int) -> bool:
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(0))
-
-
-def left_well(name: str, value: str) -> bool:
-    """Whether this is how a script ends itself, and not an error."""
-    return name == "SystemExit" and value in ("", "0", "None")
 
 
 def summary(failures: list[Failure]) -> tuple[str, str]:

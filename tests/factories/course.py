@@ -6,6 +6,18 @@ from pathlib import Path
 
 LESSON = "small/first"
 
+FIRST_RUN = """\
+[[achievements]]
+id = "first-run"
+badge = "first-run"
+xp = 20
+title.en = "First step"
+title.ko = "첫걸음"
+description.en = "A cell ran to its end."
+needs = { kind = "cell" }
+"""
+"""An achievement, as ``achievements.toml`` beside the courses says it."""
+
 _COURSE = """\
 [title]
 en = "A small course"

@@ -7,56 +7,19 @@ from app.progress.ledger import Ledger
 from app.progress.rules import read_rules
 from app.progress.terms import CourseTerms, Terms
 
-_RULES = """
-[[achievements]]
-id = "first"
-xp = 20
-title = "One cell"
-description = "One cell."
-needs = { kind = "cell" }
-[[achievements]]
-id = "three"
-xp = 30
-title = "Three cells"
-description = "Three cells."
-needs = { kind = "cell", count = 3 }
-[[achievements]]
-id = "both"
-xp = 40
-title = "Both strategies"
-description = "Both strategies."
-needs = { kind = "strategy", all = ["Mirrored*", "TPUStrategy"] }
-[[achievements]]
-id = "module"
-xp = 50
-title = "A module"
-description = "A module."
-needs = { module = "c/one" }
-[[achievements]]
-id = "course"
-xp = 60
-title = "A course"
-description = "A course."
-needs = [{ course = "c" }, { kind = "machine" }]
-[[achievements]]
-id = "week"
-xp = 25
-title = "A week"
-description = "A week."
-needs = { streak = 1 }
-[[achievements]]
-id = "level"
-xp = 75
-title = "A level"
-description = "A level."
-needs = { level = 2 }
-[[achievements]]
-id = "collector"
-xp = 10
-title = "Three others"
-description = "Three other achievements."
-needs = { kind = "achievement", count = 3 }
-"""
+_ACHIEVEMENTS = {
+    "first": (20, '{ kind = "cell" }'),
+    "three": (30, '{ kind = "cell", count = 3 }'),
+    "both": (40, '{ kind = "strategy", all = ["Mirrored*", "TPUStrategy"] }'),
+    "module": (50, '{ module = "c/one" }'),
+    "course": (60, '[{ course = "c" }, { kind = "machine" }]'),
+    "week": (25, "{ streak = 1 }"),
+    "level": (75, "{ level = 2 }"),
+    "collector": (10, '{ kind = "achievement", count = 3 }'),
+}
+"""XP of each and what it needs."""
+_ONE = '[[achievements]]\nid = "{0}"\nxp = {1}\ntitle = "{0}"\ndescription = "{0}"\nneeds = {2}\n'
+_RULES = "".join(_ONE.format(name, *said) for name, said in _ACHIEVEMENTS.items())
 
 
 def small_terms() -> Terms:

@@ -15,13 +15,13 @@ from urllib.parse import quote, urlencode
 import httpx
 import pytest
 from fastapi import FastAPI
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route
 
 from tests.factories.accounts import signed_in
 from tests.factories.browser import browser
 from tests.factories.course import LESSON
+from tests.factories.drawn import drawn
 from tests.factories.routes import ENDLESS, parts_of, routes_of
 from tests.factories.supervisor import Supervisor
 
@@ -105,24 +105,9 @@ def asked() -> st.SearchStrategy[Asked]:
 
 
 @cache
-def drawn(number: int) -> list[Asked]:
-    """That many examples, the same each time. They are asked afterwards: the application has a loop of its own."""
-    found: list[Asked] = []
-
-    @settings(
-        max_examples=number,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(asked())
-    def draw(example: Asked) -> None:
-        found.append(example)
-
-    draw()
-    return found
+def material(number: int) -> list[Asked]:
+    """That many examples, the same each time and for everybody."""
+    return drawn(asked(), number)
 
 
 def asked_of(app: FastAPI) -> Iterator[Route]:
@@ -140,11 +125,11 @@ async def asker(app: FastAPI, who: str) -> httpx.AsyncClient:
 async def test_no_request_makes_the_server_fail(app: FastAPI, supervisor: Supervisor, who: str) -> None:
     parts = await parts_of(app)
     routes = list(asked_of(app))
-    material = iter(drawn(EXAMPLES * len(routes)))
+    examples = iter(material(EXAMPLES * len(routes)))
     statuses, failed = set(), []
     for route in routes:
         async with aclosing(await asker(app, who)) as client:
-            for one in islice(material, EXAMPLES):
+            for one in islice(examples, EXAMPLES):
                 method, address, headers, body = one.of(route, parts)
                 cookies = "; ".join([headers.get("cookie", ""), *(f"{c.name}={c.value}" for c in client.cookies.jar)])
                 answer = await client.request(method, address, headers=headers | {"cookie": cookies}, content=body)

@@ -27,7 +27,7 @@ from app.progress.facts import Fact
 from app.settings import Settings
 from tests.factories.accounts import an_account, signed_in
 from tests.factories.browser import browser
-from tests.factories.course import LESSON
+from tests.factories.course import FIRST_RUN, LESSON
 from tests.factories.smtp import Postbox, smtp_server
 
 NAME = 'Bob <img src=x onerror="alert(1)">'
@@ -243,20 +243,9 @@ async def test_the_secret_of_these_links_is_kept_where_only_we_can_read_it(app: 
 
 # --- from end to end --------------------------------------------------------------------------------------------------
 
-_RULES = """\
-[[achievements]]
-id = "first-run"
-badge = "first-run"
-xp = 20
-title.en = "First step"
-title.ko = "첫걸음"
-description.en = "A cell ran to its end."
-needs = { kind = "cell" }
-"""
-
 
 async def test_a_new_achievement_stands_in_the_list_and_leads_to_the_achievements(settings: Settings) -> None:
-    (settings.lessons_dir / "achievements.toml").write_text(_RULES)
+    (settings.lessons_dir / "achievements.toml").write_text(FIRST_RUN)
     app = create_app(settings)
     async with app.router.lifespan_context(app):
         ada = await an_account(app.state.db)

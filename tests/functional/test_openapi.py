@@ -16,9 +16,8 @@ import httpx
 import pytest
 import schemathesis
 from fastapi import FastAPI
-from hypothesis import HealthCheck, Phase, given, settings
 from requests import PreparedRequest, Request
-from schemathesis import Case, GenerationMode
+from schemathesis import GenerationMode
 
 from app.accounts.models import Role
 from app.main import create_app
@@ -26,6 +25,7 @@ from app.settings import Settings
 from tests.factories.accounts import signed_in
 from tests.factories.browser import ORIGIN, browser
 from tests.factories.course import LESSON
+from tests.factories.drawn import drawn
 from tests.factories.routes import ENDLESS, parts_of
 from tests.factories.supervisor import Supervisor
 
@@ -84,26 +84,6 @@ def asked_of(told: dict[str, Any]) -> Iterator[Asked]:
                 said = case.as_transport_kwargs(base_url=ORIGIN)
                 said.pop("timeout", None)
                 yield Asked(operation.label, mode, Request(**said).prepare())
-
-
-def drawn(strategy: Any, number: int) -> list[Case]:
-    """That many examples at most. They are asked afterwards: the application has a loop of its own."""
-    found: list[Case] = []
-
-    @settings(
-        max_examples=number,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(strategy)
-    def draw(case: Case) -> None:
-        found.append(case)
-
-    draw()
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -20,19 +20,12 @@ from app.progress.models import Entry, LearnerZone, LessonProgress
 from app.runs.models import Run
 from app.settings import Settings
 from tests.factories.browser import browser, press_run
-from tests.factories.course import LESSON
+from tests.factories.course import FIRST_RUN, LESSON
 from tests.factories.supervisor import Supervisor
 
-_RULES = """\
-[[achievements]]
-id = "first-run"
-badge = "first-run"
-xp = 20
-title.en = "Hello, device"
-title.ko = "안녕, 장치"
-description.en = "A cell ran to its end."
-needs = { kind = "cell" }
-
+_RULES = (
+    FIRST_RUN
+    + """
 [[achievements]]
 id = "all-of-it"
 badge = "course"
@@ -42,6 +35,7 @@ title.en = "All of it"
 description.en = "The whole course."
 needs = { course = "small" }
 """
+)
 
 
 @pytest.fixture
@@ -99,7 +93,7 @@ async def test_a_run_that_ended_ok_is_awarded_once_and_told_at_once(
     assert first["xp"] == CELL_XP + TOPOLOGY_XP + 20 == sum(entries.values())
     assert next((item["kind"], item["title"], item["badge"]) for item in first["items"]) == (
         "achievement",
-        "안녕, 장치",
+        "첫걸음",
         "first-run",
     )
     assert {item["kind"]: item["title"] for item in first["items"]}["cell"] == "Say hello"
@@ -252,7 +246,7 @@ async def test_the_header_knows_all_figures(
     assert (header.resume.slug, header.resume.title, header.resume.place) == ("first", "The first lesson", "cell-alone")
     assert (nobody.level.xp, nobody.resume, nobody.achievements) == (0, None, 2)
     assert [(view.id, view.title, view.earned_at is not None, view.towards.done) for view in views] == [
-        ("first-run", "Hello, device", True, True),
+        ("first-run", "First step", True, True),
         ("all-of-it", "", False, False),
     ]
 

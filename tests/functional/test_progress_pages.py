@@ -16,19 +16,12 @@ from app.runs.models import Run
 from app.settings import Settings
 from tests.factories.accounts import an_account, signed_in
 from tests.factories.browser import browser, press_run
-from tests.factories.course import LESSON
+from tests.factories.course import FIRST_RUN, LESSON
 from tests.factories.supervisor import Supervisor
 
-_RULES = """\
-[[achievements]]
-id = "first-run"
-badge = "first-run"
-xp = 20
-title.en = "First step"
-title.ko = "첫걸음"
-description.en = "A cell ran to its end."
-needs = { kind = "cell" }
-
+_RULES = (
+    FIRST_RUN
+    + """
 [[achievements]]
 id = "both"
 badge = "ten-runs"
@@ -46,6 +39,7 @@ title.en = "Through and through"
 description.en = "The whole course."
 needs = { course = "small" }
 """
+)
 
 
 @pytest.fixture

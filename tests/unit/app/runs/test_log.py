@@ -8,8 +8,9 @@ import pytest
 
 from app.db import Database, now
 from app.runs import log
-from app.runs.models import Run, RunState
+from app.runs.models import Run
 from runners.protocol import Event, Finished, Outcome, Started, Text
+from tests.factories.runs import a_run
 
 
 def _texts(first: int, last: int) -> list[Event]:
@@ -18,25 +19,7 @@ def _texts(first: int, last: int) -> list[Event]:
 
 @pytest.fixture
 async def run_id(database: Database) -> str:
-    async with database.writing() as session:
-        session.add(
-            Run(
-                id="run",
-                visitor_id="v",
-                session_id="s",
-                lesson="a/b",
-                cell="c",
-                code="1",
-                topology="cpu",
-                keras=3,
-                language="en",
-                created_at=now(),
-                state=RunState.queued,
-                last_seq=0,
-                stored_bytes=0,
-            )
-        )
-    return "run"
+    return await a_run(database)
 
 
 async def test_what_was_appended_is_read_back_in_order(database: Database, run_id: str) -> None:

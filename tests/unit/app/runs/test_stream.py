@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from app.bus import Bus
-from app.db import Database, now
+from app.db import Database
 from app.runs import log, stream
-from app.runs.models import Run, RunState
+from app.runs.models import RunState
 from app.runs.pump import Pump
 from app.runs.stream import RunStreams
 from runners.client import RunnerClient
 from runners.protocol import Outcome, Text
+from tests.factories.runs import a_run
 
 
 @pytest.fixture
@@ -30,25 +31,7 @@ async def streams(database: Database, tmp_path: Path) -> AsyncIterator[RunStream
 
 @pytest.fixture
 async def run_id(database: Database) -> str:
-    async with database.writing() as session:
-        session.add(
-            Run(
-                id="run",
-                visitor_id="v",
-                session_id="s",
-                lesson="a/b",
-                cell="c",
-                code="1",
-                topology="cpu",
-                keras=3,
-                language="en",
-                created_at=now(),
-                state=RunState.running,
-                last_seq=0,
-                stored_bytes=0,
-            )
-        )
-    return "run"
+    return await a_run(database, state=RunState.running)
 
 
 async def test_an_end_that_is_stored_between_two_looks_is_still_told(
