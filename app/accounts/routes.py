@@ -87,9 +87,8 @@ async def sign_up_page(
 ) -> HTMLResponse:
     try:
         invited = await _invited(request, invitation)
-        may_sign_up(request.app.state.settings.sign_up, invited)
     except NotAllowed as e:
-        return account_page(request, "accounts/closed.html", 403, problem=e.sentence())
+        return _closed(request, e)
     form = {"next": own_path(next) or "", "invitation": invitation, "email": (invited and invited.email) or ""}
     return account_page(request, "accounts/sign_up.html", form=form, account=account)
 
@@ -97,8 +96,10 @@ async def sign_up_page(
 @router.post("/sign-up", name="sign_up")
 async def sign_up_now(request: Request, lang: str) -> Response:
     form = await read_form(request)
-    invited = await _invited(request, form.get("invitation", ""))
-    may_sign_up(request.app.state.settings.sign_up, invited)
+    try:
+        invited = await _invited(request, form.get("invitation", ""))
+    except NotAllowed as e:
+        return _closed(request, e)
     newcomer, wrong = judge(form, lang, invited)
     template = "accounts/sign_up.html"
     if wrong:
@@ -122,6 +123,8 @@ async def sign_up_now(request: Request, lang: str) -> Response:
                 await mail_was_opened(request, session, "sign-up", newcomer.email)
     except TooManyTries as e:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
+    except NotAllowed as e:  # another tab was quicker
+        return _closed(request, e)
     postman.wake()
     if entrance is None:
         return account_page(request, "accounts/mail_sent.html", email=newcomer.email)
@@ -206,8 +209,16 @@ async def _sign_up_unseen(db: Database, newcomer: Newcomer, hashed: str, postman
 
 
 async def _invited(request: Request, token: str) -> Invited | None:
-    if not token:
-        return None
-    db: Database = request.app.state.db
-    async with db.session() as session:
-        return await find_invitation(session, token)
+    """The invitation, if there is one. Raises NotAllowed where nobody signs up, or not without one."""
+    invited = None
+    if token:
+        db: Database = request.app.state.db
+        async with db.session() as session:
+            invited = await find_invitation(session, token)
+    may_sign_up(request.app.state.settings.sign_up, invited)
+    return invited
+
+
+def _closed(request: Request, why: NotAllowed) -> HTMLResponse:
+    """Why no account is made, with the way to the sign-in for who has one."""
+    return account_page(request, "accounts/closed.html", why.http_status, problem=why.sentence())

@@ -487,10 +487,28 @@ async def test_an_invitation_opens_the_account_of_its_address_at_once_and_only_o
         assert "Ada Byron" in await menu(client)
         again = await second.post("/en/sign-up", data={**ADA, "invitation": token})
         assert again.status_code == 403
+        assert "has been used" in again.text
+        assert '<a href="/en/sign-in">I have an account</a>' in again.text, "the next step"
         assert "Sign in" in await menu(second)
     async with shut.state.db.session() as session:
         assert (await session.scalars(select(Account.role))).all() == [Role.instructor]
     assert mailbox.mails == []
+
+
+@pytest.mark.parametrize("shut", ["invitation"], indirect=True)
+async def test_an_invitation_that_two_tabs_use_at_once_makes_one_account_and_tells_the_other_what_to_do(
+    shut: FastAPI,
+) -> None:
+    async with shut.state.db.writing() as session:
+        token = await invite(session, ADA["email"], Role.learner)
+    async with browser(shut) as client, browser(shut) as second:
+        sent = [one.post("/en/sign-up", data={**ADA, "invitation": token}) for one in (client, second)]
+        answers = sorted(await asyncio.gather(*sent), key=lambda answer: answer.status_code)
+
+    assert [answer.status_code for answer in answers] == [303, 403]
+    assert '<a href="/en/sign-in">I have an account</a>' in answers[1].text
+    async with shut.state.db.session() as session:
+        assert len((await session.scalars(select(Account))).all()) == 1
 
 
 @pytest.mark.parametrize(
