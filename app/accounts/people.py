@@ -70,9 +70,12 @@ async def find_by_email(session: AsyncSession, email: str, *, held: bool = False
 
 
 async def find_opened(session: AsyncSession, email: str) -> Account | None:
-    """The same, held, if its owner has opened it. Any other is of whoever typed the address, and in nobody's way."""
+    """The same, held, if its owner has opened it or the operator has shut it.
+
+    Any other is of whoever typed the address, and in nobody's way.
+    """
     found = await find_by_email(session, email, held=True)
-    return found if found is not None and found.email_confirmed_at is not None else None
+    return found if found is not None and not _never_opened(found) else None
 
 
 async def make_account(
@@ -94,7 +97,7 @@ async def make_account(
     account = await find_by_email(session, email, held=True)
     if account is None:
         account = Account(id=secrets.token_hex(16), learner_id=secrets.token_hex(32), handle="")
-    elif account.email_confirmed_at is not None:
+    elif not _never_opened(account):
         raise ValueError("the address has an account")
     account.email, account.email_key = email, email_key(email)
     account.email_confirmed_at = now() if confirmed else None
@@ -109,6 +112,10 @@ async def make_account(
     return account
 
 
+def _never_opened(account: Account) -> bool:
+    return account.email_confirmed_at is None and account.disabled_at is None
+
+
 def _neutral(handle: str, language: str) -> str:
     with i18n.speaking(language):
         return i18n.gettext("Learner {number}").format(number=handle.rpartition("-")[2])
@@ -116,7 +123,9 @@ def _neutral(handle: str, language: str) -> str:
 
 async def make_room(session: AsyncSession, email: str) -> None:
     """Delete an account of that address that was never opened."""
-    await session.execute(delete(Account).filter_by(email_key=email_key(email), email_confirmed_at=None))
+    await session.execute(
+        delete(Account).filter_by(email_key=email_key(email), email_confirmed_at=None, disabled_at=None)
+    )
 
 
 async def fresh(session: AsyncSession, account: Account) -> Account:

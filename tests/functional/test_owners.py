@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from starlette.requests import Request
 
 from app.accounts.belongings import erase
@@ -79,6 +79,24 @@ async def test_who_signs_up_after_somebody_typed_their_address_gets_nothing_of_w
 
     (account,) = await accounts(app.state.db)
     assert (account.name, account.handle, account.email) == ("Ada Byron", "ada-byron", "Ada@example.org")
+
+
+async def test_an_address_that_the_operator_has_shut_out_before_it_was_opened_stays_out(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
+) -> None:
+    await client.post("/en/sign-up", data=SQUATTER)
+    link = await link_to(mailbox, ADDRESS, "Open your")
+    async with app.state.db.writing() as session:
+        await session.execute(update(Account).where(Account.email == ADDRESS).values(disabled_at=now()))
+
+    assert (await client.post("/en/sign-up", data=SQUATTER)).status_code == 200
+
+    assert (await client.post(link, data={"password": SQUATTER["password"]})).status_code == 410
+    async with app.state.db.session() as session:
+        kept = await find_by_email(session, ADDRESS)
+    assert kept is not None
+    assert kept.disabled_at is not None
+    assert len(mailbox.to(ADDRESS)) == 1
 
 
 async def test_a_link_for_a_new_password_says_nothing_that_a_stranger_typed(
