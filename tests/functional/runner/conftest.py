@@ -82,3 +82,12 @@ async def learner(client: RunnerClient) -> AsyncIterator[Learner]:
     learner = Learner(client)
     yield learner
     await learner.leave()
+
+
+@pytest.fixture
+def jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home for Jupyter's own files."""
+    monkeypatch.delenv("LOCKSTEP_RUNNER_SOCKET", raising=False)
+    for name in ("JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    return tmp_path
