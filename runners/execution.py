@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import structlog
 
-from runners import messages
+from runners import crashes, messages
 from runners.ending import left_well
 from runners.kernels import MALFORMED, Kernel
 from runners.outcome import Facts, Said, Space, Verdict, judge, limit_of
@@ -83,9 +83,21 @@ class Execution:
             folders=await self._what_is_left(),
         )
         verdict = judge(facts, self._limits)
-        if verdict.outcome == Outcome.crash:  # the learner's fault or ours: nothing else tells them apart later
-            log.warning("kernel ended in a run", sandbox=kernel.sandbox.name, status=facts.exit_status)
+        if verdict.outcome == Outcome.crash:
+            self._tell_of_crash(facts.exit_status)
         return self._finish(verdict, facts.peak_bytes)
+
+    def _tell_of_crash(self, status: int | None) -> None:
+        """The learner's fault, or ours, or TensorFlow's: nothing else tells them apart later."""
+        sandbox = self._kernel.sandbox
+        stack = crashes.stack_of(sandbox.trace)
+        where = [f"{call.file}:{call.line} {call.function}" for call in stack]
+        log.warning("kernel ended in a run", sandbox=sandbox.name, status=status, calls=where)
+        if status is not None and stack:
+            frames = crashes.as_frames(stack, self._run.request.code)
+            name, value = crashes.name_of(status)
+            frames.append(Frame(text=f"{name}: {value}", own=True))
+            self._run.add("error", name=name, value=value, frames=frames)
 
     def _finish(self, verdict: Verdict, peak_bytes: int | None) -> Outcome:
         limit = limit_of(verdict.met, self._limits, self._run_s) if verdict.met else None

@@ -9,7 +9,8 @@ over its control socket, one JSON object a packet:
                           "kernel": N}    its number, counted from 1
                           {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
                           {"op": "fault", "task": …, "action": …, "at_step": …}
-    PID 1 -> supervisor   {"exited": N, "kernel": N}    the kernel's exit status, negative for a signal
+    PID 1 -> supervisor   {"exited": N, "kernel": N, "trace": …}    the kernel's exit status, negative for a signal;
+                                          of a crash what Python's faulthandler wrote, or who pretended to be it
                           {"members": [[task, state, address], …]}    of a cluster, whenever one of them changes
                           {"failed": …}   a kernel did not come up, and why
                           {"files": N, "left": [[B, I], …]}   bytes in the sandbox's own folders, which live in
@@ -23,6 +24,7 @@ When the control socket closes, PID 1 ends, and with it everything in its PID na
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import os
 import select
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 _LARGEST_COMMAND = 1 << 16
 _LONGEST_COMPLAINT = 4000
+_LONGEST_TRACE = 16_000
+_PIPE_BYTES = 1 << 16
 _WRITABLE = ("/tmp", HOME, "/dev/shm")  # noqa: S108 - as the policy makes them
 _OOM_SCORE = "500"
 
@@ -109,7 +113,7 @@ class Init:
                 self._team.do(command["task"], command["action"], command["at_step"])
 
     def _start(self, command: dict[str, Any]) -> None:
-        self._complaint, complain = os.pipe2(os.O_NONBLOCK)
+        self._complaint, complain = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._number = int(command["kernel"])
         topology = Topology.parse(command["topology"])
         self._team = team = self._team_of(topology) if topology.cluster else None
@@ -124,7 +128,7 @@ class Init:
                 place, news = team.place(0), team.kernels_news
             key, keyboard = command["key"].encode(), bool(command["keyboard"])
             kernel = app.prepare(self._listeners, command["topology"], key, keyboard, place, news)
-            os.close(complain)
+            faulthandler.enable(complain)  # nothing else is left to say how it crashed
             kernel.start()
 
         self._kernel = self._fork(be_kernel, complain)
@@ -169,7 +173,7 @@ class Init:
     def _end_all(self) -> None:
         """Kill everything in the sandbox but PID 1, wait until it is gone, and say so if a kernel was in it."""
         had_kernel, self._kernel = self._kernel is not None, None
-        self._read_complaint()
+        self._read_last_words()
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
@@ -189,32 +193,41 @@ class Init:
                     return
                 if pid == self._kernel:
                     self._kernel = None
-                    if complaint := self._read_complaint():
-                        self._tell({"failed": complaint})
-                    self._tell_exit(os.waitstatus_to_exitcode(status))
+                    exited, words = os.waitstatus_to_exitcode(status), self._read_last_words()
+                    if words and exited >= 0:
+                        self._tell({"failed": words[-_LONGEST_COMPLAINT:]})
+                    self._tell_exit(exited, words if exited < 0 else "")
                 if self._team:
                     self._team.ended(pid, os.waitstatus_to_exitcode(status))
 
-    def _read_complaint(self) -> str:
-        """What a kernel wrote that did not come up; it may be the learner's words."""
+    def _read_last_words(self) -> str:
+        """What a kernel wrote that did not come up, or crashed; it may be the learner's words."""
         if self._complaint is None:
             return ""
         try:
-            return os.read(self._complaint, _LONGEST_COMPLAINT).decode(errors="replace")
+            return shown(os.read(self._complaint, _PIPE_BYTES))
         except OSError:
             return ""
         finally:
             os.close(self._complaint)
             self._complaint = None
 
-    def _tell_exit(self, status: int) -> None:
-        self._tell({"exited": int(status), "kernel": self._number})
+    def _tell_exit(self, status: int, trace: str = "") -> None:
+        self._tell({"exited": int(status), "kernel": self._number, "trace": trace})
 
     def _tell_members(self, members: list[list[str]]) -> None:
         self._tell({"members": members})
 
     def _tell(self, word: dict[str, Any]) -> None:
         self._control.send(json.dumps(word).encode())
+
+
+def shown(words: bytes) -> str:
+    """``words`` as lines of printable ASCII, which fit in a packet as JSON; of many the beginning and the end."""
+    text = "".join(c if c == "\n" or " " <= c <= "~" else "?" for c in words.decode("ascii", "replace"))
+    if len(text) <= _LONGEST_TRACE:
+        return text
+    return f"{text[: _LONGEST_TRACE // 8]}\n...\n{text[-_LONGEST_TRACE * 7 // 8 :]}"
 
 
 def _forget_the_hosts_output() -> None:

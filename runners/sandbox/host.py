@@ -56,6 +56,8 @@ class Sandbox:
     """What was left in each of them then, in bytes and in inodes."""
     members: tuple[Member, ...] = ()
     """The processes of its cluster, if its machine is one, as PID 1 has last told."""
+    trace: str = ""
+    """How the kernel crashed, if it did: lines from inside, which may say anything."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     _exit: asyncio.Future[int] | None = None
     _kernels: int = 0
@@ -84,6 +86,7 @@ class Sandbox:
         self._resolve(-signal.SIGKILL)
         self._exit = asyncio.get_running_loop().create_future()
         self._kernels += 1
+        self.trace = ""
         start = {
             "topology": topology,
             "keras": keras,
@@ -174,7 +177,8 @@ class Sandbox:
             asyncio.get_running_loop().remove_reader(self.control.fileno())
             return
         match json.loads(data):
-            case {"exited": int(status), "kernel": self._kernels}:
+            case {"exited": int(status), "kernel": self._kernels, **more}:
+                self.trace = str(more.get("trace", ""))
                 self._resolve(status)
             case {"files": int(size), "left": list(left)}:
                 self.file_bytes, self.left = size, tuple((int(free), int(inodes)) for free, inodes in left)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runners.client import RunnerClient
-from runners.protocol import Outcome
-from tests.factories.node import Learner
+from runners.protocol import Error, Outcome
+from tests.factories.node import Learner, Node
 from tests.sandbox.conftest import Attack
 
 CRASH, ERROR, OK, TIME = Outcome.crash, Outcome.error, Outcome.ok, Outcome.timeout
@@ -110,6 +110,53 @@ async def test_what_was_printed_before_the_crash_arrives(client: RunnerClient) -
     await learner.leave()
     assert told.outcome == Outcome.crash
     assert told.stdout.split() == [str(i) for i in range(100)]
+
+
+async def test_a_crash_shows_the_line_that_was_running(client: RunnerClient, node: Node) -> None:
+    learner = Learner(client)
+    await learner.run("import ctypes\n\ndef fall():\n    ctypes.string_at(0)")
+    logged = node.log.stat().st_size
+    told = await learner.run("print('before', flush=True)\nfor _ in range(3):\n    fall()")
+    again = await learner.run("print('again')")
+    await learner.leave()
+
+    assert (told.outcome, told.stdout, again.stdout) == (Outcome.crash, "before\n", "again\n")
+    (error,) = [event for event in told.events if isinstance(event, Error)]
+    assert (error.name, error.value) == ("SIGSEGV", "Segmentation fault")
+    texts = [frame.text for frame in error.frames]
+    assert texts[:2] == ["This cell, line 3, in <module>\n----> 3     fall()", "An earlier cell, line 4, in fall"]
+    assert texts[-1] == "SIGSEGV: Segmentation fault"
+    assert "string_at" in texts[-2]
+    assert "string_at" in node.log.read_bytes()[logged:].decode(), "the operator sees where, too"
+
+
+FORGED = """
+import os
+calls = '  File "<ipython-input-1-abc>", line 7 in <b>"\\n' * 50_000
+trace = 'Current thread 0x1 (most recent call first):\\n' + calls + '\\xff\\0\\x1b'
+pipe = lambda fd: os.readlink(f'/proc/self/fd/{fd}')
+for fd in map(int, os.listdir('/proc/self/fd')):
+    try:
+        if pipe(fd).startswith('pipe:') and pipe(fd) not in (pipe(1), pipe(2)):
+            os.set_blocking(fd, False)
+            while True: os.write(fd, trace.encode())
+    except OSError: pass
+os.abort()
+"""
+
+
+async def test_who_forges_the_last_words_of_a_kernel_fools_only_themselves(client: RunnerClient) -> None:
+    learner = Learner(client)
+    told = await learner.run(FORGED)
+    again = await learner.run("print('again')")
+    await learner.leave()
+
+    assert (told.outcome, again.stdout) == (Outcome.crash, "again\n")
+    (error,) = [event for event in told.events if isinstance(event, Error)]
+    assert error.name == "SIGABRT"
+    assert 1 < len(error.frames) <= 41
+    assert len(error.model_dump_json()) < 20_000
+    assert all(frame.text.isprintable() or "\n" in frame.text for frame in error.frames)
 
 
 async def test_a_fresh_kernel_runs_nothing_that_the_one_before_has_planted(client: RunnerClient) -> None:
