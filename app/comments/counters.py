@@ -10,15 +10,21 @@ from typing import Any
 from sqlalchemy import update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.comments.errors import CommentUnknown
 from app.comments.models import Comment, Place, State
 from app.db import Base, insert_into, one_at_a_time
 
 
 async def move(session: AsyncSession, comment: Comment, to: State, **values: Any) -> None:
-    """Give it another state, unless somebody else has meanwhile, and count."""
-    await alone_at(session, comment.lesson, comment.cell)
-    await session.refresh(comment)
+    """Give it another state, unless somebody else has meanwhile, and count.
+
+    Raises:
+        CommentUnknown: its author has taken it back, for good.
+    """
+    await refresh_alone(session, comment)
     was = comment.state
+    if was == State.deleted:
+        raise CommentUnknown
     still = update(Comment).where(Comment.id == comment.id, Comment.state == was)
     moved = await session.execute(still.values(state=to, **values).execution_options(synchronize_session=False))
     if rows(moved):
@@ -29,6 +35,20 @@ async def move(session: AsyncSession, comment: Comment, to: State, **values: Any
 async def alone_at(session: AsyncSession, lesson: str, cell: str) -> None:
     """Wait until nobody else changes the counters of this place: nobody waits for a row while holding the next."""
     await one_at_a_time(session, f"comments at {lesson}#{cell}")
+
+
+async def refresh_alone(session: AsyncSession, comment: Comment) -> None:
+    """The comment as it is now, and as it stays until the end of the transaction: its state changes nowhere else."""
+    await alone_at(session, comment.lesson, comment.cell)
+    await session.refresh(comment)
+
+
+async def unanswer(session: AsyncSession, comment: Comment) -> None:
+    """It answers its thread no longer, if it ever did."""
+    if comment.thread_id is not None:
+        answered = (Comment.id == comment.thread_id, Comment.answer_id == comment.id)
+        no_more = update(Comment).where(*answered).values(answer_id=None)
+        await session.execute(no_more)
 
 
 async def count(session: AsyncSession, comment: Comment, change: int) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account
 from app.comments import listing
 from app.comments.audience import tell
-from app.comments.counters import add, add_once, move
+from app.comments.counters import add, add_once, move, refresh_alone, unanswer
 from app.comments.errors import CommentUnknown, NotYourOwn, ReportedTooOften, WriteFirst
 from app.comments.models import Comment, Report, State
 from app.comments.sight import Viewer
@@ -31,8 +31,7 @@ async def report(session: AsyncSession, account: Account, comment_id: str, reaso
     comment = await listing.get(session, Viewer.of(account), comment_id)
     if comment.author_id == account.id:
         raise NotYourOwn
-    if comment.state != State.shown:
-        raise CommentUnknown
+    await _still_shown(session, comment)
     reason = _reason(reason)
     lately = select(Report.comment_id).where(Report.account_id == account.id, Report.at > now() - _A_DAY)
     if len((await session.scalars(lately.limit(MOST_REPORTS))).all()) == MOST_REPORTS:
@@ -48,8 +47,9 @@ async def report(session: AsyncSession, account: Account, comment_id: str, reaso
 async def pin(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
     """Keep a thread on top of its list, or no longer."""
     comment = await listing.get(session, Viewer.of(instructor), comment_id)
-    if comment.thread_id is not None or comment.state != State.shown:
+    if comment.thread_id is not None:
         raise CommentUnknown
+    await _still_shown(session, comment)
     comment.pinned = on
     await session.flush()
     return comment
@@ -58,8 +58,9 @@ async def pin(session: AsyncSession, instructor: Account, comment_id: str, *, on
 async def answer(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
     """Say that a reply answers what began its thread, or no longer."""
     comment = await listing.get(session, Viewer.of(instructor), comment_id)
-    if comment.thread_id is None or comment.state != State.shown:
+    if comment.thread_id is None:
         raise CommentUnknown
+    await _still_shown(session, comment)
     root = await session.get_one(Comment, comment.thread_id)
     root.answer_id = comment.id if on else None
     await session.flush()
@@ -69,9 +70,10 @@ async def answer(session: AsyncSession, instructor: Account, comment_id: str, *,
 
 
 async def hide(session: AsyncSession, instructor: Account, comment_id: str, reason: str) -> Comment:
-    """Take a comment out of sight; its author can read why. Its reports are settled."""
+    """Take a comment out of sight; its author can read why. Its reports are settled, and it answers nothing."""
     comment = await listing.get(session, Viewer.of(instructor), comment_id)
     await move(session, comment, State.hidden, reason=_reason(reason), pinned=False, **_by(instructor))
+    await unanswer(session, comment)
     await _settle(session, comment)
     return comment
 
@@ -90,6 +92,13 @@ async def dismiss(session: AsyncSession, instructor: Account, comment_id: str) -
     comment = await listing.get(session, Viewer.of(instructor), comment_id)
     await _settle(session, comment)
     return comment
+
+
+async def _still_shown(session: AsyncSession, comment: Comment) -> None:
+    """Whoever takes it back meanwhile waits. Raises CommentUnknown if somebody has."""
+    await refresh_alone(session, comment)
+    if comment.state != State.shown:
+        raise CommentUnknown
 
 
 async def _settle(session: AsyncSession, comment: Comment) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from sqlalchemy import delete, select, update
@@ -14,7 +14,7 @@ from app import i18n
 from app.accounts.models import Account, Role
 from app.comments import listing, markdown, pace
 from app.comments.audience import tell, tell_of_change
-from app.comments.counters import add_once, alone_at, count, move, rows
+from app.comments.counters import add_once, alone_at, count, move, rows, unanswer
 from app.comments.errors import ChangedMeanwhile, CommentUnknown, EditedTooOften, NotYours, ThreadClosed, TooFast
 from app.comments.models import Comment, CommentReaction, Report, State, Version
 from app.comments.rendering import html_of
@@ -54,7 +54,9 @@ async def write(session: AsyncSession, author: Account, draft: Draft, hold_first
     await one_at_a_time(session, f"comments of {author.id}")
     key = _key(draft, text)
     if (before := await _of_key(session, author, key)) is not None:
-        return before
+        if before.state != State.deleted:
+            return before
+        key = _key(replace(draft, key=""), text)  # taken back since, and now said anew with the back button
     if (again := await _said_again(session, author, draft, text)) is not None:
         return again
     lesson, cell = await _place_of(session, author, draft)
@@ -135,9 +137,7 @@ async def remove(session: AsyncSession, author: Account, comment_id: str) -> Com
     for table in (Version, CommentReaction, Report):
         await session.execute(delete(table).where(table.comment_id == comment.id))
     await withdraw(session, comment.id)
-    if comment.thread_id is not None:
-        answered = (Comment.id == comment.thread_id, Comment.answer_id == comment.id)
-        await session.execute(update(Comment).where(*answered).values(answer_id=None))
+    await unanswer(session, comment)
     return comment
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 import pytest
 
 from app.comments import listing, moderation, writing
@@ -74,3 +77,65 @@ async def test_an_answer_is_one_of_the_replies(people: People) -> None:
     async with people.db.writing() as session:
         await writing.remove(session, people.bob, reply.id)
     assert (await people.read(root)).answer_id is None
+
+
+async def test_what_its_author_has_taken_back_stays_so_whatever_another_page_still_offers(people: People) -> None:
+    root = await people.write(people.ada)
+    await people.write(people.bob, "Yes", root)
+    async with people.db.writing() as session:
+        await writing.remove(session, people.ada, root.id)
+    for verb in (
+        lambda session: moderation.hide(session, people.teacher, root.id, "Too late"),
+        lambda session: moderation.pin(session, people.teacher, root.id, on=True),
+        lambda session: moderation.report(session, people.bob, root.id, "Too late"),
+    ):
+        with pytest.raises(CommentUnknown):
+            async with people.db.writing() as session:
+                await verb(session)
+    async with people.db.writing() as session:
+        await moderation.show(session, people.teacher, root.id)
+    left = await people.read(root)
+    assert (left.state, left.pinned, left.reports, await people.count()) == (State.deleted, False, 0, 1)
+
+
+@pytest.mark.parametrize("verb", ["pin", "report", "answer", "hide", "show"])
+async def test_who_takes_a_comment_back_is_last_also_when_both_happen_at_once(people: People, verb: str) -> None:
+    root = await people.write(people.ada)
+    reply = await people.write(people.ada, "Yes", root)
+    async with people.db.writing() as session:
+        await moderation.hide(session, people.teacher, root.id, "For a while") if verb == "show" else None
+    about = reply if verb == "answer" else root
+    acts = {
+        "pin": lambda session: moderation.pin(session, people.teacher, root.id, on=True),
+        "report": lambda session: moderation.report(session, people.bob, root.id, "Why not"),
+        "answer": lambda session: moderation.answer(session, people.teacher, reply.id, on=True),
+        "hide": lambda session: moderation.hide(session, people.teacher, root.id, "Why not"),
+        "show": lambda session: moderation.show(session, people.teacher, root.id),
+    }
+
+    async def act() -> None:
+        with suppress(CommentUnknown):
+            async with people.db.writing() as session:
+                await listing.get(session, Viewer.of(people.ada), about.id)  # as both pages have read it
+                await asyncio.sleep(0.05)
+                await acts[verb](session)
+
+    async def take_back() -> None:
+        async with people.db.writing() as session:
+            await listing.get(session, Viewer.of(people.ada), about.id)
+            await asyncio.sleep(0.02)
+            await writing.remove(session, people.ada, about.id)
+
+    await asyncio.gather(act(), take_back())
+    left = await people.read(about)
+    assert (left.state, left.pinned, left.reports) == (State.deleted, False, 0)
+    assert (await people.read(root)).answer_id is None
+
+
+async def test_what_is_hidden_answers_nothing(people: People) -> None:
+    root = await people.write(people.ada)
+    reply = await people.write(people.bob, "Yes", root)
+    async with people.db.writing() as session:
+        await moderation.answer(session, people.teacher, reply.id, on=True)
+        await moderation.hide(session, people.teacher, reply.id, "It is wrong")
+    assert (await people.read(root)).answer_id is None, "a link to it would lead nowhere"

@@ -55,6 +55,15 @@ async def test_another_text_from_the_same_form_is_another_comment(people: People
     assert len({first.id, other.id, others.id}) == 3
 
 
+async def test_what_was_taken_back_can_be_said_again_with_the_same_form(people: People) -> None:
+    first = await people.write(people.ada)
+    async with people.db.writing() as session:
+        await writing.remove(session, people.ada, first.id)
+    second = await people.write(people.ada)
+    assert (second.id != first.id, second.state, await people.count()) == (True, State.shown, 1)
+    assert (await people.write(people.ada)).id == second.id
+
+
 async def test_replies_are_counted_with_their_thread_and_their_place(people: People) -> None:
     root = await people.write(people.ada)
     reply = await people.write(people.bob, "Yes", root)
