@@ -114,6 +114,8 @@ async def show_comments_of(
     async with db.session() as session:
         person = await _person(session, handle)
         listed = await listing.written_by(session, viewer, person.id, before)
+        if not (listed.comments or _known_to(viewer, person)):
+            raise PersonUnknown
         views = await comment_views(session, viewer, listed.comments)
     return own_page(request, "comments/person.html", person=person, views=views, before=listed.before)
 
@@ -142,6 +144,11 @@ async def _do(session: AsyncSession, account: Account, comment_id: str, verb: Ve
             return await moderation.show(session, account, comment_id)
         case Verb.dismiss:
             return await moderation.dismiss(session, account, comment_id)
+
+
+def _known_to(viewer: Viewer, person: Account) -> bool:
+    """Whether this viewer may learn a person's name though nothing of theirs is there to be read."""
+    return person.public_profile or viewer.instructor or viewer.account_id == person.id
 
 
 async def _person(session: AsyncSession, handle: str) -> Account:

@@ -100,3 +100,21 @@ async def test_mentions_lead_to_what_somebody_wrote(room: Class) -> None:
     assert onward.headers["location"] == f"/ko/people/{bob}/comments"
     assert "Here I am" in (await room.stranger.get(f"/en/people/{bob}/comments")).text
     assert (await room.stranger.get("/en/people/nobody-there/comments")).status_code == 404
+
+
+async def test_nobody_learns_the_name_of_who_has_written_nothing(room: Class) -> None:
+    ada = f"/en/people/{room.names['ada'].handle}/comments"
+    for client, status in ((room.stranger, 404), (room.bob, 404), (room.ada, 200), (room.teacher, 200)):
+        answer = await client.get(ada)
+        assert (answer.status_code, "Ada Byron" in answer.text) == (status, status == 200)
+    await write(room.ada, "Here I am")
+    assert (await room.stranger.get(ada)).status_code == 200
+
+
+async def test_a_stub_does_not_say_whose_it_was(room: Class) -> None:
+    root = await write(room.ada, "Oops")
+    await write(room.bob, "A reply", thread=root)
+    assert "Ada Byron" in (await room.stranger.get(f"/en/comments/{root}")).text
+    await room.ada.post(f"/en/comments/{root}/delete", headers=HTML)
+    page = (await room.stranger.get(f"/en/comments/{root}")).text
+    assert ("This comment was deleted." in page, "Ada Byron" in page) == (True, False)
