@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -125,3 +128,34 @@ def test_who_stays_in_one_place_loses_no_day(zone: str, minutes: list[int]) -> N
         date = moment.astimezone(ZoneInfo(zone)).date()
         assert date in moments or not crowded(moments.values(), moment)
         moments.setdefault(date, moment)
+
+
+@pytest.mark.timeout(120)
+async def test_fifty_marks_runs_and_merges_of_two_processes_at_once_count_two_days_and_lose_nothing(
+    database: Database, progress: Progress, clock: SimpleNamespace
+) -> None:
+    other = Database(database.url)
+    chance = random.Random(11)
+    jobs = [
+        *(
+            _read(progress, (database, other)[n % 2], chance.choice(_LEARNERS), chance.choice(_ZONES))
+            for n in range(30)
+        ),
+        *(_run(progress, (database, other)[n % 2], chance.choice(_LEARNERS), clock.now) for n in range(14)),
+        *(_merge(progress, (database, other)[n % 2], _LEARNERS[n % 3], "account") for n in range(6)),
+    ]
+    chance.shuffle(jobs)
+    try:
+        await asyncio.gather(*jobs)
+    finally:
+        await other.close()
+    for learner in _LEARNERS:
+        await _merge(progress, database, learner, "account")
+
+    assert len(await _days(database, "account")) <= 2
+    async with database.session() as session:
+        rows = Counter((row.kind, row.subject) for row in await session.scalars(select(Entry)) if row.kind == "cell")
+        owners = set(await session.scalars(select(Entry.learner_id)))
+        visited = (await session.scalars(select(LessonProgress.learner_id))).all()
+    assert rows == {("cell", f"{LESSON}#hello"): 1}
+    assert (owners, visited) == ({"account"}, ["account"])
