@@ -58,6 +58,13 @@ class ChangedMeanwhile(Unreadable):
     )
 
 
+class ReadAgain(Unreadable):
+    """Its author has changed it since the instructor read it."""
+
+    code = "read_again"
+    message = N_("This comment was changed after you had opened this page. Read it again, then decide.")
+
+
 class NotYours(NotAllowed):
     code = "comment_not_yours"
     message = N_("Only its author can do this.")

@@ -12,7 +12,7 @@ from app.accounts.models import Account
 from app.comments import listing
 from app.comments.audience import tell
 from app.comments.counters import add, add_once, move, refresh_alone, unanswer
-from app.comments.errors import CommentUnknown, NotYourOwn, ReportedTooOften, WriteFirst
+from app.comments.errors import CommentUnknown, NotYourOwn, ReadAgain, ReportedTooOften, WriteFirst
 from app.comments.models import Comment, Report, State
 from app.comments.sight import Viewer
 from app.db import now
@@ -78,9 +78,16 @@ async def hide(session: AsyncSession, instructor: Account, comment_id: str, reas
     return comment
 
 
-async def show(session: AsyncSession, instructor: Account, comment_id: str) -> Comment:
-    """Approve a comment that was held, or bring a hidden one back."""
+async def show(session: AsyncSession, instructor: Account, comment_id: str, edits: int | None = None) -> Comment:
+    """Approve a comment that was held, or bring a hidden one back. ``edits`` is how often it was changed when read.
+
+    Raises:
+        ReadAgain: it says something else by now, which nobody has looked at.
+    """
     comment = await listing.get(session, Viewer.of(instructor), comment_id)
+    await refresh_alone(session, comment)
+    if edits not in (None, comment.edits):
+        raise ReadAgain
     if comment.state in (State.held, State.hidden):
         await move(session, comment, State.shown, reason="", **_by(instructor))
         await tell(session, comment)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from fastapi import APIRouter
@@ -16,7 +16,7 @@ from app.accounts.current import AnInstructor, CurrentAccount
 from app.accounts.models import Account
 from app.comments import listing, moderation
 from app.comments.answers import refused, tell_learner, to_comment
-from app.comments.errors import PersonUnknown, WriteFirst
+from app.comments.errors import PersonUnknown, ReadAgain, WriteFirst
 from app.comments.forms import Ask, Form
 from app.comments.listing import Kind
 from app.comments.models import Comment
@@ -29,9 +29,9 @@ from app.errors import Unreadable
 from app.lessons.catalog import Catalog, TheCatalog
 from app.notifications import service as notifications
 from app.progress.service import TheProgress
-from app.web.form import Fields, new_key
+from app.web.form import Fields, new_key, number_of
 from app.web.languages import PREFIX
-from app.web.page import by_htmx, either, own_page
+from app.web.page import by_htmx, either, fragment, own_page
 from app.web.paging import Before
 
 router = APIRouter(prefix=PREFIX)
@@ -83,10 +83,10 @@ async def moderate_comment(
     except ValueError as e:
         raise Unreadable(reason="verb") from e
     reason, db = fields.get("text", ""), request.app.state.db
-    viewer = Viewer.of(account)
+    viewer, note = Viewer.of(account), ""
     try:
         async with db.writing() as session:
-            comment = await _do(session, account, comment_id, verb, reason)
+            comment = await _do(session, account, comment_id, verb, fields)
             helped = verb is Verb.answer and comment.author_id != account.id
             learner = await honour(session, progress.ledger, comment) if helped else None
             (view,) = await comment_views(session, viewer, [comment])
@@ -95,13 +95,17 @@ async def moderate_comment(
             comment = await listing.get(session, viewer, comment_id)
         form = Form(comment.lesson, comment.cell, Ask.hide, comment, reason, new_key(), error=problem.sentence())
         return refused(request, form, account, problem)
+    except ReadAgain as problem:
+        if not by_htmx(request):
+            raise
+        comment, view = await _as_it_is(db, viewer, comment_id)
+        note, learner = problem.sentence(), None
     tell_learner(request, learner)
     notifications.wake(request.app.state.bus, session)
     if (kind := fields.get("queue", "")) not in list(Kind):
         return to_comment(request, lang, comment)
     if by_htmx(request):
-        titles = _titles(catalog, [view])
-        return either(request, "comments/_row.html", "comments/moderation.html", view=view, kind=kind, titles=titles)
+        return fragment(request, "comments/_row.html", view=view, kind=kind, titles=_titles(catalog, [view]), note=note)
     return RedirectResponse(f"{request.app.url_path_for('moderation', lang=lang)}?kind={kind}", 303)
 
 
@@ -132,18 +136,29 @@ def _titles(catalog: Catalog, views: Iterable[CommentView]) -> dict[str, str]:
     return {key: lesson_title(catalog, key) for key in keys}
 
 
-async def _do(session: AsyncSession, account: Account, comment_id: str, verb: Verb, reason: str) -> Comment:
+async def _do(
+    session: AsyncSession, account: Account, comment_id: str, verb: Verb, fields: Mapping[str, str]
+) -> Comment:
     match verb:
         case Verb.pin | Verb.unpin:
             return await moderation.pin(session, account, comment_id, on=verb is Verb.pin)
         case Verb.answer | Verb.unanswer:
             return await moderation.answer(session, account, comment_id, on=verb is Verb.answer)
         case Verb.hide:
-            return await moderation.hide(session, account, comment_id, reason)
+            return await moderation.hide(session, account, comment_id, fields.get("text", ""))
         case Verb.show:
-            return await moderation.show(session, account, comment_id)
+            edits = number_of(fields, "edits") if "edits" in fields else None
+            return await moderation.show(session, account, comment_id, edits)
         case Verb.dismiss:
             return await moderation.dismiss(session, account, comment_id)
+
+
+async def _as_it_is(db: Database, viewer: Viewer, comment_id: str) -> tuple[Comment, CommentView]:
+    """A comment with what it says now."""
+    async with db.session() as session:
+        comment = await listing.get(session, viewer, comment_id)
+        (view,) = await comment_views(session, viewer, [comment])
+    return comment, view
 
 
 def _known_to(viewer: Viewer, person: Account) -> bool:

@@ -39,7 +39,7 @@ from app.lessons.errors import CourseUnknown, LessonUnknown
 from app.lessons.model import Cell, Lesson
 from app.notifications import service as notifications
 from app.progress.service import TheProgress
-from app.web.form import Fields, key_of, new_key
+from app.web.form import Fields, key_of, new_key, number_of
 from app.web.languages import PREFIX
 from app.web.page import either, own_page
 from app.web.paging import Before
@@ -137,7 +137,7 @@ async def show_history(request: Request, lang: str, comment_id: str, account: Si
 
 @router.post("/comments/{comment_id}", name="change_comment")
 async def change_comment(request: Request, lang: str, comment_id: str, account: SignedIn, fields: Fields) -> Response:
-    text, edits = fields.get("text", ""), _number(fields.get("edits", ""))
+    text, edits = fields.get("text", ""), number_of(fields, "edits")
     db: Database = request.app.state.db
     try:
         async with db.writing() as session:
@@ -299,7 +299,3 @@ async def _form_about(
     said = comment.source if ask is Ask.edit else ""
     shown = said if text is None else text
     return Form(comment.lesson, comment.cell, ask, comment, shown, new_key(), comment.edits, error)
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else -1

@@ -58,6 +58,12 @@ def key_of(fields: Mapping[str, str]) -> str:
     return key if 0 < len(key) <= _MOST_KEY and key.isascii() and key.isprintable() else new_key()
 
 
+def number_of(fields: Mapping[str, str], name: str) -> int:
+    """A count that a form brought back; -1, which no count is, for anything else. Pure."""
+    text = fields.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else -1
+
+
 def own_path(text: str | None) -> str | None:
     """The path, if it leads to a page of this site and nowhere else. Pure."""
     if text is None or len(text) > _MOST_PATH or not _OWN.fullmatch(text):

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.comments import listing, moderation, writing
 from app.comments.errors import CommentUnknown, ReportedTooOften, WriteFirst
-from app.comments.models import State
+from app.comments.models import Comment, State
 from app.comments.sight import Viewer
 from tests.factories.comments import NEW, NOBODY, People, made
+
+Act = Callable[[AsyncSession], Awaitable[Comment]]
 
 
 async def test_a_report_reaches_the_queue_until_it_is_settled(people: People) -> None:
@@ -84,11 +88,12 @@ async def test_what_its_author_has_taken_back_stays_so_whatever_another_page_sti
     await people.write(people.bob, "Yes", root)
     async with people.db.writing() as session:
         await writing.remove(session, people.ada, root.id)
-    for verb in (
+    verbs: tuple[Act, ...] = (
         lambda session: moderation.hide(session, people.teacher, root.id, "Too late"),
         lambda session: moderation.pin(session, people.teacher, root.id, on=True),
         lambda session: moderation.report(session, people.bob, root.id, "Too late"),
-    ):
+    )
+    for verb in verbs:
         with pytest.raises(CommentUnknown):
             async with people.db.writing() as session:
                 await verb(session)
@@ -105,7 +110,7 @@ async def test_who_takes_a_comment_back_is_last_also_when_both_happen_at_once(pe
     async with people.db.writing() as session:
         await moderation.hide(session, people.teacher, root.id, "For a while") if verb == "show" else None
     about = reply if verb == "answer" else root
-    acts = {
+    acts: dict[str, Act] = {
         "pin": lambda session: moderation.pin(session, people.teacher, root.id, on=True),
         "report": lambda session: moderation.report(session, people.bob, root.id, "Why not"),
         "answer": lambda session: moderation.answer(session, people.teacher, reply.id, on=True),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from app.accounts.models import Role
 from app.main import create_app
 from app.settings import Settings
@@ -118,3 +120,25 @@ async def test_a_stub_does_not_say_whose_it_was(room: Class) -> None:
     await room.ada.post(f"/en/comments/{root}/delete", headers=HTML)
     page = (await room.stranger.get(f"/en/comments/{root}")).text
     assert ("This comment was deleted." in page, "Ada Byron" in page) == (True, False)
+
+
+async def test_an_instructor_approves_what_was_read_and_nothing_that_came_in_its_place(settings: Settings) -> None:
+    app = create_app(settings.model_copy(update={"hold_first_comments": 1}))
+    async with (
+        app.router.lifespan_context(app),
+        await signed_in(app) as newcomer,
+        await signed_in(app, Role.instructor) as teacher,
+    ):
+        held = await write(newcomer, "A question")
+        read = (await teacher.get("/en/moderation")).text
+        edits = re.findall(r'name="edits" value="([0-9]+)"', read)
+        assert edits == ["0"]
+        changed = await newcomer.post(f"/en/comments/{held}", data={"text": "Buy my book", "edits": "0"})
+        assert changed.status_code == 303
+        order = {"verb": "show", "queue": "held", "edits": edits[0]}
+        refused = await teacher.post(f"/en/comments/{held}/moderate", data=order, headers=HTML)
+        assert (refused.status_code, "Read it again" in refused.text) == (422, True)
+        row = await teacher.post(f"/en/comments/{held}/moderate", data=order, headers=HTMX)
+        assert (row.status_code, "Read it again" in row.text, "Buy my book" in row.text) == (200, True, True)
+        approved = await teacher.post(f"/en/comments/{held}/moderate", data={**order, "edits": "1"}, headers=HTML)
+        assert approved.status_code == 303
