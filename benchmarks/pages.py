@@ -108,6 +108,9 @@ class Asker(asyncio.Protocol):
         self._head = b""
         self._left = 0
         self.answered = 0
+        self.asking = True
+        """False: the answer on its way is the last one, so that what is measured next has the server alone."""
+        self.over = asyncio.Event()
         self.wrong = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -130,7 +133,13 @@ class Asker(asyncio.Protocol):
             self._left, self._head = int(length[1]) - len(body), b""
         if not self._left:
             self.answered += 1
-            self._transport.write(next(self._requests))
+            if self.asking:
+                self._transport.write(next(self._requests))
+            else:
+                self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.over.set()
 
 
 @dataclass(frozen=True)
@@ -154,8 +163,10 @@ async def pace(target: Target, seconds: float) -> float:
     before, begun = sum(asker.answered for _, asker in pairs), perf_counter()
     await asyncio.sleep(seconds)
     answered, took = sum(asker.answered for _, asker in pairs) - before, perf_counter() - begun
-    for transport, asker in pairs:
-        transport.close()
+    for _, asker in pairs:
+        asker.asking = False
+    for _, asker in pairs:
+        await asyncio.wait_for(asker.over.wait(), 60)
         assert not asker.wrong, f"{target.name}: {asker.wrong}"
     assert answered, f"nothing answered at {target.paths}"
     return answered / took
