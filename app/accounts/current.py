@@ -17,7 +17,7 @@ from starlette.requests import Request
 from app.accounts.models import Account, MergedVisitor, Role, SignIn
 from app.accounts.sign_in_cookie import renew_sign_in, sign_in_of
 from app.accounts.sign_ins import LASTS, SEEN_TO, see
-from app.accounts.visitor import visitor_of, welcome
+from app.accounts.visitor import stay, visitor_of, welcome
 from app.db import Database, Moment, now
 from app.errors import NotAllowed
 from app.i18n import N_
@@ -94,11 +94,13 @@ async def _known_learner(request: Request) -> str | None:
 
 
 async def _learner(request: Request) -> str:
-    known = (await who(request)).learner_id
-    if known is None:
-        known = welcome(request)
-        request.scope[_WHO] = Who(known, None)
-    return known
+    asks = await who(request)
+    if asks.learner_id is None:
+        asks = request.scope[_WHO] = Who(welcome(request), None)
+    elif asks.account is None:
+        stay(request)
+    assert asks.learner_id is not None
+    return asks.learner_id
 
 
 async def _current_account(request: Request) -> Account | None:

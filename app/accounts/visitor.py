@@ -1,6 +1,7 @@
 """A visitor: a learner without an account, known by a random cookie of which SQL holds only the hash.
 
-Reading a page never makes a visitor of anyone: only a route that asks for ``Learner`` (``accounts.current``) does.
+Reading a page never makes a visitor of anyone: only a route that asks for ``Learner`` (``accounts.current``) does, and
+each time it is asked the year begins anew after which the browser forgets.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ def welcome(request: Request) -> str:
     token = secrets.token_urlsafe(32)
     set_cookie(request, _NAME, token, _A_YEAR_S)
     return token_hash(token)
+
+
+def stay(request: Request) -> None:
+    """Put off for a year from now that the browser forgets its visitor: whoever comes back stays who they are."""
+    set_cookie(request, _NAME, request.cookies[cookie_name(request, _NAME)], _A_YEAR_S)
 
 
 def forget_visitor(request: Request) -> None:

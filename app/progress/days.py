@@ -1,8 +1,8 @@
-"""Which active days count: within any 24 hours two at most.
+"""Which active days count: within any 23 hours two at most.
 
 A day is one of the learner's own clock, which the learner sets. Two dates meet at midnight, but three never lie within
-24 hours, whoever stays in one place: what would be a third one comes from zones that were changed in between, or from
-browsers in several of them.
+23 hours, the shortest that a day is where clocks are put forward, whoever stays in one place: what would be a third one
+comes from zones that were changed in between, or from browsers in several of them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.progress.models import Entry
 
-_SPAN = timedelta(hours=24)
+_SPAN = timedelta(hours=23)
 _MOST = 2
 
 
 def crowded(moments: Iterable[datetime], at: datetime) -> bool:
-    """Whether a day that began to count ``at`` would be a third one within 24 hours. Pure."""
+    """Whether a day that began to count ``at`` would be a third one within 23 hours. Pure."""
     near = sorted([*(moment for moment in moments if abs(moment - at) < _SPAN), at])
     return any(last - first < _SPAN for first, last in zip(near, near[_MOST:], strict=False))
 

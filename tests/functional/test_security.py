@@ -98,7 +98,9 @@ async def test_a_body_of_unknown_length_within_the_limit_arrives(
     assert response.status_code == 202
 
 
-async def test_a_visitor_gets_one_cookie_and_pages_give_none(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_a_visitor_keeps_one_cookie_which_lasts_from_the_last_run_on_and_pages_give_none(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
     assert "set-cookie" not in (await client.get("/en/courses/small/first")).headers
     assert "set-cookie" not in (await client.get("/runs", params={"lesson": LESSON})).headers
     assert "set-cookie" not in (await client.get("/en/session", params={"lesson": LESSON})).headers
@@ -107,8 +109,9 @@ async def test_a_visitor_gets_one_cookie_and_pages_give_none(client: httpx.Async
     cookie = first.headers["set-cookie"]
     assert cookie.startswith("lockstep_visitor=")
     assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+    assert "set-cookie" not in (await client.get("/en/session", params={"lesson": LESSON})).headers
     again = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "1"})
-    assert "set-cookie" not in again.headers
+    assert again.headers["set-cookie"] == cookie
 
 
 async def test_the_database_holds_only_a_hash_of_the_cookie(

@@ -26,7 +26,7 @@ from app.progress.service import Progress
 from tests.factories.course import LESSON, write_course
 
 _BEGIN = datetime(2026, 11, 16, 10, 30, tzinfo=UTC)
-_DAY = timedelta(hours=24)
+_DAY = timedelta(hours=23)
 _ZONES = ("UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Seoul", "America/Los_Angeles", "Pacific/Chatham")
 _LEARNERS = ("one", "two", "three")
 _STEP = st.tuples(
@@ -78,7 +78,7 @@ async def _days(db: Database, learner: str) -> dict[str, datetime]:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(_STEP, max_size=14))
-async def test_within_any_24_hours_two_days_count_at_most(
+async def test_within_any_23_hours_two_days_count_at_most(
     database: Database, progress: Progress, clock: SimpleNamespace, steps: list[tuple[int, str, str]]
 ) -> None:
     async with database.writing() as session:
@@ -108,7 +108,7 @@ async def test_zones_that_are_changed_between_two_marks_make_no_week(
 
     clock.now += _DAY
     await _read(progress, database, "me", "Pacific/Kiritimati")
-    assert set(await _days(database, "me")) == {"2026-11-15", "2026-11-16", "2026-11-18"}
+    assert set(await _days(database, "me")) == {"2026-11-15", "2026-11-16", "2026-11-17"}
 
 
 async def test_browsers_of_several_zones_make_no_week_together(
@@ -119,6 +119,16 @@ async def test_browsers_of_several_zones_make_no_week_together(
         await _merge(progress, database, learner, "account")
 
     assert set(await _days(database, "account")) == {"2026-11-15", "2026-11-16"}
+
+
+_CLOCKS_GO_FORWARD = datetime(2027, 3, 14, tzinfo=ZoneInfo("America/Los_Angeles"))
+
+
+def test_a_day_of_23_hours_is_a_day_like_others() -> None:
+    before, after = _CLOCKS_GO_FORWARD - timedelta(minutes=1), _CLOCKS_GO_FORWARD + timedelta(days=1, minutes=1)
+    assert after.astimezone(UTC) - before.astimezone(UTC) < timedelta(hours=24)
+
+    assert not crowded([before.astimezone(UTC), (_CLOCKS_GO_FORWARD + timedelta(hours=8)).astimezone(UTC)], after)
 
 
 @given(st.sampled_from(_ZONES), st.lists(st.integers(0, 60 * 24 * 9), max_size=30))
