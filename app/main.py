@@ -39,6 +39,7 @@ from app.bus import Bus
 from app.comments.belongings import erase_comments, export_comments
 from app.comments.moderation_routes import bare as people
 from app.comments.moderation_routes import router as moderation
+from app.comments.rendering import renew_html
 from app.comments.routes import router as comments
 from app.comments.told import CommentsSaid
 from app.db import Database
@@ -212,7 +213,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.unsubscribing = Unsubscribing(*await asyncio.to_thread(read_secrets, secrets / UNSUBSCRIBE))
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
-    sweepers = (sweep_notifications, Departed(TRACES, state.settings.visitors_kept))
+    sweepers = (sweep_notifications, renew_html, Departed(TRACES, state.settings.visitors_kept))
     sweeping = asyncio.create_task(keep_house(state.db, bus, sweepers))
     state.live = Live(state.db, bus)
     telling = asyncio.create_task(_tell(app))

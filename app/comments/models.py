@@ -51,6 +51,7 @@ class Comment(Base):
         Index("ix_comments_author_id", "author_id", "id"),
         Index("ix_comments_held", "id", sqlite_where=HELD, postgresql_where=HELD),
         Index("ix_comments_reported", "id", sqlite_where=REPORTED, postgresql_where=REPORTED),
+        Index("ix_comments_renderer", "renderer"),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)

@@ -11,6 +11,9 @@ from app.accounts.models import Account
 from app.comments import markdown
 from app.comments.models import Comment
 
+_STEP = 50
+"""Comments in one short transaction: some tenths of a second, in which nobody else writes."""
+
 
 async def html_of(session: AsyncSession, source: str) -> str:
     """What a page shows of it."""
@@ -23,6 +26,14 @@ async def refresh_html(session: AsyncSession, comments: Iterable[Comment]) -> No
         if comment.renderer != markdown.VERSION:
             comment.html = await html_of(session, comment.source)
             comment.renderer = markdown.VERSION
+
+
+async def renew_html(session: AsyncSession) -> bool:
+    """Store anew some of what an earlier renderer made, so that readers need not wait for it; True if there is more."""
+    earlier = select(Comment).where(Comment.renderer < markdown.VERSION).limit(_STEP)
+    found = (await session.scalars(earlier.with_for_update(skip_locked=True))).all()
+    await refresh_html(session, found)
+    return bool(found)
 
 
 async def mentioned(session: AsyncSession, source: str) -> dict[str, str]:

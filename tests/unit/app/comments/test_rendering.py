@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import update
+import pytest
+from sqlalchemy import select, update
 
-from app.comments import listing
+from app.accounts.housekeeping import sweep
+from app.comments import listing, markdown, rendering
 from app.comments.models import Comment
 from tests.factories.comments import NEW, NOBODY, People
 
@@ -17,3 +19,34 @@ async def test_what_an_earlier_renderer_made_is_made_anew_when_it_is_read(people
         threads, _ = await listing.threads(session, NOBODY, NEW.lesson, "")
     assert threads[0].root.html == "<p><strong>bold</strong></p>"
     assert root.id == threads[0].root.id
+
+
+async def test_what_an_earlier_renderer_made_is_stored_anew_step_by_step(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rendering, "_STEP", 2)
+    kept = [await people.write(people.ada, f"**{number}**") for number in range(5)]
+    async with people.db.writing() as session:
+        await session.execute(update(Comment).values(html="<p>old</p>", renderer=0).where(Comment.id != kept[0].id))
+
+    await sweep(people.db, [rendering.renew_html])
+
+    async with people.db.session() as session:
+        stored = (await session.execute(select(Comment.html, Comment.renderer).order_by(Comment.id))).all()
+    assert stored == [(f"<p><strong>{number}</strong></p>", markdown.VERSION) for number in range(5)]
+
+
+async def test_who_edits_meanwhile_is_neither_waited_for_nor_overwritten(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if people.db.engine.dialect.name != "postgresql":
+        pytest.skip("SQLite has one writer at a time")
+    one = await people.write(people.ada, "one")
+    async with people.db.writing() as session:
+        await session.execute(update(Comment).values(renderer=0))
+    async with people.db.writing() as editing:
+        await editing.execute(update(Comment).where(Comment.id == one.id).values(html="<p>edited</p>"))
+        await sweep(people.db, [rendering.renew_html])
+
+    async with people.db.session() as session:
+        assert await session.scalar(select(Comment.html)) == "<p>edited</p>"
