@@ -9,7 +9,7 @@ from playwright.async_api import Page, Request, expect
 from sqlalchemy import make_url
 
 from app.accounts.models import Account
-from app.accounts.secret import read_secret
+from app.accounts.secret import read_secrets
 from app.comments import writing
 from app.comments.writing import Draft
 from app.db import Database, now
@@ -177,7 +177,7 @@ async def test_a_link_of_a_mail_ends_mails_for_somebody_who_is_signed_out(hall: 
     _, account = await somebody(hall, "Ada Byron")
     reader = await hall.admit(width=width, dark=dark, script=not dark)
     data = Path(str(make_url(reader.site.database).database)).parent
-    token = Unsubscribing(read_secret(data / "secrets" / "unsubscribe")).token(Wish(account.id, Kind.reply))
+    token = Unsubscribing(*read_secrets(data / "secrets" / "unsubscribe")).token(Wish(account.id, Kind.reply))
     page = await reader.open(f"/en/unsubscribe/{token}")
     if not dark:
         assert await violations(page) == []
