@@ -219,7 +219,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     telling = asyncio.create_task(_tell(app))
     sender = Sender(state.db, bus, _transport(state.settings), still_wanted)
     sending = asyncio.create_task(sender.run())
-    state.desk.pump.resume()
+    await state.desk.pump.resume()
     try:
         with on_shutdown(bus.close):
             yield

@@ -53,9 +53,18 @@ class Pump:
         follower = self._followers.get(run_id)
         return follower is not None and follower.cut_off
 
-    def resume(self) -> None:
-        """Follow every unfinished run there is: what a process does when it starts."""
-        self._start(self._resume())
+    async def resume(self) -> None:
+        """Follow every unfinished run there is: what a process does before it takes new ones.
+
+        Where SQL does not answer at once it goes on trying behind the first requests.
+        """
+        try:
+            async with asyncio.timeout(_TRY_AGAIN_S):
+                resumed = await self._resume()
+        except TimeoutError:
+            resumed = False
+        if not resumed:
+            self._start(self._go_on_resuming())
 
     async def close(self) -> None:
         """Stop following. Nothing is lost: the next process begins where this one ended."""
@@ -64,18 +73,22 @@ class Pump:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _resume(self) -> None:
-        while True:
-            try:
-                async with self._db.session() as session:
-                    run_ids = await unfinished_runs(session)
-            except (SQLAlchemyError, OSError) as e:
-                _log.warning("unfinished runs cannot be read yet", reason=str(e)[:300])
-                await asyncio.sleep(_TRY_AGAIN_S)
-                continue
-            for run_id in run_ids:
-                self.watch(run_id)
-            return
+    async def _go_on_resuming(self) -> None:
+        resumed = False
+        while not resumed:
+            await asyncio.sleep(_TRY_AGAIN_S)
+            resumed = await self._resume()
+
+    async def _resume(self) -> bool:
+        try:
+            async with self._db.session() as session:
+                run_ids = await unfinished_runs(session)
+        except (SQLAlchemyError, OSError) as e:
+            _log.warning("unfinished runs cannot be read yet", reason=str(e)[:300])
+            return False
+        for run_id in run_ids:
+            self.watch(run_id)
+        return True
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
