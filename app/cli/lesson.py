@@ -11,7 +11,7 @@ from typing import Annotated, TypedDict
 
 import typer
 
-from app.cli.rehearsal import Rehearsal, complaint, last_lines, line_of, runnable
+from app.cli.rehearsal import Rehearsal, complaints, last_lines, line_of, runnable
 from app.cli.runner_at_hand import NoRunner, runner_at_hand, settled
 from app.cli.speech import USAGE, give_up, read_settings, say
 from app.lessons.catalog import Catalog
@@ -169,12 +169,12 @@ async def _rehearse(client: RunnerClient, lesson: Lesson, show: Callable[[str], 
             show(f"  {cell.name:28} {cell.topology:8} ")
             performance = await rehearsal.perform(cell)
             show(f"{performance.outcome:12} {performance.duration_s:7.2f} s\n")
-            wrong = complaint(performance)
-            if wrong is not None:
-                failures += 1
-                show(f"{_near(lesson.source_path)}:{line_of(performance)}: {wrong}\n")
-                for line in last_lines(performance):
-                    show(f"    {line}\n")
+            wrong = complaints(performance)
+            failures += bool(wrong)
+            for sentence in wrong:
+                show(f"{_near(lesson.source_path)}:{line_of(performance)}: {sentence}\n")
+            if wrong:
+                show("".join(f"    {line}\n" for line in last_lines(performance)))
     skipped = sum(Tag.skip_execution in cell.tags for cell in lesson.cells)
     if skipped:
         show(f"  {_count(skipped, 'cell')} tagged {Tag.skip_execution} not run\n")

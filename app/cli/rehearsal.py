@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from app.lessons.expectations import unmet
 from app.lessons.model import Cell, Lesson, Tag
 from runners.client import NotKnown, RunnerClient, RunnerError, RunnerUnavailable
-from runners.protocol import Error, Event, Finished, Outcome, RunRequest, SessionSpec
+from runners.protocol import Display, Error, Event, Finished, Notice, Outcome, RunRequest, SessionSpec, Text
 
 _PAUSES_S = (0.2, 0.5, 1.0, 2.0, 5.0)
 _LAST_LINES = 12
@@ -33,6 +34,8 @@ class Performance:
     outcome: Outcome
     duration_s: float
     error: Error | None
+    lines: tuple[str, ...] = ()
+    """What it printed, without colors; each lane's text on lines of its own."""
 
 
 def runnable(lesson: Lesson) -> list[Cell]:
@@ -40,8 +43,16 @@ def runnable(lesson: Lesson) -> list[Cell]:
     return [cell for cell in lesson.cells if Tag.skip_execution not in cell.tags]
 
 
-def complaint(performance: Performance) -> str | None:
-    """What is wrong with how a cell went, or None. Pure."""
+def complaints(performance: Performance) -> list[str]:
+    """What is wrong with how a cell went: its outcome, or else what it should have printed. Pure."""
+    wrong = _outcome_complaint(performance)
+    if wrong is not None:
+        return [wrong]
+    cell = performance.cell
+    return [f"cell '{cell.name}' {sentence}" for sentence in unmet(cell.expect, performance.lines)]
+
+
+def _outcome_complaint(performance: Performance) -> str | None:
     cell, outcome, error = performance.cell, performance.outcome, performance.error
     if Tag.raises_exception in cell.tags:
         if outcome is Outcome.error:
@@ -70,6 +81,24 @@ def last_lines(performance: Performance) -> Sequence[str]:
     frames = performance.error.frames if performance.error else []
     lines = "\n".join(_plain(frame.text) for frame in frames).split("\n")
     return [line.rstrip() for line in lines if line.strip()][-_LAST_LINES:]
+
+
+def printed_lines(events: Iterable[Event]) -> tuple[str, ...]:
+    """The lines that a reader of these events sees: text, plain displays, notices and the errors' last lines. Pure."""
+    streams: dict[tuple[str, str | None], str] = {}
+    whole: list[str] = []
+    for event in events:
+        match event:
+            case Text(stream=stream, lane=lane, text=text):
+                streams[stream, lane] = streams.get((stream, lane), "") + text
+            case Display(data={"text/plain": str(text)}):
+                whole.append(text)
+            case Notice(text=text):
+                whole.append(text)
+            case Error(name=name, value=value):
+                whole.append(f"{name}: {value}")
+    together = "\n".join((*streams.values(), *whole))
+    return tuple(_plain(line).rstrip() for line in re.split(r"[\r\n]+", together))
 
 
 def _plain(text: str) -> str:
@@ -104,13 +133,12 @@ class Rehearsal:
         spec = SessionSpec(owner=self._name, topology=cell.topology, keras=2 if cell.keras == 2 else 3)
         request = RunRequest(id=secrets.token_hex(16), session=session, spec=spec, code=cell.code)
         await self._client.submit(request)
-        error: Error | None = None
-        async for event in self._events(request.id):
-            if isinstance(event, Error):
-                error = event
-            elif isinstance(event, Finished):
-                return Performance(cell, event.outcome, event.duration_ms / 1000, error)
-        return Performance(cell, Outcome.lost, 0.0, error)
+        events = [event async for event in self._events(request.id)]
+        error = next((event for event in reversed(events) if isinstance(event, Error)), None)
+        end = next((event for event in events if isinstance(event, Finished)), None)
+        if end is None:
+            return Performance(cell, Outcome.lost, 0.0, error)
+        return Performance(cell, end.outcome, end.duration_ms / 1000, error, printed_lines(events))
 
     async def _events(self, run: str) -> AsyncIterator[Event]:
         seq = 0

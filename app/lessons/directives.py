@@ -31,7 +31,7 @@ class Shape:
 
 
 SHAPES: dict[str, Shape] = {
-    "code-cell": Shape("cell", "optional", frozenset({"name", "caption", "tags", *MACHINE_KEYS})),
+    "code-cell": Shape("cell", "optional", frozenset({"name", "caption", "tags", "expect", *MACHINE_KEYS})),
     **{name: Shape("admonition", "optional") for name in ADMONITIONS},
     "admonition": Shape("titled", "required", frozenset({"class"})),
     "dropdown": Shape("titled", "required"),

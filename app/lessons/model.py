@@ -63,6 +63,8 @@ class Cell:
     kerases: tuple[int, ...]
     """The versions of Keras a learner may pick from; ``keras`` is among them."""
     tags: frozenset[Tag]
+    expect: tuple[str, ...]
+    """What its output has to contain, as ``app.lessons.expectations`` reads it."""
     highlighted: Markup
     """The code as HTML: spans with Pygments' short classes, to stand inside ``<code>``."""
 

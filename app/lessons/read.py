@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from app.lessons.choices import disagreements
 from app.lessons.directives import MACHINE_KEYS, Directive, Fault
+from app.lessons.expectations import Expectation, VacuousExpectation
 from app.lessons.header import Header, Unfit, keras, kerases, read_header, topologies, topology
 from app.lessons.links import Target
 from app.lessons.model import Tag
@@ -24,6 +25,8 @@ from runners.protocol import MOST_CODE_BYTES
 MOST_SOURCE_BYTES = 1_000_000
 CELL_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _MOST_CELL_NAME = 40
+MOST_EXPECTATIONS = 20
+"""Texts that one cell's ``expect`` may hold."""
 _PYTHONS = ("", "python", "python3", "ipython3")
 _SAY_NOTHING = ("front_matter", "myst_line_comment", "myst_block_break", "myst_target")
 T = TypeVar("T")
@@ -44,6 +47,7 @@ class SourceCell:
     keras: int | None
     kerases: tuple[int, ...] | None
     tags: frozenset[Tag] | None
+    expect: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,11 @@ def _read_cell(directive: Directive) -> tuple[SourceCell, list[Fault]]:
         _option(directive, "keras", keras, faults),
         _option(directive, "kerases", kerases, faults),
         _option(directive, "tags", _tags, faults),
+        _option(directive, "expect", _expect, faults),
     )
+    if cell.expect and Tag.skip_execution in (cell.tags or ()):
+        reason = f"a cell tagged {Tag.skip_execution} prints nothing to compare 'expect' with; remove one of the two"
+        faults.append(Fault(directive.options["expect"].line, reason))
     faults += disagreements(cell, directive.options)
     return cell, faults
 
@@ -160,6 +168,22 @@ def _tags(value: Value) -> frozenset[Tag]:
     if unknown:
         raise Unfit(f"has an unknown tag {str(unknown[0])[:40]!r}; use {', '.join(Tag)}")
     return frozenset(Tag(str(item)) for item in value)
+
+
+def _expect(value: Value) -> tuple[str, ...]:
+    texts = value if isinstance(value, list) else [value]
+    if not 1 <= len(texts) <= MOST_EXPECTATIONS:
+        raise Unfit(f"has to be a text or a list of 1 to {MOST_EXPECTATIONS}")
+    for text in texts:
+        if not isinstance(text, str) or "\n" in text:
+            raise Unfit("has to hold texts of one line each; write each in quotation marks")
+        try:
+            Expectation.parse(text)
+        except VacuousExpectation:
+            raise Unfit(
+                f"has {text!r}, which any output contains; write words or numbers that the cell prints"
+            ) from None
+    return tuple(str(text) for text in texts)
 
 
 def _repeated(cells: list[SourceCell]) -> Iterator[Fault]:
@@ -225,6 +249,7 @@ def _completed(cell: SourceCell, original: SourceCell) -> SourceCell:
         keras=original.keras,
         kerases=original.kerases,
         tags=original.tags,
+        expect=original.expect,
     )
 
 
@@ -237,7 +262,7 @@ def _differences(cell: SourceCell, original: SourceCell) -> Iterator[Fault]:
                 f"the code of '{cell.name}' differs from the English cell in more than comments and strings;"
                 " leave the body empty to take the English code",
             )
-    for key in (*MACHINE_KEYS, "tags"):
+    for key in (*MACHINE_KEYS, "tags", "expect"):
         mine = getattr(cell, key)
         if mine is not None and mine != getattr(original, key):
             yield Fault(cell.fence_line, f"'{key}' of '{cell.name}' differs from the English cell; leave it out here")

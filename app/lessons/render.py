@@ -99,6 +99,7 @@ def _cell(cell: SourceCell, document: Document) -> Cell:
         topologies=machine.topologies,
         kerases=machine.kerases,
         tags=cell.tags or frozenset(),
+        expect=cell.expect or (),
         highlighted=highlighted(cell.code, "python"),
     )
 

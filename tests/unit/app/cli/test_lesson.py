@@ -122,6 +122,17 @@ def test_a_cell_that_should_have_raised_fails_the_check(lessons: Path, answering
     assert "1 unexpected outcome." in result.stdout
 
 
+def test_a_cell_that_prints_what_it_should_not_fails_the_check(lessons: Path, answering: Supervisor) -> None:
+    answering.answer = ["\x1b[31mloss", " 0.52\x1b[0m\n"]
+    write_lesson(lessons / "small" / "first", CELL.replace(":name: one", ":name: one\n:expect: [loss 0.52, loss <0.5]"))
+    result = _lockstep("check", "small/first")
+
+    assert result.exit_code == 1
+    assert "lesson.md:11: cell 'one' did not print 'loss <0.5'; the closest line is 'loss 0.52'" in result.stdout
+    assert "did not print 'loss 0.52'" not in result.stdout
+    assert "1 unexpected outcome." in result.stdout
+
+
 def test_lessons_that_run_at_the_same_time_are_shown_one_after_the_other(lessons: Path, answering: Supervisor) -> None:
     write_toml(lessons, "first", "second", "third", course="small")
     for name in ("second", "third"):

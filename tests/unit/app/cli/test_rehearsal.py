@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.cli.rehearsal import Performance, complaint, last_lines, line_of, runnable
+from app.cli.rehearsal import Performance, complaints, last_lines, line_of, printed_lines, runnable
 from app.lessons.model import Tag
-from runners.protocol import Error, Frame, Outcome
+from runners.protocol import Display, Error, Frame, Notice, Outcome, Text
 from tests.factories.lesson import CELL, rendered
 
 THREE_LINES = CELL.replace("print(1)", "a = 1\nb = 2\nprint(c)")
@@ -38,13 +38,41 @@ def _error(*frames: tuple[str, bool], **more: Any) -> Error:
     ],
 )
 def test_a_cell_ends_well_or_is_complained_about(outcome: str, tags: tuple[Tag, ...], words: str | None) -> None:
-    said = complaint(_went(outcome, *tags))
+    said = complaints(_went(outcome, *tags))
 
-    assert said is None if words is None else said is not None and said.startswith(words)
+    assert len(said) == (words is not None)
+    assert all(sentence.startswith(words or "") for sentence in said)
 
 
 def test_an_error_is_named_without_its_colours() -> None:
-    assert complaint(_went("error", error=_error())) == "cell 'one' raised NameError: no c"
+    assert complaints(_went("error", error=_error())) == ["cell 'one' raised NameError: no c"]
+
+
+def test_a_cell_that_failed_is_not_asked_what_it_printed() -> None:
+    cell = rendered(CELL.replace(":name: one", ":name: one\n:expect: [loss 1, loss 2]")).cells[0]
+
+    assert complaints(Performance(cell, Outcome.timeout, 1.0, None)) == ["cell 'one' ended with 'timeout'"]
+    assert complaints(Performance(cell, Outcome.ok, 1.0, None, ("loss 2",))) == [
+        "cell 'one' did not print 'loss 1'; the closest line is 'loss 2'"
+    ]
+
+
+def test_the_lines_of_two_workers_are_not_mixed() -> None:
+    pieces = [("worker 0", "loss "), ("worker 1", "loss 2\n"), ("worker 0", "1\r\n")]
+    texts = [Text(seq=n, at_ms=n, stream="stdout", text=text, lane=lane) for n, (lane, text) in enumerate(pieces, 1)]
+    result = Display(seq=4, at_ms=4, data={"text/plain": "[1,\n 2]", "text/html": "<b>"})
+    notice = Notice(seq=5, at_ms=5, code="c", text="A word from Lockstep.")
+
+    lines = printed_lines([*texts, result, notice, _error()])
+
+    assert [line for line in lines if line] == [
+        "loss 1",
+        "loss 2",
+        "[1,",
+        " 2]",
+        "A word from Lockstep.",
+        "NameError: no c",
+    ]
 
 
 def test_the_line_is_the_one_the_learners_frame_points_to() -> None:

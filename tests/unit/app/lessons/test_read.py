@@ -63,6 +63,22 @@ def test_a_good_lesson_has_no_mistakes() -> None:
             3,
             "'tags' has to be a list; write it as [hide-input, …]",
         ),
+        (
+            f"{OPTIONS}:name: one\n:expect: [loss 0.5, '...']\n\nx\n```\n",
+            3,
+            "'expect' has '...', which any output contains; write words or numbers that the cell prints",
+        ),
+        (
+            f"{OPTIONS}:name: one\n:expect: {{loss: 0.5}}\n\nx\n```\n",
+            3,
+            "'expect' has to hold texts of one line each; write each in quotation marks",
+        ),
+        (f"{OPTIONS}:name: one\n:expect: []\n\nx\n```\n", 3, "'expect' has to be a text or a list of 1 to 20"),
+        (
+            f"{OPTIONS}:name: one\n:tags: [skip-execution]\n:expect: loss\n\nx\n```\n",
+            4,
+            "a cell tagged skip-execution prints nothing to compare 'expect' with; remove one of the two",
+        ),
         (f"{OPTIONS}:name: one\n:nmae: two\n\nx\n```\n", 3, "unknown option 'nmae' of {code-cell}; use one of caption"),
         (f"{OPTIONS}:name: one\n:name: two\n\nx\n```\n", 3, "the option 'name' is given twice; keep one"),
         (f"{OPTIONS}:name one\n\nx\n```\n", 2, "the options cannot be read: it is not a list of 'key: value' lines"),
@@ -205,6 +221,16 @@ def test_code_that_cannot_be_run_for_its_length_is_told() -> None:
     assert "at most 100,000 can be run, so split the cell" in faults_of(body)[0][1]
 
 
+@pytest.mark.parametrize(
+    ("option", "texts"),
+    [("replicas 4", ("replicas 4",)), ("4", ("4",)), ("[a, 'b: 2']", ("a", "b: 2"))],
+)
+def test_what_a_cell_is_expected_to_print_is_one_text_or_several(option: str, texts: tuple[str, ...]) -> None:
+    document = read(lesson_text(f"{OPTIONS}:name: one\n:expect: {option}\n\nx\n```\n"), "en")
+
+    assert (document.faults, document.cells[0].expect) == ((), texts)
+
+
 # --- translations ----------------------------------------------------------------------------------------------
 
 ENGLISH = read(
@@ -270,6 +296,10 @@ def test_a_translation_may_not_change_what_the_code_does(code: str) -> None:
         (
             _TWO.replace("two", "one").replace(":name: one", ":name: one\n:topology: gpu:3") + _TWO,
             "'topology' of 'one' differs",
+        ),
+        (
+            _TWO.replace("two", "one").replace(":name: one", ":name: one\n:expect: n") + _TWO,
+            "'expect' of 'one' differs from the English cell; leave it out here",
         ),
     ],
 )

@@ -1,0 +1,119 @@
+"""What a cell is expected to print: texts that its output has to contain, with numbers compared by value.
+
+The prose around a cell makes claims about its output. An expectation states such a claim, and ``lockstep lesson check``
+compares it with what the cell really prints. In its text everything is literal, except:
+
+===============  ==========================================================================
+``0.50``         a number that is 0.50 once it is rounded to as many digits; 0 is 0 exactly
+``<1e-6``        a number below it; ``>0.1`` is one above
+``0.4±0.1``      a number no further away than that
+``...``          any text within the line, as short as possible
+===============  ==========================================================================
+
+A run of spaces counts as one space.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+_NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_START = r"(?<![\w.])(?<!(?<!\w)-)"
+"""No number begins within a word, within another number, or behind its own sign."""
+_TOKEN = re.compile(
+    rf"(?P<anything>\.\.\.)|(?P<space>\s+)"
+    rf"|{_START}(?:(?P<below><)|(?P<above>>))?(?P<number>{_NUMBER})(?:±(?P<tolerance>{_NUMBER}))?"
+    rf"|(?P<other>.)"
+)
+_MOST_LINES_COMPARED = 500
+_LONGEST_LINE = 2000
+"""Characters of a line that are searched."""
+
+NumberTest = Callable[[Decimal], bool]
+
+
+class VacuousExpectation(ValueError):
+    """The text would be found in any output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A text to be found in one line: its pattern, and a test for each number that the pattern captures."""
+
+    text: str
+    pattern: re.Pattern[str]
+    tests: tuple[NumberTest, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Expectation:
+        """Read an expectation.
+
+        Raises:
+            VacuousExpectation: nothing is left of it without spaces and ``...``.
+        """
+        if not text.replace("...", "").strip():
+            raise VacuousExpectation(text)
+        pattern, tests = "", []
+        for token in _TOKEN.finditer(text.strip()):
+            if token["anything"]:
+                pattern += ".*?"
+            elif token["space"]:
+                pattern += r"\s+"
+            elif token["number"]:
+                pattern += rf"{_START}((?>{_NUMBER}))"
+                tests.append(_test(token))
+            else:
+                pattern += re.escape(token["other"])
+        return cls(text, re.compile(pattern), tuple(tests))
+
+    def found_in(self, line: str) -> bool:
+        """Whether the line contains it."""
+        return any(
+            all(test(_value(number)) for test, number in zip(self.tests, match.groups(), strict=True))
+            for match in self._matches(line[:_LONGEST_LINE])
+        )
+
+    def _matches(self, line: str) -> Iterator[re.Match[str]]:
+        """Every match, overlapping ones too: the first may hold the wrong number."""
+        at = 0
+        while (match := self.pattern.search(line, at)) is not None:
+            yield match
+            at = match.start() + 1
+
+
+def _test(token: re.Match[str]) -> NumberTest:
+    wanted = _value(token["number"])
+    if token["below"]:
+        return lambda number: number < wanted
+    if token["above"]:
+        return lambda number: number > wanted
+    if token["tolerance"]:
+        tolerance = _value(token["tolerance"])
+    else:
+        last_digit = int(wanted.as_tuple().exponent)
+        tolerance = Decimal(5).scaleb(last_digit - 1) if wanted else Decimal(0)
+    return lambda number: abs(number - wanted) <= tolerance
+
+
+def _value(number: str) -> Decimal:
+    return Decimal(number.replace(",", ""))
+
+
+def unmet(texts: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Return a sentence for each text that no line contains, with the line that comes closest."""
+    return [
+        f"did not print {text!r}; {_closest(text, lines)}"
+        for text in texts
+        if not any(map(Expectation.parse(text).found_in, lines))
+    ]
+
+
+def _closest(text: str, lines: Sequence[str]) -> str:
+    candidates = [line.strip()[:200] for line in lines[-_MOST_LINES_COMPARED:] if line.strip()]
+    if not candidates:
+        return "it printed nothing"
+    return f"the closest line is {difflib.get_close_matches(text, candidates, n=1, cutoff=0.0)[0]!r}"
