@@ -40,7 +40,7 @@ class AccountGone(NotAllowed):
 
 def readable_email(text: str) -> str | None:
     """The address as mail goes to it, in ASCII; None if it is none that every mail server takes. Pure."""
-    if len(text) > MOST_EMAIL:
+    if len(text) > MOST_EMAIL or "=?" in text:  # programs that read mail decode what follows, line breaks included
         return None
     try:
         return validate_email(text.strip(), check_deliverability=False, allow_smtputf8=False).ascii_email

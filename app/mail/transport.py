@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from email.headerregistry import Address
-from email.message import EmailMessage
-from email.utils import format_datetime, parseaddr
+from email.utils import parseaddr
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
 import structlog
 
+from app.mail.message import as_bytes
 from app.mail.models import OutboxMail
 
 _log = structlog.get_logger("mail")
@@ -68,7 +67,7 @@ class Smtp:
         self._sender = sender
 
     async def send(self, mail: OutboxMail) -> None:
-        message = as_message(mail, self._sender)
+        message = as_bytes(mail, self._sender)
         client = self._client()
         try:
             await client.connect()
@@ -85,7 +84,7 @@ class Smtp:
             client.close()
             raise NotSent(f"{type(e).__name__}: {e}") from e
         try:
-            await client.data(message.as_bytes())
+            await client.data(message)
         except aiosmtplib.SMTPResponseException as e:
             raise NotSent(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY) from e
         except (aiosmtplib.SMTPException, OSError) as e:
@@ -112,21 +111,3 @@ class ToLog:
     async def send(self, mail: OutboxMail) -> None:
         links = re.findall(r"^(?:https?:/)?/\S+$", mail.text, re.MULTILINE)
         _log.warning("a mail for want of LOCKSTEP_SMTP_URL", to=mail.to, subject=mail.subject, links=links)
-
-
-def as_message(mail: OutboxMail, sender: str) -> EmailMessage:
-    """The mail with its headers, as text and as HTML. Pure."""
-    name, address = parseaddr(sender)
-    message = EmailMessage()
-    message["From"] = Address(name or "Lockstep", addr_spec=address)
-    message["To"] = Address(addr_spec=mail.to)
-    message["Subject"] = mail.subject
-    message["Date"] = format_datetime(mail.created_at)
-    message["Message-ID"] = f"<{mail.id}@{address.rpartition('@')[2]}>"
-    message["Auto-Submitted"] = "auto-generated"
-    if mail.unsubscribe_url:
-        message["List-Unsubscribe"] = f"<{mail.unsubscribe_url}>"
-        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-    message.set_content(mail.text)
-    message.add_alternative(mail.html, subtype="html")
-    return message

@@ -41,6 +41,19 @@ class View:
     """None: it is gone or out of sight."""
 
     @property
+    def headline(self) -> str:
+        """What happened, in the language in use, without anything that a learner wrote: a subject of a mail."""
+        match Kind(self.notification.kind):
+            case Kind.reply:
+                return gettext("New reply in one of your threads")
+            case Kind.mention:
+                return gettext("You were mentioned in a comment")
+            case Kind.answered:
+                return gettext("Your question has an answer")
+            case Kind.achievement:
+                return gettext("You have a new achievement")
+
+    @property
     def sentence(self) -> str:
         """What happened, in the language in use."""
         name = self.actor.name if self.actor else gettext("Somebody")

@@ -27,6 +27,7 @@ class Postbox:
 
     def __init__(self, *answers: str) -> None:
         self.mails: list[EmailMessage] = []
+        self.raw: list[bytes] = []
         self.recipients: list[str] = []
         self.encrypted: list[bool] = []
         self.answers = list(answers)
@@ -38,6 +39,7 @@ class Postbox:
         mail = message_from_bytes(envelope.content, policy=policy.default)
         assert isinstance(mail, EmailMessage)
         self.mails.append(mail)
+        self.raw.append(envelope.content)
         self.recipients += envelope.rcpt_tos
         self.encrypted.append(session.ssl is not None)
         return "250 kept"

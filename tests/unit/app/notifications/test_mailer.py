@@ -129,7 +129,8 @@ async def test_a_reply_is_mailed_at_once_as_text_and_as_html(database: Database,
     assert html is not None
     words, page = text.get_content().replace("\r\n", "\n"), html.get_content()
     assert mail["to"] == f"{language}@example.org"
-    assert re.search(SCRIPTS[language], mail["subject"].replace(bob.name, ""))
+    assert re.search(SCRIPTS[language], mail["subject"])
+    assert "Bob" not in mail["subject"]
     assert re.search(rf"^{BASE}/{language}/comment/c1#c-c1$", words, re.MULTILINE)
     assert "About c1" in words
     assert f'<html lang="{language}">' in page
@@ -140,6 +141,35 @@ async def test_a_reply_is_mailed_at_once_as_text_and_as_html(database: Database,
     assert mail["list-unsubscribe-post"] == "List-Unsubscribe=One-Click"
     wish = OURS.read(unsubscribe[1])
     assert (wish.account_id, wish.kind) == (ada.id, Kind.reply)
+
+
+@pytest.mark.parametrize("kind", [Kind.reply, Kind.mention, Kind.answered])
+async def test_a_name_that_is_an_encoded_word_adds_no_header(database: Database, kind: Kind) -> None:
+    name = "=?utf-8?q?x=0AReply-To:_eve@x.test=0A=0A<b>Sign_in?="
+    eve = await an_account(database, name=name, email="eve@example.org")
+    ada = await somebody(database)
+    await tell(database, ada, "c1", kind=kind, actor_id=eve.id)
+    await mailer(database).mail_all(now())
+
+    postbox = await delivered(database)
+
+    (mail,), (raw,) = postbox.mails, postbox.raw
+    assert mail["reply-to"] is None
+    assert b"eve@x.test" not in raw.partition(b"\r\n\r\n")[0]
+    ours = {
+        "From",
+        "To",
+        "Subject",
+        "Date",
+        "Message-ID",
+        "Auto-Submitted",
+        "List-Unsubscribe",
+        "List-Unsubscribe-Post",
+    }
+    assert sorted(mail) == sorted({*ours, "MIME-Version", "Content-Type"})
+    page = mail.get_body(("html",))
+    assert page is not None
+    assert "<b>" not in page.get_content()
 
 
 @pytest.mark.parametrize("language", SCRIPTS)
