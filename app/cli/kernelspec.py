@@ -30,7 +30,7 @@ def install(
     prefix: Annotated[Path | None, typer.Option(help="Below this folder.")] = None,
     sys_prefix: Annotated[bool, typer.Option("--sys-prefix", help="In Lockstep's own environment.")] = False,
 ) -> None:
-    """Add kernels: 4 simulated GPUs with Keras 3 and Keras 2, and a CPU; or the one that is described."""
+    """Add one kernel for each machine that the lessons start on, a CPU, and Keras 2; or the one that you describe."""
     if sum((user, prefix is not None, sys_prefix)) > 1:
         give_up("Say one of --user, --prefix and --sys-prefix.", USAGE)
     options = {"topology": topology, "keras": keras, "name": name, "display-name": display_name, "prefix": prefix}

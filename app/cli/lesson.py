@@ -16,6 +16,7 @@ from app.cli.runner_at_hand import NoRunner, runner_at_hand, settled
 from app.cli.speech import USAGE, give_up, read_settings, say
 from app.lessons.catalog import Catalog
 from app.lessons.errors import Mistake
+from app.lessons.jupyter import jupyter_mistakes
 from app.lessons.model import Lesson, Tag
 from app.progress.rulebook import RuleBook
 from app.settings import Settings
@@ -54,6 +55,8 @@ def check(
     settings = read_settings()
     catalog = _catalog(settings)
     lessons, mistakes = _chosen(catalog, slug)
+    keys = {lesson.key for lesson in lessons}
+    mistakes += [m for lesson in catalog.every() if lesson.key in keys for m in jupyter_mistakes(lesson)]
     if slug is None:
         mistakes += _achievements(catalog)
     for mistake in mistakes:

@@ -20,6 +20,9 @@ ADMONITIONS = ("note", "tip", "hint", "important", "warning", "caution", "seeals
 MACHINE_KEYS = ("topology", "topologies", "keras", "kerases")
 """What the front matter and a cell may say of a machine: the one it starts with, and those a learner may pick."""
 
+JUPYTER_OPTIONS = frozenset({"deletable", "editable", "format", "jupyter", "slideshow", "vscode"})
+"""What Jupyter's front ends write into the metadata of a cell, and jupytext into its options; the reader ignores it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -125,7 +128,7 @@ def _misuse(directive: Directive) -> Iterable[Fault]:
         wanted = "the path of a file in assets/" if shape.kind in ("figure", "image") else "a title"
         yield Fault(directive.line, f"{{{directive.name}}} needs {wanted} behind its name")
     for key, entry in directive.options.items():
-        if key not in shape.options:
+        if key not in shape.options and not (shape.kind == "cell" and key in JUPYTER_OPTIONS):
             known = f"use one of {_listed(shape.options)}" if shape.options else "it takes none"
             yield Fault(entry.line, f"unknown option '{key}' of {{{directive.name}}}; {known}")
 

@@ -18,8 +18,8 @@ MOST_SLUG = 60
 MOST_CHOICES = 8
 """Machines that a learner may pick from."""
 
-_JUPYTERS = frozenset({"jupytext", "kernelspec", "language_info"})
-"""Keys that Jupyter's tools write; they are left alone."""
+_JUPYTERS = frozenset({"jupyter", "jupytext", "kernelspec", "language_info"})
+"""Keys that Jupyter's tools write; ``jupyter_mistakes`` looks at them."""
 _TRANSLATED = ("title", "summary")
 T = TypeVar("T")
 

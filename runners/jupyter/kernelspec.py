@@ -7,72 +7,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from jupyter_client.kernelspec import KernelSpecManager
 
 from runners.devices.topology import Topology, UnknownTopology
-from runners.protocol import Keras
+from runners.jupyter.kernels import USUAL, JupyterKernel
 
 PROVISIONER = "lockstep-zygote"
 _LOGO = Path(__file__).with_name("logo-svg.svg")
 
 
-@dataclass(frozen=True)
-class Machine:
-    """What a kernel sees."""
-
-    topology: Topology
-    keras: Keras = 3
-
-    @property
-    def name(self) -> str:
-        """The kernel's name in a notebook: ``lockstep-gpu-4``, ``lockstep-cpu-keras-2``."""
-        machine = re.split(r"[:+]", str(self.topology))
-        return "-".join(["lockstep", *machine, *(["keras-2"] if self.keras == 2 else [])])
-
-    @property
-    def title(self) -> str:
-        """The kernel's name for people."""
-        return f"Lockstep, {_words(self.topology)}" + (", Keras 2" if self.keras == 2 else "")
-
-
-USUAL = (Machine(Topology("gpu", 4)), Machine(Topology("cpu")), Machine(Topology("gpu", 4), 2))
-"""What is installed unless something else is asked for."""
-
-
-def _words(topology: Topology) -> str:
-    each = _count(topology.devices, "GPU")
-    match topology.kind:
-        case "cpu":
-            return "CPU"
-        case "gpu":
-            return f"{_count(topology.devices, 'simulated GPU')}"
-        case "tpu":
-            return f"simulated TPU with {_count(topology.devices, 'core')}"
-        case "workers":
-            return _count(topology.workers, "simulated worker") + (f" with {each} each" if topology.devices else "")
-        case "ps":
-            servers = _count(topology.servers, "parameter server")
-            return f"{_count(topology.workers, 'simulated worker')} and {servers}"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'s' if number > 1 else ''}"
-
-
-def spec_of(machine: Machine, title: str, data_dir: Path, socket: Path) -> dict[str, Any]:
+def spec_of(kernel: JupyterKernel, title: str, data_dir: Path, socket: Path) -> dict[str, Any]:
     """The content of ``kernel.json``."""
     config = {
-        "topology": str(machine.topology),
-        "keras": machine.keras,
+        "topology": str(kernel.topology),
+        "keras": kernel.keras,
         "socket": str(socket),
         "python": sys.executable,
         "data_dir": str(data_dir),
@@ -89,20 +44,20 @@ def spec_of(machine: Machine, title: str, data_dir: Path, socket: Path) -> dict[
 def install(arguments: argparse.Namespace) -> None:
     """Add one kernel, or the usual ones."""
     topology, keras = arguments.topology, arguments.keras
-    chosen = [Machine(topology or Topology("gpu", 4), keras or 3)] if topology or keras else list(USUAL)
+    chosen = [JupyterKernel(topology or Topology("gpu", 4), keras or 3)] if topology or keras else list(USUAL)
     if (arguments.name or arguments.title) and len(chosen) > 1:
         _refuse("A name is for one kernel: say which with --topology or --keras.")
     prefix = sys.prefix if arguments.sys_prefix else arguments.prefix
-    for machine in chosen:
-        title = arguments.title or machine.title
+    for kernel in chosen:
+        title = arguments.title or kernel.title
         with tempfile.TemporaryDirectory() as folder:
-            spec = spec_of(machine, title, arguments.data_dir.absolute(), arguments.socket.absolute())
+            spec = spec_of(kernel, title, arguments.data_dir.absolute(), arguments.socket.absolute())
             Path(folder, "kernel.json").write_text(json.dumps(spec, indent=1) + "\n")
             Path(folder, _LOGO.name).write_bytes(_LOGO.read_bytes())
             Path(folder).chmod(0o755)
             try:
                 where = KernelSpecManager().install_kernel_spec(
-                    folder, arguments.name or machine.name, user=prefix is None, prefix=prefix
+                    folder, arguments.name or kernel.name, user=prefix is None, prefix=prefix
                 )
             except (OSError, ValueError) as e:
                 _refuse(f"The kernel cannot be installed: {e}.")

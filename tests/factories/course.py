@@ -34,13 +34,13 @@ lessons = ["first"]
 _LESSON = """\
 ---
 jupytext:
+  notebook_metadata_filter: all
   text_representation:
-    extension: .md
     format_name: myst
 kernelspec:
-  display_name: Lockstep
+  display_name: Lockstep, 4 simulated GPUs
   language: python
-  name: lockstep
+  name: lockstep-gpu-4
 title: The first lesson
 summary: It prints.
 minutes: 5

@@ -9,6 +9,11 @@ from app.lessons.read import Document, read
 from app.lessons.render import render
 
 HEADER = "title: The lesson\nsummary: It teaches.\nminutes: 5\nstatus: published\n"
+FOR_JUPYTER = """\
+jupytext: {notebook_metadata_filter: all}
+kernelspec: {display_name: "Lockstep, 4 simulated GPUs", language: python, name: lockstep-gpu-4}
+"""
+"""What ``lockstep lesson check`` asks for besides, where a lesson runs on four GPUs."""
 FIRST_LINE = HEADER.count("\n") + 3
 """The line on which the body of ``lesson_text`` begins, from 1."""
 CELL = "```{code-cell} python\n:name: one\n\nprint(1)\n```\n"

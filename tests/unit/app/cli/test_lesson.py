@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from app.cli.lesson import app
 from app.settings import Settings
-from tests.factories.lesson import CELL, write_lesson, write_toml
+from tests.factories.lesson import CELL, FOR_JUPYTER, HEADER, write_lesson, write_toml
 from tests.factories.supervisor import Supervisor
 
 
@@ -113,30 +113,41 @@ def test_cells_run_in_order_in_one_session_for_each_machine(lessons: Path, answe
     assert "0 unexpected outcomes." in result.stdout
 
 
+def test_a_lesson_that_jupyterlab_would_damage_fails_the_check(lessons: Path) -> None:
+    write_lesson(lessons / "small" / "first", CELL)
+    result = _lockstep("check", "--static")
+
+    assert result.exit_code == 1
+    assert "first/lesson.md:1: saving this file in JupyterLab would delete its front matter; write" in result.stdout
+
+
 def test_a_cell_that_should_have_raised_fails_the_check(lessons: Path, answering: Supervisor) -> None:
-    write_lesson(lessons / "small" / "first", CELL.replace(":name: one", ":name: one\n:tags: [raises-exception]"))
+    cell = CELL.replace(":name: one", ":name: one\n:tags: [raises-exception]")
+    write_lesson(lessons / "small" / "first", cell, header=HEADER + FOR_JUPYTER)
     result = _lockstep("check", "small/first")
 
     assert result.exit_code == 1
-    assert "first/lesson.md:11: cell 'one' ended with 'ok', but its tag raises-exception" in result.stdout
+    assert "first/lesson.md:13: cell 'one' ended with 'ok', but its tag raises-exception" in result.stdout
     assert "1 unexpected outcome." in result.stdout
 
 
 def test_a_cell_that_prints_what_it_should_not_fails_the_check(lessons: Path, answering: Supervisor) -> None:
     answering.answer = ["\x1b[31mloss", " 0.52\x1b[0m\n"]
-    write_lesson(lessons / "small" / "first", CELL.replace(":name: one", ":name: one\n:expect: [loss 0.52, loss <0.5]"))
+    cell = CELL.replace(":name: one", ":name: one\n:expect: [loss 0.52, loss <0.5]")
+    write_lesson(lessons / "small" / "first", cell, header=HEADER + FOR_JUPYTER)
     result = _lockstep("check", "small/first")
 
     assert result.exit_code == 1
-    assert "lesson.md:11: cell 'one' did not print 'loss <0.5'; the closest line is 'loss 0.52'" in result.stdout
+    assert "lesson.md:13: cell 'one' did not print 'loss <0.5'; the closest line is 'loss 0.52'" in result.stdout
     assert "did not print 'loss 0.52'" not in result.stdout
     assert "1 unexpected outcome." in result.stdout
 
 
 def test_lessons_that_run_at_the_same_time_are_shown_one_after_the_other(lessons: Path, answering: Supervisor) -> None:
     write_toml(lessons, "first", "second", "third", course="small")
+    cell = CELL.replace(":name: one", ":name: one\n:tags: [raises-exception]")
     for name in ("second", "third"):
-        write_lesson(lessons / "small" / name, CELL.replace(":name: one", ":name: one\n:tags: [raises-exception]"))
+        write_lesson(lessons / "small" / name, cell, header=HEADER + FOR_JUPYTER)
     one_by_one, together = _lockstep("check"), _lockstep("check", "--jobs=3")
 
     assert one_by_one.exit_code == together.exit_code == 1
