@@ -124,9 +124,8 @@ def _kept_by_the_supervisor(settings: RunnerSettings) -> list[Wall]:
             unit = next((unit for suffix, unit in _UNITS if field.endswith(suffix)), "")
             rows.append(_limit(_NAMES.get(field, field.replace("_", " ")), True, f"{value:,.12g} {unit}".rstrip()))
     rows += [
-        _limit("sessions", True, f"{settings.max_sessions:,} at once, {settings.sessions_per_learner} for a learner"),
         _limit("waiting runs", True, f"{settings.runs_per_session:,} in a session"),
-        _limit("idle session", True, f"{settings.idle_s:,.12g} s; on a full node {settings.give_way_s:,.12g} s"),
+        _limit("idle session", True, f"{settings.idle_s:,.12g} s; {settings.give_way_s:,.12g} s while somebody waits"),
     ]
     return [row.model_copy(update={"detail": f"{row.detail}; the supervisor"}) for row in rows]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Self
 
@@ -101,8 +102,20 @@ class RunnerClient:
         return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/restart"))
 
     async def keep(self, session: str) -> SessionInfo:
-        """Say that somebody still wants the session: its idle time begins anew."""
+        """Say that somebody still wants the session: its idle time restarts."""
         return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/keep"))
+
+    async def gone(self, session: str) -> SessionInfo:
+        """Wait until the session is gone, however long that takes.
+
+        Raises:
+            NotKnown: there is no such session.
+            RunnerUnavailable: the runner ended, or the connection broke.
+        """
+        async with aclosing(self._stream(f"/sessions/{session}/gone", {})) as lines:
+            async for line in lines:
+                return SessionInfo.model_validate_json(line)
+        raise RunnerUnavailable("the runner's word of a session's end did not come")
 
     async def fault(self, session: str, fault: Fault) -> SessionInfo:
         """Do something to one process of the session's cluster. Raises Refused where that makes no sense."""
@@ -133,19 +146,24 @@ class RunnerClient:
             NotKnown: the supervisor has no such run: it restarted, the run is lost.
             RunnerUnavailable: the stream broke before ``finished``; call again with the last number seen.
         """
+        async with aclosing(self._stream(f"/runs/{run}/events", {"after": after})) as lines:
+            async for line in lines:
+                event = EVENT.validate_json(line)
+                yield event
+                if event.kind == "finished":
+                    return
+        raise RunnerUnavailable("the runner's event stream ended early")
+
+    async def _stream(self, path: str, params: dict[str, int]) -> AsyncGenerator[bytes, None]:
         timeout = httpx.Timeout(30.0, connect=5.0, read=_SILENCE_S)
         try:
-            async with self._http.stream("GET", f"/runs/{run}/events", params={"after": after}, timeout=timeout) as r:
+            async with self._http.stream("GET", path, params=params, timeout=timeout) as r:
                 if r.status_code != 200:
                     _refuse(r.status_code, await r.aread())
                 async for line in _lines(r.aiter_bytes()):
-                    event = EVENT.validate_json(line)
-                    yield event
-                    if event.kind == "finished":
-                        return
+                    yield line
         except httpx.HTTPError as e:
-            raise RunnerUnavailable(f"the runner's event stream broke: {e!r}") from e
-        raise RunnerUnavailable("the runner's event stream ended early")
+            raise RunnerUnavailable(f"the runner's stream broke: {e!r}") from e
 
     async def _send(self, method: str, path: str, body: str | None = None) -> bytes:
         headers = {"content-type": "application/json"} if body is not None else {}

@@ -8,7 +8,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import structlog
@@ -19,7 +20,7 @@ from runners.devices.stock import Stock
 from runners.faults import refuse
 from runners.kernels import Pool
 from runners.leases import Leases
-from runners.places import Leave, Rules, Waiter, in_turn, leaving
+from runners.places import BusySession, IdleSession, QueuedSession, evicted, in_turn, wait_s
 from runners.protocol import (
     Fault,
     Health,
@@ -37,6 +38,7 @@ from runners.runlog import RunLog
 from runners.sandbox import cgroups
 from runners.sandbox.host import SandboxGone
 from runners.sandbox.users import Users, users_of
+from runners.seats import room_here, seats_of
 from runners.session import Session
 from runners.settings import MiB, RunnerSettings, as_variables
 from runners.supply import Supply
@@ -52,7 +54,13 @@ _KEEP_STORED_S = 60.0
 _KEEP_UNSTORED_S = 24 * 3600.0
 _MOST_RUNS = 20_000
 _QUEUED_PER_PLACE = 10
-_MAKE_WAY_EVERY_S = 1.0
+_EVICT_EVERY_S = 0.25
+_LONGEST_ASKED_S = 120.0
+"""A session that was asked for ahead of time waits no longer than this for a place."""
+_REMEMBERED_RUNS = 50
+"""How many recent runs the estimate of a wait is judged by."""
+_KEEP_GONE_S = 3600.0
+"""For so long a learner who comes back is told what became of their session."""
 
 
 class Unknown(Exception):
@@ -71,13 +79,15 @@ class Node:
     """Everything the supervisor knows. Used from one event loop."""
 
     def __init__(self, settings: RunnerSettings) -> None:
-        self._settings = settings
+        self._told = as_variables(settings)
+        self._seats = seats_of(settings, room_here())
+        self._settings = settings = settings.model_copy(update={"max_sessions": self._seats.count})
         self._sessions: dict[str, Session] = {}
         self._dying: set[Session] = set()
         """Sessions whose name another has by now: each keeps its place until its sandbox is gone."""
         self._queue: list[Session] = []
         """In order of arrival; ``_in_turn`` has the order in which it is served."""
-        self._rules = Rules(idle_s=settings.idle_s, give_way_s=settings.give_way_s)
+        self._recent_runs_s: deque[float] = deque(maxlen=_REMEMBERED_RUNS)
         self._dropped = 0
         self._runs: dict[str, RunLog] = {}
         self._held_bytes = 0
@@ -105,7 +115,7 @@ class Node:
             self._zygote(keras)
         self._pool.keep()
         self._spawn(self._sweep())
-        self._spawn(self._make_way())
+        self._spawn(self._keep_evicting())
 
     async def close(self) -> None:
         """End every session, zygote and kernel; leave nothing on the machine."""
@@ -134,10 +144,10 @@ class Node:
             queued=len(self._queue),
             warm_kernels=len(self._pool),
             dropped_messages=self._dropped + sum(s.dropped for s in self._all() if not s.gone.is_set()),
-            walls=zygote.walls,
+            walls=[*zygote.walls, self._seats.wall(self._settings.sessions_per_learner)] if zygote.walls else [],
             strangers=self._settings.strangers,
             refuses=self._refuses(self._settings.warm_keras[0]),
-            settings=as_variables(self._settings),
+            settings=self._told,
         )
 
     def tell_of_strangers(self) -> None:
@@ -172,7 +182,7 @@ class Node:
         return self.session(name)
 
     def keep(self, name: str) -> SessionInfo:
-        """Somebody still wants the session: its idle time begins anew. Raises Unknown."""
+        """Somebody still wants the session: its idle time restarts. Raises Unknown."""
         self._session(name).keep()
         return self.session(name)
 
@@ -192,6 +202,18 @@ class Node:
             raise Declined(409, "not-started", f"{fault.task} is not there any more; run a cell first") from None
         return self.session(name)
 
+    def until_gone(self, name: str, patience_s: float) -> AsyncIterator[SessionInfo | None]:
+        """The session as it is when it is gone; None after each while before. Raises Unknown at once."""
+        return self._until_gone(self._session(name), patience_s)
+
+    async def _until_gone(self, session: Session, patience_s: float) -> AsyncIterator[SessionInfo | None]:
+        while not session.gone.is_set():
+            try:
+                await asyncio.wait_for(session.gone.wait(), patience_s)
+            except TimeoutError:
+                yield None
+        yield session.info()
+
     async def end(self, name: str) -> None:
         """End a session and wait for it. Raises Unknown."""
         session = self._session(name)
@@ -205,8 +227,10 @@ class Node:
             raise Unknown(f"no session {name}") from None
 
     def _info(self, session: Session) -> SessionInfo:
-        position = self._in_turn().index(session) + 1 if session in self._queue else None
-        return session.info(position, self._leaving().get(session.name))
+        if session not in self._queue:
+            return session.info()
+        position = self._in_turn().index(session) + 1
+        return session.info(position, self._wait_s(position) if session.waiting else None)
 
     def _all(self) -> list[Session]:
         return [*self._sessions.values(), *self._dying]
@@ -242,7 +266,8 @@ class Node:
         self._make_room_for(spec.owner)
         if session and not session.gone.is_set():
             self._dying.add(session)
-        session = Session(name, spec, self._settings.limits, self._settings.idle_s, self._supply)
+        limits, idle_s = self._settings.limits, self._settings.idle_s
+        session = Session(name, spec, limits, idle_s, self._supply, self._recent_runs_s.append)
         self._sessions[name] = session
         self._queue.append(session)
         self._zygote(spec.keras)
@@ -275,24 +300,36 @@ class Node:
         living = (s for s in self._sessions.values() if s not in self._queue and not s.over)
         held = Counter(session.spec.owner for session in living)
         by_name = {session.name: session for session in self._queue}
-        waiters = [Waiter(s.name, s.spec.owner, bool(s.waiting)) for s in self._queue]
+        waiters = [QueuedSession(s.name, s.spec.owner, bool(s.waiting)) for s in self._queue]
         return [by_name[name] for name in in_turn(waiters, held)]
 
-    def _leaving(self) -> dict[str, Leave]:
-        """When each idle session ends."""
-        idle = [s.sitter() for s in self._sessions.values() if s.state == SessionState.idle and not s.over]
-        return leaving(idle, len(self._queue), self._rules)
+    def _standing(self) -> tuple[list[IdleSession], list[BusySession]]:
+        """The sessions that hold a place and are not about to end."""
+        living = [s.standing() for s in self._sessions.values() if s not in self._queue and not s.over]
+        return [s for s in living if isinstance(s, IdleSession)], [s for s in living if isinstance(s, BusySession)]
 
-    async def _make_way(self) -> None:
-        """While learners wait for a place, sessions that nobody uses give theirs up; who has to, is told before."""
+    def _being_freed(self) -> int:
+        """Places whose sessions have been ended and are not gone yet."""
+        return sum(s.over and s.state != SessionState.queued and not s.gone.is_set() for s in self._all())
+
+    def _wait_s(self, position: int) -> float | None:
+        idle, busy = self._standing()
+        return wait_s(position, idle, busy, self._recent_runs_s, self._settings.give_way_s, free=self._being_freed())
+
+    def _evict(self) -> None:
+        """While somebody who pressed Run waits for a place, idle sessions give theirs up."""
+        wanted = sum(bool(s.waiting) for s in self._queue) - self._being_freed()
+        for name in evicted(self._standing()[0], wanted, self._settings.give_way_s):
+            self._sessions[name].end("gave-way")
+
+    async def _keep_evicting(self) -> None:
+        """A session that is idle becomes one that may be evicted as time passes."""
         while True:
-            await asyncio.sleep(_MAKE_WAY_EVERY_S)
-            for session in [s for s in self._queue if not s.waiting and s.idle_s > self._settings.give_way_s]:
-                session.end("idle")
-            for name, leave in self._leaving().items():
-                self._sessions[name].tell_to_give_way(leave.gives_way)
-                if leave.gives_way and leave.in_s <= 0:
-                    self._sessions[name].end("gave-way")
+            await asyncio.sleep(_EVICT_EVERY_S)
+            if self._queue:
+                for session in [s for s in self._queue if not s.waiting and s.idle_s > _LONGEST_ASKED_S]:
+                    session.end("idle")
+                self._evict()
 
     async def _bury(self, session: Session) -> None:
         await session.gone.wait()
@@ -323,6 +360,7 @@ class Node:
         run = RunLog(request, self._settings.limits, self._settings.mime_types, self._hold)
         self._runs[request.id] = run
         ahead = session.submit(run)
+        self._evict()
         return RunAccepted(id=request.id, session=self._info(session), ahead=ahead)
 
     def _hold(self, size: int) -> None:
@@ -370,7 +408,7 @@ class Node:
                     self._held_bytes -= run.held_bytes
             known = {run.request.session for run in self._runs.values()}
             for name, session in list(self._sessions.items()):
-                if session.gone.is_set() and name not in known:
+                if session.gone.is_set() and name not in known and now - session.gone_at > _KEEP_GONE_S:
                     del self._sessions[name]
 
 

@@ -1,58 +1,36 @@
-"""Who may keep a place on a full node, and who gets the next one. Pure.
+"""Which idle sessions a full node evicts, who gets the next place, and how long the wait is about to be. Pure.
 
-A session in which nothing runs ends after ``idle_s``. While others wait it ends sooner: after ``give_way_s``, or after
-``unused_s`` if it never ran anything and has nothing to lose. Who has something to lose is told ``notice_s`` before.
+A session in which nothing runs ends after some time. While somebody who pressed Run waits for a place, the session
+that has been idle the longest is evicted at once. It only has to have been idle for ``grace_s``: a learner who got a
+place runs their code to its end and has that long to press the next cell, so two learners never evict each other
+without progress. A session that has run nothing has nothing to lose: it goes first, and without a grace period.
 
-A learner may keep a session: its idle time begins anew. That holds while others wait too, but not for ever: without a
-run for ``idle_s`` it gives way however often it was kept.
+Keeping a session restarts the time after which it ends by itself. It never holds a place against somebody who waits.
 """
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """All in seconds."""
-
-    idle_s: float
-    give_way_s: float
-    unused_s: float = 5.0
-    notice_s: float = 40.0
-    """Long enough for a page that asks every 20 s, and for the 20 s in which a learner can answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sitter:
-    """A session in which nothing runs."""
+class IdleSession:
+    """A session in which nothing runs and nothing is queued."""
 
     name: str
     idle_s: float
-    """Since its last run ended, or it was kept."""
-    workless_s: float
-    """Since its last run ended, kept or not."""
+    """Seconds since its last run ended; if it never ran anything, since it became ready."""
     used: bool
     """Whether it ever ran anything."""
-    told_s: float | None = None
-    """Since it was told to give way; None if it was not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
-    """When a session ends if nothing happens."""
-
-    in_s: float
-    gives_way: bool = False
-    """It ends for others who wait."""
-    can_be_kept: bool = True
-    """Whether keeping it would put that off."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiter:
+class QueuedSession:
     """A session in the queue; the order of arrival is the order in which they are given."""
 
     name: str
@@ -61,27 +39,34 @@ class Waiter:
     """Somebody pressed Run and waits; the others were only asked for ahead of time."""
 
 
-def leaving(sitters: Sequence[Sitter], waiting: int, rules: Rules) -> dict[str, Leave]:
-    """When each of ``sitters`` ends, while ``waiting`` others wait for a place."""
-    leaves = {s.name: Leave(max(0.0, rules.idle_s - s.idle_s)) for s in sitters}
-    for sitter in sorted(sitters, key=lambda s: _patience_s(s, rules))[:waiting]:
-        in_s = _patience_s(sitter, rules)
-        if sitter.used:
-            in_s = max(in_s, rules.notice_s - (sitter.told_s or 0.0))
-        if in_s < leaves[sitter.name].in_s:
-            kept_out = rules.idle_s - sitter.workless_s <= rules.give_way_s - sitter.idle_s
-            leaves[sitter.name] = Leave(max(0.0, in_s), gives_way=True, can_be_kept=sitter.used and not kept_out)
-    return leaves
+@dataclass(frozen=True, slots=True)
+class BusySession:
+    """A session with something to run."""
+
+    running_s: float
+    """Seconds since its current run started; 0 if it is still to start."""
+    queued: int = 0
+    """Runs behind that one."""
 
 
-def _patience_s(sitter: Sitter, rules: Rules) -> float:
-    """How much longer a session may sit while others wait; negative if it has sat too long already."""
-    if not sitter.used:
-        return rules.unused_s - sitter.workless_s
-    return min(rules.give_way_s - sitter.idle_s, rules.idle_s - sitter.workless_s)
+def evicted(idle: Sequence[IdleSession], places_wanted: int, grace_s: float) -> list[str]:
+    """The sessions that give up their place now.
+
+    Args:
+        idle: every session that could be evicted.
+        places_wanted: how many people who pressed Run wait for a place that is not being freed already.
+        grace_s: how long a session keeps its place after a run.
+    """
+    ready = [session for session in idle if _grace_left_s(session, grace_s) <= 0]
+    ready.sort(key=lambda session: (session.used, -session.idle_s))
+    return [session.name for session in ready[: max(0, places_wanted)]]
 
 
-def in_turn(waiters: Sequence[Waiter], held: Mapping[str, int]) -> list[str]:
+def _grace_left_s(session: IdleSession, grace_s: float) -> float:
+    return max(0.0, grace_s - session.idle_s) if session.used else 0.0
+
+
+def in_turn(waiters: Sequence[QueuedSession], held: Mapping[str, int]) -> list[str]:
     """The queue as it is served: who pressed Run first, then whose owner has fewest sessions, then who came first.
 
     Args:
@@ -94,3 +79,46 @@ def in_turn(waiters: Sequence[Waiter], held: Mapping[str, int]) -> list[str]:
         ranks[waiter.name] = (not waiter.has_run, taken[waiter.owner])
         taken[waiter.owner] += 1
     return sorted((w.name for w in waiters), key=lambda name: ranks[name])
+
+
+def wait_s(
+    position: int,
+    idle: Sequence[IdleSession],
+    busy: Sequence[BusySession],
+    recent_runs_s: Sequence[float],
+    grace_s: float,
+    free: int = 0,
+) -> float | None:
+    """About how many seconds until the session at ``position`` in the queue gets a place.
+
+    Every place is expected to be free when its run is over, as far as recent runs tell, and its grace period has
+    passed. The places go to the queue in turn; each new holder is expected to take as long as a typical run.
+
+    Args:
+        position: from 1, among those who pressed Run.
+        idle: sessions that could be evicted.
+        busy: sessions that have something to run.
+        recent_runs_s: how long runs on this node took of late, in any order.
+        grace_s: how long a session keeps its place after a run.
+        free: places that are free, or are being freed.
+
+    Returns:
+        None where nothing is known: no run has ended yet and the place of a busy session is needed.
+    """
+    typical = median(recent_runs_s) if recent_runs_s else math.inf
+    free_in = [0.0] * free + [_grace_left_s(session, grace_s) for session in idle]
+    free_in += [_left_s(session, recent_runs_s, typical) + grace_s for session in busy]
+    heapq.heapify(free_in)
+    for _ in range(position - 1):
+        if free_in:
+            heapq.heapreplace(free_in, free_in[0] + typical + grace_s)
+    return free_in[0] if free_in and math.isfinite(free_in[0]) else None
+
+
+def _left_s(session: BusySession, recent_runs_s: Sequence[float], typical: float) -> float:
+    """How long a session still has to run. A run that is longer than all recent ones is about half over."""
+    if not recent_runs_s:
+        return math.inf
+    longer = [run_s for run_s in recent_runs_s if run_s > session.running_s]
+    current = median(longer) - session.running_s if longer else session.running_s
+    return current + (session.queued * typical if session.queued else 0.0)

@@ -12,7 +12,8 @@ PUT       /sessions/{id}                   SessionSpec -> SessionInfo; asks for 
 GET       /sessions/{id}                   SessionInfo
 POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
 POST      /sessions/{id}/restart           a fresh kernel; runs in progress or queued end ``interrupted``
-POST      /sessions/{id}/keep              SessionInfo; the learner is still there: idle time begins anew
+POST      /sessions/{id}/keep              SessionInfo; the learner is still there: the idle time restarts
+GET       /sessions/{id}/gone              SessionInfo once the session is gone; empty lines until then
 POST      /sessions/{id}/faults            Fault -> SessionInfo; does it to one process of the session's cluster
 DELETE    /sessions/{id}                   ends it
 POST      /runs                            RunRequest -> RunAccepted; idempotent by id
@@ -175,14 +176,13 @@ class SessionInfo(Wire):
     keras: Keras
     position: int | None = None
     """Place in the node's queue, from 1; None once it is not queued."""
+    wait_s: float | None = Field(default=None, ge=0)
+    """About how many seconds until it gets a place, judged by recent runs; None if it is not queued for a run, or if
+    nothing is known."""
     idle_s: float = 0.0
     """Seconds since the last run ended or the session was made; 0 while busy."""
     ends_in_s: float | None = None
-    """Seconds until it ends if nothing happens; None while busy or queued."""
-    gives_way: bool = False
-    """It ends that soon because others wait for a place."""
-    can_be_kept: bool = False
-    """Keeping it would put the end off; a run always does."""
+    """Seconds until it ends if nothing runs, unless it is evicted before; None while busy or queued."""
     generation: int = 0
     """How often the kernel was restarted."""
     runs: int = 0

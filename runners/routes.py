@@ -95,6 +95,16 @@ async def keep_session(request: Request) -> Response:
     return _json(_node(request).keep(_name(request)))
 
 
+async def session_gone(request: Request) -> Response:
+    told = _node(request).until_gone(_name(request), _KEEP_ALIVE_S)
+
+    async def lines() -> AsyncIterator[str]:
+        async for info in told:
+            yield "\n" if info is None else info.model_dump_json() + "\n"
+
+    return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+
 async def do_fault(request: Request) -> Response:
     fault = Fault.model_validate_json(await _body(request))
     return _json(_node(request).fault(_name(request), fault))
@@ -142,6 +152,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/sessions/{id}/interrupt", interrupt_session),
     ("POST", "/sessions/{id}/restart", restart_session),
     ("POST", "/sessions/{id}/keep", keep_session),
+    ("GET", "/sessions/{id}/gone", session_gone),
     ("POST", "/sessions/{id}/faults", do_fault),
     ("DELETE", "/sessions/{id}", end_session),
     ("POST", "/runs", submit_run),

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import structlog
@@ -13,7 +14,7 @@ import structlog
 from runners.devices.stock import NoDevice
 from runners.execution import Execution
 from runners.kernels import Kernel, KernelNotReady
-from runners.places import Leave, Sitter
+from runners.places import BusySession, IdleSession
 from runners.protocol import Fault, Keras, Member, Outcome, SessionInfo, SessionSpec, SessionState, Topology
 from runners.runlog import RunLog
 from runners.sandbox.host import SandboxGone
@@ -65,7 +66,16 @@ class Session:
     Made by the node, which calls ``admit`` when there is room and is told by ``gone`` when it is over.
     """
 
-    def __init__(self, name: str, spec: SessionSpec, limits: Limits, idle_s: float, source: KernelSource) -> None:
+    def __init__(
+        self,
+        name: str,
+        spec: SessionSpec,
+        limits: Limits,
+        idle_s: float,
+        source: KernelSource,
+        on_run_end: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """``on_run_end`` gets the seconds that each run took."""
         self.name = name
         self.spec = spec
         self.state = SessionState.queued
@@ -77,6 +87,7 @@ class Session:
         self._limits = limits
         self._idle_s = idle_s
         self._source = source
+        self._on_run_end = on_run_end
         self.dropped = 0
         """Messages from its kernels that were none."""
         self._kernel: Kernel | None = None
@@ -93,7 +104,9 @@ class Session:
         self.used = False
         """Whether a run was ever handed in."""
         self._idle_since = self._workless_since = time.monotonic()
-        self._told_at: float | None = None
+        self._running_since: float | None = None
+        self.gone_at = 0.0
+        """By the monotonic clock, once it is gone."""
         self._life: asyncio.Task[None] | None = None
 
     @property
@@ -108,36 +121,31 @@ class Session:
 
     # --- asked by the node ------------------------------------------------------------------------------------
 
-    def sitter(self) -> Sitter:
-        """What decides how long it may keep its place while nothing runs in it."""
+    def standing(self) -> IdleSession | BusySession:
+        """What decides how long it keeps its place."""
         now = time.monotonic()
-        told_s = None if self._told_at is None else now - self._told_at
-        return Sitter(self.name, now - self._idle_since, now - self._workless_since, self.used, told_s)
-
-    def tell_to_give_way(self, told: bool) -> None:
-        """Note since when its learner can know that it has to give way, or that it need not any more."""
-        if not told:
-            self._told_at = None
-        elif self._told_at is None:
-            self._told_at = time.monotonic()
+        if self.state == SessionState.idle and not self.waiting:
+            return IdleSession(self.name, now - self._workless_since, self.used)
+        running_s = 0.0 if self._running_since is None else now - self._running_since
+        return BusySession(running_s, max(0, len(self.waiting) - (self.current is None)))
 
     def keep(self) -> None:
-        """The learner is still there: idle time begins anew."""
+        """The learner is still there: the time after which it ends by itself restarts."""
         self._idle_since = time.monotonic()
         self._news.set()
 
-    def info(self, position: int | None = None, leave: Leave | None = None) -> SessionInfo:
-        """The session as it is now; the node knows its place in the queue and when it ends."""
+    def info(self, position: int | None = None, wait_s: float | None = None) -> SessionInfo:
+        """The session as it is now; the node knows its place in the queue, and about how long it waits there."""
+        idle = self.state == SessionState.idle
         return SessionInfo(
             id=self.name,
             state=self.state,
             topology=self.spec.topology,
             keras=self.spec.keras,
             position=position,
-            idle_s=self.idle_s if self.state == SessionState.idle else 0.0,
-            ends_in_s=leave.in_s if leave else None,
-            gives_way=leave.gives_way if leave else False,
-            can_be_kept=leave.can_be_kept if leave else False,
+            wait_s=wait_s,
+            idle_s=self.idle_s if idle else 0.0,
+            ends_in_s=max(0.0, self._idle_s - self.idle_s) if idle and not self.over else None,
             generation=self.generation,
             runs=self._runs,
             gone_because=self.gone_because,
@@ -214,7 +222,7 @@ class Session:
         self._news.set()
         if self._life is None:
             self.state, self.gone_because = SessionState.gone, because
-            self.gone.set()
+            self._be_gone()
         elif self.state == SessionState.starting:
             self._life.cancel()
 
@@ -253,7 +261,11 @@ class Session:
                 if self._kernel:
                     await asyncio.shield(self._kernel.close())
             finally:
-                self.gone.set()
+                self._be_gone()
+
+    def _be_gone(self) -> None:
+        self.gone_at = time.monotonic()
+        self.gone.set()
 
     async def _take_kernel(self) -> None:
         """Get a kernel; what its sandbox uses is watched from now on."""
@@ -291,7 +303,7 @@ class Session:
     def _become_idle(self) -> None:
         self.state = SessionState.idle
         self._idle_since = self._workless_since = time.monotonic()
-        self._told_at = None
+        self._running_since = None
 
     async def _news_within(self, seconds: float) -> bool:
         """Wait for a run or a wish; a kernel that dies or breaks its channels while idle is replaced at once.
@@ -366,7 +378,9 @@ class Session:
         self.state = SessionState.busy
         assert self._usage
         run.runs_before, self._runs = self._runs, self._runs + 1
+        self._running_since = begun = time.monotonic()
         outcome = await execution.carry_out(self._kernel, self._usage)
+        self._on_run_end(time.monotonic() - begun)
         self.current = self._execution = None
         if execution.dropped:
             self.dropped += execution.dropped

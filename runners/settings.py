@@ -134,8 +134,8 @@ class RunnerSettings(BaseSettings):
     """``LOCKSTEP_LIMITS__MEMORY_MB=4096`` and so on."""
     mime_types: Annotated[tuple[str, ...], NoDecode] = tuple(sorted(MIME_TYPES))
     """What a display may be made of, as MIME types with a comma or a space between; the rest of it is not shown."""
-    max_sessions: Annotated[int, Bounds(1, 10_000, "sessions")] = 40
-    """Sessions at once on this node; one more waits in the queue."""
+    max_sessions: Annotated[int, Bounds(0, 10_000, "sessions")] = 0
+    """Sessions at once on this node; one more waits in the queue. 0, or nothing: see ``runners.seats``."""
     sessions_per_learner: Annotated[int, Bounds(1, 1000, "sessions")] = 3
     """A learner's longest idle session ends when one more is asked for."""
     runs_per_session: Annotated[int, Bounds(1, 1000, "runs")] = 64
@@ -144,8 +144,8 @@ class RunnerSettings(BaseSettings):
     """Code and output of all runs that wait in memory until the app has stored them; past it, no run is taken."""
     idle_s: Annotated[float, Bounds(0.1, 7 * _DAY_S, "seconds")] = 1200.0
     """A session without a run for this long ends."""
-    give_way_s: Annotated[float, Bounds(0.1, 7 * _DAY_S, "seconds")] = 120.0
-    """On a full node where others wait, a session without a run for this long ends."""
+    give_way_s: Annotated[float, Bounds(0, 7 * _DAY_S, "seconds")] = 5.0
+    """On a full node where somebody waits, a session keeps its place for this long after a run."""
     warm_kernels: Annotated[int, Bounds(0, 100, "kernels")] = 2
     """Kernels kept ready per topology in use."""
     warm_topology: str = "gpu:4"
@@ -166,6 +166,11 @@ class RunnerSettings(BaseSettings):
     """People it does not know can reach it: it runs code only where every essential wall is in force."""
     unsafe_runner: str = ""
     """Exactly ``ACCEPTANCE``: it runs their code in any case."""
+
+    @field_validator("max_sessions", mode="before")
+    @classmethod
+    def _automatic(cls, value: Any) -> Any:
+        return 0 if value == "" else value
 
     @field_validator("unsafe_runner")
     @classmethod

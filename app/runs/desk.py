@@ -49,6 +49,7 @@ class Desk:
     ) -> None:
         self.db = db
         self.runner = runner
+        self.bus = bus
         awards = Awards(progress) if progress is not None else None
         self.pump = Pump(db, runner, bus, awards, most_stored_bytes=settings.most_stored_bytes)
         self.streams = RunStreams(db, runner, bus, self.pump, visitors_per_address=settings.visitors_per_address)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.i18n import N_, gettext
+from app.i18n import N_, gettext, number
+from app.runs.place import rounded_wait_s
 from runners.protocol import Outcome, SessionInfo, SessionState
 
 _OUTCOMES = {
@@ -30,7 +31,7 @@ _SESSION_FAILED = {
 
 _GONE = {
     "idle": N_("The session ended after a while without a run; the next run starts a new one"),
-    "gave-way": N_("The session ended because others waited for a place; the next run starts a new one"),
+    "gave-way": N_("Your session gave its place to someone who was waiting; the next run starts a new one"),
     "replaced": N_("The session ended because you have begun another; the next run starts a new one"),
     "ended": N_("The session was ended; the next run starts a new one"),
     "memory": N_("The session ran out of memory; the next run starts a new one"),
@@ -50,13 +51,28 @@ def failure_words(reason: str) -> str:
     return gettext(_SESSION_FAILED.get(reason, _SESSION_FAILED["internal"]))
 
 
+def _queued_words(session: SessionInfo) -> str:
+    place = gettext("Waiting for a free place: position {n}").format(n=session.position or 1)
+    if session.wait_s is None:
+        return place
+    return gettext("{place}, {time}").format(place=place, time=wait_words(rounded_wait_s(session.wait_s)))
+
+
+def wait_words(seconds: int) -> str:
+    """A wait as ``rounded_wait_s`` gives it, in the language in use."""
+    if not seconds:
+        return gettext("less than {time}").format(time="10 s")
+    time = f"{number(seconds)} s" if seconds < 60 else f"{number(seconds // 60)} min"
+    return gettext("about {time}").format(time=time)
+
+
 def session_words(session: SessionInfo | None) -> str:
     """Where a session stands, in the language in use."""
     if session is None:
         return gettext("No session yet: the first run starts one")
     match session.state:
         case SessionState.queued:
-            return gettext("Waiting for a free place: position {n}").format(n=session.position or 1)
+            return _queued_words(session)
         case SessionState.starting:
             return gettext("Starting")
         case SessionState.idle:

@@ -19,6 +19,8 @@ class Place:
     state: PlaceState
     position: int | None = None
     ahead: int = 0
+    wait_s: int | None = None
+    """About how long until the session gets a place, as ``rounded_wait_s`` gives it; None if that is not known."""
 
 
 def place(run: Run, session: SessionInfo | None, ahead: int) -> Place:
@@ -29,7 +31,16 @@ def place(run: Run, session: SessionInfo | None, ahead: int) -> Place:
         return Place("running")
     if session is not None and session.state is SessionState.starting and ahead == 0:
         return Place("starting")
-    return Place("queued", session.position if session is not None else None, ahead)
+    if session is None:
+        return Place("queued", None, ahead)
+    return Place("queued", session.position, ahead, None if session.wait_s is None else rounded_wait_s(session.wait_s))
+
+
+def rounded_wait_s(seconds: float) -> int:
+    """An estimate in steps that say how rough it is: 0 for less than 10 s, then tens of seconds, then minutes."""
+    if seconds < 10:
+        return 0
+    return 10 * round(seconds / 10) if seconds < 55 else 60 * max(1, round(seconds / 60))
 
 
 async def look_up(runner: RunnerClient, run: Run, ahead: int) -> Place:

@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
-from app.accounts.current import KnownLearner, Learner
+from app.accounts.current import CurrentAccount, KnownLearner, Learner
 from app.runs import sessions
 from app.runs.desk import AskedLesson, TheDesk
 from app.runs.errors import AddressFull, FaultUnknown
@@ -17,6 +17,8 @@ from app.runs.faults import inject
 from app.runs.machines import Machine, choose, machines
 from app.web.languages import PREFIX
 from app.web.page import fragment
+from app.web.sse import event_stream
+from runners.client import RunnerError
 from runners.protocol import Fault
 
 router = APIRouter(prefix=f"{PREFIX}/session")
@@ -50,6 +52,20 @@ async def start(
     except AddressFull:  # said when Run is pressed; who only reads need not hear of it
         return fragment(request, _PANEL, session=await sessions.look(desk.runner, learner, lesson, chosen))
     return fragment(request, _PANEL, session=await sessions.warm_up(desk.runner, learner, lesson, chosen))
+
+
+@router.get("/stream", name="session_stream")
+async def stream(
+    request: Request, lang: str, lesson: AskedLesson, learner: KnownLearner, account: CurrentAccount, desk: TheDesk
+) -> Response:
+    try:
+        idle = await sessions.idle_sessions(desk.runner, learner, lesson)
+    except RunnerError:
+        idle = []
+    if learner is None or not idle:
+        return Response(status_code=204)  # tells an EventSource not to come back
+    address = request.client.host if request.client is not None and account is None else None
+    return event_stream(desk.streams.seated(learner, address, sessions.until_gone(desk.runner, desk.bus, idle)))
 
 
 @router.post("/restart", name="session_restart")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from app.bus import Bus
 from app.i18n import N_, gettext, ngettext, number
 from app.lessons.machines import topology_words
 from app.lessons.model import Lesson
@@ -14,6 +15,7 @@ from app.runs.faults import MemberView, members_of
 from app.runs.machines import Machine, machines
 from app.runs.outcome import session_words
 from app.runs.service import session_id, session_spec
+from app.web.sse import Frame
 from runners.client import NotKnown, Refused, RunnerClient, RunnerUnavailable
 from runners.protocol import SessionInfo, SessionState
 
@@ -21,14 +23,9 @@ _POLL_S = {"queued": 2, "starting": 1, "busy": 2, "down": 2}
 _WARN_S = 135.0
 """A session that ends sooner than this is warned of: two minutes, and the time in which nobody asks."""
 _LONGEST_POLL_S = 20
-"""A session that has to give way is told 40 s before; a page that asks so often leaves its learner 20 s to answer."""
 _KEPT = N_("Kept. It ends in {time} if nothing runs.")
-_GONE = N_("{how}. Its variables are gone: run the cells that you need again first.")
-_WARNINGS = {
-    False: N_("This session ends in {time} because nothing ran: its variables will be gone."),
-    True: N_("Others wait for a place: this session ends in {time} if nothing runs, and its variables will be gone."),
-}
-"""By whether others wait."""
+_GONE = N_("{how}. Outputs stay, variables are gone: run the cells that you need again first.")
+_WARNING = N_("This session ends in {time} because nothing ran: its variables will be gone.")
 _LIVELIEST = (SessionState.busy, SessionState.starting, SessionState.queued, SessionState.idle, SessionState.gone)
 
 
@@ -93,8 +90,31 @@ async def restart(runner: RunnerClient, learner: str | None, lesson: Lesson, cho
 
 
 async def keep(runner: RunnerClient, learner: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
-    """The learner is still there: idle time begins anew in every session of the lesson."""
+    """The learner is still there: the idle time restarts in every session of the lesson."""
     return await _each(runner, learner, lesson, chosen, runner.keep, kept=True)
+
+
+async def idle_sessions(runner: RunnerClient, learner: str | None, lesson: Lesson) -> list[str]:
+    """The learner's sessions of the lesson that may be evicted. Raises RunnerError."""
+    return [info.id for info in await _infos(runner, learner, lesson) if info.state is SessionState.idle]
+
+
+async def until_gone(runner: RunnerClient, bus: Bus, names: Sequence[str]) -> AsyncIterator[list[Frame]]:
+    """Yield one frame when one of these sessions is gone, or when the runner cannot tell any more."""
+    waiting = [asyncio.ensure_future(runner.gone(name)) for name in names]
+    try:
+        with bus.listen("sessions") as bell:
+            while not bus.closed:
+                ring = asyncio.ensure_future(bell.wait(_LONGEST_POLL_S))
+                done, _ = await asyncio.wait({*waiting, ring}, return_when="FIRST_COMPLETED")
+                ring.cancel()
+                if done - {ring}:
+                    yield [Frame("changed", "{}")]
+                    return
+    finally:
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
 
 async def interrupt(runner: RunnerClient, learner: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
@@ -127,7 +147,7 @@ def view(
         position=info.position if info is not None else None,
         notice=_notice(info, ending=ending, kept=kept, lost=info is None and ran_before),
         ending=ending,
-        can_keep=ending and info is not None and info.can_be_kept,
+        can_keep=ending,
         can_interrupt=state == "busy",
         can_restart=state in ("idle", "busy"),
         poll_s=_poll_s(info) if info is not None and state == "idle" else _POLL_S.get(state),
@@ -156,7 +176,7 @@ def _notice(info: SessionInfo | None, *, ending: bool, kept: bool, lost: bool) -
         return gettext(_GONE).format(how=session_words(info)) if info.runs else session_words(info)
     if info.ends_in_s is None:
         return ""
-    words = _KEPT if kept and not ending else _WARNINGS[info.gives_way] if ending else ""
+    words = _KEPT if kept and not ending else _WARNING if ending else ""
     return gettext(words).format(time=_time_words(info.ends_in_s)) if words else ""
 
 

@@ -49,15 +49,23 @@ class RunStreams:
         Raises:
             TooMany: then the page asks again after a while, from where it was.
         """
-        place = origin(visitors_address)
-        if self._of_learner.full(run.visitor_id) or self._of_address.full(place):
-            raise TooMany
-        return self._seated(run, after, place)
+        return self.seated(run.visitor_id, visitors_address, self.frames(run.id, after))
 
-    async def _seated(self, run: Run, after: int, place: str | None) -> AsyncIterator[list[Frame]]:
-        with self._of_learner.taken(run.visitor_id) as mine, self._of_address.taken(place) as ours:
+    def seated(
+        self, learner: str, visitors_address: str | None, frames: AsyncIterator[list[Frame]]
+    ) -> AsyncIterator[list[Frame]]:
+        """``frames`` as one of the learner's streams. Raises TooMany."""
+        place = origin(visitors_address)
+        if self._of_learner.full(learner) or self._of_address.full(place):
+            raise TooMany
+        return self._seated(learner, place, frames)
+
+    async def _seated(
+        self, learner: str, place: str | None, frames: AsyncIterator[list[Frame]]
+    ) -> AsyncIterator[list[Frame]]:
+        with self._of_learner.taken(learner) as mine, self._of_address.taken(place) as ours:
             if mine and ours:
-                async for batch in self.frames(run.id, after):
+                async for batch in frames:
                     yield batch
 
     async def frames(self, run_id: str, after: int) -> AsyncIterator[list[Frame]]:

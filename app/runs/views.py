@@ -48,6 +48,7 @@ class RunOut(BaseModel):
     last_seq: int
     position: int | None
     ahead: int
+    wait_s: int | None
     urls: RunUrls
 
 
@@ -73,5 +74,6 @@ def run_out(run: Run, at: Place) -> RunOut:
         last_seq=run.last_seq,
         position=at.position,
         ahead=at.ahead,
+        wait_s=at.wait_s,
         urls=RunUrls(stream=f"{path}/stream", events=f"{path}/events", stop=f"{path}/stop"),
     )

@@ -68,6 +68,7 @@ ACCESS: dict[str, Access] = {
     "progress_news": Access.learner,
     "progress_outline": Access.learner,
     "session_panel": Access.learner,
+    "session_stream": Access.learner,
     "session_start": Access.learner,
     "session_keep": Access.learner,
     "session_restart": Access.learner,

@@ -137,9 +137,34 @@ async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(cro
     await waiting.run()
 
     await expect(waiting.status).to_contain_text("Queued: position 1")
-    await expect(second.locator(".session-state")).to_have_text("Waiting for a free place: position 1")
+    await expect(second.locator(".session-state")).to_contain_text("Waiting for a free place: position 1")
     await shoot(second, "queued")
     await waiting.has_row("my turn", timeout_s=60)
+
+
+@pytest.mark.parametrize(
+    ("language", "told", "width"),
+    [("en", "gave its place to someone", 1280), ("ko", "자리를 내주었습니다", 360), ("zh", "让给了正在等待的人", 1280)],
+)
+async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
+    crowd: Hall, language: str, told: str, width: int
+) -> None:
+    first = await (await crowd.admit(width=width, dark=language == "zh")).open(LESSON.format(language))
+    second = await (await crowd.admit()).open(LESSON.format("en"))
+    done, waiting = Instrument(first, "strategy"), Instrument(second, "strategy")
+    await done.write("x = 1")
+    await done.run()
+    await done.finished()
+    notice = first.get_by_role("status").filter(has_text=told)
+
+    await waiting.write("print('my turn')")
+    await waiting.run()
+    await waiting.has_row("my turn")
+    await expect(notice).to_be_visible(timeout=30_000)
+    await expect(notice).to_be_in_viewport()
+    await shoot(first, f"gave-way-{language}")
+    await accessible(first)
+    await expect(first.locator("#session")).to_have_attribute("data-state", "gone")
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,8 @@ class Supervisor:
         self._server: Server | None = None
         self._task: asyncio.Task[None] | None = None
         self._cut = asyncio.Event()
+        self._sessions_changed = asyncio.Condition()
+        self._awaited: set[str] = set()
 
     # --- what tests do ---
 
@@ -111,6 +113,8 @@ class Supervisor:
         for run in self.runs.values():
             async with run.news:
                 run.news.notify_all()
+        async with self._sessions_changed:
+            self._sessions_changed.notify_all()
 
     async def run(self, run_id: str | None = None) -> ScriptedRun:
         """The run of that id, or the latest, once it was submitted."""
@@ -126,6 +130,17 @@ class Supervisor:
 
     async def finish(self, run: ScriptedRun, outcome: str = "ok", **more: Any) -> None:
         await self.emit(run, kind="finished", outcome=outcome, **more)
+
+    async def change(self, name: str, **fields: Any) -> None:
+        """Let something happen to a session; those who wait for its end are told when it is gone."""
+        self.sessions[name] = self.sessions[name].model_copy(update=fields)
+        async with self._sessions_changed:
+            self._sessions_changed.notify_all()
+
+    async def asked_for_the_end(self, name: str) -> None:
+        """Return once somebody waits for the end of that session."""
+        async with self._sessions_changed:
+            await self._sessions_changed.wait_for(lambda: name in self._awaited)
 
     async def emit(self, run: ScriptedRun, **event: Any) -> None:
         async with run.news:
@@ -147,6 +162,7 @@ class Supervisor:
                 Route("/sessions/{id}/interrupt", self._interrupt, methods=["POST"]),
                 Route("/sessions/{id}/restart", self._restart, methods=["POST"]),
                 Route("/sessions/{id}/keep", self._keep, methods=["POST"]),
+                Route("/sessions/{id}/gone", self._gone, methods=["GET"]),
                 Route("/sessions/{id}/faults", self._fault, methods=["POST"]),
                 Route("/runs", self._submit, methods=["POST"]),
                 Route("/runs/{id}/events", self._events),
@@ -177,6 +193,22 @@ class Supervisor:
         info = self.sessions.get(request.path_params["id"])
         return _json(info) if info else _unknown()
 
+    async def _gone(self, request: Request) -> Response:
+        name = request.path_params["id"]
+        return StreamingResponse(self._until_gone(name, self._cut)) if name in self.sessions else _unknown()
+
+    async def _until_gone(self, name: str, cut: asyncio.Event) -> AsyncIterator[str]:
+        self._awaited.add(name)
+        async with self._sessions_changed:
+            self._sessions_changed.notify_all()
+            over = (SessionState.gone, None)
+            await self._sessions_changed.wait_for(
+                lambda: cut.is_set() or getattr(self.sessions.get(name), "state", None) in over
+            )
+        if cut.is_set():
+            raise ConnectionResetError("the test broke the stream")
+        yield self.sessions[name].model_dump_json() + "\n"
+
     async def _end(self, request: Request) -> Response:
         return Response(status_code=204) if self.sessions.pop(request.path_params["id"], None) else _unknown()
 
@@ -189,7 +221,7 @@ class Supervisor:
     async def _keep(self, request: Request) -> Response:
         name = request.path_params["id"]
         if name in self.sessions:
-            self.sessions[name] = self.sessions[name].model_copy(update={"ends_in_s": 1200.0, "gives_way": False})
+            self.sessions[name] = self.sessions[name].model_copy(update={"ends_in_s": 1200.0})
         return await self._noted(request, self.kept)
 
     async def _fault(self, request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.factories.course import LESSON, add_choice
 from tests.factories.supervisor import Supervisor
 
 PANEL = f"/en/session?lesson={LESSON}"
+STREAM = f"/en/session/stream?lesson={LESSON}"
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ async def test_a_session_of_no_lesson_is_not_found(client: httpx.AsyncClient, le
 async def test_a_learner_can_answer_the_warning(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
     await press_run(client)
     (name,) = supervisor.sessions
-    ending = {"ends_in_s": 100.0, "can_be_kept": True, "runs": 1}
+    ending = {"ends_in_s": 100.0, "runs": 1}
     supervisor.sessions[name] = supervisor.sessions[name].model_copy(update=ending)
 
     warned = (await client.get(PANEL)).text
@@ -176,7 +178,7 @@ async def test_who_ran_something_is_told_when_there_is_no_session_any_more(
 
 
 def idle(ends_in_s: float | None, **more: Any) -> SessionInfo:
-    known = {"id": "x", "state": SessionState.idle, "topology": "cpu", "keras": 3, "runs": 1, "can_be_kept": True}
+    known = {"id": "x", "state": SessionState.idle, "topology": "cpu", "keras": 3, "runs": 1}
     return SessionInfo(**{**known, "ends_in_s": ends_in_s, **more})
 
 
@@ -184,13 +186,12 @@ def test_a_warning_says_the_time_in_whole_minutes_and_why(lesson: Lesson) -> Non
     assert view(lesson, idle(200)).notice == ""
     assert "in 2 minutes because nothing ran" in view(lesson, idle(130)).notice
     assert "in less than a minute because" in view(lesson, idle(59)).notice
-    assert "Others wait for a place" in view(lesson, idle(35, gives_way=True)).notice
 
 
-def test_what_cannot_be_kept_has_no_such_button_and_what_never_ran_no_warning(lesson: Lesson) -> None:
+def test_a_session_that_is_about_to_end_can_be_kept_and_what_never_ran_has_no_warning(lesson: Lesson) -> None:
     assert view(lesson, idle(60)).can_keep
-    assert not view(lesson, idle(60, gives_way=True, can_be_kept=False)).can_keep
     assert not view(lesson, idle(60, runs=0)).ending
+    assert not view(lesson, idle(60, runs=0)).can_keep
 
 
 def test_a_page_asks_seldom_while_the_end_is_far_and_in_time_for_the_warning(lesson: Lesson) -> None:
@@ -206,6 +207,57 @@ def test_a_session_that_is_gone_says_what_became_of_its_variables(lesson: Lesson
     assert "after a while without a run" in panel.notice
     assert "run the cells that you need again first" in panel.notice
     assert panel.poll_s is None
+
+
+def test_a_session_that_was_evicted_says_for_whom_and_what_is_left(lesson: Lesson) -> None:
+    panel = view(lesson, idle(None, state=SessionState.gone, gone_because="gave-way"))
+
+    assert panel.notice == (
+        "Your session gave its place to someone who was waiting; the next run starts a new one. "
+        "Outputs stay, variables are gone: run the cells that you need again first."
+    )
+
+
+async def evict(supervisor: Supervisor, name: str) -> None:
+    gone = {"state": SessionState.gone, "gone_because": "gave-way", "runs": 1}
+    await supervisor.change(name, **gone)
+
+
+async def test_a_page_that_is_open_hears_at_once_that_its_session_is_gone(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    await press_run(client)
+    (name,) = supervisor.sessions
+    told: asyncio.Task[httpx.Response] = asyncio.create_task(client.get(STREAM))
+    await supervisor.asked_for_the_end(name)
+    assert not told.done()
+
+    await evict(supervisor, name)
+
+    assert "event: changed" in (await asyncio.wait_for(told, 10)).text
+    assert "gave its place to someone" in (await client.get(PANEL)).text
+    assert (await client.get(STREAM)).status_code == 204  # an EventSource does not come back
+
+
+async def test_a_page_hears_too_when_the_runner_goes_away(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+    await press_run(client)
+    (name,) = supervisor.sessions
+    told: asyncio.Task[httpx.Response] = asyncio.create_task(client.get(STREAM))
+    await supervisor.asked_for_the_end(name)
+
+    await supervisor.stop()
+
+    assert "event: changed" in (await asyncio.wait_for(told, 10)).text
+    assert (await client.get(STREAM)).status_code == 204
+
+
+async def test_nobody_hears_of_anothers_session(
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    await press_run(client)
+    await stranger.get(PANEL)
+
+    assert (await stranger.get(STREAM)).status_code == 204
 
 
 def test_a_lesson_names_its_own_machine_first_and_each_once(lesson: Lesson) -> None:

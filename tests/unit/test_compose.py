@@ -12,7 +12,8 @@ import yaml
 
 from app.settings import Settings
 from runners.environment import runner_environment
-from runners.settings import Limits
+from runners.seats import Room, seats_of
+from runners.settings import Limits, RunnerSettings
 
 ROOT = Path(__file__).parents[2]
 NAMESPACES_AND_MOUNTS = {"clone", "unshare", "mount", "umount2", "pivot_root", "sethostname", "mount_setattr"}
@@ -72,18 +73,27 @@ def test_the_runner_is_bounded() -> None:
     assert any(re.match("/tmp:.*size=", mount) for mount in runner["tmpfs"])
 
 
-def test_the_processes_of_all_sessions_fit_and_their_memory_is_overcommitted_three_times() -> None:
-    runner, limits = services()["runner"], Limits()
-    sessions = default(runner["environment"]["LOCKSTEP_MAX_SESSIONS"])
-    memory_mb = 1024 * default(runner["mem_limit"])
-
-    assert default(runner["pids_limit"]) >= sessions * limits.processes + 2048  # supervisor, zygotes, warm kernels
-    assert sessions * limits.memory_mb <= 3 * memory_mb
+def seats_with(memory_mb: int) -> int:
+    """Sessions at once of the runner as Compose starts it, with that much memory."""
+    room = Room(memory_mb, default(services()["runner"]["pids_limit"]), memory_is_limited=True)
+    sessions = default(services()["runner"]["environment"]["LOCKSTEP_MAX_SESSIONS"])
+    return seats_of(RunnerSettings(max_sessions=sessions), room).count
 
 
-def test_the_readme_says_how_many_processes_a_class_of_40_needs() -> None:
+def test_seats_follow_the_runners_memory_and_the_processes_of_all_sessions_fit() -> None:
+    runner = services()["runner"]
+    seats = seats_with(1024 * default(runner["mem_limit"]))
+
+    assert seats == 27
+    assert default(runner["pids_limit"]) >= seats * Limits().processes + 2048  # supervisor, zygotes, warm kernels
+
+
+def test_the_readme_says_how_many_seats_there_are_and_what_a_class_of_40_needs() -> None:
     told = (ROOT / "README.md").read_text()
-    assert f"LOCKSTEP_RUNNER_PIDS={40 * Limits().processes + 2048}`" in told
+
+    assert f"have seats for {seats_with(8192)}:" in told
+    assert f"`LOCKSTEP_RUNNER_MEMORY=12g`, which has seats for {seats_with(12_288)}" in told
+    assert seats_with(12_288) >= 40
 
 
 def test_the_readme_names_every_variable_that_compose_passes_on_and_no_other() -> None:

@@ -201,7 +201,7 @@ export class Cell implements Owner {
     // A run that answers in a blink should not flash "queued" first.
     window.setTimeout(() => {
       if (this.shown === entry && !entry.transcript.started && !entry.over && this.root.dataset.state === "waiting") {
-        this.say(waitingLine({ state: entry.run.position ? "queued" : "starting", position: entry.run.position, ahead: entry.run.ahead }), "waiting");
+        this.say(waitingLine({ state: entry.run.position ? "queued" : "starting", position: entry.run.position, ahead: entry.run.ahead, wait_s: entry.run.wait_s }), "waiting");
       }
     }, PATIENCE_MS);
   }

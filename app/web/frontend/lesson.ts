@@ -28,6 +28,7 @@ export function setUpCells(): void {
     tellSession();
   });
   board.onChange(tellSession);
+  followSession(lesson);
   askAboutChosen(cells);
   keepFocusWithSession();
   window.addEventListener("pagehide", () => cells.forEach((cell) => cell.keep()));
@@ -40,6 +41,38 @@ let telling = 0;
 function tellSession(): void {
   window.clearTimeout(telling);
   telling = window.setTimeout(() => document.body.dispatchEvent(new CustomEvent("lockstep:session")), SESSION_DELAY_MS);
+}
+
+/**
+ * Hears at once when the session is gone: on a full node it may have to give its place to someone who waits. Only a page
+ * that is looked at listens, and only while nothing runs: a browser has few connections to one server.
+ */
+function followSession(lesson: string): void {
+  const url = `/${document.documentElement.lang}/session/stream?lesson=${encodeURIComponent(lesson)}`;
+  let stream: EventSource | null = null;
+  let of = "";
+  const leave = (): void => {
+    stream?.close();
+    stream = null;
+  };
+  const look = (): void => {
+    const card = document.querySelector<HTMLElement>("#session[data-state=idle]");
+    if (document.hidden || !card || card.dataset.topology !== of) leave();
+    if (document.hidden || !card || stream) return;
+    of = card.dataset.topology ?? "";
+    stream = new EventSource(url);
+    stream.addEventListener("changed", () => {
+      leave();
+      tellSession();
+    });
+    stream.addEventListener("error", ({ target }) => (target as EventSource).readyState === EventSource.CLOSED && leave());
+  };
+  document.addEventListener("htmx:after:swap", look);
+  window.addEventListener("pagehide", leave);
+  document.addEventListener("visibilitychange", () => {
+    look();
+    if (!document.hidden) tellSession();
+  });
 }
 
 /** The session card is about the machine that the lesson's cells run on now, of which the first speaks for all. */

@@ -112,6 +112,8 @@ export interface Waiting {
   state: "queued" | "starting" | "running" | "reconnecting";
   position: number | null;
   ahead: number;
+  /** About how many seconds until there is a place: 0 for less than 10, then tens, then minutes; null if not known. */
+  wait_s?: number | null;
 }
 
 /** What a session is. */
@@ -133,5 +135,6 @@ export interface Run {
   last_seq: number;
   position: number | null;
   ahead: number;
+  wait_s: number | null;
   urls: { stream: string; events: string; stop: string };
 }

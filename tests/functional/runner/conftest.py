@@ -30,8 +30,8 @@ def narrow() -> Iterator[Node]:
 
 @pytest.fixture(scope="session")
 def crowded() -> Iterator[Node]:
-    """A node with one place, whose sessions give way after a while."""
-    node = Node(limits__run_s=30, max_sessions=1, give_way_s=60)
+    """A node with three places, whose sessions give way when they have been idle for a moment."""
+    node = Node(limits__run_s=30, max_sessions=3, give_way_s=0.5)
     yield node.start()
     node.remove()
 

@@ -184,21 +184,90 @@ async def test_sessions_that_end_while_they_start_do_not_confuse_those_that_foll
         await staying.leave()
 
 
-async def test_a_session_that_nobody_uses_gives_way_to_one_who_waits(crowded: Node) -> None:
+@pytest.fixture
+async def class_(crowded: Node) -> AsyncIterator[list[Learner]]:
+    """Six learners of a node with three places."""
     async with crowded.client() as client:
-        unused, learner = Learner(client), Learner(client)
-        await client.ask_session(unused.session, unused.spec)
-        told = await learner.run("print('my turn')")
-        assert (told.outcome, told.stdout) == (Outcome.ok, "my turn\n")
-        assert (await client.session(unused.session)).gone_because == "gave-way"
-        await learner.leave()
+        learners = [Learner(client) for _ in range(6)]
+        yield learners
+        for learner in learners:
+            await learner.leave()
 
 
-async def test_a_kept_session_begins_its_idle_time_anew(guest: RunnerClient) -> None:
+async def test_whoever_presses_run_on_a_full_node_gets_the_place_of_a_finished_session(class_: list[Learner]) -> None:
+    *sitting, late = class_[:4]
+    for learner in sitting:
+        await learner.run("x = 1")
+    gone = asyncio.create_task(late.client.gone(sitting[0].session))
+
+    async with asyncio.timeout(20):  # it takes half a second of grace and the start of a kernel
+        told = await late.run("print('my turn')")
+
+    assert (told.outcome, told.stdout) == (Outcome.ok, "my turn\n")
+    evicted = await asyncio.wait_for(gone, 5)  # whoever holds this stream is told at once
+    assert (evicted.state, evicted.gone_because, evicted.runs) == (SessionState.gone, "gave-way", 1)
+    states = [(await learner.client.session(learner.session)).state for learner in sitting]
+    assert states == [SessionState.gone, SessionState.idle, SessionState.idle]
+
+
+async def test_as_many_sessions_give_way_as_people_wait_the_unused_one_first(class_: list[Learner]) -> None:
+    used, unused, last, *late = class_
+    await used.run("1")
+    await unused.client.ask_session(unused.session, unused.spec)
+    await until(unused.client, unused.session, SessionState.idle)
+    await last.run("2")
+
+    assert [(await learner.run("3")).result for learner in late[:1]] == ["3"]
+    assert (await unused.client.session(unused.session)).gone_because == "gave-way"
+    assert (await used.client.session(used.session)).state == SessionState.idle
+
+    await asyncio.gather(*(learner.run("4") for learner in late[1:]))
+    gone = [(await learner.client.session(learner.session)).gone_because for learner in class_]
+    assert gone.count("gave-way") == 3
+
+
+async def test_nobody_is_evicted_for_a_session_that_was_only_asked_for(class_: list[Learner]) -> None:
+    *sitting, looking, running = class_[:5]
+    for learner in sitting:
+        await learner.run("1")
+    asked = await looking.client.ask_session(looking.session, looking.spec)
+    assert (asked.state, asked.position, asked.wait_s) == (SessionState.queued, 1, None)
+
+    await running.run("2")
+    states = [(await learner.client.session(learner.session)).state for learner in (*sitting, looking)]
+    assert states.count(SessionState.gone) == 1
+    assert states[-1] == SessionState.queued
+
+
+async def test_keeping_a_session_holds_no_place_against_somebody_who_waits(class_: list[Learner]) -> None:
+    kept, *others, late = class_[:4]
+    for learner in (kept, *others):
+        await learner.run("1")
+    await kept.client.keep(kept.session)
+    await late.run("2")
+    assert (await kept.client.session(kept.session)).gone_because == "gave-way"
+
+
+async def test_a_queued_learner_reads_about_how_long_it_takes_once_a_run_has_ended(class_: list[Learner]) -> None:
+    *sitting, late = class_[:4]
+    for learner in sitting:
+        await learner.run("1")
+    runs = [await learner.submit("import time; time.sleep(3)") for learner in sitting]
+    await until(late.client, sitting[-1].session, SessionState.busy)
+
+    accepted = await late.submit("print('my turn')")
+    assert accepted.session.position == 1
+    assert accepted.session.wait_s is not None
+    assert accepted.session.wait_s < 10
+    assert (await late.read(accepted)).stdout == "my turn\n"
+    assert [(await learner.read(run)).outcome for learner, run in zip(sitting, runs, strict=True)] == [Outcome.ok] * 3
+
+
+async def test_keeping_a_session_restarts_its_idle_time(guest: RunnerClient) -> None:
     learner = Learner(guest)
     await learner.run("x = 1")
     before = await until(guest, learner.session, SessionState.idle)
-    assert before.can_be_kept
+    assert before.ends_in_s is not None
     for _ in range(6):  # 3 s, twice as long as the node lets a session be idle
         await asyncio.sleep(0.5)
         kept = await guest.keep(learner.session)
@@ -207,27 +276,6 @@ async def test_a_kept_session_begins_its_idle_time_anew(guest: RunnerClient) -> 
         assert kept.ends_in_s > 1
     assert (await learner.run("x")).result == "1"
     await learner.leave()
-
-
-async def test_a_session_that_has_to_give_way_is_told_and_a_run_puts_it_off(crowded: Node) -> None:
-    async with crowded.client() as client:
-        sitting, waiting = Learner(client), Learner(client)
-        await sitting.run("x = 1")
-        assert not (await until(client, sitting.session, SessionState.idle)).gives_way
-        accepted = await waiting.submit("print('my turn')")
-        told = await until(client, sitting.session, SessionState.idle)
-        assert told.gives_way
-        assert told.ends_in_s is not None
-        assert 20 < told.ends_in_s <= 60
-
-        await sitting.run("x")
-        again = await until(client, sitting.session, SessionState.idle)
-        assert again.ends_in_s is not None
-        assert again.ends_in_s > told.ends_in_s - 5
-        await sitting.leave()
-        last = await waiting.read(accepted)
-        assert (last.outcome, last.stdout) == (Outcome.ok, "my turn\n"), last.events
-        await waiting.leave()
 
 
 async def test_who_pressed_run_comes_before_who_only_looked(guest: RunnerClient) -> None:

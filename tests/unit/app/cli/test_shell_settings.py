@@ -37,4 +37,4 @@ def test_they_are_read_as_a_runner_reads_them(monkeypatch: pytest.MonkeyPatch) -
     assert shell_settings().values["LOCKSTEP_WARM_KERAS"] == "2,3"
     monkeypatch.setenv("LOCKSTEP_MAX_SESSIONS", "abc")
     assert shell_settings().values == {}
-    assert shell_settings().refused == ("LOCKSTEP_MAX_SESSIONS: must be a whole number from 1 to 10,000 (sessions)",)
+    assert shell_settings().refused == ("LOCKSTEP_MAX_SESSIONS: must be a whole number from 0 to 10,000 (sessions)",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.runs.models import Run, RunState
-from app.runs.place import Place, place
+from app.runs.place import Place, place, rounded_wait_s
 from runners.protocol import SessionInfo, SessionState
 
 
@@ -29,3 +29,10 @@ def test_a_run_stands_where_its_session_and_those_before_it_leave_it(
     run: RunState, session: SessionInfo | None, ahead: int, expected: Place
 ) -> None:
     assert place(Run(state=run), session, ahead) == expected
+
+
+def test_an_estimate_comes_in_steps_that_say_how_rough_it_is() -> None:
+    session = _session(SessionState.queued, 2).model_copy(update={"wait_s": 23.4})
+
+    assert place(Run(state=RunState.queued), session, 0) == Place("queued", 2, 0, wait_s=20)
+    assert [rounded_wait_s(s) for s in (0, 9.9, 10, 26, 54.9, 55, 89, 91, 600)] == [0, 0, 10, 30, 50, 60, 60, 120, 600]
