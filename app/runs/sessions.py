@@ -47,7 +47,7 @@ class SessionView:
     notice: str = ""
     """What has to be heard: that the session ends soon, was kept, or has ended."""
     ending: bool = False
-    """The notice is a warning."""
+    """The notice is a warning, or says that the session was evicted: it stands out."""
     can_keep: bool = False
     can_interrupt: bool = False
     can_restart: bool = False
@@ -135,6 +135,7 @@ def view(
     topology = info.topology if info is not None else chosen.topology
     state = info.state.value if info is not None else "starting" if starting else "none"
     ending = info is not None and _ends_soon(info)
+    evicted = info is not None and info.gone_because == "gave-way" and info.runs > 0
     return SessionView(
         lesson=lesson.key,
         state=state,
@@ -146,7 +147,7 @@ def view(
         generation=info.generation if info is not None else 0,
         position=info.position if info is not None else None,
         notice=_notice(info, ending=ending, kept=kept, lost=info is None and ran_before),
-        ending=ending,
+        ending=ending or evicted,
         can_keep=ending,
         can_interrupt=state == "busy",
         can_restart=state in ("idle", "busy"),

@@ -212,6 +212,7 @@ def test_a_session_that_is_gone_says_what_became_of_its_variables(lesson: Lesson
 def test_a_session_that_was_evicted_says_for_whom_and_what_is_left(lesson: Lesson) -> None:
     panel = view(lesson, idle(None, state=SessionState.gone, gone_because="gave-way"))
 
+    assert (panel.ending, panel.can_keep) == (True, False)
     assert panel.notice == (
         "Your session gave its place to someone who was waiting; the next run starts a new one. "
         "Outputs stay, variables are gone: run the cells that you need again first."
