@@ -23,6 +23,7 @@ _NAMES = {
 _ENDLESS = 1 << 60
 """Bytes; version 1 writes a number larger than this where there is no limit."""
 _UNITS = (("_mb_per_s", "MiB/s"), ("_mb", "MiB"), ("_s", "s"))
+_ONLY_WATCHED = "only watched; memfd, sockets and page tables escape"
 _DELEGATE = (
     "Delegate a cgroup to it: start it as root, or under systemd with Delegate=yes (systemd-run --user --scope "
     "-p Delegate=yes lockstep serve)"
@@ -45,15 +46,24 @@ def limits_of(sight: Sight, settings: RunnerSettings) -> list[Wall]:
 
 
 def _memory(sight: Sight, limits: Limits) -> Wall:
-    """A cgroup, or the supervisor, which looks a few times a second."""
+    """A cgroup counts everything. A watch misses what no process has mapped, so code can take the machine's memory.
+
+    Without a cgroup that is reported, but it is not essential: Docker gives a container none that it may write, so
+    every installation with Compose would refuse all runs.
+    """
     written = sight.group.get("memory.max") or sight.group.get("memory.limit_in_bytes", "")
     swap = sight.group.get("memory.swap.max") == "0" or "memory.memsw.limit_in_bytes" in sight.group
     if written.isdigit():
         counted = "with swap" if swap else "swap is not counted"
         detail = f"{int(written) // MiB:,} MiB for a session, {counted}; {_version(sight)}"
-        return _limit("memory", int(written) <= limits.memory_mb * MiB, detail)
-    detail = f"{limits.memory_mb:,} MiB for a session; no cgroup: the supervisor looks several times a second"
-    return _limit("memory", True, detail)
+        good = int(written) <= limits.memory_mb * MiB
+        return _limit("memory", good, detail, reported=True, means=f"A session can take more. {_DELEGATE}.")
+    means = (
+        f"Code that means to can take far more than the {limits.memory_mb:,} MiB of a session and end the sessions of "
+        f"others: let only people you trust run code. {_DELEGATE}. In a container, its own limit holds for all "
+        "sessions together."
+    )
+    return _limit("memory", False, _ONLY_WATCHED, reported=True, means=means)
 
 
 def _all_together(sight: Sight) -> list[Wall]:
@@ -134,5 +144,8 @@ def _version(sight: Sight) -> str:
     return f"cgroup version {2 if {'memory.max', 'cpu.max'} & sight.group.keys() else 1}"
 
 
-def _limit(name: str, in_force: bool, detail: str, *, essential: bool = False, means: str = "") -> Wall:
-    return Wall(kind="limit", name=name, in_force=in_force, detail=detail, essential=essential, means=means)
+def _limit(
+    name: str, in_force: bool, detail: str, *, essential: bool = False, reported: bool = False, means: str = ""
+) -> Wall:
+    about = {"essential": essential, "reported": reported}
+    return Wall(kind="limit", name=name, in_force=in_force, detail=detail, means=means, **about)

@@ -155,7 +155,7 @@ def _cgroups() -> Offer:
 
 
 _NO_CGROUP = (
-    "Memory is watched instead, processes are held by rlimits, CPU is not divided. Start the runner as root, or under "
+    "Memory is only watched, processes are held by rlimits, CPU is not divided. Start the runner as root, or under "
     "systemd with Delegate=yes (systemd-run --user --scope -p Delegate=yes lockstep serve); in a container its own "
     "limits hold for all sessions together."
 )

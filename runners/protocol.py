@@ -227,9 +227,17 @@ class Wall(Wire):
     detail: str
     """What was found on this machine."""
     essential: bool = False
-    """Without it, running the code of strangers is unsafe."""
+    """Without it, strangers' code is not safe here, and a runner that they can reach runs none."""
+    reported: bool = False
+    """Without it, strangers' code is not safe here either. It is run all the same: ``lockstep doctor`` ends with 3, and
+    the log has a warning. For what is missing in ordinary installations, where a refusal would help nobody."""
     means: str = ""
     """What follows where it is not in force, and what to do about it."""
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether strangers' code is not safe because of it."""
+        return (self.essential or self.reported) and not self.in_force
 
 
 class Offer(Wire):
@@ -270,8 +278,8 @@ class Health(Wire):
 
     @property
     def safe(self) -> bool:
-        """Whether strangers' code may run here: every essential wall is in force."""
-        return bool(self.walls) and all(wall.in_force for wall in self.walls if wall.essential)
+        """Whether strangers' code is safe here: walls were seen, and there is no gap."""
+        return bool(self.walls) and not any(wall.is_gap for wall in self.walls)
 
 
 LimitName = Literal[

@@ -1,7 +1,8 @@
 """Which walls stand around learners' code, judged from what was seen (``runners.sight``). Pure.
 
 A wall is in force when the operating system says so of a real sandbox, never because it was asked for. ``essential``
-ones decide whether strangers' code may run; ``means`` says what follows where one is missing, and what to do.
+ones decide whether strangers' code may run; ``reported`` ones are as dangerous to lack, but do not stop a run: see
+``bounds``. ``means`` says what follows where one is missing, and what to do.
 """
 
 from __future__ import annotations
@@ -53,6 +54,11 @@ def walls_of(sight: Sight, settings: RunnerSettings, outer: str) -> list[Wall]:
         _own_proc(sight),
         *limits_of(sight, settings),
     ]
+
+
+def gaps(walls: Iterable[Wall]) -> list[Wall]:
+    """What strangers' code is not safe without and what is not in force, whether or not that stops a run."""
+    return [wall for wall in walls if wall.is_gap]
 
 
 def missing(walls: Iterable[Wall]) -> list[Wall]:

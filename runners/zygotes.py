@@ -26,7 +26,7 @@ from runners.sandbox.seccomp import compile_filters
 from runners.sandbox.users import NoUser, Users
 from runners.settings import ACCEPTANCE, RunnerSettings
 from runners.sight import look
-from runners.walls import UNSAFE, missing, refusal, walls_of
+from runners.walls import UNSAFE, gaps, refusal, walls_of
 
 log = structlog.get_logger()
 
@@ -339,9 +339,9 @@ class Zygote:
             sight = await look(sandbox.pid, sandbox.landlock)
         finally:
             await sandbox.destroy()
-        self.walls = walls_of(sight, self._settings, self.wall)
-        for wall in missing(self.walls):
-            log.warning("wall missing", wall=wall.name, found=wall.detail, means=wall.means)
+        before, self.walls = gaps(self.walls), walls_of(sight, self._settings, self.wall)
+        for wall in [wall for wall in gaps(self.walls) if wall not in before]:
+            log.warning(f"{wall.kind} missing: {wall.name}", found=wall.detail, means=wall.means)
         self._log_refusal()
 
     def _log_refusal(self) -> None:

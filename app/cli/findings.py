@@ -53,8 +53,8 @@ class Findings:
 
     @property
     def gaps(self) -> list[str]:
-        """Walls without which strangers' code is not safe to run."""
-        return [wall.name for wall in self.walls if wall.essential and not wall.in_force]
+        """Walls and limits without which strangers' code is not safe to run, whether or not it is refused."""
+        return [wall.name for wall in self.walls if wall.is_gap]
 
     @property
     def status(self) -> int:
@@ -122,7 +122,7 @@ def _verdict(findings: Findings) -> str:
         return (
             f"Strangers' code would not be safe here, and this runner {refused}. Missing: {', '.join(findings.gaps)}."
         )
-    return "All is well. Every wall that strangers' code needs is in force."
+    return "All is well. Every wall and limit that strangers' code needs is in force."
 
 
 def _row(mark: str, name: str, detail: str, means: str = "") -> Iterator[str]:

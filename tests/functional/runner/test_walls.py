@@ -52,6 +52,20 @@ def tools() -> Iterator[Path]:
         yield Path(folder)
 
 
+TWICE_THE_LIMIT = """
+import os
+held = []
+piece = bytes(8 << 20)
+for i in range(16):
+    held.append(os.memfd_create(str(i)))
+    for _ in range(1024 // 16 // 8):
+        os.write(held[-1], piece)
+print(sum(os.fstat(fd).st_size for fd in held) >> 20, "MiB held")
+for fd in held:
+    os.close(fd)
+"""
+
+
 def seen(node: Node) -> Health:
     return Health.model_validate(node.health())
 
@@ -72,17 +86,32 @@ def test_every_essential_wall_is_seen_around_a_real_sandbox(node: Node) -> None:
 def test_without_cgroups_and_with_a_covered_proc_it_says_what_holds_instead(bare: Node) -> None:
     walls = {wall.name: wall for wall in seen(bare).walls}
 
-    assert seen(bare).safe
-    assert off(bare) - {"Landlock"} == {"own /proc", "CPU share"}
+    assert not seen(bare).safe
+    assert off(bare) - {"Landlock"} == {"own /proc", "memory", "CPU share"}
     assert walls["processes"].detail == "128 in a session; RLIMIT_NPROC"
-    assert "the supervisor looks" in walls["memory"].detail
+    assert walls["memory"].detail == "only watched; memfd, sockets and page tables escape"
+    warnings = [line for line in bare.log.read_text().splitlines() if "limit missing: memory" in line]
+    assert len(warnings) == 1
+
+
+async def test_where_memory_is_only_watched_memory_in_a_memfd_is_not_counted_and_strangers_code_runs(
+    bare: Node,
+) -> None:
+    async with RunnerClient(bare.socket, strangers=True) as web:
+        learner = Learner(web)
+        told = await learner.run(TWICE_THE_LIMIT)
+        await learner.leave()
+
+    assert (told.outcome, told.stdout) == (Outcome.ok, "1024 MiB held\n")  # of 512; with a cgroup it ends with memory
+    assert seen(bare).strangers
+    assert seen(bare).refuses == ""
 
 
 def test_a_plain_user_has_the_same_walls(plain: MakeNode, tools: Path) -> None:
     node = plain(tools).start()
 
-    assert seen(node).safe
-    assert off(node) <= {"Landlock", "CPU share", "own /proc"}
+    assert seen(node).safe is ("memory" not in off(node))
+    assert off(node) <= {"Landlock", "memory", "CPU share", "own /proc"}
 
 
 async def test_it_says_what_its_machine_offers(node: Node) -> None:

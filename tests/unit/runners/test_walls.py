@@ -10,6 +10,7 @@ import pytest
 from runners.protocol import Health, Wall
 from runners.settings import ACCEPTANCE, Limits, RunnerSettings
 from runners.sight import Mount, ProcessSight, Sight
+from runners.walls import gaps as all_gaps
 from runners.walls import missing, refusal, walls_of
 
 SIGHTS = Path(__file__).parent / "sights"
@@ -49,19 +50,30 @@ def test_on_a_machine_that_has_everything_all_is_in_force() -> None:
     assert off(judged(recorded("root-with-cgroups"))) == []
 
 
-def test_a_plain_user_without_cgroups_lacks_only_the_share_of_cpu() -> None:
+def test_a_plain_user_without_cgroups_lacks_the_limit_on_memory_and_the_share_of_cpu() -> None:
     walls = judged(recorded("plain-user"))
 
-    assert off(walls) == ["CPU share"]
-    assert gaps(walls) == []
+    assert off(walls) == ["memory", "CPU share"]
     assert "RLIMIT_NPROC" in walls["processes"].detail
-    assert "the supervisor looks" in walls["memory"].detail
+    assert walls["memory"].detail == "only watched; memfd, sockets and page tables escape"
+    assert "people you trust" in walls["memory"].means
+
+
+@pytest.mark.parametrize("name", ["plain-user", "container"])
+def test_memory_that_is_only_watched_is_a_gap_but_no_reason_to_refuse(name: str) -> None:
+    settings = IN_A_CONTAINER if name == "container" else PLAIN
+    walls = judged(recorded(name), "none" if name == "container" else "bubblewrap", settings)
+
+    assert gaps(walls) == []
+    assert [wall.name for wall in all_gaps(walls.values())] == ["memory"]
+    assert not Health(status="ready", walls=list(walls.values())).safe
+    assert refusal(walls.values(), settings.model_copy(update={"strangers": True})) == ""
 
 
 def test_a_container_that_was_named_as_the_wall_is_one() -> None:
     walls = judged(recorded("container"), "none", IN_A_CONTAINER)
 
-    assert off(walls) == ["own /proc", "CPU share"]
+    assert off(walls) == ["own /proc", "memory", "CPU share"]
     assert gaps(walls) == []
     assert "systempaths=unconfined" in walls["own /proc"].means
     assert walls["all together"].detail.startswith("8,192 MiB and 8,192 processes")
@@ -200,8 +212,8 @@ def test_an_endless_group_holds_nothing() -> None:
     group = {"memory.max": "max", "pids.max": "max", "cpu.max": "max 100000"}
     walls = judged(WHOLE.model_copy(update={"group": group, "around": group}))
 
-    assert off(walls) == ["CPU share"]
-    assert "the supervisor looks" in walls["memory"].detail
+    assert off(walls) == ["memory", "CPU share"]
+    assert walls["memory"].detail.startswith("only watched")
     assert "all together" not in walls
 
 
@@ -233,7 +245,7 @@ def test_strangers_code_is_refused_where_a_wall_is_missing_unless_that_was_accep
 
 
 def test_health_is_safe_only_with_every_essential_wall() -> None:
-    assert Health(status="ready", walls=list(judged(recorded("plain-user")).values())).safe
+    assert Health(status="ready", walls=list(judged(recorded("root-with-cgroups")).values())).safe
     assert not Health(status="ready", walls=list(judged(recorded("no-bubblewrap"), "none").values())).safe
     assert not Health(status="broken").safe
 

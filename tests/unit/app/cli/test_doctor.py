@@ -15,6 +15,7 @@ from runners.protocol import Health, Offer, Wall
 
 OUTER = Wall(name="outer wall", in_force=True, detail="bubblewrap", essential=True, means="Install it. " * 20)
 CPU = Wall(kind="limit", name="CPU share", in_force=False, detail="no cgroup", means="Delegate one.")
+MEMORY = Wall(kind="limit", name="memory", in_force=False, detail="only watched", reported=True, means="Delegate one.")
 WELL = Check("runner", True, "0 of 40 sessions")
 
 
@@ -27,7 +28,7 @@ def findings(*walls: Wall, check: Check = WELL, refuses: str = "") -> Findings:
 @pytest.mark.parametrize(
     ("found", "status", "verdict"),
     [
-        (findings(OUTER, CPU), 0, "All is well. Every wall that strangers' code needs is in force."),
+        (findings(OUTER, CPU), 0, "All is well. Every wall and limit that strangers' code needs is in force."),
         (findings(OUTER.model_copy(update={"in_force": False})), 3, "Missing: outer wall."),
         (
             findings(OUTER, check=Check("runner", False, "away")),
@@ -41,6 +42,18 @@ def test_the_status_and_the_last_line_say_how_it_is(found: Findings, status: int
     assert found.status == status
     assert " ".join(as_text(found)).endswith(verdict)
     assert json.loads(as_json(found))["status"] == status
+
+
+def test_memory_that_is_only_watched_is_a_gap_although_runs_are_not_refused() -> None:
+    found = findings(OUTER, MEMORY)
+    text = " ".join(as_text(found))
+
+    assert found.status == 3
+    assert json.loads(as_json(found))["safe"] is False
+    assert "  off     memory              only watched" in text
+    assert text.endswith(
+        "Strangers' code would not be safe here, and this runner is for people you trust. Missing: memory."
+    )
 
 
 def test_a_runner_that_refuses_says_so() -> None:
