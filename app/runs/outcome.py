@@ -52,10 +52,11 @@ def failure_words(reason: str) -> str:
 
 
 def _queued_words(session: SessionInfo) -> str:
-    place = gettext("Waiting for a free place: position {n}").format(n=session.position or 1)
+    position = session.position or 1
     if session.wait_s is None:
-        return place
-    return gettext("{place}, {time}").format(place=place, time=wait_words(rounded_wait_s(session.wait_s)))
+        return gettext("Waiting for a free place: position {n}").format(n=position)
+    time = wait_words(rounded_wait_s(session.wait_s))
+    return gettext("Waiting for a free place: position {n}, {time}").format(n=position, time=time)
 
 
 def wait_words(seconds: int) -> str:
