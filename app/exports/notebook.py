@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from app.exports.markdown import CellHere, Text, plain_parts
 from app.exports.outputs import outputs_of
-from app.exports.setup_cell import setup_code, setup_note
+from app.exports.setup_cell import needs_more, setup_code, setup_note, with_needs
 from app.i18n import speaking
 from app.lessons.assets import read_asset
 from app.lessons.errors import AssetUnknown
@@ -81,7 +81,7 @@ def _body(lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> Iterable[No
                 yield _markdown_cell(lesson, part, f"lockstep-text-{number}")
             case CellHere():
                 cell = next(left)
-                yield _code_cell(cell, runs.get(cell.name))
+                yield _code_cell(lesson, cell, runs.get(cell.name))
 
 
 def _markdown_cell(lesson: Lesson, text: Text, cell_id: str) -> NotebookNode:
@@ -106,10 +106,11 @@ def _without_title(markdown: str, title: str) -> str:
     return rest.lstrip("\n") if first.strip() == f"# {title}" else markdown
 
 
-def _code_cell(cell: Cell, run: CellRun | None) -> NotebookNode:
+def _code_cell(lesson: Lesson, cell: Cell, run: CellRun | None) -> NotebookNode:
     about = {"name": cell.name, "title": cell.title, "topology": cell.topology, "keras": cell.keras}
+    code = run.code if run else cell.code
     made = new_code_cell(
-        run.code if run else cell.code,
+        with_needs(cell, code) if needs_more(cell, lesson) else code,
         id=f"cell-{cell.name}",
         metadata={"tags": sorted(cell.tags), "lockstep": about} if cell.tags else {"lockstep": about},
     )

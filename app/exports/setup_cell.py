@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 
 from app.i18n import gettext, ngettext
+from app.lessons.machines import topology_words
 from app.lessons.model import Cell, Lesson
+from runners.jupyter.kernels import JupyterKernel
 from runners.protocol import Topology
 
 _KERAS_2 = """\
@@ -16,26 +18,80 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Keras 2; needs the package tf_keras
 
 """
 
-_DEVICES = """\
-{keras}import tensorflow as tf
+_TENSORFLOW = """\
+import tensorflow as tf
+"""
+
+# None of these asks for logical devices: that would start TensorFlow, and a cell that sets devices up would come too
+# late, in Lockstep's own kernels too.
+_GPUS = """\
 
 REPLICAS = {replicas}
 
 # With fewer GPUs than replicas, the CPU is cut into as many logical devices, as Lockstep does.
 # MirroredStrategy() then finds them by itself. This has to run before TensorFlow is used for anything else.
-if len(tf.config.list_physical_devices("GPU")) < REPLICAS:
-    tf.config.set_visible_devices([], "GPU")
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * REPLICAS)
-
-print("devices:", [device.name for device in tf.config.list_logical_devices()])
+gpus = tf.config.list_physical_devices("GPU")
+if len(gpus) >= REPLICAS:
+    print("devices:", [gpu.name for gpu in gpus])
+else:
+    try:
+        tf.config.set_visible_devices([], "GPU")
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * REPLICAS)
+        print("devices:", REPLICAS, "logical devices of the CPU")
+    except RuntimeError as error:
+        print("TensorFlow has started already. Restart the kernel and run this cell first.", error)
 """
 
 _ONE_CPU = """\
-{keras}import tensorflow as tf
 
-tf.config.set_visible_devices([], "GPU")  # this lesson ran on one CPU
-print("devices:", [device.name for device in tf.config.list_logical_devices()])
+try:
+    tf.config.set_visible_devices([], "GPU")  # this lesson ran on one CPU
+except RuntimeError as error:
+    print("TensorFlow has started already. Restart the kernel and run this cell first.", error)
+"""
+
+_SKIPPING = """\
+
+import json
+import os
+import re
+
+# Cells that begin with a line such as "# Needs {example}, Keras 3" run only on such a machine. Elsewhere, this
+# prints what to do and skips them.
+NEEDS = {needs}
+
+
+def missing(machine, keras):
+    cluster = json.loads(os.environ.get("TF_CONFIG") or "{{}}").get("cluster", {{}})
+    has = {{
+        "tpu": bool(tf.config.list_physical_devices("TPU")),
+        "workers": "worker" in cluster and "ps" not in cluster,
+        "ps": "ps" in cluster,
+    }}
+    fits = has.get(machine.partition(":")[0], True) and tf.keras.__version__.startswith(keras)
+    return "" if fits else NEEDS[machine, keras]
+
+
+def skip_what_cannot_run(lines):
+    for line in lines[:2]:
+        needs = re.match(r"# Needs (\\S+), Keras (\\d)$", line.strip())
+        if needs and needs.groups() in NEEDS and missing(*needs.groups()):
+            return [f"print({{missing(*needs.groups())!r}})\\n"]
+    return lines
+
+
+if "get_ipython" in globals():
+    cleanup = get_ipython().input_transformers_cleanup
+    cleanup[:] = [step for step in cleanup if getattr(step, "__name__", "") != "skip_what_cannot_run"]
+    cleanup.append(skip_what_cannot_run)
+"""
+
+_ALL_NEED = """\
+if missing({machine!r}, "{keras}"):
+    print({sentence!r})
+    if "get_ipython" not in globals():  # a script
+        raise SystemExit(1)
 """
 
 _HELPERS = """\
@@ -75,48 +131,93 @@ except ImportError:
 _IMPORTS_HELPERS = re.compile(r"^[ \t]*(import|from)[ \t]+lockstep\b", re.MULTILINE)
 
 
-def machine(lesson: Lesson) -> Topology:
-    """The one machine a notebook can have: the lesson's own."""
-    return Topology.parse(lesson.topology)
-
-
 def setup_code(lesson: Lesson, codes: Iterable[str] = ()) -> str:
-    """Code that makes the lesson's devices on any machine with TensorFlow.
+    """Code that makes the lesson's devices on any machine with TensorFlow, or says what the cells need instead.
 
     Where a cell of the lesson, or one of ``codes``, imports Lockstep's helpers, it also defines stand-ins for them.
     """
-    keras = _KERAS_2 if lesson.keras == 2 else ""
-    topology = machine(lesson)
-    template = _ONE_CPU if topology.kind == "cpu" else _DEVICES
-    devices = template.format(keras=keras, replicas=topology.replicas)
-    wanted = any(_IMPORTS_HELPERS.search(code) for code in (*(cell.code for cell in lesson.cells), *codes))
-    return (devices + _HELPERS if wanted else devices).rstrip("\n")
+    topology = Topology.parse(lesson.topology)
+    parts = [_KERAS_2 if lesson.keras == 2 else "", _TENSORFLOW]
+    if topology.kind == "cpu":
+        parts.append(_ONE_CPU)
+    elif topology.kind == "gpu":
+        parts.append(_GPUS.format(replicas=topology.replicas))
+    needs = {(cell.topology, str(cell.keras)): _skipped(cell) for cell in lesson.cells if needs_more(cell, lesson)}
+    if needs:
+        listed = "".join(f"    {key!r}: {sentence!r},\n" for key, sentence in needs.items())
+        parts.append(_SKIPPING.format(needs=f"{{\n{listed}}}", example=next(iter(needs))[0]))
+    if (lesson.topology, str(lesson.keras)) in needs:
+        parts.append(_ALL_NEED.format(machine=lesson.topology, keras=lesson.keras, sentence=_how_to_get(lesson)))
+    if any(_IMPORTS_HELPERS.search(code) for code in (*(cell.code for cell in lesson.cells), *codes)):
+        parts.append(_HELPERS)
+    return "".join(parts).rstrip("\n")
+
+
+def needs_more(cell: Cell, lesson: Lesson) -> bool:
+    """Whether a cell needs a machine that no setup code can make: a cluster, a TPU, another Keras."""
+    return Topology.parse(cell.topology).kind not in ("cpu", "gpu") or cell.keras != lesson.keras
+
+
+def with_needs(cell: Cell, code: str) -> str:
+    """The code of a cell with a line such as ``# Needs workers:2, Keras 3``, by which the setup code knows it."""
+    line = f"# Needs {cell.topology}, Keras {cell.keras}"
+    if not code.startswith("%%"):
+        return f"{line}\n{code}"
+    magic, _, rest = code.partition("\n")  # the magic of a cell is its first line
+    return f"{magic}\n{line}\n{rest}"
 
 
 def setup_note(lesson: Lesson) -> str:
     """Words about the machine, in the language in use."""
-    topology = machine(lesson)
-    if topology.kind == "cpu":
-        said = [gettext("In Lockstep this lesson runs on one CPU.")]
-    else:
-        said = [
-            ngettext(
-                "In Lockstep this lesson runs on {n} simulated GPU: a logical device of the CPU that stands for it.",
-                "In Lockstep this lesson runs on {n} simulated GPUs: logical devices of the CPU that stand for them.",
-                topology.devices,
-            ).format(n=topology.devices),
-            gettext("The cell below makes them here too, unless this machine has enough real ones."),
-        ]
-    others = [
-        f"`{cell.name}` ({cell.topology}, Keras {cell.keras})" for cell in lesson.cells if _elsewhere(cell, lesson)
-    ]
+    topology = Topology.parse(lesson.topology)
+    match topology.kind:
+        case "cpu":
+            said = [gettext("In Lockstep this lesson runs on one CPU.")]
+        case "gpu":
+            said = [_on_gpus(topology.devices)]
+            said.append(gettext("The cell below makes them here too, unless this machine has enough real ones."))
+        case kind:
+            said = [_on_that_machine(lesson), _how_to_get(lesson)]
+            if kind == "tpu":
+                said.append(gettext("A machine with a real TPU works, too."))
+            else:
+                said.append(gettext("A real cluster works, too, if each process has its own TF_CONFIG."))
+            said.append(gettext("Elsewhere, these cells are skipped and say so."))
+    others = [f"`{cell.name}` ({_machine_words(cell)})" for cell in lesson.cells if _elsewhere(cell, lesson)]
     if others:
         said.append(
-            gettext(
-                "These cells have a machine of their own in Lockstep and may do something else here: {cells}."
-            ).format(cells=", ".join(others))
+            gettext("These cells have a machine of their own in Lockstep: {cells}.").format(cells=", ".join(others))
         )
+        said.append(gettext("Here, they are skipped or may behave differently."))
     return " ".join(said)
+
+
+def _on_gpus(n: int) -> str:
+    return ngettext(
+        "In Lockstep this lesson runs on {n} simulated GPU: a logical device of the CPU that stands for it.",
+        "In Lockstep this lesson runs on {n} simulated GPUs: logical devices of the CPU that stand for them.",
+        n,
+    ).format(n=n)
+
+
+def _on_that_machine(lesson: Lesson) -> str:
+    words = gettext("In Lockstep this lesson runs on this machine: {machine}.")
+    return words.format(machine=topology_words(lesson.topology))
+
+
+def _how_to_get(at: Lesson | Cell) -> str:
+    kernel = JupyterKernel(Topology.parse(at.topology), at.keras)
+    words = gettext("To run the cells, install the kernel “{kernel}” with “{command}” and choose it.")
+    return words.format(kernel=kernel.title, command=kernel.install_command)
+
+
+def _skipped(cell: Cell) -> str:
+    words = gettext("Skipped: this cell needs another machine ({machine}).")
+    return f"{words.format(machine=_machine_words(cell))} {_how_to_get(cell)}"
+
+
+def _machine_words(cell: Cell) -> str:
+    return f"{topology_words(cell.topology)}, Keras {cell.keras}"
 
 
 def _elsewhere(cell: Cell, lesson: Lesson) -> bool:

@@ -58,7 +58,7 @@ def test_every_lesson_is_a_notebook_with_its_pictures(lesson: Lesson) -> None:
 
     nbformat.validate(made)
     code = [cell for cell in made.cells if cell.cell_type == "code"]
-    assert [cell.source for cell in code[1:]] == [cell.code for cell in lesson.cells]
+    assert all(made.source.endswith(cell.code) for made, cell in zip(code[1:], lesson.cells, strict=True))
     for cell in made.cells:
         assert cell.source.count("](attachment:") >= len(cell.get("attachments", {}))
         assert "```{" not in cell.source

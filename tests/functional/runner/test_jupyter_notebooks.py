@@ -9,6 +9,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from app.exports.notebook import notebook
+from app.exports.setup_cell import setup_code
+from app.lessons.catalog import Catalog
 from tests.factories.jupyter import REPLICAS, ROOT, install
 from tests.factories.node import Node
 
@@ -91,6 +94,33 @@ def test_a_notebook_reads_the_lanes_of_replicas_and_notices_as_text(node: Node) 
     assert "NCCL needs real GPUs." in text_of(outputs, "stderr")
     (picture,) = [output for output in outputs if output.output_type == "display_data"]
     assert "MirroredVariable" in picture.data["text/plain"]
+
+
+async def test_an_exported_cluster_lesson_runs_in_the_kernel_that_its_first_cells_name(node: Node) -> None:
+    install(node.socket)
+    catalog = Catalog(ROOT / "lessons", quiet=True)
+    catalog.reload()
+    made = notebook(catalog.lesson("distributed-tensorflow", "multi-worker", "en"), "https://example.org/en")
+    made.cells = [cell for cell in made.cells if cell.cell_type == "code"][:4]
+    await NotebookClient(made, kernel_name="lockstep-workers-2", timeout=120).async_execute()
+
+    setup, task, connected, summed = made.cells
+    assert text_of(setup.outputs, "stdout") == ""
+    assert "worker 1 | I am:    {'type': 'worker', 'index': 1}" in text_of(task.outputs, "stdout")
+    assert "worker 0 | replicas in sync: 2" in text_of(connected.outputs, "stdout")
+    assert "worker 1 | all together: 3.0" in text_of(summed.outputs, "stdout")
+
+
+def test_the_setup_cell_leaves_the_devices_of_a_lockstep_kernel_to_be_set_up(node: Node) -> None:
+    install(node.socket)
+    catalog = Catalog(ROOT / "lessons", quiet=True)
+    catalog.reload()
+    lesson = catalog.lesson("distributed-tensorflow", "mirrored-strategy", "en")
+    grows = "tf.config.experimental.set_memory_growth(gpus[0], True); print('grows')"
+    setup, set_up = executed("lockstep-gpu-4", setup_code(lesson), grows)
+
+    assert text_of(setup, "stdout").startswith("devices: ['/physical_device:GPU:0', ")
+    assert text_of(set_up, "stdout") == "grows\n"
 
 
 def test_a_notebook_executed_by_nbclient_has_four_replicas(node: Node) -> None:

@@ -125,8 +125,34 @@ def test_cells_with_a_machine_of_their_own_are_named() -> None:
 
     note = notebook(rendered(body, header=HEADER + "topology: gpu:2\n"), PAGE).cells[1].source
 
-    assert "`two` (cpu, Keras 3)" in note
+    assert "`two` (1 CPU, Keras 3)" in note
     assert "`one`" not in note
+
+
+@pytest.mark.parametrize(
+    ("topology", "language", "words"),
+    [
+        ("cpu", "en", "runs on one CPU."),
+        ("gpu:1", "en", "runs on 1 simulated GPU: "),
+        ("tpu:8", "en", "runs on this machine: TPU with 8 cores, simulated. To run the cells, install the kernel"),
+        ("workers:2xgpu:2", "en", "this machine: 2 workers with 2 GPUs each, simulated. "),
+        ("workers:2", "en", "“Lockstep, 2 simulated workers” with “lockstep kernelspec install --topology workers:2”"),
+        ("ps:2+1", "en", "this machine: 2 workers and 1 parameter server, simulated. "),
+        ("ps:2+1", "ko", "“lockstep kernelspec install --topology ps:2+1”"),
+        ("workers:2", "zh", "“lockstep kernelspec install --topology workers:2”"),
+    ],
+)
+def test_the_note_is_in_words_for_every_machine(topology: str, language: str, words: str) -> None:
+    note = notebook(rendered(CELL, header=f"{HEADER}topology: {topology}\n", language=language), PAGE).cells[1].source
+
+    assert words in note
+
+
+def test_the_line_that_names_a_machine_stays_below_a_cells_magic() -> None:
+    cell = CELL.replace("print(1)", "%%time\nprint(1)")
+    made = notebook(rendered(cell, header=HEADER + "topology: workers:2\n"), PAGE)
+
+    assert made.cells[3].source == "%%time\n# Needs workers:2, Keras 3\nprint(1)"
 
 
 def test_code_with_lockstep_helpers_runs_where_there_is_no_lockstep() -> None:

@@ -1,0 +1,81 @@
+"""Every lesson as a file to take away: what its first cells say, and what plain TensorFlow makes of it."""
+
+from __future__ import annotations
+
+import ast
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbclient import NotebookClient
+
+from app.exports.notebook import notebook
+from app.lessons.catalog import Catalog
+from app.lessons.model import Lesson
+from runners.protocol import Topology
+
+ROOT = Path(__file__).parents[2] / "lessons"
+COURSE = "distributed-tensorflow"
+CATALOG = Catalog(ROOT, quiet=True)
+CATALOG.reload()
+LESSONS = list(CATALOG.every())
+PAGE = "https://example.org/en/courses/a/b"
+
+
+def _exported(slug: str, language: str = "en") -> Any:
+    return notebook(CATALOG.lesson(COURSE, slug, language), PAGE)
+
+
+def _in_plain_jupyter(made: Any, cells: int, folder: Path) -> list[Any]:
+    """Run the first code cells with ipykernel, in ``folder``, and return them; an error in one ends the test."""
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CONFIG"}
+    made.cells = [cell for cell in made.cells if cell.cell_type == "code"][:cells]
+    NotebookClient(made, kernel_name="python3", timeout=240, resources={"metadata": {"path": folder}}).execute(
+        env=environment
+    )
+    return list(made.cells)
+
+
+def _text(cell: Any) -> str:
+    return "".join(output.get("text", "") for output in cell.outputs)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_the_first_cells_name_the_machine_and_how_to_get_one(lesson: Lesson) -> None:
+    note, setup = notebook(lesson, PAGE).cells[1:3]
+    topology = Topology.parse(lesson.topology)
+
+    assert " 0 " not in note.source
+    assert str(topology.devices or topology.workers) in note.source
+    assert (f"lockstep kernelspec install --topology {topology}" in note.source) is (topology.kind != "gpu")
+    assert "list_logical_devices" not in setup.source, "it starts TensorFlow before the cells can set up devices"
+    ast.parse(setup.source)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_cells_that_need_a_cluster_or_a_tpu_say_so_and_no_others(lesson: Lesson) -> None:
+    cells = {cell.id.removeprefix("cell-"): cell for cell in notebook(lesson, PAGE).cells if cell.cell_type == "code"}
+
+    for cell in lesson.cells:
+        needs = Topology.parse(cell.topology).kind not in ("cpu", "gpu") or cell.keras != lesson.keras
+        first = f"# Needs {cell.topology}, Keras {cell.keras}\n" if needs else ""
+        assert cells[cell.name].source == first + cell.code
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slug", ["multi-worker", "parameter-servers", "tpu-strategy"])
+def test_plain_tensorflow_skips_cells_that_need_more_with_a_sentence(slug: str, tmp_path: Path) -> None:
+    setup, *cells = _in_plain_jupyter(_exported(slug), 5, tmp_path)
+
+    assert "To run the cells, install the kernel “Lockstep, " in _text(setup)
+    for cell in cells:
+        assert _text(cell).startswith("Skipped: this cell needs another machine ("), _text(cell)
+
+
+@pytest.mark.slow
+def test_plain_tensorflow_makes_the_gpus_of_a_lesson(tmp_path: Path) -> None:
+    setup, replicas = _in_plain_jupyter(_exported("distribution-strategies"), 2, tmp_path)
+
+    assert _text(setup) == "devices: 4 logical devices of the CPU\n"
+    assert "Replicas: 4" in _text(replicas)
