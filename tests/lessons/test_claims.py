@@ -1,0 +1,37 @@
+"""Claims of lessons that were wrong once: each now stands beside a cell whose output is compared with it.
+
+Here it is only held that the cell states what it prints. ``test_cells`` runs every cell and compares.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.lessons.catalog import Catalog
+
+COURSE = "distributed-tensorflow"
+CATALOG = Catalog(Path(__file__).parents[2] / "lessons", quiet=True)
+CATALOG.reload()
+
+
+@pytest.mark.parametrize(
+    ("lesson", "cell"),
+    [
+        ("mirrored-strategy", "batch-statistics"),
+        ("mirrored-strategy", "clipping"),
+        ("mirrored-strategy", "algorithms"),
+        ("mirrored-strategy", "odd"),
+        ("one-place-one-device", "hidden-mistakes"),
+        ("multi-worker", "fit-arrays"),
+        ("custom-training-loop", "inside"),
+        ("custom-training-loop", "reads"),
+    ],
+)
+def test_a_claim_that_was_wrong_is_compared_with_what_a_cell_prints(lesson: str, cell: str) -> None:
+    for language in CATALOG.lesson(COURSE, lesson, "en").languages:
+        found = CATALOG.lesson(COURSE, lesson, language).cell(cell)
+
+        assert found is not None
+        assert found.expect
