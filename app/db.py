@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -31,23 +31,28 @@ from sqlalchemy import (
     tuple_,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import ExceptionContext, make_url
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
 
 from app.sqlite import Driver
 
 T = TypeVar("T")
-_BUSY_S = 20
-"""How long a writer of SQLite waits for another one."""
+CONNECTIONS = 15
+"""Connections of one process. They stay open: one to SQLite has its thread and a few prepared statements."""
 
-_KEPT = 15
-"""Connections to SQLite that are kept: each has its thread and a few prepared statements, and is not made anew."""
+WAIT_S = 10.0
+"""Seconds to wait for a connection, or in SQLite for another writer."""
+
+_CLOSE_S = 20
+"""Seconds to wait for the thread of a connection to SQLite that is closed."""
 
 _AT_ONCE = 100
 """Rows that a cursor hands over at a time."""
 
-_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"busy_timeout={_BUSY_S * 1000}")
+_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
 
 
 class Base(DeclarativeBase):
@@ -83,12 +88,24 @@ class Moment(TypeDecorator[datetime]):
 
 
 class Database:
-    """The engine and its sessions."""
+    """The engine and its sessions. A task holds one session at a time: with two, a full pool waits for itself.
 
-    def __init__(self, url: str) -> None:
+    ``connections`` bounds the pool, and ``wait_s`` the seconds to wait for one of them, for PostgreSQL to accept it,
+    and for the turn to write to SQLite; then SQLAlchemy's ``TimeoutError`` or an ``OperationalError`` is raised.
+    ``statement_s`` bounds one statement of PostgreSQL; None for no limit, as migrations need.
+    """
+
+    def __init__(
+        self, url: str, *, connections: int = CONNECTIONS, wait_s: float = WAIT_S, statement_s: float | None = None
+    ) -> None:
         self.url = url
+        self._wait_s = wait_s
         self._threads: WeakSet[threading.Thread] = WeakSet()
-        self.engine = make_engine(url, self._threads)
+        self.engine = (
+            _sqlite_engine(url, connections, wait_s, self._threads)
+            if make_url(url).get_backend_name() == "sqlite"
+            else _postgresql_engine(url, connections, wait_s, statement_s)
+        )
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
         # SQLite has one writer at a time; a fair queue in the process is quicker than its busy-wait.
         self._writer = asyncio.Lock() if self.engine.dialect.name == "sqlite" else None
@@ -102,12 +119,24 @@ class Database:
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncSession]:
         """A short session that only writes, committed at the end of the block."""
-        async with AsyncExitStack() as stack:
-            if self._writer is not None:
-                await stack.enter_async_context(self._writer)
-            session = await stack.enter_async_context(self._sessions())
+        async with self._turn_to_write(), self._sessions() as session:
             yield session
             await session.commit()
+
+    @asynccontextmanager
+    async def _turn_to_write(self) -> AsyncIterator[None]:
+        if self._writer is None:
+            yield
+            return
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._writer.acquire()
+        except TimeoutError as e:
+            raise PoolTimeout(f"others have been writing for {self._wait_s:g} s") from e
+        try:
+            yield
+        finally:
+            self._writer.release()
 
     def file(self) -> Path | None:
         """Where SQLite keeps it; None for a database elsewhere."""
@@ -118,7 +147,7 @@ class Database:
         """Drop the connections, and wait for SQLite's threads: one still at work would speak to a closed loop."""
         await self.engine.dispose()
         for thread in [t for t in threading.enumerate() if t in self._threads]:
-            await asyncio.to_thread(thread.join, _BUSY_S)
+            await asyncio.to_thread(thread.join, _CLOSE_S)
 
 
 async def one_at_a_time(session: AsyncSession, name: str) -> None:
@@ -151,22 +180,53 @@ async def each(session: AsyncSession, query: Select[T]) -> AsyncIterator[T]:
         yield one
 
 
-def make_engine(url: str, threads: WeakSet[threading.Thread] | None = None) -> AsyncEngine:
-    """An engine for SQLite or PostgreSQL, as Lockstep wants it. SQLite's connections add theirs to ``threads``."""
-    if make_url(url).get_backend_name() != "sqlite":
-        return create_async_engine(url, pool_pre_ping=True)
+def _sqlite_engine(url: str, connections: int, wait_s: float, threads: WeakSet[threading.Thread]) -> AsyncEngine:
+    """An engine whose connections add their threads to ``threads``."""
     engine = create_async_engine(
-        url, module=Driver(), connect_args={"timeout": _BUSY_S}, pool_size=_KEPT, max_overflow=0, pool_use_lifo=True
+        url,
+        module=Driver(),
+        connect_args={"timeout": wait_s},
+        pool_size=connections,
+        max_overflow=0,
+        pool_timeout=wait_s,
+        pool_use_lifo=True,
     )
 
     @event.listens_for(engine.sync_engine, "connect")
     def _set_up(connection: Any, _record: object) -> None:
-        if threads is not None:
-            threads.add(connection.driver_connection._thread)
+        threads.add(connection.driver_connection._thread)
         cursor = connection.cursor()
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
+
+    return engine
+
+
+def _postgresql_engine(url: str, connections: int, wait_s: float, statement_s: float | None) -> AsyncEngine:
+    engine = create_async_engine(
+        url,
+        connect_args={"timeout": wait_s, "command_timeout": statement_s},
+        pool_size=connections,
+        max_overflow=0,
+        pool_timeout=wait_s,
+        pool_pre_ping=True,
+    )
+
+    @event.listens_for(engine.sync_engine, "do_connect")
+    def _connect(dialect: Dialect, _record: object, args: Any, options: Any) -> Any:
+        try:
+            return dialect.connect(*args, **options)
+        except OSError as e:  # asyncpg lets through what the network says, a time-out too
+            raise dialect.loaded_dbapi.OperationalError(f"no connection: {e or type(e).__name__}") from e
+
+    @event.listens_for(engine.sync_engine, "handle_error", retval=True)
+    def _translate(context: ExceptionContext) -> BaseException | None:
+        error = context.original_exception
+        if not isinstance(error, OSError):
+            return None
+        context.is_disconnect = True  # nobody knows what it still has to say
+        return OperationalError(context.statement, None, error)
 
     return engine
 

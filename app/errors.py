@@ -9,6 +9,7 @@
     ├── Unreadable        422
     ├── TooMany           429
     └── Unavailable       503
+        └── StorageDown         StorageBusy, StorageFull
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ class Problem(Exception):
     status: ClassVar[int] = 500
     code: str = "internal"
     message: ClassVar[str] = N_("Something failed on our side. It has been logged.")
+    retry_after_s: ClassVar[int | None] = None
+    """Seconds after which the same request may succeed; a client gets it as ``Retry-After``."""
 
     def __init__(self, **values: object) -> None:
         self.values = values
@@ -82,10 +85,30 @@ class Unavailable(Problem):
 
 
 class StorageDown(Unavailable):
-    """The database cannot be reached or written: its disk is full, it is locked, or its server is away."""
+    """The database cannot be reached or written."""
 
     code = "storage_down"
     message = N_("The database cannot be read or written right now. Try again in a moment.")
+    retry_after_s = 10
+
+
+class StorageBusy(StorageDown):
+    """Every connection to the database is in use, or others are writing, for as long as a request waits."""
+
+    code = "storage_busy"
+    message = N_("The server has too many requests to answer right now. Try again in a few seconds.")
+    retry_after_s = 5
+
+
+class StorageFull(StorageDown):
+    """The disk of the database is full: it can be read, but nothing can be stored."""
+
+    code = "storage_full"
+    message = N_(
+        "The server's disk is full, so nothing was run or saved. Everything that you saved before is still there. "
+        "Try again in a few minutes. If this continues, tell the people who run this site."
+    )
+    retry_after_s = 60
 
 
 class OfStatus(Problem):

@@ -205,7 +205,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state = app.state
     end_with_parent()
     bus = state.bus = Bus()
-    state.db = Database(state.settings.database)
+    state.db = Database(
+        state.settings.database,
+        connections=state.settings.database_connections,
+        wait_s=state.settings.database_wait_s,
+        statement_s=state.settings.database_statement_s,
+    )
     runner = RunnerClient(state.settings.socket, strangers=state.strangers)
     state.desk = Desk(state.settings, state.db, runner, bus, state.progress)
     secrets = state.settings.data_dir / "secrets"

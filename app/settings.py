@@ -70,6 +70,12 @@ class Settings(BaseSettings):
     """Where everything that must survive is kept: the database, data sets, the supervisor's socket."""
     database_url: str = ""
     """``sqlite+aiosqlite:///path`` or ``postgresql+asyncpg://…``; SQLite in the data directory if empty."""
+    database_connections: int = Field(default=15, ge=1, le=1000)
+    """Connections of one web process to the database; one more request waits for a free one."""
+    database_wait_s: float = Field(default=10, ge=0.1, le=300)
+    """Seconds that a request waits for a connection, or for its turn to write to SQLite, before it is answered 503."""
+    database_statement_s: float = Field(default=30, ge=1, le=3600)
+    """Seconds that one statement of PostgreSQL may take."""
     runner_socket: Path | None = None
     """The socket of a supervisor that someone else runs; if empty, ``lockstep serve`` starts its own."""
     lessons_dir: Path = Path("lessons")

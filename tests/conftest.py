@@ -22,6 +22,7 @@ from app.settings import Settings
 from tests.factories.browser import browser
 from tests.factories.course import write_course
 from tests.factories.databases import KINDS, empty_database
+from tests.factories.sessions import SecondSession, allow_one_session_per_task
 from tests.factories.supervisor import Supervisor
 
 
@@ -40,6 +41,14 @@ def _log_as_before() -> Iterator[None]:
     structlog.configure(**config)
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def second_sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SecondSession]]:
+    """Fails a test in which a task opens a second database session, even where the application hides the error."""
+    errors = allow_one_session_per_task(monkeypatch)
+    yield errors
+    assert not errors, errors[0]
 
 
 @pytest.fixture(scope="session")

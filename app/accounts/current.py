@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import structlog
 from fastapi import Depends
 from sqlalchemy import String, bindparam, select
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 
 from app.accounts.models import Account, MergedVisitor, Role, SignIn
@@ -21,7 +23,9 @@ from app.accounts.visitor import stay, visitor_of, welcome
 from app.db import Database, Moment, now
 from app.errors import NotAllowed
 from app.i18n import N_
+from app.storage import first_line
 
+_log = structlog.get_logger("accounts")
 _WHO = "lockstep.who"
 _SIGNED_IN = (  # made once: every request of who is signed in asks it
     select(Account, SignIn)
@@ -70,22 +74,29 @@ async def _look_up(request: Request) -> Who:
     if token is None and visitor is None:
         return Who(None, None)
     async with db.session() as session:
-        if token is not None:
-            found = (await session.execute(_SIGNED_IN, {"token": token, "at": now()})).one_or_none()
-            if found is not None:
-                account, sign_in = found
-                await _keep(request, db, sign_in)
-                return Who(account.learner_id, account, sign_in)
-        if visitor is not None and await session.get(MergedVisitor, visitor) is None:
-            return Who(visitor, None)
-    return Who(None, None)
+        found = (await session.execute(_SIGNED_IN, {"token": token, "at": now()})).one_or_none() if token else None
+        if found is None and visitor is not None and await session.get(MergedVisitor, visitor) is not None:
+            visitor = None
+    if found is None:
+        return Who(visitor, None)
+    account, sign_in = found
+    await _keep(request, db, sign_in)
+    return Who(account.learner_id, account, sign_in)
 
 
 async def _keep(request: Request, db: Database, sign_in: SignIn) -> None:
-    """It lasts from its last use on; that is noted, and the cookie renewed, every few minutes."""
-    if now() - sign_in.seen_at >= SEEN_TO:
+    """It lasts from its last use on; that is noted, and the cookie renewed, every few minutes.
+
+    A page that is only read does not fail because this could not be stored: the next request notes it.
+    """
+    if now() - sign_in.seen_at < SEEN_TO:
+        return
+    try:
         async with db.writing() as session:
             await see(session, sign_in.token_hash)
+    except SQLAlchemyError as e:
+        _log.info("the use of a sign-in could not be noted", reason=first_line(e))
+    else:
         renew_sign_in(request, int(LASTS.total_seconds()))
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.db import Database
 from app.lessons.catalog import Catalog
 from app.migrate import HEAD, current_revision
+from app.storage import first_line
 from runners.client import RunnerClient, RunnerError
 
 PATIENCE_S = 3.0
@@ -43,7 +44,7 @@ async def check_database(db: Database) -> Check:
     try:
         revision = await current_revision(db)
     except (SQLAlchemyError, OSError) as e:
-        return Check("database", False, f"it does not answer: {str(e).splitlines()[0][:200]}")
+        return Check("database", False, f"it does not answer: {first_line(e)}")
     if revision != HEAD:
         return Check("database", False, f"it is at {revision or 'nothing'}, not {HEAD}: run 'lockstep db upgrade'")
     return Check("database", True, f"{db.engine.dialect.name}, at {revision}")

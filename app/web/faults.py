@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import i18n
 from app.errors import NotAllowed, NotFound, OfStatus, Problem, StorageDown, Unreadable
 from app.observability import request_id, shown_path
+from app.storage import first_line, storage_problem
 from app.web.page import page
 
 _log = structlog.get_logger("faults")
@@ -49,7 +50,9 @@ class Faults:
         except Exception as e:
             if begun:
                 raise
-            if not isinstance(e, Problem):
+            if isinstance(as_problem(e), StorageDown):  # where in our code it happened does not matter
+                _log.warning("the database refused a request", path=shown_path(scope["path"]), reason=first_line(e))
+            elif not isinstance(e, Problem):
                 _log.exception("a request failed", path=shown_path(scope["path"]))
             response = answer(Request(scope, receive), e)
             await response(scope, receive, send)
@@ -64,6 +67,8 @@ def answer(request: Request, error: Exception) -> Response:
     """The error as the client likes it."""
     problem = as_problem(error)
     headers = dict(getattr(error, "headers", None) or {}) | {"cache-control": "no-store"}
+    if problem.retry_after_s is not None:
+        headers["retry-after"] = str(problem.retry_after_s)
     message = problem.sentence().encode(errors="replace").decode()  # it may quote half of a surrogate pair
     if _wants_json(request):
         body = {"code": problem.code, "message": message, "request_id": request_id()}
@@ -80,8 +85,8 @@ def as_problem(error: Exception) -> Problem:
             return error
         case RequestValidationError():
             return _misread(error)
-        case OperationalError() | InterfaceError():
-            return StorageDown()
+        case SQLAlchemyError() if (storage := storage_problem(error)) is not None:
+            return storage()
         case HTTPException(status_code=404):
             return NotFound()
         case HTTPException(status_code=403):
