@@ -38,6 +38,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 from sqlalchemy.orm import DeclarativeBase
 
 from app.sqlite import Driver
+from app.storage import StorageMonitor, try_to_write
 
 T = TypeVar("T")
 CONNECTIONS = 15
@@ -109,19 +110,26 @@ class Database:
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
         # SQLite has one writer at a time; a fair queue in the process is quicker than its busy-wait.
         self._writer = asyncio.Lock() if self.engine.dialect.name == "sqlite" else None
+        self.storage = StorageMonitor(self._try_to_write, self.file())
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncSession]:
         """A session; commit it yourself, otherwise it rolls back."""
-        async with self._sessions() as session:
-            yield session
+        with self.storage.watching():
+            async with self._sessions() as session:
+                yield session
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncSession]:
         """A short session that only writes, committed at the end of the block."""
-        async with self._turn_to_write(), self._sessions() as session:
-            yield session
-            await session.commit()
+        with self.storage.watching():
+            async with self._turn_to_write(), self._sessions() as session:
+                yield session
+                await session.commit()
+
+    async def _try_to_write(self) -> None:
+        async with self._turn_to_write():
+            await try_to_write(self.engine)
 
     @asynccontextmanager
     async def _turn_to_write(self) -> AsyncIterator[None]:

@@ -23,7 +23,7 @@ from app.accounts.visitor import stay, visitor_of, welcome
 from app.db import Database, Moment, now
 from app.errors import NotAllowed
 from app.i18n import N_
-from app.storage import first_line
+from app.storage import log_failure
 
 _log = structlog.get_logger("accounts")
 _WHO = "lockstep.who"
@@ -95,7 +95,7 @@ async def _keep(request: Request, db: Database, sign_in: SignIn) -> None:
         async with db.writing() as session:
             await see(session, sign_in.token_hash)
     except SQLAlchemyError as e:
-        _log.info("the use of a sign-in could not be noted", reason=first_line(e))
+        log_failure(_log, "the use of a sign-in could not be noted", e)
     else:
         renew_sign_in(request, int(LASTS.total_seconds()))
 

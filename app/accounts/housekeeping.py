@@ -20,6 +20,7 @@ from app.accounts import attempts
 from app.accounts.models import Account, Handshake, Identity, Invitation, MailLink, Passkey, SignIn
 from app.bus import Bus
 from app.db import Database, now
+from app.storage import log_failure
 
 Sweeper = Callable[[AsyncSession], Awaitable[bool]]
 """Deletes some of what a feature has kept long enough; True if there is more to do now."""
@@ -51,8 +52,8 @@ async def sweep(db: Database, sweepers: Sequence[Sweeper] = (), over: Callable[[
         try:
             while not over() and await _step(db, each):
                 pass
-        except (SQLAlchemyError, OSError):
-            _log.exception("old rows could not be swept away")
+        except (SQLAlchemyError, OSError) as e:
+            log_failure(_log, "old rows could not be swept away", e)
 
 
 async def _step(db: Database, sweeper: Sweeper) -> bool:

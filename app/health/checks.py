@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
+from app.errors import StorageDown
 from app.lessons.catalog import Catalog
 from app.migrate import HEAD, current_revision
-from app.storage import first_line
+from app.storage import first_line, storage_problem
 from runners.client import RunnerClient, RunnerError
 
 PATIENCE_S = 3.0
@@ -26,6 +27,8 @@ class Check:
     detail: str
     refuses: bool = False
     """It is there and declines its work, for a reason that ``detail`` gives."""
+    reason: str = ""
+    """The stable code of what is wrong, for anyone, where there is one: ``storage_full``."""
 
 
 async def in_time(name: str, looking: Awaitable[Check]) -> Check:
@@ -38,13 +41,18 @@ async def in_time(name: str, looking: Awaitable[Check]) -> Check:
 
 
 async def check_database(db: Database) -> Check:
-    """It answers and has the tables of this version."""
+    """It answers, has the tables of this version, and stores again if it did not."""
     if (file := db.file()) is not None and not file.exists():
-        return Check("database", False, f"there is no {file}: run 'lockstep db upgrade'")  # asking would make it
+        detail = f"there is no {file}: run 'lockstep db upgrade'"  # asking would make it
+        return Check("database", False, detail, reason=StorageDown.code)
     try:
         revision = await current_revision(db)
+        problem = await db.storage.problem()
     except (SQLAlchemyError, OSError) as e:
-        return Check("database", False, f"it does not answer: {first_line(e)}")
+        reason = (storage_problem(e) or StorageDown).code
+        return Check("database", False, f"it does not answer: {first_line(e)}", reason=reason)
+    if problem is not None:
+        return Check("database", False, f"it cannot store anything: {db.storage.reason}", reason=problem.code)
     if revision != HEAD:
         return Check("database", False, f"it is at {revision or 'nothing'}, not {HEAD}: run 'lockstep db upgrade'")
     return Check("database", True, f"{db.engine.dialect.name}, at {revision}")

@@ -1,4 +1,4 @@
-"""Is it alive, and is it ready? The second says what is missing, to anyone; why it is missing stands in the log."""
+"""Is it alive, and is it ready? The second says to anyone what is missing; the log says why."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ async def readyz(request: Request) -> JSONResponse:
     for check in missing:
         _log.warning("not ready", missing=check.name, detail=check.detail)
     body: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": [check.name for check in missing]}
+    if reasons := {check.name: check.reason for check in missing if check.reason}:
+        body["reasons"] = reasons
     if any(check.refuses for check in asked):
         _log.warning("no code is run", detail=next(check.detail for check in asked if check.refuses))
         body["refuses"] = ["runs"]

@@ -15,6 +15,7 @@ from app.db import Database
 from app.mail import outbox
 from app.mail.models import MailState, OutboxMail
 from app.mail.transport import MaybeSent, NotSent, Transport
+from app.storage import log_failure
 
 _log = structlog.get_logger("mail")
 _LOOK_EVERY_S = 10.0
@@ -44,8 +45,8 @@ class Sender:
                     await self._sweep()
                     while not self._bus.closed and await self.send_one():
                         pass
-                except (SQLAlchemyError, OSError):
-                    _log.exception("the outbox cannot be read or written")
+                except (SQLAlchemyError, OSError) as e:
+                    log_failure(_log, "the outbox cannot be read or written", e)
                 await bell.wait(_LOOK_EVERY_S)
 
     async def send_one(self) -> bool:

@@ -24,6 +24,7 @@ from app.notifications import service
 from app.notifications.models import MAILED, Kind, Notification, UnmailedKind
 from app.notifications.unsubscribing import Unsubscribing, Wish
 from app.notifications.views import Describers, View, views
+from app.storage import log_failure
 
 DIGEST_HOUR = 8
 _FRESH = timedelta(days=3)
@@ -77,8 +78,8 @@ class Mailer:
                 try:
                     if await self.mail_all(now()):
                         self._bus.wake(outbox.TOPIC)
-                except (SQLAlchemyError, OSError):
-                    _log.exception("notifications cannot be read or mailed")
+                except (SQLAlchemyError, OSError) as e:
+                    log_failure(_log, "notifications cannot be read or mailed", e)
                 await bell.wait(_LOOK_EVERY_S)
 
     async def mail_all(self, at: datetime) -> int:
@@ -104,8 +105,8 @@ class Mailer:
             async with self._db.session() as session:
                 account = await session.get_one(Account, account_id)
             return await self._mail(account, at, until)
-        except Exception:  # one that cannot be written must not hold up the others; it stays unclaimed
-            _log.exception("a mail about notifications could not be written", account=account_id)
+        except Exception as e:  # one that cannot be written must not hold up the others; it stays unclaimed
+            log_failure(_log, "a mail about notifications could not be written", e, account=account_id)
             return False
 
     async def _mail(self, account: Account, at: datetime, until: datetime) -> bool:

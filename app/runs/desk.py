@@ -33,6 +33,7 @@ from app.runs.pump import Pump
 from app.runs.service import ever_ran, run_request, runs_ahead, start_run, withdraw_run
 from app.runs.stream import RunStreams
 from app.settings import Settings
+from app.storage import log_failure
 from runners.client import Refused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.protocol import RunAccepted
 
@@ -67,7 +68,9 @@ class Desk:
         Raises:
             RunnerDown: the supervisor does not answer; nothing was kept.
             AllSessionsBusy, SessionFull, RunRefused: the supervisor declined; nothing was kept.
+            StorageFull, StorageDown: the output could not be stored, even where the run itself could be.
         """
+        await self.db.storage.check()
         async with self.db.writing() as session:
             run = await start_run(session, learner, lesson, cell, machine, code, self._most_unfinished)
         try:
@@ -118,7 +121,7 @@ class Desk:
         try:
             await log.mark_handed_in(self.db, run.id)
         except SQLAlchemyError as e:
-            _log.warning("it could not be noted that a run was handed in", run=run.id, reason=str(e)[:300])
+            log_failure(_log, "it could not be noted that a run was handed in", e, run=run.id)
 
     async def _call_back(self, run: Run) -> None:
         """Stop a withdrawn run, in case the supervisor has it and only its answer was lost."""

@@ -14,7 +14,6 @@ from contextlib import aclosing, suppress
 
 import structlog
 from pydantic import ValidationError
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.bus import Bus
 from app.db import Database
@@ -24,6 +23,7 @@ from app.runs.awards import Awards
 from app.runs.batches import batches
 from app.runs.models import Run
 from app.runs.service import run_request
+from app.storage import log_failure
 from runners.client import NotKnown, Refused, RunnerClient, RunnerUnavailable
 from runners.protocol import Event, Outcome
 
@@ -68,10 +68,10 @@ class Follower:
             try:
                 if await self._advance():
                     break
-            except (RunnerUnavailable, SQLAlchemyError, OSError) as e:
+            except (RunnerUnavailable, OSError) as e:
                 _log.info("following was interrupted", run=self.run_id, reason=str(e)[:300])
-            except Exception:
-                _log.exception("following failed", run=self.run_id)
+            except Exception as e:
+                log_failure(_log, "following failed", e, run=self.run_id)
             self._set_cut_off(True)
             pause_s = _FIRST_PAUSE_S if self._reached > reached else min(pause_s * 2, _LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)

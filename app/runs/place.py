@@ -1,4 +1,4 @@
-"""Where a run stands while it waits: behind others, for its session to start, or cut off from the runner."""
+"""Where a run stands while it waits: behind others, for its session to start, for the runner or for the database."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.runs.models import Run, RunState
 from runners.client import NotKnown, RunnerClient, RunnerError
 from runners.protocol import SessionInfo, SessionState
 
-PlaceState = Literal["queued", "starting", "running", "reconnecting", "finished"]
+PlaceState = Literal["queued", "starting", "running", "reconnecting", "unstored", "finished"]
 
 
 @dataclass(frozen=True, slots=True)

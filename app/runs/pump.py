@@ -14,6 +14,7 @@ from app.db import Database
 from app.runs.awards import Awards
 from app.runs.follower import Follower
 from app.runs.service import unfinished_runs
+from app.storage import log_failure
 from runners.client import RunnerClient
 
 _TRY_AGAIN_S = 2.0
@@ -84,7 +85,7 @@ class Pump:
             async with self._db.session() as session:
                 run_ids = await unfinished_runs(session)
         except (SQLAlchemyError, OSError) as e:
-            _log.warning("unfinished runs cannot be read yet", reason=str(e)[:300])
+            log_failure(_log, "unfinished runs cannot be read yet", e)
             return False
         for run_id in run_ids:
             self.watch(run_id)

@@ -108,5 +108,5 @@ class RunStreams:
                 return None
             ahead = await runs_ahead(session, run)
         if self._pump.cut_off(run_id) and not run.finished:
-            return Place("reconnecting", None, ahead)
+            return Place("unstored" if self._db.storage.failing else "reconnecting", None, ahead)
         return await look_up(self._runner, run, ahead)

@@ -17,9 +17,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import i18n
-from app.errors import NotAllowed, NotFound, OfStatus, Problem, StorageDown, Unreadable
+from app.errors import NotAllowed, NotFound, OfStatus, Problem, Unreadable
 from app.observability import request_id, shown_path
-from app.storage import first_line, storage_problem
+from app.storage import log_failure, storage_problem
 from app.web.page import page
 
 _log = structlog.get_logger("faults")
@@ -50,10 +50,8 @@ class Faults:
         except Exception as e:
             if begun:
                 raise
-            if isinstance(as_problem(e), StorageDown):  # where in our code it happened does not matter
-                _log.warning("the database refused a request", path=shown_path(scope["path"]), reason=first_line(e))
-            elif not isinstance(e, Problem):
-                _log.exception("a request failed", path=shown_path(scope["path"]))
+            if not isinstance(e, Problem):
+                log_failure(_log, "a request failed", e, path=shown_path(scope["path"]))
             response = answer(Request(scope, receive), e)
             await response(scope, receive, send)
 

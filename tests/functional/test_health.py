@@ -15,6 +15,7 @@ from app.observability import set_up_logging
 from app.settings import Settings
 from runners.protocol import Health
 from tests.factories.browser import browser
+from tests.factories.course import LESSON
 from tests.factories.supervisor import Supervisor
 
 
@@ -74,14 +75,19 @@ async def test_a_database_without_its_tables_is_missing(app: FastAPI, supervisor
 
 
 @pytest.mark.parametrize("url", ["sqlite+aiosqlite:////nowhere/x.db", "postgresql+asyncpg://x@127.0.0.1:1/x"])
-async def test_a_server_without_a_database_is_up_and_says_so(
+async def test_a_server_without_a_database_is_up_refuses_runs_and_says_so(
     settings: Settings, supervisor: Supervisor, url: str
 ) -> None:
     app = create_app(settings.model_copy(update={"database_url": url}))
     async with app.router.lifespan_context(app), browser(app) as client:
         assert (await client.get("/en/courses/small/first")).status_code == 200
-        assert (await client.get("/readyz")).json()["missing"] == ["database"]
-        assert (await client.get("/runs/x")).status_code in (404, 503)
+        not_ready = (await client.get("/readyz")).json()
+        refused = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
+
+    assert (not_ready["missing"], not_ready["reasons"]) == (["database"], {"database": "storage_down"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_down")
+    assert refused.headers["retry-after"] == "10"
+    assert not supervisor.submitted
 
 
 async def test_no_lessons_are_missed(settings: Settings, supervisor: Supervisor) -> None:

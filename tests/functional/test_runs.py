@@ -297,22 +297,35 @@ async def test_what_belongs_to_a_visitor_is_kept_by_no_cache(client: httpx.Async
         assert (await client.get(path)).headers["cache-control"] == "no-store"
 
 
+@pytest.mark.parametrize(("language", "words"), [("en", "disk is full"), ("ko", "디스크가 가득"), ("zh", "磁盘已满")])
 async def test_a_full_disk_is_said_and_nothing_is_run(
-    client: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor
+    client: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor, language: str, words: str
 ) -> None:
     await press_run(client)
     handed = len(supervisor.submitted)
+    most_pages = 1
 
     @event.listens_for(app.state.db.engine.sync_engine, "checkout")
     def _fill(connection: Any, *_: object) -> None:  # every one: others may still follow the run before
-        connection.cursor().execute("PRAGMA max_page_count = 1")
+        connection.cursor().execute(f"PRAGMA max_page_count = {most_pages}")
 
-    response = await client.post("/runs", json=_asked(code="#" * 90_000), headers={"x-lockstep-lang": "ko"})
+    headers = {"x-lockstep-lang": language}
+    first = await client.post("/runs", json=_asked(code="#" * 90_000), headers=headers)
+    small = await client.post("/runs", json=_asked(), headers=headers)
+    not_ready = await client.get("/readyz")
 
-    assert response.status_code == 503
-    assert response.json()["error"]["code"] == "storage_down"
-    assert "데이터베이스" in response.json()["error"]["message"]
+    for response in (first, small):
+        assert (response.status_code, response.headers["retry-after"]) == (503, "60")
+        assert response.json()["error"]["code"] == "storage_full"
+        assert words in response.json()["error"]["message"]
+    assert (not_ready.status_code, not_ready.json()["reasons"]) == (503, {"database": "storage_full"})
     assert len(supervisor.submitted) == handed
+
+    most_pages = 1_000_000_000
+    async with asyncio.timeout(10):
+        while (await client.get("/readyz")).status_code != 200:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    await press_run(client)
 
 
 async def _until_finished(client: httpx.AsyncClient, run: dict[str, Any]) -> dict[str, Any]:
@@ -354,7 +367,9 @@ def full_disk(app: FastAPI) -> Iterator[list[str]]:
 
     def refuse(_c: Any, _k: Any, sql: str, args: Any, *_: Any) -> None:
         if sql.startswith(tuple(refused)):
-            raise OperationalError(sql, args, sqlite3.OperationalError("database or disk is full"))
+            full = sqlite3.OperationalError("database or disk is full")
+            full.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise OperationalError(sql, args, full)
 
     engine = app.state.db.engine.sync_engine
     event.listen(engine, "before_cursor_execute", refuse)
@@ -388,7 +403,7 @@ async def test_a_run_that_was_refused_but_could_not_be_withdrawn_ends(
     response = await client.post("/runs", json=_asked())
     full_disk.clear()
 
-    assert (response.status_code, response.json()["error"]["code"]) == (503, "storage_down")
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "storage_full")
     runs = (await client.get("/runs", params={"lesson": LESSON})).json()["runs"]
     assert len(runs) == 2
     assert (await _until_finished(client, runs[-1]))["outcome"] == "lost"

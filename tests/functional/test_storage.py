@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator
+from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
 
+from app import migrate
 from app.db import Database
 from app.main import create_app
+from app.observability import set_up_logging
 from app.settings import Settings
 from tests.factories.accounts import signed_in
-from tests.factories.browser import browser
+from tests.factories.browser import browser, press_run
 from tests.factories.course import LESSON
+from tests.factories.databases import KINDS
+from tests.factories.disks import database_on, small_disk
 from tests.factories.supervisor import Supervisor
 
 CONNECTIONS = 2
@@ -57,3 +64,66 @@ async def test_where_every_connection_is_in_use_requests_are_told_when_to_come_b
     assert words in error["message"]
     assert (not_ready.status_code, not_ready.json()["missing"]) == (503, ["database"])
     assert (answered.status_code, ready.status_code) == (200, 200)
+
+
+async def until(client: httpx.AsyncClient, path: str, **wanted: Any) -> dict[str, Any]:
+    """What is at an address, once it says all that is wanted."""
+    async with asyncio.timeout(30):
+        while True:
+            found: dict[str, Any] = (await client.get(path)).json()
+            if wanted.items() <= found.items():
+                return found
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_on_a_full_disk_runs_are_refused_in_words_output_waits_and_afterwards_everything_goes_on(
+    settings: Settings, supervisor: Supervisor, kind: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with small_disk(40) as disk:
+        async with database_on(disk, kind) as url:
+            db = Database(url)
+            await migrate.upgrade(db)
+            await db.close()
+            app = create_app(settings.model_copy(update={"database_url": url}))
+            async with app.router.lifespan_context(app), await signed_in(app) as client:
+                set_up_logging(settings)
+                run = await press_run(client)
+                disk.fill()
+                scripted = await supervisor.run(run["id"])
+                output = [secrets.token_hex(25_000) for _ in range(40)]
+                await supervisor.say(scripted, *output)
+                await supervisor.finish(scripted)
+
+                not_ready = await until(client, "/readyz", status="not ready")
+                asked = {"lesson": LESSON, "cell": "hello", "code": "print(2)"}
+                refused = {
+                    language: await client.post("/runs", json=asked, headers={"x-lockstep-lang": language})
+                    for language in ("en", "ko", "zh")
+                }
+                waiting = (await client.get(f"/runs/{run['id']}")).json()
+                lesson = await client.get("/en/courses/small/first")
+                log = capfd.readouterr().err
+                disk.free()
+                ready = await until(client, "/readyz", status="ready")
+                await until(client, f"/runs/{run['id']}", state="finished", outcome="ok")
+                events = (await client.get(run["urls"]["events"])).json()["events"]
+                again = await client.post("/runs", json=asked)
+
+    assert not_ready["missing"] == ["database"]
+    assert not_ready["reasons"] == {"database": "storage_full"}
+    assert {(r.status_code, r.json()["error"]["code"], r.headers["retry-after"]) for r in refused.values()} == {
+        (503, "storage_full", "60")
+    }
+    for language, words in {"en": "disk is full", "ko": "디스크가 가득", "zh": "磁盘已满"}.items():
+        assert words in refused[language].json()["error"]["message"]
+    assert waiting["state"] != "finished"
+    assert lesson.status_code == 200
+    told = [line for line in log.splitlines() if "its disk is full" in line]
+    assert len(told) == 1, log
+    assert "[error" in told[0]
+    assert "failed" not in log
+    assert ready["missing"] == []
+    assert [event["text"] for event in events if event["kind"] == "text"] == output
+    assert again.status_code == 202
+    assert len(supervisor.submitted) == 2

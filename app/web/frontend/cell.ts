@@ -216,7 +216,7 @@ export class Cell implements Owner {
   waits(entry: Entry, waiting: Waiting): void {
     if (this.shown !== entry && this.shown && !this.shown.over) return this.tellQueue();
     if (waiting.state === "running") return;
-    if (waiting.state === "reconnecting" || !entry.transcript.started) {
+    if (waiting.state === "reconnecting" || waiting.state === "unstored" || !entry.transcript.started) {
       this.say(waitingLine(waiting), entry.transcript.started ? "running" : "waiting");
     }
   }

@@ -109,7 +109,7 @@ export type RunEvent = Started | Text | Display | Clear | ErrorEvent | Metric | 
 
 /** What is said about a run that has not started: never stored, never numbered. */
 export interface Waiting {
-  state: "queued" | "starting" | "running" | "reconnecting";
+  state: "queued" | "starting" | "running" | "reconnecting" | "unstored";
   position: number | null;
   ahead: number;
   /** About how many seconds until there is a place: 0 for less than 10, then tens, then minutes; null if not known. */

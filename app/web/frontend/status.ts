@@ -61,6 +61,7 @@ function advice({ outcome, limit }: Finished, about: Circumstances): string {
 
 export function waitingLine(waiting: Waiting): Line {
   if (waiting.state === "reconnecting") return live(say("state.runnerAway"));
+  if (waiting.state === "unstored") return live(say("state.unstored"));
   if (waiting.state === "starting") return live(say("state.starting"));
   if (waiting.state === "queued" && waiting.position) return { ...live(say("state.position", { position: waiting.position })), facts: waitFacts(waiting) };
   if (waiting.ahead > 0) return live(sayCount("state.behind", waiting.ahead));

@@ -8,13 +8,16 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+import structlog
+from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from app import storage
 from app.db import Database
 from app.errors import StorageBusy, StorageDown, StorageFull
-from app.storage import storage_problem
+from app.storage import StorageMonitor, storage_problem
+from tests.factories.databases import POSTGRES
 
 
 def of_postgresql(state: str) -> DBAPIError:
@@ -88,9 +91,9 @@ async def test_who_gets_no_connection_or_no_turn_to_write_is_told_soon_that_othe
 
 
 async def test_a_statement_of_postgresql_ends_in_time_and_so_does_a_server_that_is_away() -> None:
-    url = os.environ.get("LOCKSTEP_TEST_POSTGRES_URL", "")
+    url = os.environ.get(POSTGRES, "")
     if not url:
-        pytest.skip("LOCKSTEP_TEST_POSTGRES_URL is not set")
+        pytest.skip(f"{POSTGRES} is not set")
     db, away = Database(url, statement_s=0.2), Database("postgresql+asyncpg://x@127.0.0.1:1/x", wait_s=2)
 
     with pytest.raises(OperationalError) as slow:
@@ -106,3 +109,95 @@ async def test_a_statement_of_postgresql_ends_in_time_and_so_does_a_server_that_
     assert storage_problem(refused.value) is StorageDown
     for one in (db, away):
         await one.close()
+
+
+class Disk:
+    """A write that fails for as long as there is no room, and counts how often it was tried."""
+
+    def __init__(self) -> None:
+        self.error: DBAPIError | None = of_postgresql("53100")
+        self.tries = 0
+
+    async def write(self) -> None:
+        self.tries += 1
+        if self.error is not None:
+            raise self.error
+
+
+async def test_an_outage_is_one_error_in_the_log_and_its_end_is_found_by_a_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(storage, "_TRY_EVERY_S", 0.0)
+    disk = Disk()
+    monitor = StorageMonitor(disk.write)
+    with structlog.testing.capture_logs() as logs:
+        assert await monitor.problem() is None
+        assert disk.tries == 0, "nothing is written while all is well"
+        for _ in range(1000):
+            with pytest.raises(DBAPIError), monitor.watching():
+                raise of_postgresql("53100")
+        assert await monitor.problem() is StorageFull
+        with pytest.raises(StorageFull):
+            await monitor.check()
+        disk.error = None
+        await monitor.check()
+
+    assert not monitor.failing
+    assert disk.tries == 3
+    assert [line["log_level"] for line in logs] == ["error", "warning"]
+
+
+async def test_however_many_ask_a_write_is_tried_once_a_second_at_most() -> None:
+    disk = Disk()
+    monitor = StorageMonitor(disk.write)
+    monitor.note(of_postgresql("53100"))
+
+    assert set(await asyncio.gather(*(monitor.problem() for _ in range(100)))) == {StorageFull}
+    assert disk.tries == 1
+
+
+async def test_an_outage_that_comes_and_goes_fills_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "_TRY_EVERY_S", 0.0)
+    disk = Disk()
+    disk.error = None
+    monitor = StorageMonitor(disk.write)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(20):
+            monitor.note(of_postgresql("53100"))
+            assert await monitor.problem() is None
+
+    assert [line["log_level"] for line in logs] == ["error", "warning"]
+
+
+async def test_a_busy_database_and_a_broken_rule_are_no_outage() -> None:
+    monitor = StorageMonitor(Disk().write)
+    with structlog.testing.capture_logs() as logs:
+        for error in (PoolTimeout(), PoolTimeout(), IntegrityError("INSERT", {}, sqlite3.IntegrityError())):
+            monitor.note(error)
+
+    assert not monitor.failing
+    assert [(line["log_level"], line["event"]) for line in logs] == [("warning", "the database is too busy")]
+
+
+async def test_sqlites_error_about_its_files_means_a_full_disk_where_there_is_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = sqlite3.OperationalError("disk I/O error")
+    broken.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    disk = Disk()
+    disk.error = OperationalError("INSERT", {}, broken)
+    monitor = StorageMonitor(disk.write, tmp_path / "one.db")
+    monitor.note(disk.error)
+    assert await monitor.problem() is StorageDown
+
+    monkeypatch.setattr(storage, "_TRY_EVERY_S", 0.0)
+    monkeypatch.setattr(storage, "_LEAST_FREE_BYTES", 2**60)
+    assert await monitor.problem() is StorageFull
+
+
+async def test_a_probe_leaves_nothing_behind(database: Database) -> None:
+    await database.storage._try_to_write()
+
+    async with database.engine.connect() as connection:
+        tables = await connection.run_sync(lambda c: inspect(c).get_table_names())
+    assert not [table for table in tables if table.startswith("storage_probe")]
