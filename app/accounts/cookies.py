@@ -15,9 +15,10 @@ def cookie_name(request: Request, name: str) -> str:
     return named(name, secure=_secure(request))
 
 
-def set_cookie(request: Request, name: str, value: str, max_age_s: int) -> None:
+def set_cookie(request: Request, name: str, value: str, max_age_s: int, *, readable: bool = False) -> None:
     """Send a cookie with whatever the answer is, an error page too; ``max_age_s`` of 0 takes it back."""
-    request.scope[_COOKIES][name] = written(name, value, max_age_s, secure=_secure(request))
+    cookie = written(name, value, max_age_s, secure=_secure(request), readable=readable)
+    request.scope[_COOKIES][name] = cookie
 
 
 class Cookies:

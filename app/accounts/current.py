@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 
 from app.accounts.models import Account, MergedVisitor, Role, SignIn
-from app.accounts.sign_in_cookie import renew_sign_in, sign_in_of
+from app.accounts.sign_in_cookie import correct_account, renew_sign_in, sign_in_of
 from app.accounts.sign_ins import LASTS, SEEN_TO, see
 from app.accounts.visitor import stay, visitor_of, welcome
 from app.db import Database, Moment, now
@@ -65,6 +65,7 @@ async def who(request: Request) -> Who:
     """Look up whoever asks, once a request."""
     if (known := request.scope.get(_WHO)) is None:
         known = request.scope[_WHO] = await _look_up(request)
+        correct_account(request, known.account.learner_id if known.account else None)
     return known
 
 

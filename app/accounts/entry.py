@@ -11,7 +11,7 @@ from app.accounts import said
 from app.accounts.devices import remember
 from app.accounts.merge import Merged, merge_visitor
 from app.accounts.models import Account
-from app.accounts.sign_in_cookie import keep_sign_in, sign_in_of
+from app.accounts.sign_in_cookie import keep_sign_in, sign_in_of, tell_account
 from app.accounts.sign_ins import LASTS, end_sign_in, start_sign_in
 from app.accounts.visitor import forget_visitor, visitor_of
 from app.errors import NotAllowed
@@ -29,6 +29,7 @@ class Entrance:
 
     token: str
     email: str
+    learner_id: str
     merged: Merged
 
 
@@ -48,12 +49,13 @@ async def enter(
         merged = await merge_visitor(session, visitor, account, request.app.state.mergers, adopt=new)
     agent, address = request.headers.get("user-agent", ""), request.client.host if request.client else ""
     token = await start_sign_in(session, account, method=method, agent=agent, address=address)
-    return Entrance(token, account.email, merged)
+    return Entrance(token, account.email, account.learner_id, merged)
 
 
 def open_door(request: Request, entrance: Entrance, *passkey: str, what: str = "signed_in") -> None:
     """Give the browser its cookies, take the visitor's back, and have it told ``what``, and what came in."""
     keep_sign_in(request, entrance.token, int(LASTS.total_seconds()))
+    tell_account(request, entrance.learner_id)
     remember(request, entrance.email, *passkey)
     if visitor_of(request) is not None:
         forget_visitor(request)
@@ -64,4 +66,10 @@ async def leave(request: Request, session: AsyncSession) -> None:
     """Sign the browser out."""
     if (held := sign_in_of(request)) is not None:
         await end_sign_in(session, held)
-        keep_sign_in(request, "", 0)
+    close_door(request)
+
+
+def close_door(request: Request) -> None:
+    """Take the sign-in back from the browser, and have its pages forget what they keep there."""
+    keep_sign_in(request, "", 0)
+    tell_account(request, None)

@@ -32,6 +32,7 @@ from app.db import Database
 from app.errors import NotAllowed, Problem
 from app.i18n import N_
 from app.web.form import own_path, read_form
+from app.web.headers import NOTHING_LEFT
 from app.web.languages import PREFIX
 from app.web.page import fragment, own_page
 
@@ -78,7 +79,9 @@ async def sign_out(request: Request, lang: str) -> Response:
     async with db.writing() as session:
         await leave(request, session)
     said.say(request, "signed_out")
-    return onward(request, None)
+    answer = onward(request, None)
+    answer.headers.update(NOTHING_LEFT)
+    return answer
 
 
 @router.get("/sign-up", name="sign_up_page")

@@ -17,6 +17,7 @@ from app.accounts.agents import browser_words
 from app.accounts.attempts import OF_EXPORTS, TooManyTries, account_key, count_try
 from app.accounts.belongings import erase, export
 from app.accounts.current import SignedIn, ThisSignIn
+from app.accounts.entry import close_door
 from app.accounts.handles import change_handle, why_not_handle
 from app.accounts.identities import list_identities
 from app.accounts.links import Purpose, end_links
@@ -35,6 +36,7 @@ from app.accounts.ways_in import other_ways_in
 from app.db import Database, now, one_at_a_time
 from app.i18n import N_
 from app.web.form import read_form
+from app.web.headers import NOTHING_LEFT
 from app.web.languages import PREFIX
 
 router = APIRouter(prefix=f"{PREFIX}/settings")
@@ -169,9 +171,9 @@ async def delete_account(request: Request, lang: str, account: SignedIn, here: T
     db: Database = request.app.state.db
     async with db.writing() as session:
         await erase(session, account, request.app.state.erasers)
-    keep_sign_in(request, "", 0)
+    close_door(request)
     said.say(request, "deleted")
-    return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303)
+    return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303, NOTHING_LEFT)
 
 
 async def not_theirs(request: Request, account: Account, here: SignIn, password: str, field: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse
 
 from app import i18n
 from app.accounts.current import CurrentAccount, KnownLearner
+from app.accounts.tokens import marker
 from app.db import Database
 from app.errors import NotFound
 from app.lessons.addresses import LESSON
@@ -56,7 +57,7 @@ async def header(
         "progress/header.html",
         header=figures,
         share=pages.share_of(figures.level),
-        who=pages.marker(learner),
+        who=marker(learner),
         account=account,
     )
 

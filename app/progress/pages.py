@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -82,11 +81,6 @@ class Row:
     kind: str
     title: str
     xp: int
-
-
-def marker(learner_id: str | None) -> str:
-    """What the page's script tells learners apart by; empty for a stranger."""
-    return hashlib.sha256(f"marker {learner_id}".encode()).hexdigest()[:12] if learner_id else ""
 
 
 def share_of(level: Level) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Depends, Header, Path, Query
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,15 +21,21 @@ from app.web.headers import STRANGERS_DOCUMENT
 from app.web.page import page
 from app.web.sse import event_stream
 
-router = APIRouter()
-
 _MOST_EVENTS = 5000
 _LARGEST_SEQ = 2**31 - 1
 _NOT_KEPT = {"cache-control": "no-store"}
+"""No browser keeps what a learner wrote or ran: the next person at it may be another."""
 After = Annotated[int, Query(ge=0, le=_LARGEST_SEQ)]
 Seq = Annotated[int, Path(ge=1, le=_LARGEST_SEQ)]
 LessonKey = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 """No database text may hold a NUL."""
+
+
+async def _not_kept(response: Response) -> None:
+    response.headers.update(_NOT_KEPT)
+
+
+router = APIRouter(dependencies=[Depends(_not_kept)])
 
 
 @router.post("/runs", status_code=202, name="create_run")
@@ -44,8 +50,7 @@ async def create_run(request: Request, asked: RunIn, learner: Learner, desk: The
 
 
 @router.get("/runs", name="list_runs")
-async def list_runs(lesson: LessonKey, learner: KnownLearner, desk: TheDesk, response: Response) -> RunsOut:
-    response.headers.update(_NOT_KEPT)
+async def list_runs(lesson: LessonKey, learner: KnownLearner, desk: TheDesk) -> RunsOut:
     if learner is None:
         return RunsOut(runs=[])
     async with desk.db.session() as session:
@@ -54,8 +59,7 @@ async def list_runs(lesson: LessonKey, learner: KnownLearner, desk: TheDesk, res
 
 
 @router.get("/runs/{run_id}", name="show_run")
-async def show_run(run_id: str, learner: KnownLearner, desk: TheDesk, response: Response) -> RunOut:
-    response.headers.update(_NOT_KEPT)
+async def show_run(run_id: str, learner: KnownLearner, desk: TheDesk) -> RunOut:
     async with desk.db.session() as session:
         run = await get_run(session, learner, run_id)
         ahead = await runs_ahead(session, run)
@@ -111,5 +115,5 @@ async def run_display(request: Request, run_id: str, seq: Seq, learner: KnownLea
         raise DisplayUnknown
     document = page(request, "runs/display.html", html=Markup(html))  # noqa: S704 - it gets no rights, see the policy
     document.headers["content-security-policy"] = STRANGERS_DOCUMENT
-    document.headers["cache-control"] = "private, max-age=31536000, immutable"
+    document.headers.update(_NOT_KEPT)
     return document

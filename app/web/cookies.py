@@ -1,4 +1,4 @@
-"""How our cookies are written: HttpOnly, SameSite, and under https bound by their name to host and TLS. Pure."""
+"""How our cookies are written: HttpOnly except one, SameSite, and under https bound by name to host and TLS. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ def named(name: str, *, secure: bool) -> str:
     return f"__Host-{name}" if secure else name
 
 
-def written(name: str, value: str, max_age_s: int, *, secure: bool) -> str:
-    """The value of ``Set-Cookie``; ``max_age_s`` of 0 takes the cookie back."""
-    attributes = f"Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")
+def written(name: str, value: str, max_age_s: int, *, secure: bool, readable: bool = False) -> str:
+    """The value of ``Set-Cookie``; ``max_age_s`` of 0 takes the cookie back. ``readable``: by the pages' script too."""
+    attributes = f"Path=/; Max-Age={max_age_s}; SameSite=Lax"
+    attributes += ("" if readable else "; HttpOnly") + ("; Secure" if secure else "")
     return f"{named(name, secure=secure)}={value}; {attributes}"

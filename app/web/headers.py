@@ -25,6 +25,12 @@ STRANGERS_DOCUMENT = (
 )
 """The policy of a document made of a learner's output: no script, no origin, no network."""
 
+NOTHING_LEFT = {"cache-control": "no-store", "clear-site-data": '"cache"'}
+"""For the answer that signs a browser out: it drops pages that Back would show, and every other cached answer.
+
+Not ``"storage"``, which would drop the theme too: ``account-storage.ts`` removes the account's data.
+"""
+
 _ALWAYS = (
     (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),

@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 
 PING_S = 15.0
 
-_HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+_HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _PING = b": ping\n\n"
 
 

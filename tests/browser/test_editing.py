@@ -56,7 +56,7 @@ async def test_edits_of_an_older_original_are_kept_and_said_to_be_so(hall: Hall)
     page = await visitor.open(LESSON)
     await page.evaluate(
         """localStorage.setItem(
-            'lockstep:draft:distributed-tensorflow/distribution-strategies:strategy',
+            'lockstep:draft::distributed-tensorflow/distribution-strategies:strategy',
             JSON.stringify({digest: 'of another version', code: 'print(1)'}))"""
     )
 

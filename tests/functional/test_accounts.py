@@ -10,11 +10,11 @@ import httpx
 import pytest
 from argon2 import PasswordHasher
 from fastapi import FastAPI
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from app.accounts.invitations import invite
 from app.accounts.models import Account, Attempts, MailLink, Passkey, Role, SignIn
-from app.accounts.sign_in_cookie import NAME
+from app.accounts.sign_in_cookie import ACCOUNT, NAME, SIGNED_OUT
 from app.db import now
 from app.main import create_app
 from app.settings import Settings
@@ -125,6 +125,43 @@ async def test_signing_out_ends_the_sign_in_on_the_server(
     back = await client.post("/en/sign-in", data={**ADA, "next": "/en/courses/small"})
     assert back.headers["location"] == "/en/courses/small"
     assert client.cookies[NAME] != stolen
+
+
+async def test_pages_are_told_which_account_is_signed_in_and_when_it_has_left(
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox, supervisor: Supervisor
+) -> None:
+    await press_run(client)
+    assert ACCOUNT not in client.cookies, "a visitor has no account"
+    await sign_up(client, mailbox)
+    marker = client.cookies[ACCOUNT]
+    assert f'data-who="{marker}"' in (await client.get("/en/progress", headers={"hx-request": "true"})).text
+    async with app.state.db.session() as session:
+        account = (await session.scalars(select(Account))).one()
+    assert marker not in (account.id, account.learner_id, account.handle)
+
+    left = await client.post("/en/sign-out")
+
+    assert client.cookies[ACCOUNT] == SIGNED_OUT
+    assert left.headers["clear-site-data"] == '"cache"'
+    cookie = next(each for each in left.headers.get_list("set-cookie") if each.startswith(ACCOUNT))
+    assert "HttpOnly" not in cookie
+    assert "SameSite=Lax" in cookie
+
+
+async def test_pages_are_told_of_a_sign_in_that_is_over(app: FastAPI, supervisor: Supervisor) -> None:
+    async with await signed_in(app) as client:
+        await menu(client)
+        marker = client.cookies[ACCOUNT]
+        async with app.state.db.writing() as session:
+            await session.execute(delete(SignIn))
+        await menu(client)
+        assert client.cookies[ACCOUNT] == SIGNED_OUT, "it was ended elsewhere"
+
+        client.cookies.clear()
+        client.cookies.set(ACCOUNT, marker, domain="test.local")
+        await press_run(client)
+        await menu(client)
+        assert ACCOUNT not in client.cookies, "it expired, and nobody signed out"
 
 
 async def test_signing_in_gives_a_token_that_the_browser_never_had(

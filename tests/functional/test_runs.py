@@ -228,6 +228,7 @@ async def test_html_output_is_a_document_without_rights(client: httpx.AsyncClien
 
     document = await client.get(f"/runs/{run['id']}/displays/1")
 
+    assert document.headers["cache-control"] == "no-store"
     assert "<script>1</script>" in document.text
     policy = document.headers["content-security-policy"].split("; ")
     assert policy[0] == "sandbox"
@@ -291,7 +292,9 @@ async def test_a_last_event_id_larger_than_any_number_of_ours_ends_the_stream(
 
 
 async def test_what_belongs_to_a_visitor_is_kept_by_no_cache(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
-    run = await press_run(client)
+    handed_in = await client.post("/runs", json=_asked())
+    assert handed_in.headers["cache-control"] == "no-store"
+    run = handed_in.json()
 
     for path in (f"/runs?lesson={LESSON}", f"/runs/{run['id']}", run["urls"]["events"]):
         assert (await client.get(path)).headers["cache-control"] == "no-store"

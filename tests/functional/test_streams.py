@@ -83,7 +83,7 @@ async def test_a_stream_says_that_it_must_not_be_kept_or_held_back(
     stream = await client.get(run["urls"]["stream"], headers={"accept-encoding": "gzip"})
 
     assert stream.headers["content-type"].startswith("text/event-stream")
-    assert stream.headers["cache-control"] == "no-cache"
+    assert stream.headers["cache-control"] == "no-store"
     assert stream.headers["x-accel-buffering"] == "no"
     assert "content-encoding" not in stream.headers
 

@@ -2,6 +2,7 @@
 
 import htmx from "htmx.org";
 
+import { setUpAccountStorage } from "./account-storage";
 import { setUpAccount } from "./account";
 import { setUpCells } from "./lesson";
 import { setUpStanding } from "./standing";
@@ -14,6 +15,7 @@ import { setUpFormulas, setUpLanguages, setUpOutline, setUpRail, setUpScrollers,
 // A refused or failed fragment leaves what is on the page: the session card asks again by itself.
 Object.assign(htmx.config, { noSwap: [204, 304, "4xx", "5xx"] });
 
+setUpAccountStorage(); // before anything reads what this browser keeps
 setUpTheme();
 setUpLanguages();
 setUpOutline();

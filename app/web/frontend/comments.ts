@@ -4,7 +4,7 @@
  */
 
 import { announce } from "./announce";
-import { localShelf } from "./drafts";
+import { localShelf } from "./account-storage";
 import { setUpMentions } from "./mentions";
 import { say } from "./strings";
 

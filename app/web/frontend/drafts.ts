@@ -1,9 +1,11 @@
 /**
- * What a learner changed in a cell, kept in this browser.
+ * What a learner changed in a cell, kept in this browser, apart for each account.
  *
  * A draft remembers which original it was made from: if the lesson changed since, the learner's text stays and the
  * page says so.
  */
+
+import { draftKey } from "./account-storage";
 
 export interface Draft {
   digest: string;
@@ -22,6 +24,8 @@ export class Drafts {
   constructor(
     private readonly lesson: string,
     private readonly shelf: Shelf | null,
+    /** Whose drafts these are; null once the page is not theirs any more. */
+    private readonly account: () => string | null,
   ) {}
 
   find(cell: string, original: string): Found | null {
@@ -33,25 +37,30 @@ export class Drafts {
   /** Keeps `code`, or forgets the draft where it equals the original. */
   keep(cell: string, original: string, code: string): void {
     const made = { digest: digest(original), code } satisfies Draft;
+    const key = this.key(cell);
+    if (key === null) return;
     try {
-      if (code === original) this.shelf?.removeItem(this.key(cell));
-      else this.shelf?.setItem(this.key(cell), JSON.stringify(made));
+      if (code === original) this.shelf?.removeItem(key);
+      else this.shelf?.setItem(key, JSON.stringify(made));
     } catch {
       // Storage is full or forbidden: the text stays in the editor for as long as the page is open.
     }
   }
 
   private read(cell: string): Draft | null {
+    const key = this.key(cell);
+    if (key === null) return null;
     try {
-      const draft = JSON.parse(this.shelf?.getItem(this.key(cell)) ?? "null") as Partial<Draft> | null;
+      const draft = JSON.parse(this.shelf?.getItem(key) ?? "null") as Partial<Draft> | null;
       return typeof draft?.code === "string" && typeof draft.digest === "string" ? (draft as Draft) : null;
     } catch {
       return null;
     }
   }
 
-  private key(cell: string): string {
-    return `lockstep:draft:${this.lesson}:${cell}`;
+  private key(cell: string): string | null {
+    const account = this.account();
+    return account === null ? null : draftKey(account, this.lesson, cell);
   }
 }
 
@@ -64,13 +73,4 @@ export function digest(text: string): string {
     b = Math.imul(b ^ (unit + i), 0x85ebca6b);
   }
   return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("");
-}
-
-/** The browser's storage, or null where it is forbidden. */
-export function localShelf(): Storage | null {
-  try {
-    return window.localStorage;
-  } catch {
-    return null;
-  }
 }

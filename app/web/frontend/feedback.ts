@@ -4,7 +4,7 @@
  */
 
 import { announce } from "./announce";
-import { localShelf } from "./drafts";
+import { localShelf } from "./account-storage";
 import { say } from "./strings";
 
 const DRAFT = "lockstep:problem";

@@ -1,9 +1,10 @@
 /** A page with cells: sets each up, restores what ran before, and tells the session card when something changes. */
 
+import { currentAccount, localShelf } from "./account-storage";
 import { untilAnswered } from "./retry";
 import { Board } from "./board";
 import { Cell } from "./cell";
-import { Drafts, localShelf } from "./drafts";
+import { Drafts } from "./drafts";
 import { setUpPickers } from "./machine-picker";
 import { RunAll } from "./run-all";
 
@@ -14,7 +15,7 @@ export function setUpCells(): void {
   const lesson = roots[0]?.dataset.lesson;
   if (!lesson) return;
   const board = new Board();
-  const drafts = new Drafts(lesson, localShelf());
+  const drafts = new Drafts(lesson, localShelf(), currentAccount);
   const cells = roots.map((root) => new Cell(root, board, drafts));
   cells.forEach((cell, i) => {
     cell.before = cells.slice(0, i);

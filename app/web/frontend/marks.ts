@@ -6,7 +6,7 @@
  * all of them when it knows this reader for the first time, or another one.
  */
 
-import { localShelf } from "./drafts";
+import { localShelf, type Shelf } from "./account-storage";
 
 /** What the server takes (`POST /progress/marks`); moments in milliseconds since 1970. */
 export interface Mark {
@@ -16,8 +16,6 @@ export interface Mark {
   end_reached_at: number | null;
   place: string;
 }
-
-type Shelf = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
 
 const PREFIX = "lockstep:mark:";
 const TOLD = "lockstep:marks-told";

@@ -4,9 +4,9 @@
  */
 
 import { declined, send } from "./api";
-import { localShelf } from "./drafts";
 import { make } from "./element";
 import { type Mark, Marks } from "./marks";
+import { localShelf } from "./account-storage";
 import { setUpReading } from "./reader";
 import { language, say } from "./strings";
 

@@ -1,0 +1,121 @@
+/**
+ * Whose data this browser's storage holds: an account's, or that of somebody who uses the browser without one.
+ *
+ * Pages are the same for everyone, so a cookie that scripts can read names the account. Before a page uses anything from
+ * the storage, it compares that account with the one that used the storage last. If that one has signed out, or another
+ * one has signed in, everything it left is removed. What is kept for the device rather than for a person stays.
+ */
+
+/** The part of Storage that is used here. */
+export type Shelf = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
+
+const COOKIE = /(?:^|;\s*)(?:__Host-)?lockstep_account=([^;]*)/;
+const SIGNED_OUT = "signed-out";
+const ACCOUNT = "lockstep:account";
+const DRAFT = "lockstep:draft:";
+const OURS = "lockstep:";
+const OF_DEVICE: ReadonlySet<string> = new Set([ACCOUNT, "lockstep:theme", "lockstep:lanes"]);
+
+/** Where the draft of a cell is kept. `account` is empty for someone without one. */
+export function draftKey(account: string, lesson: string, cell: string): string {
+  return `${DRAFT}${account}:${lesson}:${cell}`;
+}
+
+/** The account that the page's cookies name; empty without one. */
+export function accountIn(cookies: string): string {
+  const value = valueIn(cookies);
+  return value === SIGNED_OUT ? "" : value;
+}
+
+/**
+ * Removes what the person at the browser must not see, and gives a visitor's drafts to the account they signed in to.
+ * Returns that account.
+ *
+ * A sign-in that expired is not a sign-out: its account finds its drafts again, unless another account signs in first.
+ */
+export function settle(shelf: Shelf, cookies: string): string {
+  const account = accountIn(cookies);
+  const before = shelf.getItem(ACCOUNT) ?? "";
+  const mayStay = (whose: string | undefined): boolean => {
+    if (account) return whose === account || whose === "";
+    return valueIn(cookies) === SIGNED_OUT ? whose === "" && before === "" : whose !== undefined;
+  };
+  for (const key of keysOf(shelf)) {
+    if (!key.startsWith(DRAFT)) {
+      if (before && before !== account) shelf.removeItem(key);
+      continue;
+    }
+    const whose = draftOwner(key);
+    if (!mayStay(whose)) shelf.removeItem(key);
+    else if (account && whose === "") move(shelf, key, DRAFT + account + key.slice(DRAFT.length));
+  }
+  if (before !== account) shelf.setItem(ACCOUNT, account);
+  return account;
+}
+
+function valueIn(cookies: string): string {
+  return COOKIE.exec(cookies)?.[1] ?? "";
+}
+
+/** The account in a draft's key; undefined in keys of versions that did not name it. */
+function draftOwner(key: string): string | undefined {
+  const [account, lesson, cell] = key.slice(DRAFT.length).split(":");
+  return lesson === undefined || cell === undefined ? undefined : account;
+}
+
+function move(shelf: Shelf, from: string, to: string): void {
+  shelf.setItem(to, shelf.getItem(from) ?? "");
+  shelf.removeItem(from);
+}
+
+function keysOf(shelf: Shelf): string[] {
+  const keys = Array.from({ length: shelf.length }, (_, i) => shelf.key(i) ?? "");
+  return keys.filter((key) => key.startsWith(OURS) && !OF_DEVICE.has(key));
+}
+
+/** The browser's storage, or null where it is forbidden. */
+export function localShelf(): Storage | null {
+  try {
+    return window.localStorage;
+  } catch {
+    return null;
+  }
+}
+
+/** The account that this page was made for: empty without one, null once it has left. */
+let current: string | null = "";
+
+/** Call before anything reads the storage. From then on the page notices when its account leaves. */
+export function setUpAccountStorage(): void {
+  current = settled();
+  const look = (): void => void currentAccount();
+  for (const event of ["storage", "focus"]) window.addEventListener(event, look);
+  for (const event of ["visibilitychange", "htmx:after:swap"]) document.addEventListener(event, look);
+  // The browser may keep this page for its Back button: nothing of it is seen until it is known who comes back.
+  window.addEventListener("pagehide", () => document.documentElement.classList.toggle("away", Boolean(current)));
+  window.addEventListener("pageshow", () => {
+    if (currentAccount() !== null) document.documentElement.classList.remove("away");
+  });
+}
+
+/** The account whose drafts this page may read and write; null if it still shows those of one that has left. */
+export function currentAccount(): string | null {
+  if (current === null || accountIn(document.cookie) === current) return current;
+  const visitor = current === "";
+  current = settled();
+  if (visitor) return current; // who has signed in now is the one who was here before
+  current = null;
+  document.documentElement.classList.add("away");
+  window.location.reload();
+  return null;
+}
+
+function settled(): string {
+  const shelf = localShelf();
+  try {
+    if (shelf) return settle(shelf, document.cookie);
+  } catch {
+    // Storage is full or forbidden: then there is nothing in it that anyone could see.
+  }
+  return accountIn(document.cookie);
+}

@@ -1,0 +1,180 @@
+"""One browser, several people: what stays behind when one signs out, and what comes along when another signs in."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from contextlib import suppress
+
+from playwright.async_api import Browser, Error, Page, expect
+
+from app.accounts.sign_ins import end_all
+from app.db import Database
+from tests.browser.conftest import Hall
+from tests.browser.instrument import Instrument
+from tests.browser.people import somebody
+from tests.browser.site import Site
+from tests.browser.test_accounts import sign_up
+
+LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+SECRET = "what Ada wrote"
+PROGRAM = f"from IPython.display import HTML\nprint('{SECRET}')\nHTML('<p>{SECRET}</p>')"
+
+
+async def test_the_next_account_finds_nothing_of_the_one_that_signed_out(hall: Hall) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append("status of 404")
+    page = await visitor.page()
+    await sign_up(visitor, page)
+    await page.goto(visitor.site.url(LESSON))
+    address = await write_and_run(page)
+    await page.evaluate("localStorage.setItem('lockstep:theme', 'dark')")
+
+    await sign_out(page)
+    assert await kept(page) == {"lockstep:theme": "dark"}
+    await page.go_back()
+    await shows_nothing(page)
+
+    await sign_up(visitor, page)
+    await page.goto(visitor.site.url(LESSON))
+    await shows_nothing(page)
+    assert SECRET not in str(await kept(page))
+    answer = await page.goto(visitor.site.url(address))
+    assert answer is not None
+    assert answer.status == 404
+    assert SECRET not in await page.content()
+
+
+async def test_another_tab_forgets_when_its_account_signs_out(hall: Hall) -> None:
+    visitor, _ = await somebody(hall, "Ada Byron")
+    page, other = await visitor.open(LESSON), await visitor.open(LESSON)
+    await write_and_run(page)
+    cell = Instrument(other, "components")
+    await cell.write(f"# {SECRET}")
+
+    async with other.expect_event("load"):
+        await sign_out(page)
+
+    await shows_nothing(other)
+    assert SECRET not in str(await kept(other))
+
+
+async def test_back_shows_no_page_that_the_browser_kept_of_an_account(chromium: Browser, site: Site) -> None:
+    """Playwright turns off the memory that Back takes pages from; a browser of its own has it."""
+    arguments = ["--disable-back-forward-cache", "--disable-features=BackForwardCache"]
+    browser = await chromium.browser_type.launch(
+        executable_path=shutil.which("chromium"), args=["--no-sandbox"], ignore_default_args=arguments
+    )
+    hall = Hall(browser, site)
+    visitor, _ = await somebody(hall, "Ada Byron")
+    page = await visitor.open(LESSON)
+    await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
+    await Instrument(page, "strategy").write(f"# {SECRET}")
+    await page.evaluate(
+        "addEventListener('pageshow', ({persisted}) => document.documentElement.dataset.persisted = persisted)"
+    )
+
+    await page.goto(site.url("/en/"))
+    await go_back(page)
+    await expect(page.locator("html")).to_have_attribute("data-persisted", "true")
+    await expect(page.locator("body")).to_have_css("visibility", "visible")
+
+    await page.goto(site.url("/en/"))
+    await visitor.context.clear_cookies()
+    await go_back(page)
+    await page.wait_for_url(site.url(LESSON))
+    await shows_nothing(page)
+    assert hall.visitors[0].unexpected() == []
+    await browser.close()
+
+
+async def test_a_visitors_edits_come_along_into_the_account(hall: Hall) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(LESSON)
+    await Instrument(page, "strategy").write("print('mine')")
+
+    await sign_up(visitor, page)
+    await page.goto(visitor.site.url(LESSON))
+
+    await expect(Instrument(page, "strategy").editor).to_have_text("print('mine')")
+
+
+async def test_a_sign_in_that_was_ended_elsewhere_is_forgotten_here(hall: Hall) -> None:
+    visitor, account = await somebody(hall, "Ada Byron")
+    page = await visitor.open(LESSON)
+    await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
+    await Instrument(page, "strategy").write(f"# {SECRET}")
+    await until_kept(page, SECRET)
+    db = Database(visitor.site.database)
+    async with db.writing() as session:
+        await end_all(session, account)
+    await db.close()
+
+    await page.reload()
+
+    await expect(page.locator(".account-button")).to_have_text("Sign in")
+    await shows_nothing(page)
+    assert SECRET not in str(await kept(page))
+
+
+async def test_a_sign_in_that_expired_keeps_the_edits_for_its_account_alone(hall: Hall) -> None:
+    visitor, _ = await somebody(hall, "Ada Byron")
+    page = await visitor.open(LESSON)
+    await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
+    await Instrument(page, "strategy").write(f"# {SECRET}")
+    await until_kept(page, SECRET)
+    hers = await visitor.context.storage_state()
+
+    await visitor.context.clear_cookies()
+    await page.reload()
+    await shows_nothing(page)
+
+    await visitor.context.add_cookies([cookie for cookie in hers["cookies"]])  # type: ignore[misc,list-item]  # noqa: C416
+    await page.reload()
+    await expect(Instrument(page, "strategy").editor).to_have_text(f"# {SECRET}")
+
+
+async def go_back(page: Page) -> None:
+    """Press Back. Playwright waits in vain for the load of a page that comes from the browser's memory."""
+    with suppress(Error):  # the page that was asked is gone before it can answer
+        await page.evaluate("history.back()")
+
+
+async def write_and_run(page: Page) -> str:
+    """Edit a cell and run it. Returns the path of the HTML that it showed."""
+    await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
+    cell = Instrument(page, "strategy")
+    await cell.write(PROGRAM)
+    await cell.run()
+    await cell.finished()
+    frame = cell.root.locator("iframe")
+    await expect(frame.content_frame.get_by_text(SECRET)).to_be_visible()
+    return await frame.get_attribute("src") or ""
+
+
+async def sign_out(page: Page) -> None:
+    await page.locator(".account-button").click()
+    await page.get_by_role("button", name="Sign out").click()
+    await page.wait_for_url("**/en/")
+    await expect(page.locator(".account-button")).to_have_text("Sign in")
+
+
+async def shows_nothing(page: Page) -> None:
+    """The lesson as somebody new finds it."""
+    await expect(page.locator(".session-state")).not_to_have_text("")  # every fragment and script has come
+    await expect(page.locator("body")).to_have_css("visibility", "visible")
+    await expect(page.locator("body")).not_to_contain_text(SECRET)
+    await expect(page.locator(".output iframe")).to_have_count(0)
+    await expect(page.locator(".cell[data-edited]")).to_have_count(0)
+
+
+async def until_kept(page: Page, text: str) -> None:
+    async with asyncio.timeout(20):
+        while text not in str(await kept(page)):  # noqa: ASYNC110 - storage tells nobody
+            await asyncio.sleep(0.05)
+
+
+async def kept(page: Page) -> dict[str, str]:
+    """What the browser keeps of ours, without the empty name of an account."""
+    found: dict[str, str] = await page.evaluate("({ ...localStorage })")
+    return {name: value for name, value in found.items() if value and not name.startswith("lockstep:mark")}
