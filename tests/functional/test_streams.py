@@ -96,7 +96,7 @@ async def test_a_waiting_run_says_where_it_stands(page: httpx.AsyncClient, super
         state = await _next(frames, "state")
 
     assert state.id is None
-    assert state.data == {"state": "queued", "position": 3, "ahead": 0}
+    assert state.data == {"state": "queued", "position": 3, "ahead": 0, "wait_s": None}
 
 
 async def test_a_run_behind_another_says_how_many_come_first(page: httpx.AsyncClient, supervisor: Supervisor) -> None:
