@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     """Connections of one web process to the database; one more request waits for a free one."""
     database_wait_s: float = Field(default=10, ge=0.1, le=300)
     """Seconds that a request waits for a connection, or for its turn to write to SQLite, before it is answered 503."""
-    database_statement_s: float = Field(default=30, ge=1, le=3600)
+    database_statement_s: float = Field(default=60, ge=1, le=3600)
     """Seconds that one statement of PostgreSQL may take."""
     runner_socket: Path | None = None
     """The socket of a supervisor that someone else runs; if empty, ``lockstep serve`` starts its own."""

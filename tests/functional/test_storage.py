@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import httpx
@@ -76,6 +78,14 @@ async def until(client: httpx.AsyncClient, path: str, **wanted: Any) -> dict[str
             await asyncio.sleep(0.05)
 
 
+async def until_told(app: FastAPI, run_id: str, state: str) -> None:
+    """Return once the stream of a run says that state."""
+    async with asyncio.timeout(10), aclosing(app.state.desk.streams.frames(run_id, 0)) as stream:
+        async for frames in stream:
+            if any(frame.event == "state" and json.loads(frame.data)["state"] == state for frame in frames):
+                return
+
+
 @pytest.mark.parametrize("kind", KINDS)
 async def test_on_a_full_disk_runs_are_refused_in_words_output_waits_and_afterwards_everything_goes_on(
     settings: Settings, supervisor: Supervisor, kind: str, capfd: pytest.CaptureFixture[str]
@@ -102,6 +112,7 @@ async def test_on_a_full_disk_runs_are_refused_in_words_output_waits_and_afterwa
                     for language in ("en", "ko", "zh")
                 }
                 waiting = (await client.get(f"/runs/{run['id']}")).json()
+                await until_told(app, run["id"], "unstored")
                 lesson = await client.get("/en/courses/small/first")
                 log = capfd.readouterr().err
                 disk.free()

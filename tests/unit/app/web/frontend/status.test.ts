@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import type { Finished, Outcome } from "../../../../../app/web/frontend/protocol";
-import { ended } from "../../../../../app/web/frontend/status";
+import { ended, waitingLine } from "../../../../../app/web/frontend/status";
 
 const WORDS = {
   "fact.first": "first output {time}",
@@ -13,6 +13,8 @@ const WORDS = {
   "limit.time": "time limit {value}",
   "outcome.crash": "Python crashed",
   "outcome.session": "The session could not go on",
+  "state.runnerAway": "The runner does not answer",
+  "state.unstored": "The server can't save the output right now",
 };
 const page = { getElementById: () => ({ textContent: JSON.stringify(WORDS) }), documentElement: { lang: "en" } };
 (globalThis as unknown as { document: typeof page }).document = page;
@@ -23,6 +25,12 @@ const finished = (outcome: Outcome): Finished => ({
 
 test("every figure says what it measures", () => {
   assert.deepEqual(ended(finished("ok")).facts, ["first output 325 ms", "ran 60 ms"]);
+});
+
+test("output that cannot be stored is the server's trouble, not the runner's", () => {
+  const word = (state: "reconnecting" | "unstored"): string => waitingLine({ state, position: null, ahead: 0 }).word;
+  assert.equal(word("reconnecting"), "The runner does not answer");
+  assert.equal(word("unstored"), "The server can't save the output right now");
 });
 
 test("a session that Lockstep could not keep up is no crash of Python", () => {
