@@ -61,7 +61,7 @@ class Execution:
         self._kernel, group = kernel, kernel.sandbox.group
         before = group.facts()
         usage.begin_run()
-        self._run.add("started")
+        self._run.add("started", kernel_id=self._run.kernel_id)
         request = self._kernel.execute(self._run.request.code)
         output = asyncio.create_task(self._read_output(request))
         try:

@@ -185,6 +185,8 @@ class SessionInfo(Wire):
     """Seconds until it ends if nothing runs, unless it is evicted before; None while busy or queued."""
     generation: int = 0
     """How often the kernel was restarted."""
+    kernel_id: str = ""
+    """A name for the kernel that it has now; empty while it has none. Variables live as long as their kernel."""
     runs: int = 0
     """Runs that its kernel has taken; without one there is nothing to lose."""
     gone_because: str | None = None
@@ -333,6 +335,8 @@ class Started(EventBase):
     """The code was handed to the kernel; before that the run was queued."""
 
     kind: Literal["started"] = "started"
+    kernel_id: str = ""
+    """The ``kernel_id`` of the session at that moment; empty in events of older versions."""
 
 
 class Text(EventBase):

@@ -64,6 +64,7 @@ class RunLog:
         self.finished_at = 0.0
         self.outcome: Outcome | None = None
         self.runs_before: int | None = None
+        self.kernel_id = ""
         self.last = 0
         """Number of the last event."""
         self.acknowledged = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable
@@ -82,6 +83,7 @@ class Session:
         self.gone = asyncio.Event()
         self.gone_because: str | None = None
         self.generation = 0
+        self.kernel_id = ""
         self.waiting: deque[RunLog] = deque()
         self.current: RunLog | None = None
         self._limits = limits
@@ -147,6 +149,7 @@ class Session:
             idle_s=self.idle_s if idle else 0.0,
             ends_in_s=max(0.0, self._idle_s - self.idle_s) if idle and not self.over else None,
             generation=self.generation,
+            kernel_id=self.kernel_id if self.state != SessionState.gone else "",
             runs=self._runs,
             gone_because=self.gone_because,
             members=self.members,
@@ -270,8 +273,13 @@ class Session:
     async def _take_kernel(self) -> None:
         """Get a kernel; what its sandbox uses is watched from now on."""
         self._kernel = await self._source.take(self.spec.topology, self.spec.keras)
+        self._name_kernel()
         await self._watching.aclose()
         self._usage = await self._watching.enter_async_context(Usage(self._kernel.sandbox, self._limits))
+
+    def _name_kernel(self) -> None:
+        """A name that is used once: a session that ended and was asked for again has another."""
+        self.kernel_id = secrets.token_hex(6)
 
     def _fail(self, reason: str, why: str) -> None:
         values, text = {"reason": reason, "why": why}, f"The session could not go on: {why}"
@@ -329,11 +337,12 @@ class Session:
 
     async def _fresh_kernel(self) -> None:
         assert self._kernel
-        self._restart = False
+        self._restart, self.kernel_id = False, ""
         self.state, self._cold = SessionState.starting, self._kernel.cold
         try:
             await self._kernel.sandbox.kill()
             await self._kernel.restart()
+            self._name_kernel()
         except (SandboxGone, KernelNotReady, RuntimeError):
             await self._kernel.close()
             await self._take_kernel()
@@ -378,6 +387,7 @@ class Session:
         self.state = SessionState.busy
         assert self._usage
         run.runs_before, self._runs = self._runs, self._runs + 1
+        run.kernel_id = self.kernel_id
         self._running_since = begun = time.monotonic()
         outcome = await execution.carry_out(self._kernel, self._usage)
         self._on_run_end(time.monotonic() - begun)

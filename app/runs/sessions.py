@@ -43,6 +43,8 @@ class SessionView:
     keras: int
     members: tuple[MemberView, ...] = ()
     generation: int = 0
+    kernels: tuple[str, ...] | None = ()
+    """Of all of the lesson's sessions: output of any other has lost its variables. None: nobody knows right now."""
     position: int | None = None
     notice: str = ""
     """What has to be heard: that the session ends soon, was kept, or has ended."""
@@ -68,7 +70,7 @@ async def look(
     """
     try:
         if infos := await _infos(runner, learner, lesson):
-            return view(chosen, lesson, _liveliest(infos, chosen))
+            return view(chosen, lesson, _liveliest(infos, chosen), kernels=_kernels(infos))
         starting = (await runner.health()).status == "starting"
     except (RunnerUnavailable, Refused):
         return down(lesson, chosen)
@@ -130,6 +132,7 @@ def view(
     starting: bool = False,
     ran_before: bool = False,
     kept: bool = False,
+    kernels: tuple[str, ...] = (),
 ) -> SessionView:
     """The panel of a session, or of none: then it is about the ``chosen`` machine. Pure."""
     topology = info.topology if info is not None else chosen.topology
@@ -145,6 +148,7 @@ def view(
         keras=info.keras if info is not None else chosen.keras,
         members=members_of(info) if info is not None else (),
         generation=info.generation if info is not None else 0,
+        kernels=kernels,
         position=info.position if info is not None else None,
         notice=_notice(info, ending=ending, kept=kept, lost=info is None and ran_before),
         ending=ending or evicted,
@@ -217,6 +221,7 @@ def down(lesson: Lesson, chosen: Machine) -> SessionView:
         topology=chosen.topology,
         topology_words=topology_words(chosen.topology),
         keras=chosen.keras,
+        kernels=None,
         poll_s=_POLL_S["down"],
     )
 
@@ -237,7 +242,11 @@ async def _each(
         infos = await _infos(runner, learner, lesson)
     except (RunnerUnavailable, Refused):
         return down(lesson, chosen)
-    return view(chosen, lesson, _liveliest(infos, chosen) if infos else None, kept=kept)
+    return view(chosen, lesson, _liveliest(infos, chosen) if infos else None, kept=kept, kernels=_kernels(infos))
+
+
+def _kernels(infos: list[SessionInfo]) -> tuple[str, ...]:
+    return tuple(info.kernel_id for info in infos if info.kernel_id)
 
 
 async def _infos(runner: RunnerClient, learner: str | None, lesson: Lesson) -> list[SessionInfo]:

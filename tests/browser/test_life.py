@@ -113,6 +113,7 @@ async def test_the_end_is_said_and_what_the_next_run_does(guests: Hall) -> None:
 
     await expect(page.locator("#session")).to_have_attribute("data-state", "gone", timeout=60_000)
     await expect(page.locator("#session-notice")).to_contain_text("run the cells that you need again first")
+    await expect(first.root.locator(".provenance")).to_contain_text("From an earlier session")
     await shoot(page, "ended")
 
     await second.write("print(x)")

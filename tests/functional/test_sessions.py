@@ -301,6 +301,22 @@ async def test_the_panel_is_about_the_machine_that_was_picked(
 
 
 @pytest.mark.usefixtures("offering")
+async def test_the_panel_names_the_kernels_of_all_the_lessons_sessions(
+    client: httpx.AsyncClient, supervisor: Supervisor
+) -> None:
+    assert 'data-kernels=""' in (await client.get(PANEL)).text, "no session, so no variables"
+    await client.post(PANEL)
+    await client.post(f"{PANEL}&topology=workers:2xgpu:2&keras=2")
+    for info, kernel in zip(supervisor.sessions.values(), ("a1", "b2"), strict=True):
+        supervisor.sessions[info.id] = info.model_copy(update={"kernel_id": kernel})
+    assert re.findall('data-kernels="(.*?)"', (await client.get(PANEL)).text)[0].split() == ["a1", "b2"]
+
+    await supervisor.stop()
+
+    assert "data-kernels" not in (await client.get(PANEL)).text, "nobody knows"
+
+
+@pytest.mark.usefixtures("offering")
 async def test_a_busy_session_is_shown_whichever_machine_is_picked(
     client: httpx.AsyncClient, supervisor: Supervisor
 ) -> None:

@@ -11,6 +11,7 @@ import type { Drafts } from "./drafts";
 import { make, need } from "./element";
 import type { CellEditor } from "./editor";
 import { Output } from "./output";
+import { differences, type LiveKernels, ProvenanceLine } from "./provenance";
 import type { Finished, Machine, Outcome, Run, Waiting } from "./protocol";
 import { untilTaken } from "./retry";
 import { Seeing } from "./seeing";
@@ -36,7 +37,10 @@ export class Cell implements Owner {
   private editor: CellEditor | null = null;
   private loading: Promise<CellEditor> | null = null;
   private undoable: string | null = null;
+  private undoWord = say("cell.undoReset");
   private shown: Entry | null = null;
+  /** Since when its run is over (ms): minus infinity if it was when the page came, infinity while it is at work. */
+  private overSince = -Infinity;
   private runningSince = 0;
   private ticking = 0;
   private saving = 0;
@@ -50,11 +54,13 @@ export class Cell implements Owner {
   private readonly outputBox: HTMLElement;
   private readonly status: HTMLElement;
   private readonly seeing: Seeing;
+  private readonly provenance: ProvenanceLine;
 
   constructor(
     readonly root: HTMLElement,
     private readonly board: Board,
     private readonly drafts: Drafts,
+    private readonly kernels: LiveKernels,
   ) {
     this.name = root.dataset.cell ?? "";
     this.lesson = root.dataset.lesson ?? "";
@@ -66,6 +72,7 @@ export class Cell implements Owner {
     this.status = need(root, ".status");
     this.output = new Output(this.outputBox, this.status, this.title, `${this.name}.txt`);
     this.seeing = new Seeing(this.status, this.title, this.name);
+    this.provenance = new ProvenanceLine(root, this.title);
     this.listen();
     this.restoreDraft();
   }
@@ -159,9 +166,29 @@ export class Cell implements Owner {
   reset(): void {
     const next = this.undoable ?? this.original;
     this.undoable = this.undoable === null && this.code !== this.original ? this.code : null;
+    this.undoWord = say("cell.undoReset");
     this.setCode(next);
-    this.markEdited();
     announce(say(this.undoable === null ? "cell.undone" : "cell.wasReset", { cell: this.title }));
+  }
+
+  /** Back to the code that made the output; the button that resets brings the learner's text back. */
+  private showCode(): void {
+    if (!this.shown) return;
+    this.undoable = this.code;
+    this.undoWord = say("cell.undo");
+    this.setCode(this.shown.run.code);
+    announce(say("cell.codeShown", { cell: this.title }));
+    this.root.querySelector(".code-fold")?.setAttribute("open", "");
+    void this.edit();
+  }
+
+  /** Tells an output that this cell would not make now from one that it would. `spoken`: the learner just caused it. */
+  compare(spoken = false): void {
+    if (!this.shown) return;
+    const { run, transcript } = this.shown;
+    const gone = transcript.kernel !== null && this.kernels.gone(transcript.kernel, this.overSince);
+    const found = differences({ ...run, kernel: transcript.kernel }, this.code, this.machine, gone);
+    this.provenance.show(found, run, this.machine, spoken);
   }
 
   async copy(): Promise<void> {
@@ -191,10 +218,12 @@ export class Cell implements Owner {
 
   begins(entry: Entry, restored: boolean): void {
     this.shown = entry;
+    this.overSince = restored ? -Infinity : Infinity;
     this.runningSince = 0;
     this.root.classList.add("has-output");
     this.output.show(entry.transcript, entry.run);
     this.seeing.show(entry.transcript, entry.run.topology);
+    this.compare();
     if (restored) return;
     this.root.dataset.run = entry.run.id;
     this.setState("waiting");
@@ -231,7 +260,7 @@ export class Cell implements Owner {
   finished(entry: Entry, restored: boolean): void {
     if (this.shown !== entry) return;
     this.rest();
-    this.seeing.ended(restored);
+    this.ended(restored);
     const finished = entry.transcript.finished;
     if (!finished) {
       this.settle(null);
@@ -262,10 +291,16 @@ export class Cell implements Owner {
   vanished(entry: Entry): void {
     if (this.shown !== entry) return;
     this.rest();
-    this.seeing.ended();
+    this.ended(false);
     this.say(trouble(say("outcome.lost"), say("advice.lost")), "finished");
     this.offerAgain(true, true);
     this.settle(null);
+  }
+
+  private ended(restored: boolean): void {
+    this.seeing.ended(restored);
+    if (!restored) this.overSince = performance.now();
+    this.compare();
   }
 
   // --- inside ------------------------------------------------------------------------------------------------------
@@ -279,6 +314,7 @@ export class Cell implements Owner {
       else if (action === "again-from-first") this.againFromFirst();
       else if (action === "stop") void this.stop();
       else if (action === "reset") this.reset();
+      else if (action === "show-code") this.showCode();
       else if (action === "copy") void this.copy();
     });
     const code = need(this.root, "pre.code");
@@ -320,6 +356,7 @@ export class Cell implements Owner {
     this.code = code;
     this.undoable = null;
     this.markEdited();
+    this.compare(true);
     window.clearTimeout(this.saving);
     this.unsaved = true;
     this.saving = window.setTimeout(() => this.keep(), 200);
@@ -338,6 +375,8 @@ export class Cell implements Owner {
     this.keep();
     if (this.editor) this.editor.setCode(code);
     else void this.open();
+    this.markEdited();
+    this.compare(true);
   }
 
   private restoreDraft(): void {
@@ -354,7 +393,7 @@ export class Cell implements Owner {
     this.root.toggleAttribute("data-edited", edited);
     const button = need<HTMLButtonElement>(this.root, "[data-action=reset]");
     button.disabled = !edited && this.undoable === null;
-    need(button, ".label").textContent = say(this.undoable === null ? "cell.reset" : "cell.undoReset");
+    need(button, ".label").textContent = this.undoable === null ? say("cell.reset") : this.undoWord;
     if (!edited) need(this.root, ".outdated").hidden = true;
   }
 

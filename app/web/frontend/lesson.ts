@@ -2,11 +2,14 @@
 
 import { currentAccount, localShelf } from "./account-storage";
 import { untilAnswered } from "./retry";
+import { send } from "./api";
 import { Board } from "./board";
 import { Cell } from "./cell";
 import { Drafts } from "./drafts";
 import { setUpPickers } from "./machine-picker";
+import { LiveKernels } from "./provenance";
 import { RunAll } from "./run-all";
+import { language } from "./strings";
 
 const SESSION_DELAY_MS = 150;
 
@@ -16,7 +19,8 @@ export function setUpCells(): void {
   if (!lesson) return;
   const board = new Board();
   const drafts = new Drafts(lesson, localShelf(), currentAccount);
-  const cells = roots.map((root) => new Cell(root, board, drafts));
+  const kernels = new LiveKernels();
+  const cells = roots.map((root) => new Cell(root, board, drafts, kernels));
   cells.forEach((cell, i) => {
     cell.before = cells.slice(0, i);
     const next = cells[i + 1];
@@ -26,11 +30,13 @@ export function setUpCells(): void {
   if (button) new RunAll(button, cells);
   setUpPickers(roots, lesson, localShelf(), (root) => {
     cells.find((cell) => cell.root === root)?.moved();
+    for (const cell of cells) cell.compare(cell.root === root);
     tellSession();
   });
   board.onChange(tellSession);
   followSession(lesson);
   askAboutChosen(cells);
+  hearOfKernels(lesson, kernels, () => cells.forEach((cell) => cell.compare()));
   keepFocusWithSession();
   window.addEventListener("pagehide", () => cells.forEach((cell) => cell.keep()));
   void untilAnswered(() => board.restore(lesson, (name) => cells.find((cell) => cell.name === name)));
@@ -88,6 +94,31 @@ function askAboutChosen(cells: Cell[]): void {
     ctx.request.action = url.pathname + url.search;
   });
   document.addEventListener("htmx:after:swap", () => sayWhetherReal(cells));
+}
+
+/** The session card names the kernels that are alive; where there is none, it is asked for and not shown. */
+function hearOfKernels(lesson: string, kernels: LiveKernels, heard: () => void): void {
+  const asked = new WeakMap<object, number>();
+  const hear = (card: HTMLElement | null, at: number): void => {
+    kernels.told(card?.dataset.kernels, at);
+    heard();
+  };
+  document.addEventListener("htmx:config:request", (event) => {
+    const { ctx } = (event as CustomEvent<{ ctx: { sourceElement: Element; request: { action: string } } }>).detail;
+    if (ctx.sourceElement.closest("#session") && !ctx.request.action.includes("/faults")) asked.set(ctx, performance.now());
+  });
+  document.addEventListener("htmx:after:swap", (event) => {
+    const at = asked.get((event as CustomEvent<{ ctx: object }>).detail.ctx);
+    if (at !== undefined) hear(document.getElementById("session"), at);
+  });
+  if (document.getElementById("session")) return;
+  const at = performance.now();
+  void sessionCard(lesson).then((card) => hear(card, at), () => undefined);
+}
+
+async function sessionCard(lesson: string): Promise<HTMLElement | null> {
+  const response = await send(`/${language()}/session?lesson=${encodeURIComponent(lesson)}`);
+  return new DOMParser().parseFromString(await response.text(), "text/html").getElementById("session");
 }
 
 /** The cells on the session's machine say as the session card does whether it is simulated or real. */

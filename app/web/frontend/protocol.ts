@@ -28,6 +28,8 @@ interface Numbered {
 
 export interface Started extends Numbered {
   kind: "started";
+  /** A name for the kernel that ran it; missing in old events. */
+  kernel_id?: string;
 }
 export interface Text extends Numbered {
   kind: "text";

@@ -42,6 +42,8 @@ export class Transcript {
   readonly progress = new Map<string, Progress>();
   lastSeq = 0;
   started = false;
+  /** The name of the kernel that ran it, empty where it is not known; null before it started. */
+  kernel: string | null = null;
   /** Whether any item came from a worker or a replica. */
   inLanes = false;
   finished: Finished | null = null;
@@ -83,6 +85,7 @@ export class Transcript {
     switch (event.kind) {
       case "started":
         this.started = true;
+        this.kernel = event.kernel_id ?? "";
         break;
       case "text":
         this.clearIfDue(event.lane ?? null);

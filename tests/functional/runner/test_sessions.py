@@ -9,7 +9,7 @@ import pytest
 
 from runners.client import NotKnown, Refused, RunnerClient
 from runners.protocol import Limit, Outcome, SessionInfo, SessionState
-from tests.factories.node import Learner, Node
+from tests.factories.node import Learner, Node, Told
 
 BUSY = "import time\nprint('going', flush=True)\ntime.sleep(20)"
 
@@ -54,6 +54,25 @@ async def test_a_run_says_how_many_its_kernel_has_taken_before(learner: Learner)
     fresh = await learner.run("1")
     assert [*before, fresh.finished.runs_before] == [0, 1, 0]
     assert (await learner.client.session(learner.session)).runs == 1
+
+
+async def test_a_run_names_its_kernel_and_a_session_the_one_whose_variables_are_there(learner: Learner) -> None:
+    kernels = [_kernel_of(await learner.run("1")) for _ in range(2)]
+    assert kernels[0] == kernels[1] == (await learner.client.session(learner.session)).kernel_id
+    await learner.client.restart(learner.session)
+    kernels.append(_kernel_of(await learner.run("1")))
+    assert (await learner.client.session(learner.session)).kernel_id == kernels[-1]
+    await learner.run("import os; os._exit(3)")
+    kernels.append(_kernel_of(await learner.run("1")))
+    await learner.client.end(learner.session)
+    assert (await learner.client.session(learner.session)).kernel_id == ""
+    kernels.append(_kernel_of(await learner.run("1")))
+    assert len(set(kernels)) == 4, "after a restart, a crash and an end each"
+    assert "" not in kernels
+
+
+def _kernel_of(told: Told) -> str:
+    return next(event.kernel_id for event in told.events if event.kind == "started")
 
 
 async def test_a_restart_ends_what_runs_and_what_waits(learner: Learner) -> None:

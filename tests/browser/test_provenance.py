@@ -1,0 +1,206 @@
+"""Output belongs to the code, the machine and the session that made it; any other says where it comes from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from tests.browser.conftest import Hall
+from tests.browser.instrument import Instrument
+from tests.browser.people import change_who_is_at, somebody
+from tests.browser.site import Site
+from tests.browser.test_pages import violations
+
+LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
+CHOICE = "/en/courses/distributed-tensorflow/mirrored-strategy"
+VERSION, SESSION = "From an earlier version of this cell", "From an earlier session"
+SHOTS = os.environ.get("LOCKSTEP_TEST_SCREENSHOTS")
+
+
+class Result(Instrument):
+    """A cell, and what it says of where its output comes from."""
+
+    async def has_run(self, code: str) -> None:
+        await self.write(code)
+        await self.run()
+        await self.finished()
+        await self.comes_from()
+
+    async def comes_from(self, *words: str) -> None:
+        """Wait until the output comes from there; without words, from the cell as it is."""
+        line = self.root.locator(".provenance")
+        if not words:
+            await expect(line).to_be_hidden()
+            await expect(self.root).not_to_have_attribute("data-stale", "")
+            return
+        await expect(line.locator(".words")).to_have_text(" · ".join(words))
+        await expect(line).to_be_visible()
+        await expect(self.root).to_have_attribute("data-stale", "")
+        await expect(self.root.locator(".output")).to_have_accessible_description(" · ".join(words))
+
+
+async def test_an_edit_is_told_as_it_is_typed_and_taken_back_with_it(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON.format("en"))
+    cell = Result(page, "strategy")
+    await cell.has_run("print('one')")
+
+    await cell.touch()
+    await page.keyboard.press("Control+End")
+    await page.keyboard.type("#")
+    await cell.comes_from(VERSION)
+    await expect(page.locator("#announcements")).to_contain_text(VERSION)
+    await page.keyboard.press("Backspace")
+    await cell.comes_from()
+
+    await page.keyboard.type("  # more")
+    await expect(cell.root).to_have_attribute("data-edited", "")
+    await page.reload()
+    await cell.comes_from(VERSION)
+    await cell.run()
+    await cell.comes_from()
+    await cell.finished()
+    await cell.comes_from()
+
+
+async def test_after_a_reset_the_code_that_made_the_output_is_one_press_away(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON.format("en"))
+    cell = Result(page, "strategy")
+    await cell.has_run("print('one')")
+
+    await cell.button("reset").click()
+    await cell.comes_from(VERSION)
+    await page.reload()
+    await cell.comes_from(VERSION)
+    await cell.write("print('two')")
+    await cell.button("show-code").click()
+
+    await cell.comes_from()
+    assert await cell.code() == "print('one')"
+    await expect(cell.editor).to_be_focused()
+    await expect(cell.button("reset")).to_have_text("Undo")
+    await cell.button("reset").click()
+    assert await cell.code() == "print('two')"
+    await cell.comes_from(VERSION)
+
+
+async def test_a_lesson_that_was_changed_has_other_code_than_the_one_that_ran(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON.format("en"))
+    cell = Result(page, "strategy")
+    await cell.run()
+    await cell.finished()
+    await cell.comes_from()
+
+    async def change(route: Route) -> None:
+        lesson = await route.fetch()
+        await route.fulfill(response=lesson, body=(await lesson.text()).replace("Replicas: ", "Count: "))
+
+    await page.route("**/distribution-strategies", change)
+    await page.reload()
+
+    await cell.has_row("Replicas: 4")
+    await cell.comes_from(VERSION)
+
+
+async def test_a_second_device_has_the_output_and_not_the_edits(hall: Hall) -> None:
+    laptop, _ = await somebody(hall, "Ada Byron")
+    await Result(await laptop.open(LESSON.format("en")), "strategy").has_run("print('on the laptop')")
+    phone = await hall.admit(width=360, height=800)
+    await change_who_is_at(phone, laptop)
+
+    cell = Result(await phone.open(LESSON.format("en")), "strategy")
+
+    await cell.has_row("on the laptop")
+    await cell.comes_from(VERSION)
+    await cell.button("show-code").click()
+    await cell.comes_from()
+    assert await cell.code() == "print('on the laptop')"
+
+
+async def test_another_machine_is_named(hall: Hall) -> None:
+    page = await (await hall.admit()).open(CHOICE)
+    name = await page.locator(".cell[data-group]").first.get_attribute("data-cell")
+    cell = Result(page, name or "")
+    await cell.has_run("print('here')")
+    before = await cell.root.locator(".cell-top .machine-button .machine-words").inner_text()
+    await cell.button("machine").click()
+    radios = cell.root.locator("[data-pick=topology]")
+    first = await cell.root.get_attribute("data-topology")
+
+    await cell.root.locator(f"[data-pick=topology]:not([value='{first}'])").first.check(force=True)
+    await cell.comes_from(f"From another machine: {before}")
+    await page.reload()
+    await cell.comes_from(f"From another machine: {before}")
+    await expect(cell.button("show-code")).to_be_hidden()
+    await cell.button("machine").click()
+    await radios.and_(page.locator(f"[value='{first}']")).check(force=True)
+    await cell.comes_from()
+
+
+async def test_a_session_that_was_restarted_leaves_its_output_behind(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON.format("en"))
+    first, second = Result(page, "strategy"), Result(page, "components")
+    await first.has_run("x = 1")
+    await second.has_run("print(x)")
+
+    await page.locator("#session-restart").click()
+
+    await first.comes_from(SESSION)
+    await second.comes_from(SESSION)
+    await first.run()
+    await first.finished()
+    await first.comes_from()
+    await second.comes_from(SESSION)
+    await page.reload()
+    await second.comes_from(SESSION)
+    await first.comes_from()
+    await first.write("x = 2")
+    await first.comes_from(VERSION)
+    await page.locator("#session-restart").click()
+    await first.comes_from(VERSION, SESSION)
+
+
+async def test_output_of_before_the_runner_restarted_is_of_an_earlier_session(hall: Hall, site: Site) -> None:
+    visitor = await hall.admit()
+    visitor.tolerated.append("status of 503")
+    page = await visitor.open(LESSON.format("en"))
+    cell = Result(page, "strategy")
+    await cell.has_run("print('before')")
+
+    site.kill_runner()
+    site.start_runner()
+
+    await expect(page.locator("#session-notice")).to_contain_text("variables of earlier runs", timeout=60_000)
+    await cell.comes_from(SESSION)
+    await page.goto(site.url("/en/"))
+    await Result(page, "strategy").comes_from(SESSION)
+
+
+@pytest.mark.parametrize(
+    ("language", "width", "dark", "words"),
+    [
+        ("en", 1280, False, VERSION),
+        ("ko", 360, True, "이 셀의 이전 버전이 만든 출력"),
+        ("zh", 1280, True, "来自此单元格的早期版本"),
+    ],
+)
+async def test_every_eye_can_read_output_that_is_dimmed(
+    hall: Hall, language: str, width: int, dark: bool, words: str
+) -> None:
+    page = await (await hall.admit(width=width, dark=dark)).open(LESSON.format(language))
+    cell = Result(page, "strategy")
+    await cell.has_run("import sys\nprint('plain \\033[31mred \\033[33myellow\\033[0m')\nprint('err', file=sys.stderr)")
+
+    await cell.button("reset").click()
+
+    await cell.comes_from(words)
+    await shoot(page, cell, f"provenance-{language}")
+    assert await violations(page) == []
+
+
+async def shoot(page: Page, cell: Instrument, name: str) -> None:
+    if SHOTS:
+        await cell.root.scroll_into_view_if_needed()
+        await page.screenshot(path=Path(SHOTS) / f"{name}.png")
