@@ -76,6 +76,7 @@ from app.runs.belongings import erase_runs, export_runs, move_runs
 from app.runs.desk import Desk
 from app.runs.routes import router as runs
 from app.runs.session_routes import router as sessions
+from app.runs.sweeper import OutputSweeper
 from app.settings import Settings, names_strangers
 from app.web.application import Application
 from app.web.assets import Assets
@@ -218,7 +219,8 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     state.unsubscribing = Unsubscribing(*await asyncio.to_thread(read_secrets, secrets / UNSUBSCRIBE))
     await asyncio.to_thread(state.catalog.reload)
     watching = asyncio.create_task(state.catalog.watch())
-    sweepers = (sweep_notifications, renew_html, Departed(TRACES, state.settings.visitors_kept))
+    departed = Departed(TRACES, state.settings.visitors_kept)
+    sweepers = (sweep_notifications, renew_html, departed, OutputSweeper(state.desk.quotas.limits))
     sweeping = asyncio.create_task(keep_house(state.db, bus, sweepers))
     state.live = Live(state.db, bus)
     telling = asyncio.create_task(_tell(app))

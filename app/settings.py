@@ -89,7 +89,17 @@ class Settings(BaseSettings):
     most_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
     """How many runs one learner may have waiting or running."""
     most_stored_bytes: int = Field(default=100_000_000, ge=10_000)
-    """Bytes of JSON kept of one run; the runner's own limit on output is lower and comes first."""
+    """Bytes kept of one run, code included; the runner's own limit on output is lower and comes first."""
+    stored_mb_per_account: int = Field(default=200, ge=0, le=1_000_000)
+    """MiB of code and output kept of a learner with an account, and stored within an hour; 0 for any amount."""
+    stored_mb_per_visitor: int = Field(default=50, ge=0, le=1_000_000)
+    """The same for a visitor without an account."""
+    stored_mb_per_address: int = Field(default=200, ge=0, le=1_000_000)
+    """MiB that visitors from one public network address may store within an hour; 0 for any amount."""
+    stored_gb_of_visitors: int = Field(default=10, ge=0, le=1_000_000)
+    """GiB of code and output kept of all visitors without accounts together; 0 for any amount."""
+    keep_output_days: int = Field(default=180, ge=0, le=36_500)
+    """Days after which the output of a run is deleted; 0 for never."""
     visitors_per_address: int = Field(default=60, ge=0, le=100_000)
     """How many visitors may run code from one public network address within 20 minutes; 0 for any number."""
     keep_visitors_days: int = Field(default=396, ge=0, le=36_500)

@@ -297,6 +297,7 @@ LimitName = Literal[
     "output_rate",
     "events",
     "display",
+    "stored",
     "sessions_per_learner",
     "runs_per_session",
     "sessions",

@@ -18,7 +18,7 @@ from nbformat.v4 import new_output
 from app.exports.numbers import numbers_table
 from app.exports.terminal import settled
 from app.runs.lanes import LaneLines, in_lane
-from app.runs.outcome import outcome_words
+from app.runs.outcome import notice_words, outcome_words
 from runners.protocol import Clear, Display, Error, Event, Finished, Metric, Notice, Outcome, Text
 
 _JSON = re.compile(r"application/([a-zA-Z0-9.-]+\+)?json")
@@ -80,7 +80,7 @@ class _Board:
                 error = new_output("error", ename=name, evalue=_clean(event.value), traceback=traceback)
                 self._add(_Output(error, event.lane))
             case Notice(lane=lane):
-                self._text(lane, "stderr", in_lane(lane, f"Lockstep: {event.text}") + "\n")
+                self._text(lane, "stderr", in_lane(lane, f"Lockstep: {notice_words(event)}") + "\n")
             case Clear(lane=lane, wait=True):
                 self._clear_next.add(lane)
             case Clear(lane=lane):

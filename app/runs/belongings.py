@@ -16,7 +16,8 @@ from app.runs.models import Run, RunEvent
 
 _AT_ONCE = 100
 _FORGOTTEN_AT_ONCE = 50
-_SHOWN = ("id", "lesson", "cell", "topology", "keras", "language", "created_at", "outcome", "duration_ms", "code")
+_NAMES = ("id", "lesson", "cell", "topology", "keras", "language", "created_at", "outcome", "duration_ms", "code")
+_SHOWN = {name: getattr(Run, name) for name in _NAMES} | {"output_deleted_at": Run.pruned_at}
 
 
 async def move_runs(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
@@ -28,11 +29,10 @@ async def move_runs(session: AsyncSession, from_learner: str, to_learner: str) -
 
 
 async def export_runs(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
-    """Every run with its code, in order; what it printed can be had from its page."""
-    columns = [getattr(Run, name) for name in _SHOWN]
+    """Every run with its code, in order. Its output is on its page until ``output_deleted_at``, if that is set."""
     last = ""
     while True:
-        mine = select(*columns).where(Run.visitor_id == account.learner_id, Run.id > last)
+        mine = select(*_SHOWN.values()).where(Run.visitor_id == account.learner_id, Run.id > last)
         rows = (await session.execute(mine.order_by(Run.id).limit(_AT_ONCE))).all()
         for row in rows:
             yield dict(zip(_SHOWN, row, strict=True))

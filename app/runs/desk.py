@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 
 from app import i18n
+from app.accounts.models import Account
 from app.bus import Bus
 from app.db import Database
 from app.lessons.catalog import Catalog
@@ -30,10 +31,12 @@ from app.runs.machines import Machine
 from app.runs.models import Run
 from app.runs.place import Place, place
 from app.runs.pump import Pump
-from app.runs.service import ever_ran, run_request, runs_ahead, start_run, withdraw_run
+from app.runs.quotas import Owner, QuotaLimits, Quotas
+from app.runs.service import check_code, ever_ran, run_request, runs_ahead, start_run, withdraw_run
 from app.runs.stream import RunStreams
 from app.settings import Settings
 from app.storage import log_failure
+from app.web.origin import origin
 from runners.client import Refused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.protocol import RunAccepted
 
@@ -52,7 +55,8 @@ class Desk:
         self.runner = runner
         self.bus = bus
         awards = Awards(progress) if progress is not None else None
-        self.pump = Pump(db, runner, bus, awards, most_stored_bytes=settings.most_stored_bytes)
+        self.quotas = Quotas(db, QuotaLimits.of(settings))
+        self.pump = Pump(db, runner, bus, awards, most_stored_bytes=settings.most_stored_bytes, quotas=self.quotas)
         self.streams = RunStreams(db, runner, bus, self.pump, visitors_per_address=settings.visitors_per_address)
         self._addresses = Addresses(settings.visitors_per_address)
         self._most_unfinished = settings.most_unfinished_runs
@@ -62,17 +66,25 @@ class Desk:
         """Let a learner have code run from where they are. Raises AddressFull."""
         self._addresses.admit(request.client.host if request.client else None, learner, time.monotonic())
 
-    async def take(self, learner: str, lesson: Lesson, cell: Cell, machine: Machine, code: str) -> tuple[Run, Place]:
+    def owner(self, request: Request, learner: str, account: Account | None) -> Owner:
+        """Whose quotas a run counts for that is asked for now."""
+        address = request.client.host if request.client is not None and account is None else None
+        return Owner(learner, account is not None, origin(address))
+
+    async def take(self, owner: Owner, lesson: Lesson, cell: Cell, machine: Machine, code: str) -> tuple[Run, Place]:
         """Start a run of a cell on one of the machines it offers.
 
         Raises:
+            QuotaReached, AddressQuotaReached: too much was stored within an hour; nothing was kept.
             RunnerDown: the supervisor does not answer; nothing was kept.
             AllSessionsBusy, SessionFull, RunRefused: the supervisor declined; nothing was kept.
             StorageFull, StorageDown: the output could not be stored, even where the run itself could be.
         """
         await self.db.storage.check()
+        check_code(code)
+        self.quotas.admit(owner, code)
         async with self.db.writing() as session:
-            run = await start_run(session, learner, lesson, cell, machine, code, self._most_unfinished)
+            run = await start_run(session, owner.learner, lesson, cell, machine, code, self._most_unfinished)
         try:
             accepted = await self._hand_over(run)
         except (RunnerUnavailable, Refused) as e:
@@ -82,7 +94,7 @@ class Desk:
             await self._call_back(run)
             raise RunnerDown from e
         await self._note_handed_in(run)
-        self.pump.watch(run.id)
+        self.pump.watch(run.id, owner.place)
         return run, place(run, accepted.session, accepted.ahead)
 
     async def stop(self, run: Run) -> None:

@@ -22,6 +22,14 @@ class DisplayUnknown(NotFound):
     message = N_("The run has no such output.")
 
 
+class OutputDeleted(NotFound):
+    """The run had output, and it was deleted to save space."""
+
+    status = 410
+    code = "output_deleted"
+    message = N_("The output of this run was deleted to save space. Run the cell again to see it.")
+
+
 class CellUnknown(NotFound):
     """The lesson has no cell of this name."""
 
@@ -95,6 +103,26 @@ class AddressFull(TooMany):
     code = "address_full"
     message = N_(
         "Too many people run code from your network at the moment: {most} at a time may. Try again in a few minutes."
+    )
+
+
+class QuotaReached(TooMany):
+    """The learner has stored as much within an hour as one may."""
+
+    code = "quota_reached"
+    message = N_(
+        "Your runs have stored as much output within an hour as this server allows: {most}. "
+        "Nothing was run. Wait a few minutes, and print less."
+    )
+
+
+class AddressQuotaReached(TooMany):
+    """Visitors from one network address have stored as much within an hour as they may."""
+
+    code = "address_quota_reached"
+    message = N_(
+        "Visitors from your network have stored as much output within an hour as this server allows: {most}. "
+        "Nothing was run. Sign in, or wait a few minutes."
     )
 
 

@@ -9,7 +9,7 @@ make that harmless. A run that the supervisor had and no longer knows is lost, a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 
 import structlog
@@ -22,17 +22,22 @@ from app.runs import log
 from app.runs.awards import Awards
 from app.runs.batches import batches
 from app.runs.models import Run
+from app.runs.quotas import Owner, Quotas
 from app.runs.service import run_request
 from app.storage import log_failure
 from runners.client import NotKnown, Refused, RunnerClient, RunnerUnavailable
-from runners.protocol import Event, Outcome
+from runners.protocol import Event, Limit, Outcome
 
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 3.0
 _SILENCE_S = 2.0
 """After so long without an event we look whether another process has got them instead."""
+_STOPS_WITHIN_S = 10.0
+"""How long a run that is cut short may take to end."""
 _MOST_UNREADABLE = 5
 """How often in a row the stream may be nonsense before the run is given up."""
+
+Batches = AsyncGenerator[list[Event], None]
 
 _log = structlog.get_logger("follower")
 
@@ -48,6 +53,8 @@ class Follower:
         bus: Bus,
         most_stored_bytes: int,
         awards: Awards | None = None,
+        quotas: Quotas | None = None,
+        place: str | None = None,
     ) -> None:
         self.run_id = run_id
         self.cut_off = False
@@ -57,6 +64,9 @@ class Follower:
         self._bus = bus
         self._most_stored_bytes = most_stored_bytes
         self._awards = awards
+        self._quotas = quotas
+        self._place = place
+        """The network address that a visitor's run came from, if it is counted."""
         self._reached = -1
         self._unreadable = 0
 
@@ -109,12 +119,16 @@ class Follower:
             await self._runner.health()  # a silent stream would not tell that the supervisor is back
         self._set_cut_off(False)
         last, size = at.last_seq, at.stored_bytes
+        owner = await self._quotas.owner_of(self.run_id, self._place) if self._quotas is not None else None
         async with aclosing(batches(self._runner.events(self.run_id, after=last), _SILENCE_S)) as coming:
             async for batch in coming:
                 if not batch:
                     if await self._overtaken(last):
                         return
                     continue
+                if owner is not None and (limit := await self._limit(owner, last, batch)):
+                    await self._cut_short(coming, batch, limit)
+                    return
                 stored = await self._store(last, batch)
                 if stored is None:
                     return
@@ -125,8 +139,14 @@ class Follower:
                 with suppress(NotKnown):
                     await self._runner.acknowledge(self.run_id, last)
                 if size > self._most_stored_bytes and batch[-1].kind != "finished":
-                    await self._cut_short()
+                    await self._cut_short(coming, batch)
                     return
+
+    async def _limit(self, owner: Owner, last: int, batch: Sequence[Event]) -> Limit | None:
+        """The limit on what may be stored, if the batch does not fit into it."""
+        assert self._quotas is not None
+        size = log.size_of([event for event in batch if event.seq > last])
+        return await self._quotas.room(owner, size, last=batch[-1].kind == "finished")
 
     async def _store(self, last: int, batch: Sequence[Event]) -> log.Stored | None:
         """Store what is new of a batch; None once the log has ended."""
@@ -155,15 +175,27 @@ class Follower:
         await self._runner.submit(run_request(run))
         await log.mark_handed_in(self._db, self.run_id)
 
-    async def _cut_short(self) -> None:
-        """The log is full: the run is stopped and ends here."""
-        with suppress(Refused):
-            await self._runner.stop(self.run_id)
-        await self._give_up(Outcome.output, "its log is full")
+    async def _cut_short(self, coming: Batches, batch: Sequence[Event], limit: Limit | None = None) -> None:
+        """Stop the run and end its log here: the log is full, or a limit on what may be stored was reached.
 
-    async def _give_up(self, outcome: Outcome, reason: str) -> None:
+        The rest of its output is thrown away, up to the end: until then the session cannot take another run.
+        """
+        with suppress(NotKnown, Refused):
+            await self._runner.stop(self.run_id)
+        seen = batch[-1]
+        with suppress(TimeoutError, StopAsyncIteration):
+            async with asyncio.timeout(_STOPS_WITHIN_S):
+                while seen.kind != "finished":
+                    rest = await anext(coming)
+                    seen = rest[-1] if rest else seen
+        reason = "its log is full" if limit is None else "a storage limit was reached"
+        await self._give_up(Outcome.output, reason, limit)
+        with suppress(NotKnown):
+            await self._runner.acknowledge(self.run_id, seen.seq)
+
+    async def _give_up(self, outcome: Outcome, reason: str, limit: Limit | None = None) -> None:
         _log.warning("a run is given up", run=self.run_id, outcome=outcome.value, reason=reason)
-        await log.finish(self._db, self.run_id, outcome)
+        await log.finish(self._db, self.run_id, outcome, limit)
 
     def _set_cut_off(self, cut_off: bool) -> None:
         if cut_off != self.cut_off:

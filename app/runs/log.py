@@ -16,8 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Database, now
 from app.runs.awards import Awards
-from app.runs.models import Run, RunEvent, RunState
-from runners.protocol import EVENT, Event, Finished, Outcome, Started
+from app.runs.models import EVENT_ROW_BYTES, Run, RunEvent, RunState
+from runners.protocol import EVENT, Event, Finished, Limit, Outcome, Started
 
 MOST_PER_READ = 500
 
@@ -32,7 +32,7 @@ class Stored:
 
     last_seq: int
     size: int
-    """Bytes of JSON."""
+    """Bytes in the database."""
     awarded: str | None = None
     """The learner whom the run's end has earned something."""
 
@@ -82,7 +82,7 @@ async def append(
     if [event.seq for event in events] != list(range(after + 1, after + 1 + len(events))):
         raise BrokenSequence(f"events {[event.seq for event in events][:5]}… after {after} of run {run_id}")
     rows = [_row(run_id, event) for event in events]
-    size = sum(len(row["payload"].encode()) for row in rows)
+    size = sum(EVENT_ROW_BYTES + len(row["payload"].encode()) for row in rows)
     async with db.writing() as session:
         mine = update(Run).where(Run.id == run_id, Run.last_seq == after, Run.state != RunState.finished)
         result = await session.execute(mine.values(stored_bytes=Run.stored_bytes + size, **_columns(events)))
@@ -95,11 +95,16 @@ async def append(
     return Stored(end.seq, size, awarded)
 
 
-async def finish(db: Database, run_id: str, outcome: Outcome) -> None:
+def size_of(events: Sequence[Event]) -> int:
+    """Bytes that events take in the database."""
+    return sum(EVENT_ROW_BYTES + len(event.model_dump_json().encode()) for event in events)
+
+
+async def finish(db: Database, run_id: str, outcome: Outcome, limit: Limit | None = None) -> None:
     """End the log ourselves, where the supervisor cannot; nothing happens if it has ended already."""
     while (state := await progress(db, run_id)) is not None and not state.finished:
         at_ms = max(0, int((now() - state.created_at) / timedelta(milliseconds=1)))
-        last = Finished(seq=state.last_seq + 1, at_ms=at_ms, outcome=outcome)
+        last = Finished(seq=state.last_seq + 1, at_ms=at_ms, outcome=outcome, limit=limit)
         if await append(db, run_id, state.last_seq, [last]):
             return
 

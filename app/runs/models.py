@@ -5,10 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String, Text
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Base, Moment
+
+_UNPRUNED = text("pruned_at IS NULL")
+ROW_BYTES = 1_000
+"""What a run takes in the database besides its code and its events: its row and the entries of its indexes."""
+EVENT_ROW_BYTES = 150
+"""What an event takes besides its JSON. Short lines take less than their rows do."""
 
 
 class RunState(StrEnum):
@@ -33,6 +39,8 @@ class Run(Base):
         Index("ix_runs_visitor_lesson", "visitor_id", "lesson", "created_at"),
         Index("ix_runs_state", "state"),
         Index("ix_runs_session_id", "session_id"),
+        Index("ix_runs_visitor_stored", "visitor_id", "stored_bytes"),
+        Index("ix_runs_unpruned", "finished_at", sqlite_where=_UNPRUNED, postgresql_where=_UNPRUNED),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -59,6 +67,9 @@ class Run(Base):
     peak_bytes: Mapped[int | None] = mapped_column(BigInteger)
     last_seq: Mapped[int] = mapped_column(default=0)
     stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
+    """What it takes in the database: its row, its code and its events. Quotas count it (``runs.quotas``)."""
+    pruned_at: Mapped[datetime | None] = mapped_column(Moment)
+    """When its output was deleted (``runs.pruning``). A notice among its events says why."""
 
     @property
     def finished(self) -> bool:

@@ -1,10 +1,10 @@
-"""Words for how a run ended and where a session stands. Pure."""
+"""Words for how a run ended, what became of its output, and where a session stands. Pure."""
 
 from __future__ import annotations
 
 from app.i18n import N_, gettext, number
 from app.runs.place import rounded_wait_s
-from runners.protocol import Outcome, SessionInfo, SessionState
+from runners.protocol import Notice, Outcome, SessionInfo, SessionState
 
 _OUTCOMES = {
     Outcome.ok: N_("Finished"),
@@ -39,6 +39,22 @@ _GONE = {
     "failed": N_("Lockstep could not keep the session up; the next run starts a new one"),
     "supervisor-stopped": N_("The runner was stopped; the next run starts a new session"),
 }
+
+OUTPUT_DELETED = {  # the page's script has the same sentences (``web/templates/strings.html``)
+    "output-expired": N_(
+        "The output of this run was deleted after {days} days to save space. Run the cell again to see it."
+    ),
+    "output-over-quota": N_(
+        "The output of this run was deleted to make room for newer runs. Run the cell again to see it."
+    ),
+}
+"""By the code of the notice that takes the place of deleted output (``runs.pruning``)."""
+
+
+def notice_words(notice: Notice) -> str:
+    """A notice in the language in use where it is about deleted output, and in its own words otherwise."""
+    ours = OUTPUT_DELETED.get(notice.code)
+    return gettext(ours).format(**notice.values) if ours is not None else notice.text
 
 
 def outcome_words(outcome: Outcome) -> str:

@@ -13,6 +13,7 @@ from app.bus import Bus
 from app.db import Database
 from app.runs.awards import Awards
 from app.runs.follower import Follower
+from app.runs.quotas import Quotas
 from app.runs.service import unfinished_runs
 from app.storage import log_failure
 from runners.client import RunnerClient
@@ -26,21 +27,30 @@ class Pump:
     """``watch`` may be called again for the same run; several processes may watch it at once."""
 
     def __init__(
-        self, db: Database, runner: RunnerClient, bus: Bus, awards: Awards | None = None, *, most_stored_bytes: int
+        self,
+        db: Database,
+        runner: RunnerClient,
+        bus: Bus,
+        awards: Awards | None = None,
+        *,
+        most_stored_bytes: int,
+        quotas: Quotas | None = None,
     ) -> None:
         self._db = db
         self._runner = runner
         self._bus = bus
         self._awards = awards
         self._most_stored_bytes = most_stored_bytes
+        self._quotas = quotas
         self._followers: dict[str, Follower] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def watch(self, run_id: str) -> None:
-        """Follow a run until its end."""
+    def watch(self, run_id: str, place: str | None = None) -> None:
+        """Follow a run until its end. ``place`` is the network address of a visitor, if it is counted."""
         if run_id in self._followers:
             return
-        follower = Follower(run_id, self._db, self._runner, self._bus, self._most_stored_bytes, self._awards)
+        parts = (self._db, self._runner, self._bus, self._most_stored_bytes, self._awards, self._quotas)
+        follower = Follower(run_id, *parts, place)
         self._followers[run_id] = follower
         self._start(follower.follow()).add_done_callback(lambda _: self._followers.pop(run_id))
 

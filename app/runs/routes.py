@@ -12,7 +12,7 @@ from starlette.responses import Response
 from app.accounts.current import CurrentAccount, KnownLearner, Learner
 from app.runs import log
 from app.runs.desk import TheDesk, find_lesson
-from app.runs.errors import CellUnknown, DisplayUnknown
+from app.runs.errors import CellUnknown, DisplayUnknown, OutputDeleted
 from app.runs.machines import choose, offered
 from app.runs.place import look_up
 from app.runs.service import display_html, get_run, latest_runs, runs_ahead
@@ -39,14 +39,16 @@ router = APIRouter(dependencies=[Depends(_not_kept)])
 
 
 @router.post("/runs", status_code=202, name="create_run")
-async def create_run(request: Request, asked: RunIn, learner: Learner, desk: TheDesk) -> RunOut:
+async def create_run(
+    request: Request, asked: RunIn, learner: Learner, account: CurrentAccount, desk: TheDesk
+) -> RunOut:
     lesson = find_lesson(request.app.state.catalog, asked.lesson)
     cell = lesson.cell(asked.cell)
     if cell is None:
         raise CellUnknown(cell=asked.cell[:100])
     machine = choose(offered(cell), asked.topology, asked.keras)
     desk.admit(request, learner)
-    return run_out(*await desk.take(learner, lesson, cell, machine, asked.code))
+    return run_out(*await desk.take(desk.owner(request, learner, account), lesson, cell, machine, asked.code))
 
 
 @router.get("/runs", name="list_runs")
@@ -112,7 +114,7 @@ async def run_display(request: Request, run_id: str, seq: Seq, learner: KnownLea
         run = await get_run(session, learner, run_id)
         html = await display_html(session, run.id, seq)
     if html is None:
-        raise DisplayUnknown
+        raise DisplayUnknown if run.pruned_at is None else OutputDeleted
     document = page(request, "runs/display.html", html=Markup(html))  # noqa: S704 - it gets no rights, see the policy
     document.headers["content-security-policy"] = STRANGERS_DOCUMENT
     document.headers.update(_NOT_KEPT)

@@ -16,7 +16,7 @@ from app.db import now, one_at_a_time
 from app.lessons.model import Cell, Lesson
 from app.runs.errors import CodeNotText, CodeTooLong, RunUnknown, TooManyRuns
 from app.runs.machines import Machine
-from app.runs.models import Run, RunEvent, RunState
+from app.runs.models import ROW_BYTES, Run, RunEvent, RunState
 from runners.protocol import EVENT, MOST_CODE_BYTES, Display, RunRequest, SessionSpec
 
 _ID = re.compile(r"[0-9a-z]{1,64}")
@@ -70,7 +70,7 @@ async def start_run(
         created_at=now(),
         state=RunState.queued,
         last_seq=0,
-        stored_bytes=0,
+        stored_bytes=ROW_BYTES + len(code.encode()),
     )
     session.add(run)
     await session.flush()

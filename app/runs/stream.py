@@ -49,7 +49,9 @@ class RunStreams:
         Raises:
             TooMany: then the page asks again after a while, from where it was.
         """
-        return self.seated(run.visitor_id, visitors_address, self.frames(run.id, after))
+        stream = self.seated(run.visitor_id, visitors_address, self.frames(run.id, after))
+        self._pump.watch(run.id, origin(visitors_address))
+        return stream
 
     def seated(
         self, learner: str, visitors_address: str | None, frames: AsyncIterator[list[Frame]]

@@ -58,7 +58,7 @@ export class Transcript {
 
   apply(event: RunEvent): Reception {
     if (event.seq <= this.lastSeq) return "known";
-    if (event.seq > this.lastSeq + 1) return "gap";
+    if (event.seq > this.lastSeq + 1 && !tellsOfDeletion(event)) return "gap";
     this.lastSeq = event.seq;
     this.take(event);
     return "applied";
@@ -188,6 +188,11 @@ export class Transcript {
     for (const [id, [item]] of this.byDisplayId) if (item && laneOf(item) === lane) this.byDisplayId.delete(id);
     this.touched.clear();
   }
+}
+
+/** Output that was deleted to save space leaves a notice in its place, and a gap in the numbers. */
+function tellsOfDeletion(event: RunEvent): boolean {
+  return event.kind === "notice" && (event.code === "output-expired" || event.code === "output-over-quota");
 }
 
 /** Processes name their displays without knowing of each other. */

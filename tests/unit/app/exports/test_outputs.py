@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from app import i18n
 from app.exports.outputs import outputs_of
 from runners.protocol import EVENT, Event
 
@@ -158,3 +159,13 @@ def test_many_steps_are_evenly_spread_and_lanes_are_named() -> None:
 
 def test_progress_leaves_nothing() -> None:
     assert _outputs({"kind": "progress", "label": "fit", "done": 1, "total": 2}) == []
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "after 90 days"), ("ko", "90일"), ("zh", "90 天")])
+def test_output_that_was_deleted_is_said_in_the_language_of_the_lesson(language: str, words: str) -> None:
+    notice = {"kind": "notice", "code": "output-expired", "values": {"days": 90}, "text": "in English"}
+    with i18n.speaking(language):
+        (output,) = _outputs(notice)
+
+    assert output["text"].startswith("Lockstep: ")
+    assert words in output["text"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.runs.outcome import failure_words, outcome_words, session_words
-from runners.protocol import Outcome, SessionInfo, SessionState
+from app import i18n
+from app.runs.outcome import failure_words, notice_words, outcome_words, session_words
+from app.runs.pruning import Reason
+from runners.protocol import Notice, Outcome, SessionInfo, SessionState
 
 
 def test_every_outcome_has_words_of_its_own() -> None:
@@ -51,3 +53,18 @@ def test_a_session_that_lockstep_could_not_keep_up_is_no_crash_of_python() -> No
 @pytest.mark.parametrize("reason", ["no-sandbox", "no-kernel", "sandbox-gone", "internal", "something new"])
 def test_every_reason_for_a_failed_session_has_words(reason: str) -> None:
     assert failure_words(reason).endswith(".")
+
+
+@pytest.mark.parametrize("language", i18n.CODES)
+@pytest.mark.parametrize("reason", Reason)
+def test_a_notice_says_why_and_what_to_do_in_every_language(reason: Reason, language: str) -> None:
+    notice = Notice(seq=1, at_ms=0, code=reason, values={"days": 90}, text="English")
+    with i18n.speaking(language):
+        words = notice_words(notice)
+    assert ("90" in words) == (reason is Reason.age)
+    assert words != "English"
+    assert words.isascii() == (language == "en")
+
+
+def test_other_notices_keep_their_own_words() -> None:
+    assert notice_words(Notice(seq=1, at_ms=0, code="session-failed", text="It failed.")) == "It failed."

@@ -48,6 +48,15 @@ test("a gap is refused, and the missing event can still come", () => {
   assert.equal(transcript.text(), "a\nb\nc\n");
 });
 
+test("a notice that output was deleted bridges the gap that it leaves", () => {
+  for (const read of [[], [text(1, "a\n"), text(2, "b\n")]]) {
+    const transcript = after(...read, { ...notice(900, "deleted"), code: "output-expired" } as RunEvent);
+    assert.equal(transcript.apply({ kind: "finished", seq: 901, at_ms: 901, outcome: "ok", duration_ms: 1 } as RunEvent), "applied");
+    assert.equal(transcript.text(), `${read.length ? "a\nb\n" : ""}[Lockstep] deleted\n`);
+    assert.equal(transcript.finished?.outcome, "ok");
+  }
+});
+
 test("any division into pieces gives the same text", () => {
   const whole = "Epoch 1\n\x1b[1m1/2\x1b[0m\r\x1b[1m2/2\x1b[0m\nünïcode ━━ 😀\n";
   const once = after(text(1, whole)).text();

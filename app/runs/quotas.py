@@ -1,0 +1,166 @@
+"""Quotas of stored output: what is kept of a learner in total, and what a learner or an address may add within an hour.
+
+Pruning old output (``runs.pruning``) keeps a learner within the total, so last week's runs never get anybody refused.
+Deleting costs time, though, and PostgreSQL reuses the space only after a vacuum, so the hourly amount is limited too.
+Each web process counts that in memory, as it counts visitors of an address: addresses are never stored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import exists, select
+
+from app.accounts.models import Account
+from app.db import Database
+from app.errors import Problem
+from app.runs.errors import AddressQuotaReached, QuotaReached
+from app.runs.limits import limit_value
+from app.runs.models import ROW_BYTES, Run
+from app.runs.pruning import make_room
+from app.settings import Settings
+from runners.protocol import Limit
+
+MiB = 1024 * 1024
+_HOUR_S = 3600.0
+_LOOK_EVERY = MiB
+"""Bytes that a learner may store before we look again at how much is kept of them."""
+_SWEEP_EVERY_S = 60.0
+_NO_LIMIT = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaLimits:
+    """Bytes, each; ``keep`` is how long output is kept, None for ever."""
+
+    account: int = _NO_LIMIT
+    visitor: int = _NO_LIMIT
+    address: int = _NO_LIMIT
+    visitors: int = _NO_LIMIT
+    """All visitors together."""
+    keep: timedelta | None = None
+
+    @classmethod
+    def of(cls, settings: Settings) -> QuotaLimits:
+        """The limits that an operator has set."""
+        return cls(
+            account=settings.stored_mb_per_account * MiB or _NO_LIMIT,
+            visitor=settings.stored_mb_per_visitor * MiB or _NO_LIMIT,
+            address=settings.stored_mb_per_address * MiB or _NO_LIMIT,
+            visitors=settings.stored_gb_of_visitors * 1024 * MiB or _NO_LIMIT,
+            keep=timedelta(days=settings.keep_output_days) if settings.keep_output_days else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose quotas a run counts for. ``place`` is a visitor's network address, if it is counted."""
+
+    learner: str
+    has_account: bool
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Quota:
+    """What may come within an hour under a key, and what is said where more would."""
+
+    key: str
+    most: int
+    error: type[Problem] = QuotaReached
+
+    @property
+    def limit(self) -> Limit:
+        return Limit(name="stored", value=self.most, unit="bytes")
+
+
+@dataclass(slots=True)
+class _Level:
+    """A leaky bucket: bytes that it holds at a time, and what leaks out each second."""
+
+    leak: float
+    at: float
+    bytes: float = 0.0
+    unseen: float = _LOOK_EVERY
+    """Bytes since the last look at how much is kept."""
+
+
+class Quotas:
+    """Asked before each run and each batch of events is stored. Used from one event loop."""
+
+    def __init__(self, db: Database, limits: QuotaLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._db = db
+        self.limits = limits
+        self._clock = clock
+        self._levels: dict[str, _Level] = {}
+        self._swept_at = clock()
+
+    def admit(self, owner: Owner, code: str) -> None:
+        """Let a run be stored, and count it.
+
+        Raises:
+            QuotaReached, AddressQuotaReached: too much was stored within an hour.
+        """
+        full = self._full(owner, 0)
+        if full is not None:
+            raise full.error(most=limit_value(full.limit))
+        self._count(owner, ROW_BYTES + len(code.encode()))
+
+    async def room(self, owner: Owner, size: int, *, last: bool = False) -> Limit | None:
+        """Count ``size`` bytes of events and make room for them. Returns the limit if they do not fit.
+
+        A small batch that ends a run always fits, so that its outcome is not lost.
+        """
+        few = last and size <= _LOOK_EVERY // 16
+        full = self._full(owner, size)
+        if full is not None and not few:
+            return full.limit
+        level = self._count(owner, size)
+        if level.unseen >= _LOOK_EVERY:
+            level.unseen = 0.0
+            most = self._of(owner)
+            if await make_room(self._db, owner.learner, most, size) + size > most and not few:
+                level.unseen = _LOOK_EVERY
+                return _Quota("", most).limit
+        return None
+
+    async def owner_of(self, run_id: str, place: str | None) -> Owner | None:
+        """Whose run it is by now."""
+        has_account = exists().where(Account.learner_id == Run.visitor_id)
+        async with self._db.session() as session:
+            row = (await session.execute(select(Run.visitor_id, has_account).where(Run.id == run_id))).one_or_none()
+        return Owner(row[0], row[1], None if row[1] else place) if row is not None else None
+
+    def _of(self, owner: Owner) -> int:
+        return self.limits.account if owner.has_account else self.limits.visitor
+
+    def _full(self, owner: Owner, size: int) -> _Quota | None:
+        """The quota that ``size`` more bytes would exceed."""
+        full = (quota for quota in self._quotas(owner) if self._level(quota).bytes + size > quota.most)
+        return next(full, None)
+
+    def _count(self, owner: Owner, size: int) -> _Level:
+        levels = [self._level(quota) for quota in self._quotas(owner)]
+        for level in levels:
+            level.bytes += size
+            level.unseen += size
+        return levels[0]
+
+    def _quotas(self, owner: Owner) -> Iterator[_Quota]:
+        yield _Quota(f"learner {owner.learner}", self._of(owner))
+        if owner.place is not None:
+            yield _Quota(f"address {owner.place}", self.limits.address, AddressQuotaReached)
+
+    def _level(self, quota: _Quota) -> _Level:
+        now = self._clock()
+        if now - self._swept_at > _SWEEP_EVERY_S:
+            self._swept_at = now
+            self._levels = {key: it for key, it in self._levels.items() if it.bytes > (now - it.at) * it.leak}
+        level = self._levels.setdefault(quota.key, _Level(quota.most / _HOUR_S, now))
+        level.leak = quota.most / _HOUR_S
+        level.bytes = max(0.0, level.bytes - (now - level.at) * level.leak)
+        level.at = now
+        return level

@@ -1,0 +1,123 @@
+"""The sweeper of output: deletes what is too old, over a learner's quota, or over what all visitors may have together.
+
+Like the sweeper of visitors (``accounts.departed``) it works in short steps, on some learners each hour, in the order
+of their ids. Learners who run code are kept within their quota as the output comes in; the sweep catches everybody
+else, for instance after an operator lowered a limit.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Iterable
+
+import structlog
+from sqlalchemy import Row, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.db import now
+from app.runs.models import Run, RunState
+from app.runs.pruning import Reason, alone, drop, make_some_room, prune, without_account
+from app.runs.quotas import QuotaLimits
+
+_RUNS_AT_ONCE = 50
+_LOOKED_AT_ONCE = 100
+_LOOKS = 50
+"""Of one sweep: 5,000 learners an hour."""
+
+_log = structlog.get_logger("sweeper")
+
+
+class OutputSweeper:
+    """One for each process. Several processes may sweep at the same time."""
+
+    def __init__(self, limits: QuotaLimits) -> None:
+        self._limits = limits
+        self._behind = secrets.token_hex(32)
+        self._looks = self._rounds = 0
+        self._over: deque[str] = deque()
+        self._excess: int | None = None
+        """Bytes that all visitors together have too much; None until this sweep has added them up."""
+        self._phases = (self._prune_old, self._prune_over_quota, self._prune_visitors)
+        self._phase = 0
+
+    async def __call__(self, session: AsyncSession) -> bool:
+        """Do one step; True if there is more to do in this sweep."""
+        phase, self._phase = self._phase, self._phase + 1  # the next sweep goes on even if this step fails
+        if await self._phases[phase](session):
+            self._phase = phase
+        if self._phase < len(self._phases):
+            return True
+        self._phase = self._looks = self._rounds = 0
+        self._excess = None
+        return False
+
+    async def _prune_old(self, session: AsyncSession) -> bool:
+        if self._limits.keep is None:
+            return False
+        await alone(session)
+        old = select(Run.id).where(Run.pruned_at.is_(None), Run.finished_at < now() - self._limits.keep)
+        run_ids = (await session.scalars(old.order_by(Run.finished_at).limit(_RUNS_AT_ONCE))).all()
+        await prune(session, run_ids, Reason.age)
+        return bool(run_ids)
+
+    async def _prune_over_quota(self, session: AsyncSession) -> bool:
+        if not self._over:
+            await self._look(session)
+        else:
+            await alone(session)
+            if not await make_some_room(session, self._over[0], await self._quota_of(session, self._over[0])):
+                self._over.popleft()
+        return bool(self._over) or (self._looks < _LOOKS and self._rounds < 2)
+
+    async def _look(self, session: AsyncSession) -> None:
+        """Find the next learners who have more than they may."""
+        size = func.sum(Run.stored_bytes).label("size")
+        sizes = select(Run.visitor_id, size).where(Run.visitor_id > self._behind).group_by(Run.visitor_id)
+        some = sizes.order_by(Run.visitor_id).limit(_LOOKED_AT_ONCE).subquery().c
+        has_account = some.visitor_id.in_(select(Account.learner_id))
+        rows = (await session.execute(select(some.visitor_id, some.size, has_account).order_by(some.visitor_id))).all()
+        quota = {True: self._limits.account, False: self._limits.visitor}
+        self._over.extend(learner for learner, size, known in rows if size > quota[bool(known)])
+        self._looks += 1
+        if len(rows) == _LOOKED_AT_ONCE:
+            self._behind = rows[-1][0]
+        else:
+            self._behind = ""
+            self._rounds += 1
+
+    async def _quota_of(self, session: AsyncSession, learner: str) -> int:
+        known = await session.scalar(select(Account.id).where(Account.learner_id == learner))
+        return self._limits.visitor if known is None else self._limits.account
+
+    async def _prune_visitors(self, session: AsyncSession) -> bool:
+        await alone(session)
+        if self._excess is None:
+            total = await session.scalar(select(func.sum(Run.stored_bytes)).where(without_account()))
+            self._excess = int(total or 0) - self._limits.visitors
+            if self._excess > 0:
+                _log.warning(
+                    "visitors exceed their storage limit; deleting the oldest output", excess_bytes=self._excess
+                )
+        if self._excess <= 0:
+            return False
+        theirs = select(Run.id, Run.stored_bytes).where(without_account(), Run.state == RunState.finished)
+        unpruned = theirs.where(Run.pruned_at.is_(None)).order_by(Run.finished_at).limit(_RUNS_AT_ONCE)
+        if rows := (await session.execute(unpruned)).all():
+            self._excess -= await prune(session, _enough(rows, self._excess), Reason.quota)
+            return True
+        rows = (await session.execute(theirs.order_by(Run.id).limit(_RUNS_AT_ONCE))).all()
+        self._excess -= await drop(session, _enough(rows, self._excess))
+        return bool(rows)
+
+
+def _enough(rows: Iterable[Row[str, int]], excess: int) -> list[str]:
+    """So many runs, by id and size, that nothing is in excess without them."""
+    run_ids: list[str] = []
+    for run_id, size in rows:
+        if excess <= 0:
+            break
+        run_ids.append(run_id)
+        excess -= size
+    return run_ids

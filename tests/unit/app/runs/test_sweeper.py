@@ -1,0 +1,131 @@
+"""The sweeper of output: age, quotas, and all visitors together, on both databases."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from sqlalchemy import event, func, select
+
+from app.accounts.housekeeping import sweep
+from app.db import Base, Database, now
+from app.runs import log
+from app.runs.models import Run, RunEvent
+from app.runs.quotas import QuotaLimits
+from app.runs.sweeper import OutputSweeper
+from tests.factories.accounts import an_account
+from tests.factories.output import a_run_with_output
+
+KB = 1000
+OLD = now() - timedelta(days=181)
+LATELY = now() - timedelta(days=179)
+KEEP = QuotaLimits(keep=timedelta(days=180))
+
+
+async def _pruned(db: Database, *run_ids: str) -> str:
+    """For each run ``k`` if its output was kept, ``p`` if it was pruned, ``-`` if the run is gone."""
+    async with db.session() as session:
+        runs = [await session.get(Run, run_id) for run_id in run_ids]
+    return "".join("-" if run is None else "p" if run.pruned_at else "k" for run in runs)
+
+
+async def test_old_output_goes_of_accounts_and_visitors_and_of_nobody_else(database: Database) -> None:
+    account = await an_account(database)
+    learners = (account.learner_id, "visitor")
+    old = [await a_run_with_output(database, visitor_id=learner, at=OLD) for learner in learners]
+    late = [await a_run_with_output(database, visitor_id=learner, at=LATELY) for learner in learners]
+    live = await a_run_with_output(database, at=OLD, finish=False)
+
+    for _ in range(2):  # twice is once
+        await sweep(database, [OutputSweeper(KEEP)])
+
+    assert await _pruned(database, *old, *late, live) == "ppkkk"
+    async with database.session() as session:
+        notice, _finished = await log.read_events(session, old[0])
+    assert notice.model_dump()["values"] == {"days": 181}
+
+
+async def test_output_is_kept_for_ever_where_an_operator_wants_that(database: Database) -> None:
+    old = await a_run_with_output(database, at=OLD)
+
+    await sweep(database, [OutputSweeper(QuotaLimits())])
+
+    assert await _pruned(database, old) == "k"
+
+
+async def test_a_quota_that_was_lowered_is_enforced_by_the_sweep(database: Database) -> None:
+    account = await an_account(database)
+    hours = [timedelta(hours=hours) for hours in range(9, 0, -1)]
+    runs = {
+        learner: [
+            await a_run_with_output(database, 10, KB, visitor_id=learner, cell=str(ago), at=now() - ago)
+            for ago in hours
+        ]
+        for learner in (account.learner_id, "greedy")
+    }
+    modest = await a_run_with_output(database, 10, KB, visitor_id="modest")
+
+    await sweep(database, [OutputSweeper(QuotaLimits(account=80 * KB, visitor=40 * KB))])
+
+    assert await _pruned(database, *runs[account.learner_id]) == "ppppkkkkk"
+    assert await _pruned(database, *runs["greedy"]) == "pppppppkk"
+    assert await _pruned(database, modest) == "k"
+
+
+async def test_the_oldest_output_of_visitors_goes_where_all_together_have_too_much(database: Database) -> None:
+    account = await an_account(database)
+    of_account = await a_run_with_output(database, 10, KB, visitor_id=account.learner_id, at=OLD)
+    runs = [
+        await a_run_with_output(database, 10, KB, visitor_id=f"v{i}", at=now() - timedelta(hours=9 - i))
+        for i in range(9)
+    ]
+
+    await sweep(database, [OutputSweeper(QuotaLimits(visitors=50 * KB))])
+
+    assert await _pruned(database, of_account, *runs) == "k" + "p" * 7 + "kk"
+
+
+async def test_runs_of_visitors_go_whole_where_deleting_output_frees_too_little(database: Database) -> None:
+    code = "#" * 50 * KB
+    runs = [await a_run_with_output(database, 1, visitor_id=f"v{i}", id=f"{i:032}", code=code) for i in range(4)]
+
+    await sweep(database, [OutputSweeper(QuotaLimits(visitors=120 * KB))])
+
+    assert await _pruned(database, *runs) == "--pp"
+    async with database.session() as session:
+        assert await session.scalar(select(func.count()).select_from(RunEvent)) == 4
+
+
+async def test_several_processes_sweep_at_once(database: Database) -> None:
+    old = [await a_run_with_output(database, 300, at=OLD) for _ in range(5)]
+    limits = QuotaLimits(visitor=20 * KB, visitors=10 * KB, keep=KEEP.keep)
+
+    await asyncio.gather(*(sweep(database, [OutputSweeper(limits)]) for _ in range(4)))
+
+    assert await _pruned(database, *old) == "ppppp"
+    async with database.session() as session:
+        assert await session.scalar(select(func.count()).select_from(RunEvent)) == 10
+
+
+async def test_a_sweep_that_finds_nothing_reads_no_table_from_end_to_end(database: Database) -> None:
+    if database.engine.dialect.name != "sqlite":
+        return
+    await a_run_with_output(database, at=OLD)
+    sweeper = OutputSweeper(QuotaLimits(account=1, visitor=1, visitors=1, keep=KEEP.keep))
+    await sweep(database, [sweeper])
+    asked: list[tuple[str, tuple[object, ...]]] = []
+    event.listen(
+        database.engine.sync_engine, "before_cursor_execute", lambda _c, _k, sql, args, *_: asked.append((sql, args))
+    )
+
+    async with database.writing() as session:
+        while await sweeper(session):
+            pass
+
+    assert asked
+    async with database.engine.connect() as connection:
+        for sql, args in [each for each in asked if "WHERE 0 = 1" not in each[0]]:
+            plan = [row[3] for row in await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", args)]
+            for table in Base.metadata.tables:
+                scans = [line for line in plan if line.startswith(f"SCAN {table}") and "COVERING INDEX" not in line]
+                assert not scans, (sql, plan)
