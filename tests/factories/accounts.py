@@ -9,8 +9,9 @@ from fastapi import FastAPI
 
 from app.accounts.models import Account, Role
 from app.accounts.people import make_account
-from app.accounts.sign_in_cookie import NAME
+from app.accounts.sign_in_cookie import ACCOUNT, NAME
 from app.accounts.sign_ins import start_sign_in
+from app.accounts.tokens import marker
 from app.db import Database
 from tests.factories.browser import browser
 
@@ -32,5 +33,6 @@ async def signed_in(app: FastAPI, account: Account | Role | str = Role.learner) 
     async with db.writing() as session:
         token = await start_sign_in(session, account, method="password", agent="A test", address="192.0.2.1")
     client = browser(app)
-    client.cookies.set(NAME, token, domain="test.local")  # as the answer to a sign-in would
+    for name, value in ((NAME, token), (ACCOUNT, marker(account.learner_id))):
+        client.cookies.set(name, value, domain="test.local")  # as the answer to a sign-in would
     return client
