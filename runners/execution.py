@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
@@ -11,6 +12,8 @@ import structlog
 
 from runners import crashes, messages
 from runners.ending import left_well
+from runners.envelope import TooManyValues
+from runners.fair_share import FairShare
 from runners.kernels import MALFORMED, Kernel
 from runners.outcome import Facts, Said, Space, Verdict, judge, limit_of
 from runners.protocol import Frame, LimitName, Outcome
@@ -29,6 +32,8 @@ _ANSWER_S = 1.0
 _CUT_OFF_S = 0.5
 """A kernel whose channel broke has mostly ended; its end is known this much later at the latest."""
 
+_SWITCH_S = 30e-6
+"""CPU time that the event loop takes for a message beside reading it."""
 _MOST_NOTICES = 200
 """Of a run, from inside: they count as no output, and a program can forge them."""
 _TO_BE_KILLED: tuple[LimitName, ...] = ("output", "output_rate", "events", "memory")
@@ -47,6 +52,7 @@ class Execution:
         self._kill_now = asyncio.Event()
         self._error: Said | None = None
         self._notices = 0
+        self._share = FairShare(time.monotonic())
         asked = run.request.timeout_s
         self._run_s = min(asked, limits.run_s) if asked else limits.run_s
 
@@ -183,7 +189,7 @@ class Execution:
         probe: str | None = None
         try:
             while True:
-                await asyncio.sleep(0)  # a flood of messages is read between the others' turns
+                await self._rest()
                 try:
                     message = await self._counted(self._kernel.output)
                     if probe and messages.is_idle(message, probe):
@@ -194,7 +200,9 @@ class Execution:
                         if answer.done():
                             break
                         probe = probe or self._kernel.probe()
-                    self._take(messages.as_event(message, self._run.mime_types))
+                    self._turn_into_event(message)
+                except TooManyValues as e:
+                    self._run.too_many_values(e.size)
                 except MALFORMED:
                     self.dropped += 1
             if self._error is None:
@@ -202,15 +210,31 @@ class Execution:
         finally:
             answer.cancel()
 
+    async def _rest(self) -> None:
+        """Let other sessions have their turn. One that floods its channels waits until it is due again.
+
+        What it sends meanwhile waits in its own memory.
+        """
+        await asyncio.sleep(self._share.pause_s(time.monotonic()))
+
     async def _counted(self, take: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         """The next message of a channel, on the run's account whether it is one or not."""
         try:
             message = await take()
         except MALFORMED:
-            self._run.received(self._kernel.message_bytes)
+            self._count()
             raise
-        self._run.received(self._kernel.message_bytes)
+        self._count()
         return message
+
+    def _count(self) -> None:
+        self._run.received(self._kernel.message_bytes)
+        self._share.spend(_SWITCH_S + self._kernel.message_s)
+
+    def _turn_into_event(self, message: dict[str, Any]) -> None:
+        begun = time.thread_time()
+        self._take(messages.as_event(message, self._run.mime_types))
+        self._share.spend(time.thread_time() - begun)
 
     def _take(self, fields: messages.Fields | None) -> None:
         if fields is None:
@@ -243,7 +267,7 @@ class Execution:
     async def _read_answer(self, request: str) -> tuple[str, str] | None:
         """Wait for the answer on the other channel; returns the error that ended the code, if one did."""
         while True:
-            await asyncio.sleep(0)
+            await self._rest()
             try:
                 answered, error = messages.failure(await self._counted(self._kernel.reply), request)
                 if answered:

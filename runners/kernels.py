@@ -59,7 +59,8 @@ class Kernel:
 
     Attributes:
         exited: the exit status of the kernel process, once there is one.
-        message_bytes: size of the message last taken, whether it was one or not.
+        message_bytes: what the message last taken counts, its values included, whether it was one or not.
+        message_s: CPU time that it took to read it, in seconds.
         given: the real devices of its sandbox, None if it has none.
         cut_off: set when a channel broke: the kernel ended, closed it, or sent what no kernel sends. It does not come
             back but by ``restart``.
@@ -78,6 +79,7 @@ class Kernel:
         """Called once, when nothing of its sandbox is left."""
         self.cut_off = asyncio.Event()
         self.message_bytes = 0
+        self.message_s = 0.0
         self._cause: WireError | None = None
         self._limits = WireLimits(message_bytes=int(limits.output_mb * MiB) + _ENVELOPE)
         self._iopub, self._shell = self._channels()
@@ -217,8 +219,12 @@ class Kernel:
         except WireError:
             never: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
             return await never
-        self.message_bytes = sum(map(len, frames))
-        return self._envelopes.open(frames)
+        begun = time.thread_time()
+        try:
+            return self._envelopes.open(frames)
+        finally:
+            self.message_bytes = sum(map(len, frames)) + self._envelopes.extra_bytes
+            self.message_s = time.thread_time() - begun
 
     def _cut(self, cause: WireError) -> None:
         self._cause = self._cause or cause

@@ -47,7 +47,9 @@ Fields = tuple[str, dict[str, Any]]
 
 def clean(text: str) -> str:
     """Text that any database and any JSON reader takes: no NUL, no lone surrogates."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "␀")
+    if not text.isascii():
+        text = text.encode("utf-8", "replace").decode("utf-8")
+    return text.replace("\0", "␀")
 
 
 def as_event(message: Mapping[str, Any], mime_types: Collection[str] = MIME_TYPES) -> Fields | None:
@@ -146,16 +148,19 @@ def _clean_data(mime: str, value: Any) -> Any:
     return clean(value) if isinstance(value, str) else None
 
 
+_PLAIN = (int, float, bool, type(None))
+
+
 def _clean_json(value: Any, depth: int) -> Any:
     if depth == 0:
         return None
     if isinstance(value, str):
         return clean(value)
-    if isinstance(value, Mapping):
-        return {clean(str(k)): _clean_json(v, depth - 1) for k, v in value.items()}
+    if isinstance(value, dict):
+        return {clean(k): v if type(v) in _PLAIN else _clean_json(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list):
-        return [_clean_json(v, depth - 1) for v in value]
-    return value if value is None or isinstance(value, bool | int | float) else None
+        return [v if type(v) in _PLAIN else _clean_json(v, depth - 1) for v in value]
+    return value if type(value) in _PLAIN else None
 
 
 def _error(content: Mapping[str, Any]) -> Fields | None:

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any
 
+from runners.envelope import extra_bytes
 from runners.messages import MIME_TYPES
 from runners.protocol import EVENT, Event, Limit, LimitName, Outcome, RunRequest
 from runners.settings import Limits, MiB
@@ -30,6 +31,8 @@ _ENVELOPE = 100
 _SMALL_MESSAGE = 2048
 _MESSAGES_PER_OUTPUT = 8
 """Bytes of messages larger than that, for each byte of output that a run may have. Most of a message is its output."""
+_MESSAGES_PER_EVENT = 20
+"""Messages of any kind and size, for each event that a run may have. Text is gathered, so many make one event."""
 _MOST_UNSHOWN = 20
 """MIME types that a run is told of."""
 
@@ -75,6 +78,7 @@ class RunLog:
         self._sizes: deque[int] = deque()
         self._changed: set[asyncio.Event] = set()
         self._bytes = 0
+        self._messages = 0
         self._message_bytes = 0
         self._most_bytes = int(limits.output_mb * MiB)
         self._most_bytes_per_s = int(limits.output_mb_per_s * MiB)
@@ -91,10 +95,16 @@ class RunLog:
 
     def received(self, size: int) -> None:
         """Count a message of ``size`` bytes, whatever comes of it: one that makes no event has to be read, too."""
+        self._messages += 1
         if size > _SMALL_MESSAGE:
             self._message_bytes += size
-        if self._message_bytes > _MESSAGES_PER_OUTPUT * self._most_bytes and not self.overflow.is_set():
+        if self.overflow.is_set():
+            return
+        if self._message_bytes > _MESSAGES_PER_OUTPUT * self._most_bytes:
             self.met = "output"
+        elif self._messages > _MESSAGES_PER_EVENT * self._most_events:
+            self.met = "events"
+        if self.met:
             self.overflow.set()
 
     def add(self, kind: str, **fields: Any) -> None:
@@ -201,7 +211,8 @@ class RunLog:
         event = EVENT.validate_python({"kind": kind, "seq": self.last + 1, "at_ms": at_ms, **fields})
         size = 0
         if kind in _OUTPUT:
-            size = len(EVENT.dump_json(event))
+            dumped = EVENT.dump_json(event)
+            size = len(dumped) + (extra_bytes(dumped) if kind == "display" else 0)
             too_large = kind == "display" and size > self._most_bytes_per_display
             if not self._may_have(size, now, at_once=not too_large):
                 return
@@ -235,6 +246,12 @@ class RunLog:
             return True
         self.overflow.set()
         return False
+
+    def too_many_values(self, size: int) -> None:
+        """Say that a message was not read, because its values count ``size`` bytes; they are not charged."""
+        if not self.overflow.is_set() and not self.finished:
+            self.flush()
+            self._leave_out(size)
 
     def _leave_out(self, size: int) -> None:
         most = self._most_bytes_per_display

@@ -120,7 +120,7 @@ class Limits(BaseModel):
     display_mb: Annotated[float, Bounds(0.001, 1024, "MiB")] = 4.0
     """One display, in MiB; a larger one is left out."""
     events: Annotated[int, Bounds(100, 1_000_000, "events")] = 20_000
-    """Events of one run."""
+    """Events of one run; it may send 20 times as many messages, whether or not they make an event."""
 
 
 class RunnerSettings(BaseSettings):

@@ -47,6 +47,25 @@ PROGRAMS = {
         "display({'application/json': x, 'text/plain': 'deep'}, raw=True)",
         {OK},
     ),
+    "a display of 98,000 empty objects": (
+        "from IPython.display import display\ndisplay({'application/json': [{}] * 98_000}, raw=True)",
+        {OK},
+    ),
+    "displays of 98,000 empty objects": (
+        "from IPython.display import display\nx = [{} for _ in range(98_000)]\n"
+        "while True: display({'application/json': x}, raw=True)",
+        {OUTPUT},
+    ),
+    "displays of 5,000 empty objects that cannot be shown": (
+        "from IPython.display import display\nx = [{} for _ in range(5_000)]\n"
+        "while True: display({'application/x-nothing': x}, raw=True)",
+        {OUTPUT},
+    ),
+    "messages without end that show nothing": (
+        "k = get_ipython().kernel\n"
+        "while True: k.session.send(k.iopub_socket, 'status', {'execution_state': 'busy'}, parent=k.get_parent())",
+        {OUTPUT, TIME},
+    ),
     "numbers that are none": (
         "from IPython.display import display\n"
         "display({'application/json': {'a': float('nan'), 'b': 10**1000}, 'text/plain': 'n'}, raw=True)",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jupyter_client.session import Session
 
 from runners import messages
-from runners.envelope import Envelopes, Malformed
+from runners.envelope import Envelopes, Malformed, TooManyValues
 from runners.protocol import EVENT
 
 KEY = b"the key of this kernel"
@@ -81,7 +81,7 @@ def test_each_request_has_an_id_of_its_own() -> None:
         pytest.param(with_content(b'{"x": ' + b"9" * 10_000 + b"}"), id="a number of ten thousand digits"),
         pytest.param(with_content(b'{"x": ' + b"[" * 101 + b"]" * 101 + b"}"), id="too deep"),
         pytest.param(with_content(b'{"x": ' + b"[" * 1_000_000), id="much too deep"),
-        pytest.param(with_content(b'{"x": [' + b"{}," * 200_000 + b"0]}"), id="too many objects"),
+        pytest.param(with_content(b'{"x": [' + b"{}," * 16_000 + b"0]}"), id="too many objects"),
         pytest.param(with_content(b'{"x": [' + b"0," * 300_000 + b"0]}"), id="too many numbers"),
         pytest.param(with_content(b'{"x": [[' + b'"",' * 300_000 + b'""]]}'), id="too many strings"),
         pytest.param(with_content(b'{"x": ' + b'"\\' * 500_000 + b"}"), id="strings without end"),
@@ -107,6 +107,43 @@ def test_a_long_text_is_read_whatever_it_is_made_of(text: str) -> None:
     message = Envelopes(KEY).open(with_content(json.dumps({"text": text}).encode()))
 
     assert message["content"] == {"text": text}
+
+
+def extra(frames: list[bytes]) -> int:
+    """What the values of a message count beyond its bytes."""
+    envelopes = Envelopes(KEY)
+    envelopes.open(frames)
+    return envelopes.extra_bytes
+
+
+@pytest.mark.parametrize("half", [b"{},", b"[],", b'{"a": 1},', b'"",', b"[]" + b"]" * 100])
+def test_too_many_values_are_refused_before_any_is_read(half: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames = with_content(b'{"x": [' + half * 140_000 + b"0]}")
+    monkeypatch.setattr("runners.envelope.json.loads", lambda *_, **__: pytest.fail("it was read"))
+
+    with pytest.raises(TooManyValues) as refused:
+        Envelopes(KEY).open(frames)
+    assert refused.value.size > 4 << 20
+
+
+def test_each_object_and_list_counts_256_bytes_and_each_value_32() -> None:
+    frames = with_content(json.dumps({"x": [{}] * 5000}).encode())
+
+    assert extra(frames) == 256 * 5002 + 32 * 4999
+
+
+@pytest.mark.parametrize("text", ["[{," * 100_000, '\\"[' * 100_000, "1, 2, 3\n" * 100_000])
+def test_what_a_program_prints_is_no_value_whatever_it_looks_like(text: str) -> None:
+    frames = with_content(json.dumps({"text": text}).encode())
+
+    assert extra(frames) == 256  # the object that the text is in
+
+
+def test_the_values_of_a_small_message_are_not_counted_nor_are_buffers_behind_it() -> None:
+    small = with_content(json.dumps({"data": {"a": [{}] * 90}}).encode())
+
+    assert extra(small) == 0
+    assert extra([*small, b"[" * 5000]) == 0
 
 
 @given(_JSON)

@@ -224,6 +224,49 @@ async def test_events_without_end_end_of_every_kind() -> None:
         assert log.last == 100
 
 
+async def test_messages_without_end_end_a_run_however_small_they_are() -> None:
+    log = _log(events=100)
+    for _ in range(20 * 100):
+        log.received(1)
+    assert not log.overflow.is_set()
+
+    log.received(1)
+    assert log.overflow.is_set()
+    assert log.met == "events"
+
+
+async def test_objects_in_a_display_count_against_its_limit() -> None:
+    log = _log(display_mb=0.5)
+    log.add("display", data={"application/json": [{}] * 1000})
+    log.add("display", data={"application/json": [{}] * 2000})
+    log.finish(Outcome.ok)
+    events = await _read(log)
+
+    assert [event.kind for event in events] == ["display", "notice", "finished"]
+    assert events[1].code == "display-too-large"
+    assert not log.overflow.is_set()
+
+
+async def test_objects_in_displays_count_against_the_limit_on_output() -> None:
+    log = _log(output_mb=1, output_mb_per_s=100)
+    for _ in range(5):
+        log.add("display", data={"application/json": [{}] * 1000})
+
+    assert log.met == "output"
+    assert log.last == 3
+
+
+async def test_a_message_of_too_many_values_is_said_and_the_run_goes_on() -> None:
+    log = _log()
+    log.text("stdout", "before")
+    log.too_many_values(28_000_000)
+    log.finish(Outcome.ok)
+    events = await _read(log)
+
+    assert [event.kind for event in events] == ["text", "notice", "finished"]
+    assert events[1].values["size"] == 28_000_000
+
+
 async def test_large_messages_end_a_run_whatever_comes_of_them_and_small_ones_do_not() -> None:
     log = _log(output_mb=0.01)
     for _ in range(100_000):
