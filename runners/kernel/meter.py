@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from runners.kernel import report
-from runners.kernel.lines import LONGEST_LINE, Printed
+from runners.kernel.lines import LONGEST_LINE
 from runners.kernel.pace import Pace, Throttle
+from runners.kernel.printed import Printed
 
 STEPS_PER_S = 8
 _EPOCHS_PER_S = 2
