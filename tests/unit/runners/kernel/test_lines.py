@@ -115,6 +115,9 @@ def test_the_head_of_a_table_says_nothing(line: str) -> None:
     [
         "accuracy:  0.81   0.85   0.90",
         "1 replica, loss: 0.690  0.512  0.433",
+        "2 replica(s), batch   64, rate 0.020: loss 2.268 2.140 1.792 1.528",
+        "noise, cache    epoch 0: 0.81 0.12 0.07 0.45",
+        "shuffle, cache  epoch 1: 4 0 5 3 1 6 7 2",
         "loss: [0.69, 0.51, 0.43]",
         "losses: 0.69, 0.51, 0.43",
         "loss: [0.69 0.51 0.43]",
