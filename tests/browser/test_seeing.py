@@ -24,6 +24,13 @@ def progress(label, done, total, left_s=None, lane=None):
 def picture(text, **content):
     show({"application/vnd.lockstep.picture+json": content, "text/plain": text})
 """
+WIDTHS = (360, 800, 1100, 1920)
+ALL_REDUCE = """
+picture("in words", picture="replay", variable="dense/kernel", shape=[4, 2], operation="sum", algorithm="ring",
+        replicas=[{"lane": f"replica {r}", "values": [r + 1, -2, 3, r / 2, 1, -r, 2, 1]} for r in range(REPLICAS)],
+        reduced=[sum(r + 1 for r in range(REPLICAS)), -2 * REPLICAS, 3 * REPLICAS, 1, 2, -3, 4, 5],
+        before=[1, 1, -1, 2, 1, 1, 1, 1], after=[0.6, 1.2, -1, 2, 1, 1, 1, 1])
+"""
 TRAINING = """
 for step in range(1, 201):
     metric(step, loss=3 * math.exp(-step / 50), accuracy=1 - math.exp(-step / 50))
@@ -32,8 +39,10 @@ for step in range(1, 201):
 """
 
 
-async def opened(hall: Hall, code: str, *, width: int = 1280, dark: bool = False, still: bool = True) -> Instrument:
-    visitor = await hall.admit(width=width, dark=dark, still=still)
+async def opened(
+    hall: Hall, code: str, *, width: int = 1280, height: int = 900, dark: bool = False, still: bool = True
+) -> Instrument:
+    visitor = await hall.admit(width=width, height=height, dark=dark, still=still)
     cell = Instrument(await visitor.open(LESSON), "strategy")
     await cell.write(REPORT + code)
     await cell.run()
@@ -61,6 +70,26 @@ async def test_a_training_is_drawn_and_axe_finds_nothing(hall: Hall, width: int,
     await cell.root.screenshot(
         path=PICTURES / f"chart-{'phone' if width < 600 else 'desk'}-{'dark' if dark else 'light'}.png"
     )
+
+
+async def test_the_printed_head_of_a_table_is_no_chart(hall: Hall) -> None:
+    table = """
+print("loss after epoch            1      2      3      4      5      6")
+print("1 replica, loss    0.4:  0.690  0.512  0.433")
+"""
+    cell = await opened(hall, table + TRAINING)
+    await cell.finished()
+    for width in WIDTHS:
+        await cell.page.set_viewport_size({"width": width, "height": 800})
+        await expect(cell.root.locator(".chart .training")).to_have_count(1)
+        await expect(cell.root.locator(".chart .label text")).to_have_text(
+            ["loss 0.05495", "val_loss 0.5", "accuracy 0.9817"]
+        )
+    await cell.write(table)
+    await cell.run()
+    await cell.has_row("1 replica, loss    0.4:  0.690  0.512  0.433")
+    await cell.finished()
+    await expect(cell.root.locator(".chart")).to_have_count(0)
 
 
 async def test_a_chart_is_read_by_keyboard_and_by_pointer(hall: Hall) -> None:
@@ -183,6 +212,38 @@ picture("in words", picture="replay", variable="w", shape=[2], operation="sum", 
     await cell.root.get_by_text("Numbers as a table").click()
     await expect(cell.root.locator(".drawn tbody tr").last).to_have_text("1" + "2" + "−4" + "−2" + "1" + "1.2")
     await expect(cell.root.locator("figcaption")).to_have_text("All-reduce of w (2) · NcclAllReduce (simulated)")
+
+
+@pytest.mark.parametrize("replicas", [4, 8])
+async def test_an_all_reduce_is_seen_whole_at_every_width(hall: Hall, replicas: int) -> None:
+    cell = await opened(hall, ALL_REDUCE.replace("REPLICAS", str(replicas)), height=800)
+    await cell.finished()
+    output, rows = cell.root.locator(".output"), cell.root.locator(".replay-row:not(.waiting)")
+    for width in WIDTHS:
+        await cell.page.set_viewport_size({"width": width, "height": 800})
+        for _ in range(3):
+            await cell.root.get_by_role("button", name="Next step").click()
+        await expect(rows).to_have_count(replicas + 3)
+        assert await output.evaluate("box => box.scrollHeight <= box.clientHeight"), f"cut at {width} px"
+        assert await cell.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        for _ in range(3):
+            await cell.root.get_by_role("button", name="Step back").click()
+
+
+async def test_below_much_output_the_controls_of_an_all_reduce_stay_in_view(hall: Hall) -> None:
+    lines = '\nprint("\\n".join(f"line {n}" for n in range(60)))\n'
+    cell = await opened(hall, lines + ALL_REDUCE.replace("REPLICAS", "8"))
+    await cell.finished()
+    for width in WIDTHS:
+        await cell.page.set_viewport_size({"width": width, "height": 800})
+        await cell.root.locator(".replay").evaluate("picture => picture.scrollIntoView({block: 'start'})")
+        hidden = await cell.root.locator(".replay-controls").evaluate(
+            """controls => {
+                const [mine, box] = [controls, controls.closest(".output")].map((each) => each.getBoundingClientRect());
+                return mine.bottom > box.bottom + 1 || mine.top < box.top - 1;
+            }"""
+        )
+        assert not hidden, f"out of view at {width} px"
 
 
 async def test_shards_and_placement_are_drawn_and_what_is_unfit_is_said_in_words(hall: Hall) -> None:
