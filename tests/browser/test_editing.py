@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.async_api import expect
 
 from tests.browser.conftest import Hall
@@ -131,6 +132,52 @@ async def test_tab_indents_and_escape_lets_it_leave(hall: Hall) -> None:
 
     await expect(cell.editor).not_to_be_focused()
     assert await cell.code() == "    x = 1"
+
+
+@pytest.mark.parametrize("width", [360, 800, 1100, 1920])
+async def test_tab_goes_through_the_editor_of_who_only_reads(hall: Hall, width: int) -> None:
+    page = await (await hall.admit(width=width)).open(LESSON)
+    cell = Instrument(page, "strategy")
+    code = await cell.code()
+    hint = cell.root.locator(".editor-hint")
+    await cell.root.locator("pre.code").focus()
+    await expect(cell.editor).to_be_focused()
+    await expect(hint).to_have_text("Tab moves on. Once you type, it indents.")
+    await expect(hint).to_be_visible()
+    await page.keyboard.press("ArrowDown")
+
+    await page.keyboard.press("Tab")
+
+    await expect(cell.editor).not_to_be_focused()
+    assert await cell.code() == code
+    await page.keyboard.press("Shift+Tab")
+    await expect(cell.editor).to_be_focused()
+    await page.keyboard.press("Shift+Tab")
+    await expect(cell.editor).not_to_be_focused()
+
+
+@pytest.mark.parametrize("width", [360, 800, 1100, 1920])
+async def test_the_way_out_of_the_editor_is_said_beside_the_code_and_aloud(hall: Hall, width: int) -> None:
+    page = await (await hall.admit(width=width)).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write("x = 1")
+    hint = cell.root.locator(".editor-hint")
+    await expect(hint).to_have_text("Tab indents. Press Esc, then Tab, to move on.")
+    box = await hint.bounding_box()
+    assert box is not None
+    assert box["height"] < 30, "it has one line, and nothing moves when it comes"
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+
+    await page.keyboard.press("Tab")
+    assert await cell.code() == "x = 1   "
+    await expect(page.locator("#announcements")).to_have_text("Tab indents. Press Esc, then Tab, to move on.")
+    await page.keyboard.press("Control+a")
+    await page.keyboard.press("Escape")
+    await expect(hint).to_have_text("Tab moves on. Once you type, it indents.")
+    await page.keyboard.press("Tab")
+    await expect(cell.editor).not_to_be_focused()
+    assert await cell.code() == "x = 1   "
 
 
 async def test_control_enter_runs_and_stays(hall: Hall) -> None:

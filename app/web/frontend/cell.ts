@@ -318,7 +318,7 @@ export class Cell implements Owner {
       else if (action === "copy") void this.copy();
     });
     const code = need(this.root, "pre.code");
-    code.addEventListener("focus", () => void this.edit());
+    code.addEventListener("focus", () => void this.open());
     code.addEventListener("click", (event) => {
       if (window.getSelection()?.isCollapsed ?? true) void this.edit({ x: event.clientX, y: event.clientY });
     });

@@ -5,15 +5,19 @@
  * security policy forbids.
  */
 
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, indentLess, indentMore } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
 import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, type Extension } from "@codemirror/state";
+import { countColumn, EditorSelection, EditorState, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightSpecialChars, keymap } from "@codemirror/view";
 import { tagHighlighter, tags as t } from "@lezer/highlight";
 import { StyleModule } from "style-mod";
 
+import { announce } from "./announce";
+import { make } from "./element";
 import { say } from "./strings";
+
+const INDENT = 4;
 
 export interface EditorEvents {
   changed(code: string): void;
@@ -37,23 +41,36 @@ const COLOURS = tagHighlighter([
   { tag: t.meta, class: "nd" },
 ]);
 
+let toldOfEscape = false;
+
+/**
+ * Tab never traps the keyboard. Whoever comes by Tab leaves by Tab. It indents only once the learner has clicked into
+ * the code or changed it; from then on Escape gives it back, which the line below the code says.
+ */
 export class CellEditor {
   private readonly view: EditorView;
+  private readonly hint = make("p.editor-hint", { "aria-hidden": "true" }); // said to others by #editor-help
 
-  /** Takes the place of `pre`, which has the same size and shows the same. */
+  /** Takes the place of `pre`, which has the same size and shows the same, and its focus if `pre` has it. */
   constructor(pre: HTMLElement, code: string, label: string, events: EditorEvents) {
+    const leave = (): void => {
+      this.setTabMoves(true);
+      events.escaped();
+    };
     this.view = new EditorView({
-      state: EditorState.create({ doc: code, extensions: [keys(events), ...look(label), listener(events)] }),
+      state: EditorState.create({ doc: code, extensions: [keys(events, leave), ...look(label), this.listener(events)] }),
     });
-    const shell = document.createElement("div");
-    shell.className = "editor";
-    shell.append(this.view.dom);
-    pre.replaceWith(shell);
+    this.setTabMoves(true);
+    const focused = document.activeElement === pre;
+    pre.replaceWith(make("div.editor", {}, this.view.dom, this.hint));
+    if (focused) this.view.focus();
   }
 
+  /** `at` is a point on the screen that was clicked. */
   focus(at?: { x: number; y: number }): void {
     this.view.focus();
     if (!at) return;
+    this.setTabMoves(false);
     requestAnimationFrame(() => {
       this.view.dispatch({ selection: { anchor: this.view.posAtCoords(at, false) } });
     });
@@ -63,9 +80,27 @@ export class CellEditor {
     const { length } = this.view.state.doc;
     this.view.dispatch({ changes: { from: 0, to: length, insert: code }, userEvent: "lockstep.set" });
   }
+
+  private setTabMoves(moves: boolean): void {
+    this.view.setTabFocusMode(moves);
+    this.hint.textContent = say(moves ? "editor.tabMoves" : "editor.tabIndents");
+  }
+
+  private listener(events: EditorEvents): Extension {
+    const updates = EditorView.updateListener.of((update) => {
+      const ours = update.transactions.some((transaction) => transaction.isUserEvent("lockstep.set"));
+      if (update.docChanged && !ours) {
+        this.setTabMoves(false);
+        events.changed(update.state.doc.toString());
+      }
+      if (update.focusChanged && update.view.hasFocus) events.focused();
+      if (update.focusChanged && !update.view.hasFocus) this.setTabMoves(true);
+    });
+    return [updates, EditorView.domEventHandlers({ pointerdown: () => this.setTabMoves(false) })];
+  }
 }
 
-function keys(events: EditorEvents): Extension {
+function keys(events: EditorEvents, leave: () => void): Extension {
   const does = (act: () => void) => () => {
     act();
     return true;
@@ -74,33 +109,34 @@ function keys(events: EditorEvents): Extension {
     { key: "Shift-Enter", run: does(events.runAndMoveOn) },
     { key: "Mod-Enter", run: does(events.run) },
     { key: "Ctrl-Enter", run: does(events.run) },
-    {
-      key: "Escape",
-      run: (view) => {
-        if (!view.state.selection.main.empty) return false;
-        view.setTabFocusMode(true);
-        events.escaped();
-        return true;
-      },
-    },
-    {
-      any: (view, event) => {
-        if (!["Tab", "Shift", "Escape"].includes(event.key)) view.setTabFocusMode(false);
-        return false;
-      },
-    },
-    indentWithTab,
+    { key: "Escape", run: does(leave) },
+    { key: "Tab", run: indent, shift: indentLess },
     ...historyKeymap,
     ...defaultKeymap,
   ]);
+}
+
+/** Room up to the next stop at the caret, or before each selected line. */
+function indent(view: EditorView): boolean {
+  if (!toldOfEscape) announce(say("editor.tabIndents"));
+  toldOfEscape = true;
+  const { state } = view;
+  if (!state.selection.main.empty) return indentMore(view);
+  const change = state.changeByRange(({ head }) => {
+    const line = state.doc.lineAt(head);
+    const insert = " ".repeat(INDENT - (countColumn(line.text, INDENT, head - line.from) % INDENT));
+    return { changes: { from: head, insert }, range: EditorSelection.cursor(head + insert.length) };
+  });
+  view.dispatch(state.update(change, { userEvent: "input.indent", scrollIntoView: true }));
+  return true;
 }
 
 function look(label: string): Extension[] {
   return [
     python(),
     history(),
-    indentUnit.of("    "),
-    EditorState.tabSize.of(4),
+    indentUnit.of(" ".repeat(INDENT)),
+    EditorState.tabSize.of(INDENT),
     highlightSpecialChars(),
     drawSelection(),
     indentOnInput(),
@@ -133,15 +169,6 @@ const replacing = EditorView.domEventHandlers({
     return true;
   },
 });
-
-function listener(events: EditorEvents): Extension {
-  return EditorView.updateListener.of((update) => {
-    const ours = update.transactions.some((transaction) => transaction.isUserEvent("lockstep.set"));
-    if (update.docChanged && !ours) events.changed(update.state.doc.toString());
-    if (update.focusChanged && update.view.hasFocus) events.focused();
-    if (update.focusChanged && !update.view.hasFocus) update.view.setTabFocusMode(false);
-  });
-}
 
 /** Mounts CodeMirror's style modules as adopted sheets. They come before ours in nothing but order, so ours are stronger. */
 function adoptStyles(): void {
