@@ -28,11 +28,17 @@ def refuse(fault: Fault, topology: Topology, members: tuple[Member, ...]) -> Ref
         return Refused(409, "no-cluster", f"a {topology} is one process; faults are for clusters such as workers:2")
     if fault.task not in lanes:
         return Refused(422, "unknown-task", f"there is no {fault.task} in {topology}; there is {', '.join(lanes)}")
-    if fault.at_step is not None and fault.action in ("resume", "restart"):
-        return Refused(422, "not-at-a-step", f"{fault.action} is done at once: who is held or gone reaches no step")
-    state = next((member.state for member in members if member.task == fault.task), None)
-    if state is None:
+    if fault.at_step is not None and fault.action in ("resume", "restart", "disarm"):
+        return Refused(422, "not-at-a-step", f"{fault.action} is done at once and waits for no step")
+    member = next((member for member in members if member.task == fault.task), None)
+    if member is None:
         return Refused(409, "not-started", f"{fault.task} is not there yet; run a cell first")
+    state = member.state
+    if fault.action == "disarm":
+        return None if member.armed else _not_armed(fault)
+    if fault.at_step is not None and member.serves:
+        message = f"{fault.task} serves the coordinator and counts no steps, so step {fault.at_step} never comes"
+        return Refused(409, "counts-no-steps", f"{message}; leave at_step out to {fault.action} it now")
     if fault.action == "restart":
         if fault.task == lanes[0]:
             return Refused(409, "own-process", f"{fault.task} is the notebook's own process: restart the session")
@@ -41,3 +47,20 @@ def refuse(fault: Fault, topology: Topology, members: tuple[Member, ...]) -> Ref
     elif state == "ended":
         return Refused(409, "has-ended", f"{fault.task} has ended; restart it first")
     return None
+
+
+def too_late(fault: Fault, result: str) -> Refused | None:
+    """Why PID 1 did not do what it was asked, by its answer (see ``kernel.team.Team.do``), or None if it did."""
+    match result:
+        case "done" | "armed":
+            return None
+        case "passed":
+            message = f"{fault.task} is past step {fault.at_step}"
+            return Refused(409, "step-passed", f"{message}; choose a later step, or leave at_step out to do it now")
+        case "not-armed":
+            return _not_armed(fault)
+    return Refused(409, "not-started", f"{fault.task} is not there any more; run a cell first")
+
+
+def _not_armed(fault: Fault) -> Refused:
+    return Refused(409, "not-armed", f"nothing waits for a step of {fault.task}: it was done or taken back already")

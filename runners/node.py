@@ -17,7 +17,7 @@ import structlog
 from runners.datasets.beside import make_folder, prepare_beside
 from runners.devices.hardware import Real
 from runners.devices.stock import Stock
-from runners.faults import refuse
+from runners.faults import refuse, too_late
 from runners.kernels import Pool
 from runners.leases import Leases
 from runners.places import BusySession, IdleSession, QueuedSession, evicted, in_turn, wait_s
@@ -186,8 +186,8 @@ class Node:
         self._session(name).keep()
         return self.session(name)
 
-    def fault(self, name: str, fault: Fault) -> SessionInfo:
-        """Do something to one process of a session's cluster.
+    async def fault(self, name: str, fault: Fault) -> SessionInfo:
+        """Do something to one process of a session's cluster; the answer shows it done.
 
         Raises:
             Unknown: there is no such session.
@@ -197,9 +197,11 @@ class Node:
         if refusal := refuse(fault, Topology.parse(session.spec.topology), session.members):
             raise Declined(refusal.status, refusal.code, refusal.message)
         try:
-            session.fault(fault)
+            result = await session.fault(fault)
         except SandboxGone:
             raise Declined(409, "not-started", f"{fault.task} is not there any more; run a cell first") from None
+        if refusal := too_late(fault, result):
+            raise Declined(refusal.status, refusal.code, refusal.message)
         return self.session(name)
 
     def until_gone(self, name: str, patience_s: float) -> AsyncIterator[SessionInfo | None]:

@@ -14,7 +14,8 @@ POST      /sessions/{id}/interrupt         interrupts the run in progress, drops
 POST      /sessions/{id}/restart           a fresh kernel; runs in progress or queued end ``interrupted``
 POST      /sessions/{id}/keep              SessionInfo; the learner is still there: the idle time restarts
 GET       /sessions/{id}/gone              SessionInfo once the session is gone; empty lines until then
-POST      /sessions/{id}/faults            Fault -> SessionInfo; does it to one process of the session's cluster
+POST      /sessions/{id}/faults            Fault -> SessionInfo; does it to one process of the session's cluster,
+                                           has it wait for a step, or takes that back; answers when it is so
 DELETE    /sessions/{id}                   ends it
 POST      /runs                            RunRequest -> RunAccepted; idempotent by id
 GET       /runs/{id}/events?after=N        events N+1, N+2, … as they happen, up to ``finished``
@@ -118,8 +119,9 @@ class Fault(Wire):
     """What a learner does to one process of a cluster, to see what the strategy makes of it."""
 
     task: Annotated[str, Field(pattern=r"^(coordinator|chief|evaluator|worker [0-9]|ps [0-9])$")]
-    action: Literal["kill", "pause", "resume", "slow", "restart"]
-    """``slow`` takes most of its time from it until ``resume``; ``restart`` starts one that was killed."""
+    action: Literal["kill", "pause", "resume", "slow", "restart", "disarm"]
+    """``slow`` takes most of its time from it until ``resume``; ``restart`` starts one that was killed; ``disarm``
+    takes back what waits for a step."""
     at_step: int | None = Field(default=None, ge=0, le=1_000_000_000)
     """Wait until that process has reached this step; None: at once."""
 
@@ -158,6 +160,13 @@ class Ack(Wire):
 # --- answers ----------------------------------------------------------------------------------------------------
 
 
+class Armed(Wire):
+    """A fault that waits until its process reaches a step."""
+
+    action: Literal["kill", "pause", "slow"]
+    at_step: int = Field(ge=0, le=1_000_000_000)
+
+
 class Member(Wire):
     """One process of a session's cluster; ``task`` is its lane."""
 
@@ -165,6 +174,12 @@ class Member(Wire):
     state: Literal["starting", "running", "paused", "slow", "ended"]
     address: str = ""
     """Where the others reach it, ``127.0.0.1:PORT``; empty for one that serves nobody."""
+    step: int | None = None
+    """The step that its training has reached in the run in progress, as last looked at; None: it has counted none."""
+    armed: Armed | None = None
+    """What waits for a step of it."""
+    serves: bool = False
+    """It runs no cell, only what a coordinator sends it, and counts no steps."""
 
 
 class SessionInfo(Wire):

@@ -107,7 +107,7 @@ async def session_gone(request: Request) -> Response:
 
 async def do_fault(request: Request) -> Response:
     fault = Fault.model_validate_json(await _body(request))
-    return _json(_node(request).fault(_name(request), fault))
+    return _json(await _node(request).fault(_name(request), fault))
 
 
 async def end_session(request: Request) -> Response:

@@ -161,10 +161,11 @@ class Session:
         """The processes of its cluster; none where there is no cluster, or no kernel yet."""
         return self._kernel.sandbox.members if self._kernel and self.state != SessionState.gone else ()
 
-    def fault(self, fault: Fault) -> None:
-        """Do something to a process of its cluster. Raises SandboxGone."""
-        if self._kernel:
-            self._kernel.sandbox.fault(fault)
+    async def fault(self, fault: Fault) -> str:
+        """Do something to a process of its cluster; what became of it. Raises SandboxGone."""
+        if not self._kernel:
+            raise SandboxGone("there is no kernel")
+        return await self._kernel.sandbox.fault(fault)
 
     def admit(self) -> None:
         """There is room: begin to live. One that has ended meanwhile stays in the queue until it is buried."""
@@ -360,7 +361,7 @@ class Session:
             await self._fresh_kernel()
             return
         for task in ended:
-            self.fault(Fault(task=task, action="restart"))
+            await self.fault(Fault(task=task, action="restart"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_JOIN_S):
                 while self._ended_members():  # noqa: ASYNC110 - PID 1 tells of them in its own time

@@ -47,10 +47,13 @@ def restart(task: str) -> None:
 
 
 def carry_out(action: Action) -> None:
-    """Have done to this process what awaited it at its step, before it goes on."""
+    """Have done to this process what awaited it at its step, before it goes on.
+
+    PID 1 decides: where the learner took the fault back a moment ago, nothing is done and the process goes on.
+    """
     here = place.here()
     assert here
-    here.wish(here.task.lane, action.name)
+    here.wish(here.task.lane, action.name, reached=True)
     end = time.monotonic() + _DONE_S
     while here.board.status(here.number) == Status.running and time.monotonic() < end:
         time.sleep(0.001)

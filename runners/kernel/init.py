@@ -8,10 +8,12 @@ over its control socket, one JSON object a packet:
     supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …,
                           "kernel": N}    its number, counted from 1
                           {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
-                          {"op": "fault", "task": …, "action": …, "at_step": …}
+                          {"op": "fault", "id": N, "task": …, "action": …, "at_step": …}
     PID 1 -> supervisor   {"exited": N, "kernel": N, "trace": …}    the kernel's exit status, negative for a signal;
                                           of a crash what Python's faulthandler wrote, or who pretended to be it
-                          {"members": [[task, state, address], …]}    of a cluster, whenever one of them changes
+                          {"members": [{…}, …]}    of a cluster, as in ``protocol.Member``, whenever one of them changes
+                          {"fault": N, "result": …}    what became of the one of that id (see ``Team.do``), after the
+                                          members as they are then
                           {"failed": …}   a kernel did not come up, and why
                           {"files": N, "left": [[B, I], …]}   bytes in the sandbox's own folders, which live in
                                           memory; and for each what is left there, in bytes and in inodes
@@ -109,8 +111,15 @@ class Init:
                 self._end_all()
             case "usage":
                 self._tell(_usage())
-            case "fault" if self._team:
-                self._team.do(command["task"], command["action"], command["at_step"])
+            case "fault":
+                self._tell({"fault": command["id"], "result": self._fault(command)})
+
+    def _fault(self, command: dict[str, Any]) -> str:
+        if not self._team:
+            return "nonsense"
+        result = self._team.do(command["task"], command["action"], command["at_step"], late=False)
+        self._team.tell_now()
+        return result
 
     def _start(self, command: dict[str, Any]) -> None:
         self._complaint, complain = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -215,7 +224,7 @@ class Init:
     def _tell_exit(self, status: int, trace: str = "") -> None:
         self._tell({"exited": int(status), "kernel": self._number, "trace": trace})
 
-    def _tell_members(self, members: list[list[str]]) -> None:
+    def _tell_members(self, members: list[dict[str, Any]]) -> None:
         self._tell({"members": members})
 
     def _tell(self, word: dict[str, Any]) -> None:

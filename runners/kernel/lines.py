@@ -145,11 +145,10 @@ def _read(reading: _Reading, tokens: list[tuple[Kind, str]], at: int) -> int:
     elif text == "[" and reading.words and not _is_count(reading.words[-1]) and not _is_count(_text(tokens, at + 1)):
         reading.forget()  # a list of values, or one of several
         return _behind(tokens, at)
-    elif text in "-–—" and _is_space(tokens, at - 1) and _is_space(tokens, at + 1):
-        reading.forget()
-    elif text == "." and _is_space(tokens, at + 1):
-        reading.forget()
-    elif text not in _NEUTRAL and text not in "[(.":
+    elif text in "-–—." and _is_space(tokens, at + 1):
+        if text == "." or _is_space(tokens, at - 1):
+            reading.forget()
+    elif text not in _NEUTRAL and text not in "[(.–—":
         reading.forget()
     return at + 1
 

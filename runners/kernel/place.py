@@ -46,9 +46,12 @@ class Place:
         """Where a task listens, once its program has it listen."""
         return cluster.address(self.ports[number])
 
-    def wish(self, task: str, action: str, at_step: int | None = None) -> None:
-        """Ask PID 1 to do something to a task; what it makes no sense of it drops."""
-        word = {"task": task, "action": action, "at_step": at_step}
+    def wish(self, task: str, action: str, at_step: int | None = None, *, reached: bool = False) -> None:
+        """Ask PID 1 to do something to a task, or, if ``reached``, what it was to do at a step that has come now.
+
+        What makes no sense PID 1 drops.
+        """
+        word = {"task": task, "action": action, "at_step": at_step, "reached": reached}
         self.wishes.send(json.dumps(word).encode())
 
 

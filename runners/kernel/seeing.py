@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from runners.devices.topology import Topology
-from runners.kernel import easel, learner, training
+from runners.kernel import easel, learner, steps, training
 from runners.kernel.meter import meter
 
 
@@ -27,6 +27,7 @@ def follow(events: Any) -> None:
 def begin_run() -> None:
     """A run begins. A Keras that was imported since is watched from now on."""
     training.watch()
+    steps.begin_again()
     meter().begin_run()
 
 
@@ -35,3 +36,4 @@ def end_run() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     meter().end_run()
+    steps.begin_again()

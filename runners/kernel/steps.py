@@ -20,6 +20,12 @@ def belong_to(board: Board, task: int, carry_out: Callable[[Action], None]) -> N
     _board, _task, _carry_out = board, task, carry_out
 
 
+def begin_again() -> None:
+    """A run begins or ends: no step of it is reached yet, and none of the one before counts any more."""
+    if _board is not None:
+        _board.set_step(_task, -1)
+
+
 def reached(step: int) -> None:
     """Say that step ``step`` of the training begins or is done, counted as the learner counts. Any thread may."""
     if _board is None or _carry_out is None:

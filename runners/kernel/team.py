@@ -26,6 +26,8 @@ _STOPPED_S, _GOING_S = 0.09, 0.01
 """A slow process has a tenth of the time."""
 _MOST_STEP = 1_000_000_000
 _TELL_S = 0.1
+_LOOK_S = 1.0
+"""How often somebody who waits for a step of a process is told where it is."""
 
 Fork = Callable[[Callable[[], None], int], int]
 """Forks a child that does this and ends; the descriptor takes what it says if it fails. Returns its number."""
@@ -40,7 +42,7 @@ class Team:
         tell: told of every change, with ``members``.
     """
 
-    def __init__(self, topology: Topology, fork: Fork, tell: Callable[[list[list[str]]], None]) -> None:
+    def __init__(self, topology: Topology, fork: Fork, tell: Callable[[list[dict[str, Any]]], None]) -> None:
         self._topology = topology
         self._fork = fork
         self._tell = tell
@@ -50,6 +52,9 @@ class Team:
         self._pids: dict[int, int] = {}
         """The number of each living process by its task's."""
         self._slow: set[int] = set()
+        self._armed: dict[int, tuple[str, int]] = {}
+        """What is to be done to a task at which step. Only PID 1 knows it for sure: the board can be scribbled on."""
+        self._told_steps: list[int] = []
         self._toggle_at = 0.0
         self._stopped = False
         self._changed = False
@@ -84,10 +89,21 @@ class Team:
             end.close()
         self._tell([])
 
-    def members(self) -> list[list[str]]:
-        """Lane, state and address of each, in order."""
-        tasks = enumerate(self._topology.tasks)
-        return [[task.lane, self._board.status(n).name, cluster.address(self._ports[n])] for n, task in tasks]
+    def members(self) -> list[dict[str, Any]]:
+        """The fields of a ``protocol.Member`` for each, in order."""
+        return [self._member(number) for number in range(len(self._topology.tasks))]
+
+    def _member(self, number: int) -> dict[str, Any]:
+        task, step = self._topology.tasks[number], self._board.step(number)
+        action, at_step = self._armed.get(number, (None, None))
+        return {
+            "task": task.lane,
+            "state": self._board.status(number).name,
+            "address": cluster.address(self._ports[number]),
+            "step": step if 0 <= step <= _MOST_STEP else None,
+            "armed": None if action is None else {"action": action, "at_step": at_step},
+            "serves": cluster.serves(self._topology, task),
+        }
 
     def interrupt(self) -> None:
         """SIGINT for those beside the kernel. Who is held goes on first: it could not hear it."""
@@ -104,6 +120,7 @@ class Team:
             if own == pid:
                 del self._pids[number]
                 self._slow.discard(number)
+                self._disarm(number)
                 self._board.set_exit_status(number, status)
                 self._board.set_status(number, Status.ended)
                 self._changed = True
@@ -115,22 +132,68 @@ class Team:
             wish = json.loads(data)
         except (OSError, ValueError, RecursionError):
             return
-        if isinstance(wish, dict):
+        if not isinstance(wish, dict):
+            return
+        if wish.get("reached") is True:
+            self._reached(wish.get("task"), wish.get("action"))
+        else:
             self.do(wish.get("task"), wish.get("action"), wish.get("at_step"))
 
-    def do(self, task: Any, action: Any, at_step: Any = None) -> None:
-        """Do ``action`` to the task of that lane, or have it wait; what makes no sense is not done."""
-        number = next((n for n, known in enumerate(self._topology.tasks) if known.lane == task), None)
-        if number is None:
-            return
+    def do(self, task: Any, action: Any, at_step: Any = None, *, late: bool = True) -> str:
+        """Do ``action`` to the task of that lane, or have it wait for a step; what makes no sense is not done.
+
+        Args:
+            task: a lane.
+            action: one of ``protocol.Fault``.
+            at_step: the step to wait for; None: now.
+            late: do it now where that step is behind the task already.
+
+        Returns:
+            ``done``, ``armed``, ``passed`` (the step is behind it, nothing was done), ``not-armed`` (there was nothing
+            to take back: it has come to its step, or was taken back before), or ``nonsense``.
+        """
+        number = self._number(task)
         waits = isinstance(at_step, int) and not isinstance(at_step, bool) and 0 <= at_step <= _MOST_STEP
-        if at_step is not None and not waits:
-            return
-        if waits and isinstance(action, str) and action in Action.__members__ and self._board.step(number) < at_step:
-            self._board.await_step(number, at_step, Action[action])
-        else:
-            self._do_now(number, action)
+        if number is None or not isinstance(action, str) or (at_step is not None and not waits):
+            return "nonsense"
         self._changed = True
+        if action == "disarm":
+            return "done" if self._disarm(number) else "not-armed"
+        if waits and action in Action.__members__:
+            if self._board.step(number) < at_step:
+                self._armed[number] = action, at_step
+                self._board.await_step(number, at_step, Action[action])
+                return "armed"
+            if not late:
+                return "passed"
+        if action == self._armed.get(number, ("",))[0]:  # it is not to be done a second time
+            self._disarm(number)
+        self._do_now(number, action)
+        return "done"
+
+    def tell_now(self) -> None:
+        """Tell of the members as they are, at once: somebody waits for it."""
+        self._changed, self._told_at = False, time.monotonic()
+        self._tell(self.members())
+
+    def _number(self, task: Any) -> int | None:
+        return next((n for n, known in enumerate(self._topology.tasks) if known.lane == task), None)
+
+    def _reached(self, task: Any, action: Any) -> None:
+        """A process says that it is at its step. It goes on if that fault was taken back meanwhile."""
+        number = self._number(task)
+        if number is None or number not in self._armed:
+            return
+        armed, at_step = self._armed[number]
+        if armed == action and self._board.step(number) >= at_step:
+            self._disarm(number)
+            self._do_now(number, action)
+            self._changed = True
+
+    def _disarm(self, number: int) -> bool:
+        """Forget what is to be done to it; whether there was anything. Once PID 1 has, it is not done any more."""
+        self._board.take_fault(number)
+        return self._armed.pop(number, None) is not None
 
     def _do_now(self, number: int, action: Any) -> None:
         pid = self._pids.get(number)
@@ -138,6 +201,7 @@ class Team:
             case "kill" if number:
                 self._end(number)
             case "kill" if pid is not None:
+                self._board.set_status(number, Status.ended)
                 _signal(pid, signal.SIGKILL)  # the kernel itself: PID 1 has more to say of its end
             case "pause" if pid is not None:
                 self._slow.discard(number)
@@ -161,12 +225,16 @@ class Team:
         The supervisor is told of changes ten times a second at most: a program may wish for thousands.
         """
         now = time.monotonic()
+        if self._armed and (seen := [self._board.step(number) for number in self._armed]) != self._told_steps:
+            self._told_steps, self._changed = seen, True
         if self._changed and now - self._told_at >= _TELL_S:
             self._changed, self._told_at = False, now
             self._tell(self.members())
         waits = [self._turn_s(now)] if self._slow else []
         if self._changed:
             waits.append(max(0.0, self._told_at + _TELL_S - now))
+        if self._armed:
+            waits.append(_LOOK_S)
         return min(waits, default=None)
 
     def _turn_s(self, now: float) -> float:
@@ -195,6 +263,7 @@ class Team:
 
     def _start(self, number: int) -> None:
         """Fork a task's process, and hand the kernel its ends of what leads to it. Raises OSError: none can be had."""
+        self._disarm(number)
         self._board.begin(number)
         with contextlib.ExitStack() as ours:
             link, kernels_link = map(ours.enter_context, socket.socketpair())

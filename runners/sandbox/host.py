@@ -63,6 +63,9 @@ class Sandbox:
     _kernels: int = 0
     """Started so far: the end of one is no word about the next."""
     _answered: asyncio.Event = field(default_factory=asyncio.Event)
+    _asked: int = 0
+    _answers: dict[int, asyncio.Future[str]] = field(default_factory=dict)
+    """Of the faults that PID 1 has not answered yet, by their number."""
 
     def watch(self) -> None:
         """Begin to listen: for words of PID 1, and for its end."""
@@ -101,9 +104,26 @@ class Sandbox:
         """Signal the kernel's process; SIGKILL is for all that runs in the sandbox. ``kill`` waits for the end."""
         self._say({"op": "kill"} if signum == signal.SIGKILL else {"op": "signal", "signum": int(signum)})
 
-    def fault(self, fault: Fault) -> None:
-        """Have PID 1 do it to a process of the cluster. Raises SandboxGone."""
-        self._say({"op": "fault"} | fault.model_dump())
+    async def fault(self, fault: Fault) -> str:
+        """Have PID 1 do it to a process of the cluster; ``members`` are as it left them.
+
+        Returns:
+            What became of it, see ``runners.kernel.team.Team.do``.
+
+        Raises:
+            SandboxGone: there is no PID 1 any more, or it does not answer in time.
+        """
+        number = self._asked = self._asked + 1
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        try:
+            self._say({"op": "fault", "id": number} | fault.model_dump())
+            async with asyncio.timeout(_ANSWER_S):
+                return await answer
+        except TimeoutError:
+            raise SandboxGone("PID 1 does not answer") from None
+        finally:
+            del self._answers[number]
 
     async def kill(self) -> None:
         """End all that runs in the sandbox, at once; the sandbox itself too, if its PID 1 does not get it done.
@@ -184,7 +204,10 @@ class Sandbox:
                 self.file_bytes, self.left = size, tuple((int(free), int(inodes)) for free, inodes in left)
                 self._answered.set()
             case {"members": list(members)}:
-                self.members = tuple(Member(task=task, state=state, address=where) for task, state, where in members)
+                self.members = tuple(Member.model_validate(member) for member in members)
+            case {"fault": int(number), "result": str(result)}:
+                if (answer := self._answers.get(number)) and not answer.done():
+                    answer.set_result(result)
             case {"failed": str(complaint)}:
                 log.error("kernel did not start", sandbox=self.name, error=complaint)
 

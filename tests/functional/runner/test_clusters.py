@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from runners.client import Refused, RunnerClient
-from runners.protocol import Fault
+from runners.protocol import Armed, Fault
 from tests.factories.node import Learner
 
 COLLECTIVE = """
@@ -185,6 +185,68 @@ async def test_an_evaluator_that_has_ended_comes_back_alone_and_a_paused_one_is_
     told = await learner.read(accepted)
     assert told.outcome == "ok"
     assert "notice" in told.kinds
+    await learner.leave()
+
+
+async def test_the_answer_to_a_fault_shows_it_done(workers: Learner) -> None:
+    assert (await workers.run("1")).outcome == "ok"
+
+    killed = await workers.client.fault(workers.session, Fault(task="worker 1", action="kill"))
+    assert [member.state for member in killed.members] == ["running", "ended"]
+    started = await workers.client.fault(workers.session, Fault(task="worker 1", action="restart"))
+    assert [member.state for member in started.members] == ["running", "running"]
+
+
+async def test_what_waits_for_a_step_can_be_taken_back_and_is_not_done(workers: Learner) -> None:
+    assert (await workers.run("import lockstep")).outcome == "ok"
+    armed = await workers.client.fault(workers.session, Fault(task="worker 1", action="kill", at_step=2))
+    assert armed.members[1].armed == Armed(action="kill", at_step=2)
+
+    taken_back = await workers.client.fault(workers.session, Fault(task="worker 1", action="disarm"))
+
+    assert taken_back.members[1].armed is None
+    with pytest.raises(Refused, match="taken back already"):
+        await workers.client.fault(workers.session, Fault(task="worker 1", action="disarm"))
+    told = await workers.run("for i in range(5):\n    lockstep.log(i, loss=1.0)\nprint('through')")
+    assert told.outcome == "ok"
+    assert told.lanes() == {"worker 0": "through\n", "worker 1": "through\n"}
+
+
+async def test_a_step_that_is_past_is_refused_in_its_run_and_awaited_before_the_next(workers: Learner) -> None:
+    assert (await workers.run("import lockstep, time")).outcome == "ok"
+    accepted = await workers.submit("lockstep.log(7, loss=1.0)\nprint('at 7')\ntime.sleep(100)")
+    printed = 0
+    async for event in workers.client.events(accepted.id):
+        printed += event.kind == "text"
+        if printed == 2:
+            break
+    with pytest.raises(Refused, match="is past step 5"):
+        await workers.client.fault(workers.session, Fault(task="worker 1", action="kill", at_step=5))
+    await workers.client.stop(accepted.id)
+    assert (await workers.read(accepted)).outcome == "interrupted"
+
+    later = await workers.client.fault(workers.session, Fault(task="worker 1", action="kill", at_step=5))
+    assert [member.state for member in later.members] == ["running", "running"]
+    assert later.members[1].armed == Armed(action="kill", at_step=5)
+
+
+async def test_a_loop_that_counts_no_steps_leaves_a_fault_waiting_where_it_can_be_seen(workers: Learner) -> None:
+    assert (await workers.run("1")).outcome == "ok"
+    await workers.client.fault(workers.session, Fault(task="worker 1", action="kill", at_step=3))
+
+    assert (await workers.run("for i in range(10):\n    pass")).outcome == "ok"
+
+    (_, worker) = (await workers.client.session(workers.session)).members
+    assert (worker.state, worker.step, worker.armed) == ("running", None, Armed(action="kill", at_step=3))
+
+
+async def test_who_serves_a_coordinator_counts_no_steps(client: RunnerClient) -> None:
+    learner = Learner(client, topology="ps:1+1")
+    assert (await learner.run("1")).outcome == "ok"
+    with pytest.raises(Refused, match="counts no steps"):
+        await client.fault(learner.session, Fault(task="worker 0", action="kill", at_step=3))
+    members = (await client.session(learner.session)).members
+    assert [member.serves for member in members] == [False, True, True]
     await learner.leave()
 
 

@@ -175,7 +175,10 @@ def test_any_line_is_read_without_an_error(line: str) -> None:
         assert len(found.values) <= 12
 
 
-@pytest.mark.parametrize("piece", ["(", "1", "a", "a ", "1.", "e1", "loss: ", "epoch ", "\x1b[", "a/", "-", "1/", "=:", "[", "loss 1 ", "1,", "x["])
+@pytest.mark.parametrize(
+    "piece",
+    ["(", "1", "a", "a ", "1.", "e1", "loss: ", "epoch ", "\x1b[", "a/", "-", "1/", "=:", "[", "loss 1 ", "1,", "x["],
+)
 def test_a_hostile_line_takes_no_longer_than_its_length(piece: str) -> None:
     line = (piece * LONGEST_LINE)[:LONGEST_LINE]
     began = time.process_time()

@@ -32,6 +32,17 @@ def test_a_fault_is_carried_out_once_at_its_step_and_not_before(carried_out: lis
     assert board.step(0) == -1
 
 
+@pytest.mark.usefixtures("carried_out")
+def test_each_run_counts_from_the_beginning_and_what_waits_stays() -> None:
+    board = Board(1)
+    steps.begin_again()
+    steps.belong_to(board, 0, lambda _action: None)
+    steps.reached(7)
+    board.await_step(0, 9, Action.kill)
+    steps.begin_again()
+    assert (board.step(0), board.fault_at(0)) == (-1, 9)
+
+
 def test_a_later_fault_replaces_the_one_that_waits() -> None:
     board = Board(1)
     board.await_step(0, 3, Action.pause)
