@@ -27,12 +27,23 @@ _PANEL = "runs/session_panel.html"
 _MOST_FIELDS = 8
 
 
-async def _chosen(lesson: AskedLesson, topology: str | None = None, keras: int | None = None) -> Machine:
-    return choose(machines(lesson), topology, keras)
+async def _chosen(
+    lesson: AskedLesson, topology: str | None = None, keras: int | None = None, exactly: bool = False
+) -> sessions.Wanted:
+    return sessions.Wanted(choose(machines(lesson), topology, keras), exactly)
 
 
-Chosen = Annotated[Machine, Depends(_chosen)]
-"""The machine named by ``?topology=…&keras=…``, one of those that the lesson offers; the lesson's own if none is."""
+async def _machine(wanted: Annotated[sessions.Wanted, Depends(_chosen)]) -> Machine:
+    return wanted.machine
+
+
+Chosen = Annotated[sessions.Wanted, Depends(_chosen)]
+"""The machine named by ``?topology=…&keras=…``, one of those that the lesson offers; the lesson's own if none is.
+
+With ``&exactly=true`` the panel shows that machine's session and acts on it alone; otherwise on all of the lesson, of
+which it shows the liveliest.
+"""
+ChosenMachine = Annotated[Machine, Depends(_machine)]
 
 
 @router.get("", name="session_panel")
@@ -91,11 +102,13 @@ async def interrupt(
 
 @router.post("/faults", name="session_fault")
 async def do_fault(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
+    request: Request, lang: str, lesson: AskedLesson, chosen: ChosenMachine, learner: KnownLearner, desk: TheDesk
 ) -> HTMLResponse:
     """``task``, ``action`` and, if it is to wait for one, ``at_step`` are a form's fields."""
-    said = await inject(desk.runner, learner, lesson.key, chosen, await _fault(request))
-    made = fragment(request, "runs/fault.html", said=said)
+    fault = await _fault(request)
+    answer = await inject(desk.runner, learner, lesson.key, chosen, fault)
+    url = f"{request.url.path}?{request.url.query}"
+    made = fragment(request, "runs/fault.html", answer=answer, task=fault.task, url=url)
     made.headers["hx-trigger"] = "lockstep:session"
     return made
 

@@ -11,7 +11,7 @@ from app.bus import Bus
 from app.i18n import N_, gettext, ngettext, number
 from app.lessons.machines import topology_words
 from app.lessons.model import Lesson
-from app.runs.faults import MemberView, members_of
+from app.runs.faults import MemberView, key_of, members_of
 from app.runs.machines import Machine, machines
 from app.runs.outcome import session_words
 from app.runs.service import session_id, session_spec
@@ -30,6 +30,25 @@ _LIVELIEST = (SessionState.busy, SessionState.starting, SessionState.queued, Ses
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which of a lesson's sessions the panel is about."""
+
+    machine: Machine
+    exactly: bool = False
+    """The one on that machine, or none; otherwise the liveliest."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherSession:
+    """A session of the lesson that the panel does not show."""
+
+    topology: str
+    keras: int
+    machine_words: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class SessionView:
     """What the panel shows."""
 
@@ -42,9 +61,13 @@ class SessionView:
     topology_words: str
     keras: int
     members: tuple[MemberView, ...] = ()
-    generation: int = 0
     kernels: tuple[str, ...] | None = ()
     """Of all of the lesson's sessions: output of any other has lost its variables. None: nobody knows right now."""
+    key: str = ""
+    """See ``app.runs.faults.key_of``."""
+    others: tuple[OtherSession, ...] = ()
+    exactly: bool = False
+    """It was asked for by its machine; its buttons act on it alone."""
     position: int | None = None
     notice: str = ""
     """What has to be heard: that the session ends soon, was kept, or has ended."""
@@ -61,39 +84,45 @@ async def look(
     runner: RunnerClient,
     learner: str | None,
     lesson: Lesson,
-    chosen: Machine,
+    wanted: Wanted,
     ever_ran: Callable[[], Awaitable[bool]] | None = None,
 ) -> SessionView:
-    """The liveliest of the learner's sessions of this lesson, of several alike the one on the ``chosen`` machine.
-
-    Without any, ``ever_ran`` tells if there was one once.
-    """
+    """The ``wanted`` one of the learner's sessions of this lesson; without any, ``ever_ran`` tells if there was one."""
     try:
         if infos := await _infos(runner, learner, lesson):
-            return view(chosen, lesson, _liveliest(infos, chosen), kernels=_kernels(infos))
+            return _view_of(infos, wanted, lesson)
         starting = (await runner.health()).status == "starting"
     except (RunnerUnavailable, Refused):
-        return down(lesson, chosen)
-    return view(chosen, lesson, None, starting=starting, ran_before=ever_ran is not None and await ever_ran())
+        return down(lesson, wanted.machine)
+    ran_before = ever_ran is not None and await ever_ran()
+    return view(wanted.machine, lesson, None, starting=starting, ran_before=ran_before, exactly=wanted.exactly)
 
 
-async def warm_up(runner: RunnerClient, learner: str, lesson: Lesson, chosen: Machine) -> SessionView:
-    """Ask for a session on the ``chosen`` machine, so that it is there when Run is pressed."""
+def _view_of(infos: list[SessionInfo], wanted: Wanted, lesson: Lesson, *, kept: bool = False) -> SessionView:
+    on_it = next((each for each in infos if _machine_of(each) == wanted.machine), None)
+    shown = on_it if wanted.exactly else _liveliest(infos, wanted.machine)
+    others = [each for each in infos if each is not shown]
+    return view(wanted.machine, lesson, shown, others=others, kept=kept, exactly=wanted.exactly)
+
+
+async def warm_up(runner: RunnerClient, learner: str, lesson: Lesson, wanted: Wanted) -> SessionView:
+    """Ask for a session on the ``wanted`` machine, so that it is there when Run is pressed."""
+    chosen = wanted.machine
     try:
         await runner.ask_session(session_id(learner, lesson.key, chosen), session_spec(learner, chosen))
     except (RunnerUnavailable, Refused):
         return down(lesson, chosen)
-    return await look(runner, learner, lesson, chosen)
+    return await look(runner, learner, lesson, wanted)
 
 
-async def restart(runner: RunnerClient, learner: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
-    """Give every session of the lesson a fresh kernel."""
-    return await _each(runner, learner, lesson, chosen, runner.restart)
+async def restart(runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: Wanted) -> SessionView:
+    """Give the session a fresh kernel, or, unless one is wanted exactly, every session of the lesson."""
+    return await _each(runner, learner, lesson, wanted, runner.restart)
 
 
-async def keep(runner: RunnerClient, learner: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
+async def keep(runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: Wanted) -> SessionView:
     """The learner is still there: the idle time restarts in every session of the lesson."""
-    return await _each(runner, learner, lesson, chosen, runner.keep, kept=True)
+    return await _each(runner, learner, lesson, wanted, runner.keep, kept=True)
 
 
 async def idle_sessions(runner: RunnerClient, learner: str | None, lesson: Lesson) -> list[str]:
@@ -119,9 +148,9 @@ async def until_gone(runner: RunnerClient, bus: Bus, names: Sequence[str]) -> As
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-async def interrupt(runner: RunnerClient, learner: str | None, lesson: Lesson, chosen: Machine) -> SessionView:
-    """Stop what runs in the lesson's sessions, and what waits."""
-    return await _each(runner, learner, lesson, chosen, runner.interrupt)
+async def interrupt(runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: Wanted) -> SessionView:
+    """Stop what runs and what waits in the session, or, unless one is wanted exactly, in all of the lesson."""
+    return await _each(runner, learner, lesson, wanted, runner.interrupt)
 
 
 def view(
@@ -132,13 +161,23 @@ def view(
     starting: bool = False,
     ran_before: bool = False,
     kept: bool = False,
-    kernels: tuple[str, ...] = (),
+    others: Sequence[SessionInfo] = (),
+    exactly: bool = False,
 ) -> SessionView:
-    """The panel of a session, or of none: then it is about the ``chosen`` machine. Pure."""
+    """The panel of a session, or of none: then it is about the ``chosen`` machine. Pure.
+
+    What ends soon is warned of, whichever of the lesson's sessions it is.
+    """
     topology = info.topology if info is not None else chosen.topology
     state = info.state.value if info is not None else "starting" if starting else "none"
-    ending = info is not None and _ends_soon(info)
-    evicted = info is not None and info.gone_because == "gave-way" and info.runs > 0
+    heard = [each for each in (info, *others) if each is not None]
+    ends = next(filter(_ends_soon, heard), None)
+    evicted = next((each for each in heard if each.gone_because == "gave-way" and each.runs > 0), None)
+    about = ends or evicted or info
+    notice = _notice(about, ending=ends is not None, kept=kept, lost=info is None and ran_before)
+    if about is not info and about is not None:
+        notice = f"{_name(about)}: {notice}"
+    polls = [_poll_s(each) for each in heard if each.state is SessionState.idle]
     return SessionView(
         lesson=lesson.key,
         state=state,
@@ -147,16 +186,26 @@ def view(
         topology_words=topology_words(topology, real=info is not None and info.real),
         keras=info.keras if info is not None else chosen.keras,
         members=members_of(info) if info is not None else (),
-        generation=info.generation if info is not None else 0,
-        kernels=kernels,
+        kernels=_kernels(heard),
+        key=key_of(info) if info is not None else "",
+        others=tuple(OtherSession(each.topology, each.keras, _name(each), session_words(each)) for each in others),
+        exactly=exactly,
         position=info.position if info is not None else None,
-        notice=_notice(info, ending=ending, kept=kept, lost=info is None and ran_before),
-        ending=ending or evicted,
-        can_keep=ending,
+        notice=notice,
+        ending=ends is not None or evicted is not None,
+        can_keep=ends is not None,
         can_interrupt=state == "busy",
         can_restart=state in ("idle", "busy"),
-        poll_s=_poll_s(info) if info is not None and state == "idle" else _POLL_S.get(state),
+        poll_s=min((*polls, *([_POLL_S[state]] if state in _POLL_S else ())), default=None),
     )
+
+
+def _name(info: SessionInfo) -> str:
+    return f"{topology_words(info.topology, real=info.real)} · Keras {info.keras}"
+
+
+def _machine_of(info: SessionInfo) -> Machine:
+    return Machine(info.topology, info.keras)
 
 
 def _words(info: SessionInfo | None, *, starting: bool) -> str:
@@ -206,7 +255,7 @@ def _liveliest(infos: list[SessionInfo], chosen: Machine) -> SessionInfo:
     """The liveliest; of several alike the chosen one, or else that which ends first."""
 
     def rank(info: SessionInfo) -> tuple[int, bool, float]:
-        mine = Machine(info.topology, info.keras) == chosen
+        mine = _machine_of(info) == chosen
         return _LIVELIEST.index(info.state), not mine, info.ends_in_s or 0.0
 
     return min(infos, key=rank)
@@ -230,19 +279,22 @@ async def _each(
     runner: RunnerClient,
     learner: str | None,
     lesson: Lesson,
-    chosen: Machine,
+    wanted: Wanted,
     act: Callable[[str], Awaitable[SessionInfo]],
     *,
     kept: bool = False,
 ) -> SessionView:
+    meant = [wanted.machine] if wanted.exactly and not kept else machines(lesson)
     try:
-        for machine in machines(lesson) if learner else ():
+        for machine in meant if learner else ():
             with suppress(NotKnown):
                 await act(session_id(learner or "", lesson.key, machine))
         infos = await _infos(runner, learner, lesson)
     except (RunnerUnavailable, Refused):
-        return down(lesson, chosen)
-    return view(chosen, lesson, _liveliest(infos, chosen) if infos else None, kept=kept, kernels=_kernels(infos))
+        return down(lesson, wanted.machine)
+    if not infos:
+        return view(wanted.machine, lesson, None, exactly=wanted.exactly)
+    return _view_of(infos, wanted, lesson, kept=kept)
 
 
 def _kernels(infos: list[SessionInfo]) -> tuple[str, ...]:

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, Page, expect
 
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 from tests.browser.site import Site
-from tests.browser.test_pages import violations
+from tests.browser.test_pages import PICTURES, violations
 from tests.factories.course import LESSON, add_choice, write_course
 
 PAGE = f"/en/courses/{LESSON}"
+CLUSTER = "2 workers with 2 GPUs each, simulated"
 
 
 @pytest.fixture(scope="module")
@@ -26,25 +27,98 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield site
 
 
+WIDTHS = (360, 800, 1100, 1920)
+NARROW = 1184
+"""Up to here the panel is a sheet."""
+
+
+async def resize(page: Page, width: int) -> Locator:
+    """Another window; returns the processes on its panel, in view."""
+    await page.set_viewport_size({"width": width, "height": 800})
+    processes = page.get_by_role("group", name="Its processes")
+    if width <= NARROW and not await processes.is_visible():
+        await page.locator("#session-bar").click()
+    await expect(processes).to_be_visible()
+    box, rail = await processes.bounding_box(), await page.locator(".rail").bounding_box()
+    assert box is not None
+    assert rail is not None
+    assert width <= NARROW or rail["x"] <= box["x"] < box["x"] + box["width"] <= rail["x"] + rail["width"]
+    return processes
+
+
+async def pick(cell: Instrument, machine: str, keras: str = "Keras 3") -> None:
+    """Another machine for a cell."""
+    button = cell.root.get_by_role("button", name="Change the machine:")
+    if await button.get_attribute("aria-expanded") != "true":
+        await button.click()
+    await cell.root.get_by_role("radio", name=machine).check()
+    await cell.root.get_by_role("radio", name=keras).check()
+
+
 async def test_a_worker_is_killed_from_the_page_and_started_again(hall: Hall) -> None:
     page = await (await hall.admit()).open(PAGE)
     cell = Instrument(page, "choice")
-    await cell.root.get_by_role("button", name="Change the machine:").click()
-    await cell.root.get_by_role("radio", name="2 workers with 2 GPUs each, simulated").check()
+    await pick(cell, CLUSTER)
     await cell.run()
     await cell.finished()
     await expect(cell.root.get_by_role("group", name="worker 1", exact=True).locator(".row")).to_have_text(["choice"])
-    processes = page.get_by_role("group", name="Its processes")
-    worker, said = processes.get_by_role("listitem").filter(has_text="worker 1"), processes.get_by_role("status")
 
-    await processes.get_by_role("button", name="Kill: worker 1").click()
+    for width in WIDTHS:
+        processes = await resize(page, width)
+        worker, said = processes.get_by_role("listitem").filter(has_text="worker 1"), processes.get_by_role("status")
+        await processes.get_by_role("button", name="Kill: worker 1").click()
+        await expect(said).to_have_text("worker 1 was killed.")
+        await expect(worker).to_contain_text("ended")
+        await expect(worker).not_to_contain_text("running")
+        assert await violations(page) == []
+        await processes.get_by_role("button", name="Start again: worker 1").click()
+        await expect(worker).to_contain_text("running", timeout=30_000)
+        await expect(said).not_to_contain_text("was killed")
 
-    await expect(said).to_have_text("worker 1 was killed.")
-    await expect(worker).to_contain_text("ended")
-    assert await violations(page) == []
-    await processes.get_by_role("button", name="Start again: worker 1").click()
-    await expect(said).to_have_text("worker 1 starts again.")
-    await expect(worker).to_contain_text("running", timeout=30_000)
-    await page.get_by_label("Kill, pause or slow down at step").fill("1000")
-    await processes.get_by_role("button", name="Pause: worker 1").click()
-    await expect(said).to_have_text("worker 1 will be paused at step 1,000.")
+
+async def test_what_waits_for_a_step_is_taken_back(hall: Hall) -> None:
+    page = await (await hall.admit()).open(PAGE)
+    cell = Instrument(page, "choice")
+    await pick(cell, CLUSTER)
+    await cell.run()
+    await cell.finished()
+
+    for width in WIDTHS:
+        processes = await resize(page, width)
+        said = processes.get_by_role("status")
+        await page.get_by_label("Kill, pause or slow down at step").fill("1000")
+        await processes.get_by_role("button", name="Pause: worker 1").click()
+        await expect(said).to_have_text("worker 1 will be paused at step 1,000.")
+        await expect(processes.locator(".armed")).to_contain_text(
+            "Will be paused at step 1,000. "
+            "No step is counted yet: only fit, train_on_batch and lockstep.log count steps."
+        )
+        back = processes.get_by_role("button", name="Take back: worker 1")
+        if width == 360:
+            box = await back.bounding_box()
+            assert box is not None
+            assert min(box["width"], box["height"]) >= 44
+        await page.screenshot(path=PICTURES / f"armed-{width}.png")
+        await back.click()
+        await expect(processes.locator(".armed")).to_have_count(0)
+        await expect(said).to_have_text("Taken back: worker 1 goes on undisturbed.")
+
+
+async def test_the_panel_addresses_the_session_of_the_cell_at_hand_and_says_which(hall: Hall) -> None:
+    page = await (await hall.admit(width=1920)).open(PAGE)
+    cell = Instrument(page, "choice")
+    panel = page.locator("#session")
+    for keras in ("Keras 3", "Keras 2"):
+        await pick(cell, CLUSTER, keras)
+        await cell.run()
+        await cell.finished()
+    await expect(panel.locator(".session-machine")).to_contain_text("Keras 2")
+
+    await panel.get_by_role("button", name="Kill: worker 1").click()
+
+    await expect(panel.get_by_role("listitem").filter(has_text="worker 1")).to_contain_text("ended")
+    await expect(panel.locator(".session-machine")).to_contain_text("Keras 2")
+    await panel.get_by_role("group", name="Other sessions of this lesson").get_by_role("button").click()
+    await expect(panel.locator(".session-machine")).to_contain_text("Keras 3")
+    await expect(panel.locator(".members li[data-state=running]")).to_have_count(2)
+    await expect(panel.get_by_role("status").last).not_to_contain_text("was killed")

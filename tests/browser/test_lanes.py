@@ -115,7 +115,7 @@ async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Hall) -
     await expect(cell.root.get_by_text("variables do not come along")).to_be_visible()
     await cell.root.get_by_role("radio", name="2 GPUs, simulated").check()
     await expect(page.locator("#announcements")).to_contain_text("Runs on 2 GPUs, simulated from now on.")
-    await expect(page.locator("#session .machine-words")).to_have_text("2 GPUs, simulated")
+    await expect(page.locator("#session .session-machine .machine-words")).to_have_text("2 GPUs, simulated")
     assert await violations(page) == []
     await page.keyboard.press("Escape")
     await expect(button).to_be_focused()

@@ -53,6 +53,11 @@ export class Board {
     return this.entries.some((entry) => !entry.over);
   }
 
+  /** The run at work that was followed last. */
+  running(): Run | undefined {
+    return this.entries.findLast((entry) => entry.followed && !entry.over)?.run;
+  }
+
   add(run: Run, owner: Owner): Entry {
     const entry = { run, transcript: new Transcript(), owner, followed: false, over: false };
     this.entries.push(entry);

@@ -1,0 +1,93 @@
+"""The session panel: beside the lesson where there is room, and from a bar at the bottom everywhere else."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.conftest import Hall
+from tests.browser.instrument import Instrument
+from tests.browser.test_pages import PICTURES, violations
+
+LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+NARROW = (360, 800, 1100)
+OVERLAP = """([bar, run]) => {
+    const [a, b] = [bar, run].map((each) => document.querySelector(each).getBoundingClientRect());
+    return a.top < b.bottom && b.top < a.bottom && a.left < b.right && b.left < a.right;
+}"""
+
+
+async def scroll_to(page: Page, share: float) -> None:
+    await page.evaluate("share => scrollTo(0, share * document.documentElement.scrollHeight)", share)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", NARROW)
+async def test_the_session_is_one_press_away_wherever_one_reads(hall: Hall, width: int, dark: bool) -> None:
+    page = await (await hall.admit(width=width, height=740, dark=dark)).open(LESSON)
+    bar, title = page.locator("#session-bar"), page.locator("#session-title")
+    await expect(bar).to_contain_text("4 GPUs, simulated")
+    await expect(bar).to_contain_text("Keras 3")
+    for share in (0, 0.5, 1):
+        await scroll_to(page, share)
+        box = await bar.bounding_box()
+        assert box is not None
+        assert box["height"] >= 44
+        assert box["y"] + box["height"] == pytest.approx(740, abs=1)
+
+        await bar.click()
+
+        await expect(title).to_be_in_viewport()
+        await expect(title).to_be_focused()
+        await page.keyboard.press("Escape")
+        await expect(title).to_be_hidden()
+        await expect(bar).to_be_focused()
+    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.parametrize("width", NARROW)
+async def test_the_bar_covers_neither_run_nor_the_end_of_the_page(hall: Hall, width: int) -> None:
+    page = await (await hall.admit(width=width, height=740)).open(LESSON)
+    cell = Instrument(page, "strategy")
+    run = "#cell-strategy [data-action=run]"
+    await expect(page.locator("#session-bar")).to_be_visible()
+    await cell.root.evaluate("cell => cell.scrollIntoView({block: 'end'})")
+    assert not await page.evaluate(OVERLAP, ["#session-bar", run])
+    await page.locator(run).focus()
+    assert not await page.evaluate(OVERLAP, ["#session-bar", run])
+    await scroll_to(page, 1)
+    assert not await page.evaluate(OVERLAP, ["#session-bar", ".foot-languages"])
+
+
+@pytest.mark.parametrize("width", [*NARROW, 1920])
+async def test_a_run_is_interrupted_from_the_panel(hall: Hall, width: int) -> None:
+    page = await (await hall.admit(width=width, height=740)).open(LESSON)
+    cell = Instrument(page, "strategy")
+    await cell.write("import time\nprint('begun')\ntime.sleep(60)")
+    await cell.run()
+    await cell.has_row("begun")
+    interrupt = page.locator("#session-sheet").get_by_role("button", name="Interrupt")
+    if width in NARROW:
+        await expect(page.locator("#session-bar")).to_contain_text("Running")
+        await cell.root.get_by_role("button", name="Session of the cell “Four replicas”").click()
+        await expect(page.locator("#session-title")).to_be_focused()
+        box = await interrupt.bounding_box()
+        assert box is not None
+        assert min(box["width"], box["height"]) >= 44
+        assert await violations(page) == []
+        await page.screenshot(path=PICTURES / f"session-{width}.png")
+    else:
+        await expect(page.locator("#session-bar")).to_be_hidden()
+
+    await interrupt.click()
+
+    await cell.finished("interrupted")
+
+
+async def test_a_wide_window_has_the_panel_beside_the_lesson(hall: Hall) -> None:
+    page = await (await hall.admit(width=1920)).open(LESSON)
+    await expect(page.locator("#session-title")).to_be_in_viewport()
+    await expect(page.locator("#session-bar")).to_be_hidden()
+    await expect(page.locator(".session-close")).to_be_hidden()
+    await expect(page.locator(".session-open").first).to_be_hidden()
+    await expect(page.locator(".session-machine")).to_contain_text("Keras 3")
