@@ -119,3 +119,13 @@ def test_the_front_ends_lock_is_in_step_with_package_json() -> None:
     locked = json.loads((ROOT / "package-lock.json").read_text())["packages"][""]
     for group in ("dependencies", "devDependencies"):
         assert locked[group] == wanted[group]
+
+
+@pytest.mark.parametrize(
+    "too_old",
+    ["fastapi==0.132", "mdit-py-plugins==0.4", "nh3==0.3.5", "sqlalchemy==2.0.58", "starlette==1.9", "typer==0.25"],
+)
+def test_a_version_that_was_tried_and_failed_is_below_the_floor(too_old: str) -> None:
+    old = Requirement(too_old)
+    (asked,) = [wanted for wanted in map(Requirement, project()["dependencies"]) if wanted.name == old.name]
+    assert str(old.specifier).removeprefix("==") not in asked.specifier
