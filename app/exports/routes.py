@@ -1,33 +1,72 @@
-"""``Download notebook``: the lesson as an ``.ipynb`` file, as it is written or as the learner ran it."""
+"""The lesson as a file to take away, as it is written or as the learner ran it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
 from app.accounts.current import KnownLearner
-from app.exports.notebook import as_text, notebook
+from app.errors import TooLarge
+from app.exports.notebook import CellRun, as_text, notebook
 from app.exports.service import runs_by_cell
+from app.i18n import N_
 from app.lessons.addresses import LESSON
 from app.lessons.catalog import TheCatalog
+from app.lessons.model import Lesson
 from app.runs.desk import TheDesk
 from app.web.languages import PREFIX
 
 router = APIRouter(prefix=PREFIX)
 
-_TYPE = "application/x-ipynb+json"
+MOST_CONVERTED_BYTES = 16_000_000
+"""The largest notebook that is converted to another format."""
+Form = Literal["ipynb", "html", "py", "markdown"]
+_TYPES: Mapping[Form, str] = {
+    "ipynb": "application/x-ipynb+json",
+    "html": "text/html; charset=utf-8",
+    "py": "text/x-python; charset=utf-8",
+    "markdown": "text/markdown; charset=utf-8",
+}
+_ONE_AT_A_TIME = ThreadPoolExecutor(1, "export")
+"""A large notebook keeps a processor busy for seconds: other work in threads does not wait for it."""
 
 
-@router.get(f"{LESSON}.ipynb", name="notebook")
-async def download_notebook(
+class ExportTooLarge(TooLarge):
+    """The outputs are too large for any format but the notebook."""
+
+    code = "export_too_large"
+    message = N_("Your outputs are too large for this format. Download the notebook instead.")
+
+
+class FormConvertor(Convertor[str]):
+    """Matches the endings that a lesson can be downloaded under; ``.md`` is its source."""
+
+    regex = "ipynb|html|py|markdown"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("form", FormConvertor())
+
+
+@router.get(f"{LESSON}.{{form:form}}", name="export")
+async def download(
     request: Request,
     lang: str,
     course: str,
     slug: str,
+    form: Form,
     learner: KnownLearner,
     catalog: TheCatalog,
     desk: TheDesk,
@@ -40,9 +79,23 @@ async def download_notebook(
             runs = await runs_by_cell(session, learner, lesson.key)
     origin = request.app.state.settings.public_url or str(request.base_url).rstrip("/")
     page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=slug)
-    body = await asyncio.to_thread(lambda: as_text(notebook(lesson, page, runs)))
+    loop = asyncio.get_running_loop()
+    body = await loop.run_in_executor(_ONE_AT_A_TIME, _body, form, lesson, page, runs)
+    ending = "md" if form == "markdown" else form
     headers = {
-        "content-disposition": f'attachment; filename="{lesson.slug}.ipynb"',
+        "content-disposition": f'attachment; filename="{lesson.slug}.{ending}"',
         "cache-control": "private, no-store" if what == "mine" else "no-cache",
     }
-    return Response(body, media_type=_TYPE, headers=headers)
+    return Response(body, media_type=_TYPES[form], headers=headers)
+
+
+def _body(form: Form, lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> bytes:
+    made = notebook(lesson, page, runs)
+    text = as_text(made)
+    if form == "ipynb":
+        return text.encode()
+    if len(text) > MOST_CONVERTED_BYTES:
+        raise ExportTooLarge
+    from app.exports.convert import CONVERTERS  # nbconvert takes a second and 25 MB, so not at the start
+
+    return CONVERTERS[form](made).encode()

@@ -128,6 +128,8 @@ except ImportError:
     for name in ("help", "shards", "placement", "kill", "pause", "resume", "slow", "restart"):
         setattr(lockstep, name, only_in_lockstep)
 """
+NEEDS = "# Needs {topology}, Keras {keras}"
+"""The line by which the setup code knows the machine that a cell needs."""
 _IMPORTS_HELPERS = re.compile(r"^[ \t]*(import|from)[ \t]+lockstep\b", re.MULTILINE)
 
 
@@ -160,7 +162,7 @@ def needs_more(cell: Cell, lesson: Lesson) -> bool:
 
 def with_needs(cell: Cell, code: str) -> str:
     """The code of a cell with a line such as ``# Needs workers:2, Keras 3``, by which the setup code knows it."""
-    line = f"# Needs {cell.topology}, Keras {cell.keras}"
+    line = NEEDS.format(topology=cell.topology, keras=cell.keras)
     if not code.startswith("%%"):
         return f"{line}\n{code}"
     magic, _, rest = code.partition("\n")  # the magic of a cell is its first line

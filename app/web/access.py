@@ -56,7 +56,7 @@ ACCESS: dict[str, Access] = {
     "feedback_inbox": Access.instructor,
     "handle_feedback": Access.instructor,
     "feedback_votes": Access.instructor,
-    "notebook": Access.learner,
+    "export": Access.learner,
     "create_run": Access.learner,
     "list_runs": Access.learner,
     "show_run": Access.learner,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 
 import httpx
 import nbformat
@@ -64,3 +66,54 @@ async def _finished(client: httpx.AsyncClient, run: str) -> None:
     async with asyncio.timeout(10):
         while (await client.get(f"/runs/{run}")).json()["state"] != "finished":  # noqa: ASYNC110
             await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "kind", "says"),
+    [
+        ("html", "first.html", "text/html", "<!DOCTYPE html>"),
+        ("py", "first.py", "text/x-python", 'print("hello")'),
+        ("markdown", "first.md", "text/markdown", "# The first lesson"),
+    ],
+)
+async def test_it_comes_in_other_formats_as_a_file(
+    client: httpx.AsyncClient, supervisor: Supervisor, form: str, name: str, kind: str, says: str
+) -> None:
+    run = await press_run(client, "print('new')")
+    await supervisor.finish(await supervisor.run(run["id"]))
+    await _finished(client, run["id"])
+    address = ADDRESS.replace("ipynb", form)
+    original, mine = await client.get(address), await client.get(address, params={"with": "mine"})
+
+    assert original.status_code == mine.status_code == 200
+    assert original.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert original.headers["content-type"] == f"{kind}; charset=utf-8"
+    assert original.headers["x-content-type-options"] == "nosniff"
+    assert says in original.text
+    assert "new" not in original.text.partition("Some prose.")[2]
+    assert "new" in mine.text.partition("Some prose.")[2]
+    assert mine.headers["cache-control"] == "private, no-store"
+
+
+async def test_the_source_of_a_lesson_keeps_its_address(client: httpx.AsyncClient) -> None:
+    assert (await client.get(ADDRESS.replace("ipynb", "md"))).text.startswith("---\n")
+
+
+async def test_outputs_too_large_to_convert_are_refused_with_a_sentence(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.exports.routes.MOST_CONVERTED_BYTES", 100)
+
+    refused = await client.get(ADDRESS.replace("ipynb", "html"))
+    assert refused.status_code == 413
+    assert "Download the notebook instead." in refused.text
+    assert (await client.get(ADDRESS)).status_code == 200
+
+
+async def test_nbconvert_is_not_imported_before_somebody_needs_it() -> None:
+    code = "import sys, app.main; print('nbconvert' in sys.modules)"
+    ran = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout == "False\n"

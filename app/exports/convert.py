@@ -1,0 +1,136 @@
+"""A lesson's notebook as an HTML page in one file, a Python script or Markdown, by nbconvert.
+
+Imported at the first such download: nbconvert takes a second and 25 MB. The HTML page reaches no other host and runs no
+script: formulas are MathML, pictures are part of the file, and its own policy forbids everything else, whatever a
+learner's code displayed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import nh3
+from jinja2 import pass_context
+from jinja2.runtime import Context
+from nbconvert.exporters import HTMLExporter, MarkdownExporter, PythonExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbformat import NotebookNode
+
+from app.exports.setup_cell import NEEDS
+from app.lessons.formulas import UnreadableFormula, mathml
+from app.lessons.python_code import without_magics
+
+_PAGE = """\
+{%- extends 'index.html.j2' -%}
+{%- block html_head_js -%}
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<style>a.anchor-link { display: none } math[display="block"] { margin: 1em 0 }</style>
+{%- endblock -%}
+{%- block jupyter_widgets -%}{%- endblock -%}
+{%- block html_head_js_mathjax -%}{%- endblock -%}
+{%- block html_head_js_mermaidjs -%}{%- endblock -%}
+"""
+_SHOWN = frozenset({"text/plain", "text/html", "image/png", "image/jpeg", "image/svg+xml"})
+"""Every display has one of these; the others need scripts, or are Markdown and LaTeX of the learner's."""
+_CLEANER = nh3.Cleaner(tags=nh3.ALLOWED_TAGS - {"img"}, clean_content_tags={"script", "style"})
+_ATTACHMENT = re.compile(r"\]\(attachment:([^)\s]+)\)")
+
+
+def to_html(made: NotebookNode) -> str:
+    """One file, without scripts."""
+    return _export(_Page(raw_template=_PAGE, language_code=made.metadata.lockstep.language), _with_safe_outputs(made))
+
+
+def to_script(made: NotebookNode) -> str:
+    """The code, with the prose as comments. What a script cannot run, magics and cells for other machines, is too."""
+    exporter = PythonExporter()
+    exporter.register_filter("ipython2python", _without_magics)
+    own = NEEDS.format(topology=made.metadata.lockstep.topology, keras=made.metadata.lockstep.keras)
+    cells = [_commented_out(cell, own) if cell.cell_type == "code" else cell for cell in made.cells]
+    return _export(exporter, NotebookNode(made | {"cells": cells}))
+
+
+def to_markdown(made: NotebookNode) -> str:
+    """The prose, the code and the outputs, with the pictures in the text itself."""
+    exporter = MarkdownExporter(preprocessors=[])
+    exporter.register_preprocessor("nbconvert.preprocessors.ExtractOutputPreprocessor", enabled=False)
+    exporter.register_preprocessor("nbconvert.preprocessors.ExtractAttachmentsPreprocessor", enabled=False)
+    cells = [_with_pictures(cell) if cell.cell_type == "markdown" else cell for cell in made.cells]
+    return _export(exporter, NotebookNode(made | {"cells": cells}))
+
+
+CONVERTERS: dict[str, Callable[[NotebookNode], str]] = {"html": to_html, "py": to_script, "markdown": to_markdown}
+"""By the ending of the address."""
+
+
+class _Page(HTMLExporter):  # type: ignore[misc]
+    """nbconvert's page with formulas as MathML."""
+
+    @pass_context
+    def markdown2html(self, context: Context, source: str) -> str:
+        cell = context.get("cell", {})
+        renderer = _Renderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
+        return str(MarkdownWithMath(renderer=renderer).render(source))
+
+
+class _Renderer(IPythonRenderer):  # type: ignore[misc]
+    def inline_math(self, body: str) -> str:
+        return self._formula(body, block=False)
+
+    def block_math(self, body: str) -> str:
+        return self._formula(body, block=True)
+
+    def _formula(self, latex: str, *, block: bool) -> str:
+        try:
+            return mathml(latex, block=block)
+        except UnreadableFormula:
+            return f"<code>{self.escape_html(latex)}</code>"
+
+    def escape_html(self, text: str) -> str:
+        return str(super().escape_html(text))
+
+
+def _export(exporter: Any, made: NotebookNode) -> str:
+    text, _ = exporter.from_notebook_node(made, {"metadata": {"name": made.metadata.lockstep.title}})
+    return str(text)
+
+
+def _with_safe_outputs(made: NotebookNode) -> NotebookNode:
+    return NotebookNode(made | {"cells": [_with_safe_output(cell) for cell in made.cells]})
+
+
+def _with_safe_output(cell: NotebookNode) -> NotebookNode:
+    if cell.cell_type != "code":
+        return cell
+    outputs = []
+    for output in cell.outputs:
+        if "data" in output:
+            data = {kind: content for kind, content in output.data.items() if kind in _SHOWN}
+            if "text/html" in data:
+                data["text/html"] = _CLEANER.clean(data["text/html"])
+            output = NotebookNode(output | {"data": NotebookNode(data)})
+        outputs.append(output)
+    return NotebookNode(cell | {"outputs": outputs})
+
+
+def _without_magics(code: str) -> str:
+    plain, magics = without_magics(code)
+    return "".join(f"# {line}\n" for magic in magics for line in magic.split("\n")) + plain
+
+
+def _commented_out(cell: NotebookNode, own: str) -> NotebookNode:
+    """The cell, or comments where it needs another machine than the script's own."""
+    needs = next((line for line in cell.source.split("\n")[:2] if line.startswith(NEEDS.partition("{")[0])), own)
+    if needs == own:
+        return cell
+    return NotebookNode(cell | {"source": "\n".join(f"# {line}".rstrip() for line in cell.source.split("\n"))})
+
+
+def _with_pictures(cell: NotebookNode) -> NotebookNode:
+    def embedded(match: re.Match[str]) -> str:
+        ((kind, content),) = cell.get("attachments", {}).get(match[1], {"": ""}).items()
+        return f"](data:{kind};base64,{content})" if kind else match[0]
+
+    return NotebookNode(cell | {"source": _ATTACHMENT.sub(embedded, cell.source)})
