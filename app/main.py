@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -21,11 +22,12 @@ from starlette.routing import Mount
 from app import i18n
 from app.accounts.belongings import export_account
 from app.accounts.cookies import Cookies
-from app.accounts.current import SignInNeeded
+from app.accounts.current import SignInNeeded, who
 from app.accounts.departed import Departed
 from app.accounts.housekeeping import keep_house
 from app.accounts.mail_routes import router as account_mails
 from app.accounts.mails import still_wanted
+from app.accounts.models import Role
 from app.accounts.other_sites import make_sites
 from app.accounts.passkey_routes import router as passkeys
 from app.accounts.passwords import Passwords
@@ -33,6 +35,7 @@ from app.accounts.routes import ask_to_sign_in
 from app.accounts.routes import router as accounts
 from app.accounts.secret import SIGN_IN, UNSUBSCRIBE, read_secrets
 from app.accounts.settings_routes import router as account_settings
+from app.accounts.sign_in_cookie import may_be_signed_in, sign_in_of
 from app.accounts.site_routes import bare as site_answers
 from app.accounts.site_routes import router as other_sites
 from app.bus import Bus
@@ -50,7 +53,7 @@ from app.feedback.belongings import erase_feedback, export_feedback, move_feedba
 from app.feedback.inbox import router as inbox
 from app.feedback.routes import router as feedback
 from app.health.routes import router as health
-from app.lessons.catalog import Catalog
+from app.lessons.catalog import Catalog, catalog_of
 from app.lessons.routes import router as lessons
 from app.mail.sender import Sender
 from app.mail.transport import Smtp, SmtpServer, ToLog
@@ -142,7 +145,8 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     set_up_logging(settings)
     catalog = Catalog(settings.lessons_dir)
     shelf = Shelf(lambda: catalog.digest, 0 if settings.environment == "development" else MOST_KEPT)
-    middleware = _middleware(settings, shelf, only_local=only_local)
+    kept = Middleware(KeptPages, shelf=shelf, passed_on=lambda asked: bool(catalog.hidden) and may_be_signed_in(asked))
+    middleware = _middleware(settings, kept, only_local=only_local)
     assets = Assets()
     routes = [*(route for router in ROUTERS for route in router.routes), Mount("/static", assets, name="static")]
     app = Application(title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=middleware, routes=routes)
@@ -154,6 +158,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app.state.assets = assets
     app.state.shelf = shelf
     app.state.catalog = catalog
+    app.state.sees_drafts = _sees_drafts
     rulebook = RuleBook(catalog)
     catalog.after_reload(rulebook.reload)
     app.state.progress = Progress(catalog, rulebook)
@@ -175,14 +180,14 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     return app
 
 
-def _middleware(settings: Settings, shelf: Shelf, *, only_local: bool) -> list[Middleware]:
+def _middleware(settings: Settings, kept: Middleware, *, only_local: bool) -> list[Middleware]:
     """From the outside in."""
     stack = [
         Middleware(RequestLog),
         Middleware(SecurityHeaders, secure=settings.secure),
         Middleware(Languages, secure=settings.secure),
         Middleware(Faults),
-        Middleware(KeptPages, shelf=shelf),
+        kept,
         Middleware(SameOriginOnly, public_url=settings.public_url, but=FROM_ANYWHERE),
         Middleware(BodyLimit),
         Middleware(Cookies),
@@ -272,19 +277,30 @@ async def _on_sign_in_needed(request: Request, error: Exception) -> Response:
     return await on_framework_error(request, error)
 
 
+async def _sees_drafts(request: Request) -> bool:
+    """Instructors do. While the database is away nobody does, and lessons are served all the same."""
+    if sign_in_of(request) is None:
+        return False
+    try:
+        account = (await who(request)).account
+    except (SQLAlchemyError, OSError):
+        return False
+    return account is not None and account.role != Role.learner
+
+
 def _nav(request: Request) -> list[NavItem]:
     """The links of the top bar: one for each course."""
     lang = i18n.current()
     path = request.url.path
     addresses = [
         (course.title, str(request.app.url_path_for("course", lang=lang, course=course.slug)))
-        for course in request.app.state.catalog.courses(lang)
+        for course in catalog_of(request).courses(lang)
     ]
     return [NavItem(title, url, path == url or path.startswith(f"{url}/")) for title, url in addresses]
 
 
 def _helpful(request: Request, problem: Problem) -> Mapping[str, Any]:
     """An error page offers the outline of every course."""
-    catalog: Catalog = request.app.state.catalog
+    catalog = catalog_of(request)
     lang = i18n.current()
     return {"courses": [catalog.outline(course.slug, lang) for course in catalog.courses(lang)]}

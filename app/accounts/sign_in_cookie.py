@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from app.accounts.cookies import cookie_name, set_cookie
@@ -26,6 +27,11 @@ def sign_in_of(request: Request) -> str | None:
     """The hash of the sign-in that the browser holds, if any."""
     token = request.cookies.get(cookie_name(request, NAME), "")
     return token_hash(token) if _TOKEN.fullmatch(token) else None
+
+
+def may_be_signed_in(asked: Headers) -> bool:
+    """Whether a request has the cookie at all. Cheap: nothing is looked up."""
+    return any(f"{NAME}=" in cookies for cookies in asked.getlist("cookie"))
 
 
 def keep_sign_in(request: Request, token: str, max_age_s: int) -> None:

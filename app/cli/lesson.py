@@ -30,7 +30,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
     """Show every lesson. The exit status is 1 if there is none for a mistake."""
     settings = read_settings()
     catalog = _catalog(settings)
-    rows = [_row(lesson, settings) for lesson in catalog.every() if lesson.language == lesson.languages[0]]
+    rows = [_row(lesson, settings) for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     else:
@@ -113,7 +113,7 @@ def _row(lesson: Lesson, settings: Settings) -> Row:
 
 def _chosen(catalog: Catalog, slug: str | None) -> tuple[list[Lesson], list[Mistake]]:
     """The lessons asked for, in their first language, and the mistakes in their files."""
-    lessons = [lesson for lesson in catalog.every() if lesson.language == lesson.languages[0]]
+    lessons = [lesson for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
     if slug is None:
         return lessons, list(catalog.problems)
     mistakes = [m for m in catalog.problems if slug in (m.path.parent.name, _key(m.path))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -66,6 +66,11 @@ async def get(session: AsyncSession, viewer: Viewer, comment_id: str) -> Comment
     return comment
 
 
+async def lesson_of(session: AsyncSession, comment_id: str) -> str | None:
+    """The lesson, ``course/slug``, that a comment is about; None if there is no such comment."""
+    return await session.scalar(select(Comment.lesson).where(Comment.id == comment_id.replace("\0", "")))
+
+
 async def threads(
     session: AsyncSession, viewer: Viewer, lesson: str, cell: str, before: str | None = None
 ) -> tuple[list[Thread], str | None]:
@@ -112,9 +117,13 @@ async def queue(session: AsyncSession, kind: Kind, before: str | None = None) ->
     return listed
 
 
-async def written_by(session: AsyncSession, viewer: Viewer, account_id: str, before: str | None = None) -> Listed:
-    """What an account wrote, the newest first, as far as the viewer may read it."""
+async def written_by(
+    session: AsyncSession, viewer: Viewer, account_id: str, before: str | None = None, hidden: Collection[str] = ()
+) -> Listed:
+    """What an account wrote, the newest first, as far as the viewer may read it. ``hidden``: lessons left out."""
     own = select(Comment).where(Comment.author_id == account_id, Comment.state != State.deleted, seen_by(viewer))
+    if hidden:
+        own = own.where(Comment.lesson.not_in(hidden))
     if not viewer.instructor and viewer.account_id != account_id:
         own = own.where(Comment.state == State.shown)
     listed = await _page(session, own.order_by(Comment.id.desc()), before, THREADS)

@@ -26,7 +26,7 @@ from app.comments.told import lesson_title
 from app.comments.views import CommentView, comment_views
 from app.db import Database
 from app.errors import Unreadable
-from app.lessons.catalog import Catalog, TheCatalog
+from app.lessons.catalog import CatalogView, TheCatalog
 from app.notifications import service as notifications
 from app.progress.service import TheProgress
 from app.web.form import Fields, new_key, number_of
@@ -111,13 +111,13 @@ async def moderate_comment(
 
 @router.get("/people/{handle}/comments", name="comments_of")
 async def show_comments_of(
-    request: Request, lang: str, handle: str, account: CurrentAccount, before: Before = None
+    request: Request, lang: str, handle: str, catalog: TheCatalog, account: CurrentAccount, before: Before = None
 ) -> Response:
     viewer = Viewer.of(account)
     db: Database = request.app.state.db
     async with db.session() as session:
         person = await _person(session, handle)
-        listed = await listing.written_by(session, viewer, person.id, before)
+        listed = await listing.written_by(session, viewer, person.id, before, catalog.hidden)
         if not (listed.comments or _known_to(viewer, person)):
             raise PersonUnknown
         views = await comment_views(session, viewer, listed.comments)
@@ -130,7 +130,7 @@ async def to_person(request: Request, handle: str) -> RedirectResponse:
     return RedirectResponse(address, 302, {"vary": "accept-language, cookie", "cache-control": "no-store"})
 
 
-def _titles(catalog: Catalog, views: Iterable[CommentView]) -> dict[str, str]:
+def _titles(catalog: CatalogView, views: Iterable[CommentView]) -> dict[str, str]:
     """What the lessons of some comments are called, by "course/slug"."""
     keys = {view.comment.lesson for view in views}
     return {key: lesson_title(catalog, key) for key in keys}

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import Response
@@ -34,17 +34,33 @@ from app.comments.views import thread_views
 from app.db import Database
 from app.errors import Problem, TooMany, Unreadable
 from app.lessons.addresses import LESSON
-from app.lessons.catalog import Catalog, TheCatalog
+from app.lessons.catalog import CatalogView, TheCatalog
 from app.lessons.errors import CourseUnknown, LessonUnknown
 from app.lessons.model import Cell, Lesson
 from app.notifications import service as notifications
 from app.progress.service import TheProgress
+from app.web.access import ACCESS, Access
 from app.web.form import Fields, key_of, new_key, number_of
 from app.web.languages import PREFIX
 from app.web.page import either, own_page
 from app.web.paging import Before
 
-router = APIRouter(prefix=PREFIX)
+
+async def _not_of_a_draft(request: Request, catalog: TheCatalog, account: CurrentAccount) -> None:
+    """Comments on a draft do not exist for anyone who may not see it. Raises CommentUnknown."""
+    comment_id = request.path_params.get("comment_id")
+    if comment_id is None or not catalog.hidden:
+        return
+    if account is None and ACCESS[request.scope["route"].name] is not Access.public:
+        return  # the route asks for a sign-in, whatever the comment is
+    db: Database = request.app.state.db
+    async with db.session() as session:
+        lesson = await listing.lesson_of(session, comment_id)
+    if lesson in catalog.hidden:
+        raise CommentUnknown
+
+
+router = APIRouter(prefix=PREFIX, dependencies=[Depends(_not_of_a_draft)])
 
 CellName = Annotated[str, Query(max_length=100, pattern="^[^\x00]*$")]
 
@@ -204,12 +220,15 @@ async def suggest_handles(
     lang: str,
     lesson: Annotated[str, Query(max_length=200, pattern="^[^\x00]*$")],
     begins: Annotated[str, Query(max_length=40, pattern="^[a-z0-9-]*$")],
+    catalog: TheCatalog,
     response: Response,
     cell: CellName = "",
     thread: Before = None,
 ) -> list[dict[str, str]]:
     """People to mention: those who wrote in the thread, or began one at the same place."""
     response.headers["cache-control"] = "no-store"
+    if lesson in catalog.hidden:
+        return []
     db: Database = request.app.state.db
     async with db.session() as session:
         found = await listing.handles_at(session, lesson, cell, thread, begins)
@@ -248,7 +267,7 @@ def _cell(lesson: Lesson, name: str) -> Cell | None:
     return cell
 
 
-def _lesson(catalog: Catalog, key: str, lang: str) -> Lesson | None:
+def _lesson(catalog: CatalogView, key: str, lang: str) -> Lesson | None:
     """The lesson a comment is about; None once it is gone."""
     course, _slash, slug = key.partition("/")
     try:

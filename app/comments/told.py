@@ -8,9 +8,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
+from app.accounts.models import Account, Role
 from app.comments.markdown import in_words
 from app.comments.models import Comment, State
-from app.lessons.catalog import Catalog
+from app.lessons.catalog import Catalog, CatalogView
 from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
 from app.notifications.views import About
 
@@ -19,16 +20,19 @@ _MOST_READ = 10 * _MOST_QUOTED
 
 
 class CommentsSaid:
-    """Describes comments by id. One that is out of sight is not described."""
+    """Describes comments by id. One that is out of sight for the account that is told is not described."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    async def __call__(self, session: AsyncSession, ids: Sequence[str]) -> Mapping[str, About]:
+    async def __call__(self, session: AsyncSession, account: Account, ids: Sequence[str]) -> Mapping[str, About]:
+        catalog = self._catalog if account.role == Role.learner else self._catalog.with_drafts
         shown = select(Comment).where(Comment.id.in_(ids), Comment.state == State.shown)
+        if catalog.hidden:
+            shown = shown.where(Comment.lesson.not_in(catalog.hidden))
         return {
             comment.id: About(
-                lesson_title(self._catalog, comment.lesson),
+                lesson_title(catalog, comment.lesson),
                 quoted(comment.source),
                 "comment",
                 {"comment_id": comment.id},
@@ -38,7 +42,7 @@ class CommentsSaid:
         }
 
 
-def lesson_title(catalog: Catalog, key: str) -> str:
+def lesson_title(catalog: CatalogView, key: str) -> str:
     """What a lesson is called in the language of the request; its slug if it is gone. ``key`` is "course/slug"."""
     course, _slash, slug = key.partition("/")
     try:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from app.lessons.catalog import Catalog
+from app.lessons.catalog import CatalogView
 from app.lessons.errors import CourseUnknown, LessonUnknown
 from app.lessons.model import Lesson
 from app.web.form import own_path
@@ -32,7 +32,7 @@ class About:
         return self.lesson.key if self.lesson else ""
 
 
-def about(catalog: Catalog, page: str, cell: str, lang: str) -> About:
+def about(catalog: CatalogView, page: str, cell: str, lang: str) -> About:
     """What a page and a cell that a browser names are. What is unknown, secret or elsewhere is left out."""
     path = urlsplit(own_path(page) or "").path
     if not in_path(path) or len(path) > _MOST or _SECRET.fullmatch(path):

@@ -24,7 +24,7 @@ from app.errors import Unreadable
 from app.feedback import listing, service
 from app.feedback.listing import Filter, Which
 from app.feedback.models import Kind
-from app.lessons.catalog import Catalog, TheCatalog
+from app.lessons.catalog import CatalogView, TheCatalog
 from app.web.form import Fields, own_path
 from app.web.languages import PREFIX
 from app.web.page import by_htmx, either
@@ -119,7 +119,7 @@ def _inbox(request: Request, lang: str, query: dict[str, str]) -> str:
     return f"{request.app.url_path_for('feedback_inbox', lang=lang)}?{urlencode(query)}"
 
 
-def _titles(catalog: Catalog, lang: str) -> dict[str, str]:
+def _titles(catalog: CatalogView, lang: str) -> dict[str, str]:
     """The title of every lesson, by its key, in the order of the courses."""
     return {
         entry.lesson.key: entry.title

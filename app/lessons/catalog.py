@@ -1,7 +1,7 @@
 """The courses and lessons there are, kept up to date while their files change.
 
 A Catalog holds one Snapshot and swaps it whole, so a reader never sees half of a change. Reading happens in a thread;
-the event loop goes on serving meanwhile.
+the event loop goes on serving meanwhile. Drafts are for instructors: only the view ``with_drafts`` has them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from watchfiles import Change, DefaultFilter, awatch
 
 from app.i18n import DEFAULT
 from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown, Mistake
-from app.lessons.load import Snapshot, load
+from app.lessons.load import Snapshot, load, without_drafts
 from app.lessons.model import Course, Lesson
 
 log = structlog.get_logger(__name__)
@@ -65,64 +65,26 @@ class Outline:
         return tuple(entry for module in self.modules for entry in module.lessons)
 
 
-class Catalog:
-    """What there is to learn. Look-ups are safe from any thread. A ``quiet`` one does not log what it finds."""
+class CatalogView:
+    """Look-ups in one snapshot at a time; safe from any thread."""
 
-    def __init__(self, root: Path, *, quiet: bool = False) -> None:
-        self.root = root
-        self._quiet = quiet
-        self._snapshot = Snapshot()
-        self._loading = threading.Lock()
-        self._afterwards: list[Callable[[], None]] = []
-
-    # --- keeping it up to date ---
-
-    def after_reload(self, follow: Callable[[], None]) -> None:
-        """Have something else that is kept beside the courses read each time that they have been."""
-        self._afterwards.append(follow)
-
-    def reload(self) -> None:
-        """Read what has changed, and swap it in. A file with a mistake leaves its last good version up."""
-        with self._loading:
-            before = self._snapshot
-            after = load(self.root, before)
-            self._snapshot = after
-            for follow in self._afterwards:
-                follow()
-        if self._quiet:
-            return
-        for mistake in after.mistakes:
-            if mistake not in before.mistakes:
-                log.warning("lesson_mistake", where=f"{mistake.path}:{mistake.line}", what=mistake.text)
-        if after.digest != before.digest:
-            log.info("lessons_loaded", lessons=len(after.lessons), mistakes=len(after.mistakes))
-
-    async def watch(self) -> None:
-        """Reload whenever a file changes, until cancelled. ``app.main`` runs this for as long as it serves."""
-        while True:
-            try:
-                async for _changes in awatch(self.root, watch_filter=_Content(), debounce=_DEBOUNCE_MS):
-                    await asyncio.to_thread(self.reload)
-            except (OSError, RuntimeError) as e:  # the folder is missing, or the system has no watches left
-                log.warning("lessons_not_watched", error=str(e), again_in_s=_FAILED_WATCH_WAIT_S)
-                await asyncio.sleep(_FAILED_WATCH_WAIT_S)
-                await asyncio.to_thread(self.reload)
-
-    # --- looking things up ---
+    def __init__(self, *, shows_drafts: bool = False) -> None:
+        self.shows_drafts = shows_drafts
+        self.snapshot = Snapshot()
 
     @property
-    def problems(self) -> tuple[Mistake, ...]:
-        """Every mistake in the files as they are now."""
-        return self._snapshot.mistakes
+    def hidden(self) -> frozenset[str]:
+        """The drafts that this view leaves out, ``course/slug`` each."""
+        return frozenset()
 
     @property
     def digest(self) -> str:
         """Changes whenever anything a page could show of the catalog does."""
-        return self._snapshot.digest
+        return self.snapshot.digest
 
     def courses(self, language: str) -> tuple[Course, ...]:
         """All courses, in one language."""
-        return tuple(course.speaking(language) for course in self._snapshot.courses.values())
+        return tuple(course.speaking(language) for course in self.snapshot.courses.values())
 
     def course(self, slug: str, language: str) -> Course:
         """One course.
@@ -130,7 +92,7 @@ class Catalog:
         Raises:
             CourseUnknown: there is none of that name.
         """
-        source = self._snapshot.courses.get(slug)
+        source = self.snapshot.courses.get(slug)
         if source is None:
             raise CourseUnknown(course=slug[:80])
         return source.speaking(language)
@@ -142,7 +104,7 @@ class Catalog:
             CourseUnknown, LessonUnknown: there is none of that name.
             LessonNotAvailable: its file has a mistake, and there is no good version to fall back on.
         """
-        snapshot = self._snapshot
+        snapshot = self.snapshot
         if course not in snapshot.courses:
             raise CourseUnknown(course=course[:80])
         by_language = snapshot.lessons.get((course, slug))
@@ -159,7 +121,7 @@ class Catalog:
         Raises:
             CourseUnknown: there is none of that name.
         """
-        snapshot = self._snapshot
+        snapshot = self.snapshot
         source = snapshot.courses.get(course)
         if source is None:
             raise CourseUnknown(course=course[:80])
@@ -187,19 +149,85 @@ class Catalog:
 
     def every(self) -> Iterator[Lesson]:
         """Every lesson in every language it can be read in, in the order of the courses."""
-        snapshot = self._snapshot
+        snapshot = self.snapshot
         for course in snapshot.courses.values():
             for slug in course.lessons:
                 yield from snapshot.lessons[course.slug, slug].values()
 
 
-async def _catalog(request: Request) -> Catalog:
+class Catalog(CatalogView):
+    """What everyone may see; in ``with_drafts``, what instructors may. A ``quiet`` one does not log what it finds."""
+
+    def __init__(self, root: Path, *, quiet: bool = False) -> None:
+        self.root = root
+        self._quiet = quiet
+        super().__init__()
+        self.with_drafts = CatalogView(shows_drafts=True)
+        self._loading = threading.Lock()
+        self._afterwards: list[Callable[[], None]] = []
+
+    # --- keeping it up to date ---
+
+    def after_reload(self, follow: Callable[[], None]) -> None:
+        """Have something else that is kept beside the courses read each time that they have been."""
+        self._afterwards.append(follow)
+
+    def reload(self) -> None:
+        """Read what has changed, and swap it in. A file with a mistake leaves its last good version up."""
+        with self._loading:
+            before = self.with_drafts.snapshot
+            after = load(self.root, before)
+            self.with_drafts.snapshot = after
+            self.snapshot = without_drafts(after)
+            for follow in self._afterwards:
+                follow()
+        if self._quiet:
+            return
+        for mistake in after.mistakes:
+            if mistake not in before.mistakes:
+                log.warning("lesson_mistake", where=f"{mistake.path}:{mistake.line}", what=mistake.text)
+        if after.digest != before.digest:
+            log.info("lessons_loaded", lessons=len(after.lessons), mistakes=len(after.mistakes))
+
+    async def watch(self) -> None:
+        """Reload whenever a file changes, until cancelled. ``app.main`` runs this for as long as it serves."""
+        while True:
+            try:
+                async for _changes in awatch(self.root, watch_filter=_Content(), debounce=_DEBOUNCE_MS):
+                    await asyncio.to_thread(self.reload)
+            except (OSError, RuntimeError) as e:  # the folder is missing, or the system has no watches left
+                log.warning("lessons_not_watched", error=str(e), again_in_s=_FAILED_WATCH_WAIT_S)
+                await asyncio.sleep(_FAILED_WATCH_WAIT_S)
+                await asyncio.to_thread(self.reload)
+
+    @property
+    def problems(self) -> tuple[Mistake, ...]:
+        """Every mistake in the files as they are now."""
+        return self.with_drafts.snapshot.mistakes
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The drafts, ``course/slug`` each."""
+        return self.with_drafts.snapshot.drafts
+
+
+async def catalog_for(request: Request) -> CatalogView:
+    """The catalog as whoever asks may see it: with drafts for instructors."""
     catalog: Catalog = request.app.state.catalog
+    if catalog.hidden and await request.app.state.sees_drafts(request):
+        request.state.catalog = catalog.with_drafts
+        return catalog.with_drafts
     return catalog
 
 
-TheCatalog = Annotated[Catalog, Depends(_catalog)]
-"""What a route asks for; ``app.main`` puts the one there is on ``app.state.catalog``."""
+def catalog_of(request: Request) -> CatalogView:
+    """What ``catalog_for`` gave this request; the catalog for everyone where it was not asked."""
+    catalog: CatalogView = getattr(request.state, "catalog", request.app.state.catalog)
+    return catalog
+
+
+TheCatalog = Annotated[CatalogView, Depends(catalog_for)]
+"""What a route asks for. ``app.main`` puts the Catalog on ``app.state.catalog``, and who sees drafts beside it."""
 
 
 def _spoken(by_language: Mapping[str, Lesson], language: str) -> Lesson | None:

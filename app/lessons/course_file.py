@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.i18n import CODES, DEFAULT
@@ -54,6 +54,14 @@ class CourseSource:
     def lessons(self) -> tuple[str, ...]:
         """The slugs of all its lessons, in order."""
         return tuple(slug for module in self.modules for slug in module.lessons)
+
+    def without(self, slugs: Collection[str]) -> CourseSource:
+        """The course without these lessons, and without modules that hold nothing else."""
+        modules = (replace(m, lessons=tuple(slug for slug in m.lessons if slug not in slugs)) for m in self.modules)
+        left = (
+            after for before, after in zip(self.modules, modules, strict=True) if after.lessons or not before.lessons
+        )
+        return replace(self, modules=tuple(left))
 
     def speaking(self, language: str) -> Course:
         """The course in one language; English words where there are none."""

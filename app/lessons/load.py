@@ -19,7 +19,7 @@ from app.lessons.directives import Fault
 from app.lessons.drawings import UnfitDrawing, drawing_at
 from app.lessons.errors import Mistake
 from app.lessons.header import SLUG
-from app.lessons.model import Lesson
+from app.lessons.model import Lesson, Status
 from app.lessons.read import Document, NotText, decode, read
 from app.lessons.render import digest_of, render
 from app.lessons.survey import Reference
@@ -54,6 +54,29 @@ class Snapshot:
     readings: Mapping[Path, Reading] = field(default_factory=dict)
     digest: str = ""
     """Changes with anything that the outline shows."""
+    drafts: frozenset[str] = frozenset()
+    """The lessons that are drafts, ``course/slug`` each."""
+
+
+def without_drafts(snapshot: Snapshot) -> Snapshot:
+    """What everyone may see of a snapshot: as if its drafts, and modules and courses of nothing else, did not exist."""
+    if not snapshot.drafts:
+        return snapshot
+    courses: dict[str, CourseSource] = {}
+    lessons: dict[Key, Mapping[str, Lesson]] = {}
+    for source in snapshot.courses.values():
+        course = source.without({key.partition("/")[2] for key in snapshot.drafts if key.startswith(f"{source.slug}/")})
+        if source.lessons and not course.lessons:
+            continue
+        courses[course.slug] = course
+        for number, slug in enumerate(course.lessons, 1):
+            lessons[course.slug, slug] = {
+                language: replace(lesson, number=number, total=len(course.lessons))
+                for language, lesson in snapshot.lessons[course.slug, slug].items()
+            }
+    return replace(
+        snapshot, courses=courses, lessons=lessons, digest=_outline_digest(courses, lessons), drafts=frozenset()
+    )
 
 
 def load(root: Path, before: Snapshot) -> Snapshot:
@@ -75,7 +98,24 @@ def load(root: Path, before: Snapshot) -> Snapshot:
     mistakes += [
         mistake for path, reading in readings.items() for mistake in _broken(root, path, reading, readings, courses)
     ]
-    return Snapshot(courses, lessons, tuple(sorted(set(mistakes))), readings, _outline_digest(courses, lessons))
+    drafts = frozenset(
+        f"{course}/{slug}"
+        for (course, slug), shown in lessons.items()
+        if _is_draft(shown, readings.get(_path(root, course, slug, DEFAULT)))
+    )
+    mistakes = sorted(set(mistakes))
+    return Snapshot(courses, lessons, tuple(mistakes), readings, _outline_digest(courses, lessons), drafts)
+
+
+def _is_draft(shown: Mapping[str, Lesson], english: Reading | None) -> bool:
+    """Whether a lesson is a draft. If it could never be shown, its front matter decides, as far as that reads."""
+    if shown:
+        return any(lesson.status is Status.draft for lesson in shown.values())
+    return english is not None and english.document is not None and _status(english.document) is Status.draft
+
+
+def _status(document: Document) -> Status:
+    return document.header.status or Status.draft
 
 
 def _folders(root: Path) -> list[Path]:

@@ -1,4 +1,6 @@
-"""The pages of lessons: home, course map, lesson, its source and its files. No database, nothing of the visitor.
+"""The pages of lessons: home, course map, lesson, its source and its files. Nothing of the visitor, but for drafts.
+
+Instructors see drafts, so their pages are rendered for them alone while there are any. All others get the kept pages.
 
 What templates get:
 
@@ -15,7 +17,7 @@ What templates get:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fastapi import APIRouter
@@ -24,11 +26,11 @@ from starlette.responses import Response
 
 from app.lessons.addresses import LESSON
 from app.lessons.assets import read_asset
-from app.lessons.catalog import Catalog, TheCatalog
+from app.lessons.catalog import CatalogView, TheCatalog
 from app.lessons.machines import machines_of
-from app.lessons.model import Cell, Lesson, Tag
+from app.lessons.model import Cell, Lesson, Status, Tag
 from app.web.languages import PREFIX
-from app.web.page import kept_page
+from app.web.page import kept_page, own_page
 
 _FILE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 """A picture may be an SVG, and that may hold a script: opened by itself it gets no rights."""
@@ -39,34 +41,42 @@ router = APIRouter(prefix=PREFIX)
 
 @router.get("/", name="home")
 async def home(request: Request, lang: str, catalog: TheCatalog) -> Response:
-    return kept_page(request, "lessons/home.html", lambda: _home(catalog, lang))
+    return _page(request, catalog, "lessons/home.html", lambda: _home(catalog, lang))
 
 
 @router.get("/courses/{course:slug}", name="course")
 async def course_map(request: Request, lang: str, course: str, catalog: TheCatalog) -> Response:
     outline = catalog.outline(course, lang)
-    return kept_page(request, "lessons/course.html", lambda: {"outline": outline})
+    return _page(request, catalog, "lessons/course.html", lambda: {"outline": outline})
 
 
 @router.get(LESSON, name="lesson")
 async def lesson_page(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return kept_page(request, "lessons/lesson.html", lambda: _lesson(catalog, lesson, lang))
+    return _page(request, catalog, "lessons/lesson.html", lambda: _lesson(catalog, lesson, lang))
 
 
 @router.get(f"{LESSON}.md", name="lesson_source")
 async def lesson_source(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return _file(request, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.digest}"')
+    return _file(request, lesson, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.digest}"')
 
 
 @router.get(f"{LESSON}/assets/{{name:path}}", name="lesson_asset")
 async def lesson_asset(request: Request, lang: str, course: str, slug: str, name: str, catalog: TheCatalog) -> Response:
-    asset = await asyncio.to_thread(read_asset, catalog.lesson(course, slug, lang), name)
-    return _file(request, asset.body, asset.media_type, asset.etag)
+    lesson = catalog.lesson(course, slug, lang)
+    asset = await asyncio.to_thread(read_asset, lesson, name)
+    return _file(request, lesson, asset.body, asset.media_type, asset.etag)
 
 
-def _home(catalog: Catalog, language: str) -> Mapping[str, Any]:
+def _page(request: Request, catalog: CatalogView, template: str, context: Callable[[], Mapping[str, Any]]) -> Response:
+    """A page of the shelf, which everyone gets; one that drafts are on is never put there."""
+    if catalog.shows_drafts:
+        return own_page(request, template, **context())
+    return kept_page(request, template, context)
+
+
+def _home(catalog: CatalogView, language: str) -> Mapping[str, Any]:
     outlines = [catalog.outline(course.slug, language) for course in catalog.courses(language)]
     lessons = (entry.lesson for outline in outlines for entry in outline.lessons if entry.lesson)
     found = next(((lesson, cell) for lesson in lessons if (cell := _first_to_try(lesson))), None)
@@ -80,7 +90,7 @@ def _first_to_try(lesson: Lesson) -> Cell | None:
     return next((cell for cell in lesson.cells if not cell.tags & idle), None)
 
 
-def _lesson(catalog: Catalog, lesson: Lesson, language: str) -> Mapping[str, Any]:
+def _lesson(catalog: CatalogView, lesson: Lesson, language: str) -> Mapping[str, Any]:
     before, after = catalog.neighbours(lesson, language)
     return {
         "lesson": lesson,
@@ -91,8 +101,9 @@ def _lesson(catalog: Catalog, lesson: Lesson, language: str) -> Mapping[str, Any
     }
 
 
-def _file(request: Request, body: bytes, media_type: str, etag: str) -> Response:
-    headers = {"cache-control": "no-cache", "etag": etag, "content-security-policy": _FILE_POLICY}
+def _file(request: Request, lesson: Lesson, body: bytes, media_type: str, etag: str) -> Response:
+    kept = "no-store" if lesson.status is Status.draft else "no-cache"
+    headers = {"cache-control": kept, "etag": etag, "content-security-policy": _FILE_POLICY}
     if etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(body, media_type=media_type, headers=headers)

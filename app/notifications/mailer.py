@@ -118,7 +118,7 @@ class Mailer:
                 return False
             claimed = select(Notification).where(Notification.id.in_(ids)).order_by(Notification.id)
             with i18n.speaking(account.language):
-                told = await views(session, self._describers, list(await session.scalars(claimed)))
+                told = await views(session, self._describers, account, list(await session.scalars(claimed)))
                 told = [view for view in told if view.about is not None]
                 if told:
                     await outbox.post(session, self._letter(account, told))

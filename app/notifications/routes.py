@@ -68,7 +68,7 @@ async def show_notifications(request: Request, lang: str, account: SignedIn, bef
     db: Database = request.app.state.db
     async with db.session() as session:
         listed = await service.page(session, account.id, before)
-        shown = await views(session, request.app.state.describers, listed.notifications)
+        shown = await views(session, request.app.state.describers, account, listed.notifications)
         unread = await service.unread_count(session, account.id)
         unmailed = await service.unmailed(session, account.id)
     mails = bool(request.app.state.settings.smtp_url)
@@ -85,7 +85,7 @@ async def open_notification(request: Request, lang: str, notification_id: str, a
         if row is None:
             raise NotificationUnknown
         await service.mark_read(session, account.id, row.id)
-        (view,) = await views(session, request.app.state.describers, [row])
+        (view,) = await views(session, request.app.state.describers, account, [row])
     service.wake(request.app.state.bus, session)
     if view.about is None:
         return _to_list(request, lang)

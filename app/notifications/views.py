@@ -15,7 +15,7 @@ from app.notifications.models import Kind, Notification
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a notification is about, as far as everybody may see it."""
+    """What a notification is about, as far as the account that is told may see it."""
 
     title: str
     text: str
@@ -26,8 +26,8 @@ class About:
     anchor: str = ""
 
 
-Describer = Callable[[AsyncSession, Sequence[str]], Awaitable[Mapping[str, About]]]
-"""Says what some subjects are about, in the language in use. Those that are gone are missing."""
+Describer = Callable[[AsyncSession, Account, Sequence[str]], Awaitable[Mapping[str, About]]]
+"""Says what some subjects are about, in the language in use. Those that the account may not see are missing."""
 Describers = Mapping[Kind, Describer]
 
 
@@ -68,8 +68,10 @@ class View:
                 return gettext("You have a new achievement")
 
 
-async def views(session: AsyncSession, describers: Describers, rows: Sequence[Notification]) -> list[View]:
-    """The views of some notifications, in their order."""
+async def views(
+    session: AsyncSession, describers: Describers, account: Account, rows: Sequence[Notification]
+) -> list[View]:
+    """The views of some notifications of an account, in their order."""
     ids = {row.actor_id for row in rows if row.actor_id}
     actors = {account.id: account for account in await session.scalars(select(Account).where(Account.id.in_(ids)))}
     about: dict[tuple[str, str], About] = {}
@@ -77,6 +79,6 @@ async def views(session: AsyncSession, describers: Describers, rows: Sequence[No
         kinds = [kind for kind, own in describers.items() if own == describer]
         subjects = list(dict.fromkeys(row.subject for row in rows if row.kind in kinds))
         if subjects:
-            said = await describer(session, subjects)
+            said = await describer(session, account, subjects)
             about |= {(kind, subject): words for kind in kinds for subject, words in said.items()}
     return [View(row, actors.get(row.actor_id or ""), about.get((row.kind, row.subject))) for row in rows]

@@ -47,9 +47,13 @@ async def header(
     lang: str,
     learner: KnownLearner,
     account: CurrentAccount,
+    catalog: TheCatalog,
     progress: TheProgress,
     course: CourseSlug = "",
 ) -> HTMLResponse:
+    if course and course not in progress.terms().courses:
+        catalog.course(course, lang)  # raises CourseUnknown, unless it holds nothing but drafts and is an instructor's
+        course = ""
     async with _db(request).session() as session:
         figures = await progress.summary.header(session, learner, course or None)
     return fragment(
@@ -84,9 +88,9 @@ async def lesson_end(
     lesson = catalog.lesson(course, slug, lang)
     names = [f"{lesson.key}#{cell.name}" for cell in lesson.cells]
     async with _db(request).session() as session:
-        outline = await progress.summary.outline(session, learner, course)
+        outline = await progress.summary.outline(session, learner, course) if progress.counts(lesson.key) else []
         have_run = await cells_run(session, learner, names)
-    state = next(state for state in outline if state.slug == slug)
+    state = next((state for state in outline if state.slug == slug), None)
     needed = progress.terms().cells.get(lesson.key, frozenset())
     return fragment(
         request,
@@ -94,7 +98,7 @@ async def lesson_end(
         lesson=lesson,
         next=catalog.neighbours(lesson, lang)[1],
         state=state,
-        done=state.stage in pages.DONE,
+        done=state is not None and state.stage in pages.DONE,
         missing=[cell for cell in lesson.cells if f"{lesson.key}#{cell.name}" in needed - have_run],
     )
 
@@ -147,6 +151,7 @@ async def profile(request: Request, lang: str, handle: str, catalog: TheCatalog,
         outlines = {
             course.slug: await progress.summary.outline(session, account.learner_id, course.slug)
             for course in catalog.courses(lang)
+            if course.slug in progress.terms().courses
         }
     return page(
         request,

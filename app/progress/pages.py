@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from app.errors import Problem
 from app.i18n import N_, gettext
-from app.lessons.catalog import Catalog
+from app.lessons.catalog import CatalogView
 from app.lessons.machines import topology_words
 from app.lessons.model import Lesson
 from app.progress.badges import HIDDEN, badge
@@ -124,7 +124,7 @@ def _card(item: NewsItem) -> Card:
 
 
 def rows(
-    page: HistoryPage, catalog: Catalog, language: str, views: Iterable[AchievementView], where: ZoneInfo
+    page: HistoryPage, catalog: CatalogView, language: str, views: Iterable[AchievementView], where: ZoneInfo
 ) -> list[Row]:
     """The lines of a page of the history, in words."""
     titles = {view.id: view.title for view in views}
@@ -141,7 +141,7 @@ def rows(
     ]
 
 
-def _title(kind: str, subject: str, catalog: Catalog, language: str) -> str:
+def _title(kind: str, subject: str, catalog: CatalogView, language: str) -> str:
     """What a subject of the ledger is called; as it is where the lessons have it no more."""
     whole, _, cell_name = subject.partition("#")
     course, _, name = whole.partition("/")
@@ -165,7 +165,7 @@ def _title(kind: str, subject: str, catalog: Catalog, language: str) -> str:
         return subject
 
 
-def lessons_done(outlines: Mapping[str, Iterable[LessonState]], catalog: Catalog, language: str) -> list[Lesson]:
+def lessons_done(outlines: Mapping[str, Iterable[LessonState]], catalog: CatalogView, language: str) -> list[Lesson]:
     """The lessons that are completed, course by course."""
     done = {(course, state.slug) for course, states in outlines.items() for state in states if state.stage in DONE}
     return [

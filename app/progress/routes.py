@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.accounts.current import KnownLearner
 from app.db import Database
+from app.lessons.catalog import TheCatalog
 from app.progress.marks import Marks
 from app.progress.service import TheProgress, topic
 from app.progress.summary import LessonState, News
@@ -52,9 +53,13 @@ async def outline(
     request: Request,
     lang: str,
     learner: KnownLearner,
+    catalog: TheCatalog,
     progress: TheProgress,
     course: Annotated[str, Query(max_length=80)],
 ) -> Response:
+    catalog.course(course, lang)
+    if course not in progress.terms().courses:  # it holds nothing but drafts
+        return _json({"lessons": []})
     async with request.app.state.db.session() as session:
         states = await progress.summary.outline(session, learner, course)
     return _json({"lessons": _STATES.dump_python(states, mode="json")})

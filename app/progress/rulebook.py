@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import structlog
 
-from app.lessons.catalog import Catalog
+from app.lessons.catalog import Catalog, CatalogView
 from app.lessons.directives import Fault
 from app.lessons.errors import CourseUnknown, Mistake
 from app.lessons.read import NotText, decode
@@ -33,7 +33,7 @@ class RuleBook:
         before = self.mistakes
         rules, faults = self._read()
         if rules is not None:
-            faults = [*_undrawn(rules), *_strange(rules, self._catalog)]
+            faults = [*_undrawn(rules), *_strange(rules, self._catalog.with_drafts)]
             if rules != self.rules and not any(fault.blocks for fault in faults):
                 self.rules = rules  # the same ones stay the same object: it is compared with each request
         self.mistakes = tuple(Mistake(self.path, fault.line, fault.text, fault.blocks) for fault in faults)
@@ -58,7 +58,7 @@ def _undrawn(rules: tuple[Rule, ...]) -> Iterator[Fault]:
             yield Fault(rule.line, f"there is no drawing '{rule.badge}'; use one of {_listed(all_badges())}")
 
 
-def _strange(rules: tuple[Rule, ...], catalog: Catalog) -> Iterator[Fault]:
+def _strange(rules: tuple[Rule, ...], catalog: CatalogView) -> Iterator[Fault]:
     """Yield what names something that is not there, so that nobody can earn it; it may come with the next change."""
     for rule in rules:
         for need in rule.needs:
@@ -66,7 +66,7 @@ def _strange(rules: tuple[Rule, ...], catalog: Catalog) -> Iterator[Fault]:
                 yield Fault(rule.line, text, False)
 
 
-def _why_strange(need: Need, catalog: Catalog) -> str:
+def _why_strange(need: Need, catalog: CatalogView) -> str:
     if need.module or need.course:
         slug, _, module = (need.module or need.course).partition("/")
         try:

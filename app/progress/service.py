@@ -48,6 +48,10 @@ class Progress:
             self._terms = edition, terms_of(self._catalog, self._rulebook)
         return self._terms[1]
 
+    def counts(self, lesson: str) -> bool:
+        """Whether anything in a lesson earns XP: not while it is a draft."""
+        return lesson not in self._catalog.hidden
+
     def cell(self, lesson: str, name: str) -> Cell | None:
         """A cell by ``course/slug`` and name, if the lesson has it now."""
         course, _, slug = lesson.partition("/")

@@ -44,6 +44,8 @@ class Awards:
             Run.id == run_id
         )
         learner_id, lesson, name, code, topology, keras = (await session.execute(columns)).one()
+        if not self._progress.counts(lesson):
+            return None
         cell = self._progress.cell(lesson, name)
         announced = cell is not None and Tag.raises_exception in cell.tags
         if end.outcome is not Outcome.ok and not (announced and end.outcome is Outcome.error):

@@ -20,7 +20,7 @@ from app import i18n
 from app.accounts.models import Account
 from app.bus import Bus
 from app.db import Database
-from app.lessons.catalog import Catalog
+from app.lessons.catalog import CatalogView, TheCatalog
 from app.lessons.model import Cell, Lesson
 from app.progress.service import Progress
 from app.runs import log
@@ -157,11 +157,11 @@ async def _desk(request: Request) -> Desk:
     return desk
 
 
-async def _asked_lesson(request: Request, lesson: str) -> Lesson:
-    return find_lesson(request.app.state.catalog, lesson)
+async def _asked_lesson(catalog: TheCatalog, lesson: str) -> Lesson:
+    return find_lesson(catalog, lesson)
 
 
-def find_lesson(catalog: Catalog, key: str) -> Lesson:
+def find_lesson(catalog: CatalogView, key: str) -> Lesson:
     """The lesson ``course/slug`` in the language in use. Raises LessonUnknown or CourseUnknown."""
     course, _, slug = key.partition("/")
     return catalog.lesson(course, slug, i18n.current())

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.accounts.current import CurrentAccount, KnownLearner, Learner
+from app.lessons.catalog import TheCatalog
 from app.runs import log
 from app.runs.desk import TheDesk, find_lesson
 from app.runs.errors import CellUnknown, DisplayUnknown, OutputDeleted
@@ -40,9 +41,9 @@ router = APIRouter(dependencies=[Depends(_not_kept)])
 
 @router.post("/runs", status_code=202, name="create_run")
 async def create_run(
-    request: Request, asked: RunIn, learner: Learner, account: CurrentAccount, desk: TheDesk
+    request: Request, asked: RunIn, learner: Learner, account: CurrentAccount, catalog: TheCatalog, desk: TheDesk
 ) -> RunOut:
-    lesson = find_lesson(request.app.state.catalog, asked.lesson)
+    lesson = find_lesson(catalog, asked.lesson)
     cell = lesson.cell(asked.cell)
     if cell is None:
         raise CellUnknown(cell=asked.cell[:100])

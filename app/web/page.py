@@ -75,11 +75,12 @@ def by_htmx(request: Request) -> bool:
 def kept_page(request: Request, template: str, context: Callable[[], Mapping[str, Any]]) -> Response:
     """A page that is the same for everyone in one edition of the lessons; its path says in which language.
 
-    From now on the shelf has it, and answers before this is called again.
+    From now on the shelf has it, and answers most readers before this is called again.
     """
     shelf: Shelf = request.app.state.shelf
-    kept = shelf.put(
-        request.scope["path"], lambda: _render(request, template, {**_frame(request, "", listed=True), **context()})
+    path = request.scope["path"]
+    kept = shelf.find(path) or shelf.put(
+        path, lambda: _render(request, template, {**_frame(request, "", listed=True), **context()})
     )
     return kept.answer(request.headers)
 

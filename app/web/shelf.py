@@ -67,12 +67,16 @@ class Shelf:
 
 
 class KeptPages:
-    """Answer from the shelf what it has; the routes fill it."""
+    """Answer from the shelf what it has; the routes fill it, and answer those who may see more (``passed_on``)."""
 
-    def __init__(self, app: ASGIApp, *, shelf: Shelf) -> None:
+    def __init__(self, app: ASGIApp, *, shelf: Shelf, passed_on: Callable[[Headers], bool]) -> None:
         self._app = app
         self._shelf = shelf
+        self._passed_on = passed_on
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kept = self._shelf.find(scope["path"]) if scope["type"] == "http" and scope["method"] == "GET" else None
-        await (kept.answer(Headers(scope=scope)) if kept else self._app)(scope, receive, send)
+        if kept is None or self._passed_on(asked := Headers(scope=scope)):
+            await self._app(scope, receive, send)
+        else:
+            await kept.answer(asked)(scope, receive, send)

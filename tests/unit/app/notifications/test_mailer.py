@@ -39,7 +39,7 @@ OURS = Unsubscribing(b"k" * 32)
 GONE = "gone"
 
 
-async def said(_session: AsyncSession, subjects: Sequence[str]) -> Mapping[str, About]:
+async def said(_session: AsyncSession, _account: Account, subjects: Sequence[str]) -> Mapping[str, About]:
     """Everything but one is in sight."""
     title = {"en": "A lesson", "ko": "수업", "zh": "课程"}[i18n.current()]
     there = [subject for subject in subjects if subject != GONE]
@@ -257,10 +257,10 @@ async def test_one_mail_that_cannot_be_written_holds_up_no_other_and_stays_waiti
     for code in ("en", "ko"):
         await tell(database, await somebody(database, code), "c1")
 
-    async def fails(session: AsyncSession, subjects: Sequence[str]) -> Mapping[str, About]:
+    async def fails(session: AsyncSession, account: Account, subjects: Sequence[str]) -> Mapping[str, About]:
         if i18n.current() == "en":
             raise RuntimeError
-        return await said(session, subjects)
+        return await said(session, account, subjects)
 
     broken = Mailer(database, Bus(), OURS, dict.fromkeys(Kind, fails), path, BASE)
     assert await broken.mail_all(now()) == 1

@@ -124,7 +124,7 @@ async def test_a_deleted_account_leaves_what_it_did_without_a_name_and_nothing_o
         await erase(session, bob, ())
     async with database.session() as session:
         assert await session.scalar(select(func.count()).select_from(Notification)) == 1
-        (view,) = await views(session, {}, (await service.page(session, ada.id)).notifications)
+        (view,) = await views(session, {}, ada, (await service.page(session, ada.id)).notifications)
     assert view.sentence == "Somebody replied in a thread of yours"
 
 
