@@ -84,6 +84,7 @@ from app.settings import Settings, names_strangers
 from app.web.application import Application
 from app.web.assets import Assets
 from app.web.body import BodyLimit
+from app.web.connection import STALLED_S
 from app.web.csrf import SameOriginOnly
 from app.web.faults import Faults, on_framework_error
 from app.web.headers import SecurityHeaders
@@ -207,7 +208,7 @@ def _host(url: str) -> str:
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
     state = app.state
     end_with_parent()
     bus = state.bus = Bus()
@@ -234,7 +235,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     await state.desk.pump.resume()
     try:
         with on_shutdown(bus.close):
-            yield
+            yield {STALLED_S: state.settings.stalled_connection_s}
     finally:
         bus.close()
         watching.cancel()

@@ -106,6 +106,8 @@ class Settings(BaseSettings):
     """Days after which what is kept of a visitor whom nobody has seen is deleted; 0 for never."""
     hold_first_comments: int = Field(default=0, ge=0, le=100)
     """How many of a new account's comments wait for an instructor; 0 for none."""
+    stalled_connection_s: float = Field(default=60, ge=1, le=3600)
+    """Seconds after which a connection is ended whose browser has taken nothing of what waits to be sent."""
     handover_patience_s: float = Field(default=1.5, ge=0, le=30)
     """Seconds that Run keeps trying while the runner does not answer, before the learner is told."""
 

@@ -22,6 +22,8 @@ FIRST_REPLIES = 4
 """Replies of a thread that its list shows."""
 REPLIES = 50
 """Replies on the page of a thread."""
+PAGE_BYTES = 256 * 1024
+"""Of comments' HTML on a page. What does not fit is on the next one; each shows one comment at least."""
 _LATEST = 200
 """Comments whose authors can be suggested."""
 _BEFORE = 5
@@ -76,17 +78,22 @@ async def threads(
 ) -> tuple[list[Thread], str | None]:
     """The threads of a place, the newest first and pinned ones on top; and where the next page begins."""
     here = select(Comment).where(Comment.lesson == lesson, Comment.cell == cell).order_by(Comment.id.desc())
-    rest = here.where(Comment.thread_id.is_(None), ~Comment.pinned, seen_by(viewer))
-    listed = await _page(session, rest, before, THREADS)
-    pinned = [] if before else list(await session.scalars(here.where(PINNED).limit(THREADS)))
-    roots = [*pinned, *listed.comments]
+    rest = here.where(Comment.thread_id.is_(None), seen_by(viewer))
+    pinned = (await _page(session, here.where(PINNED), None, THREADS, PAGE_BYTES // 2)).comments
+    if pinned:  # those that are not on top are where they would be otherwise
+        rest = rest.where(Comment.id.not_in([root.id for root in pinned]))
+    on_top = [] if before else pinned
+    listed = await _page(session, rest, before, THREADS, PAGE_BYTES - sum(map(_size, on_top)))
+    roots = [*on_top, *listed.comments]
     replies = await _first_replies(session, viewer, roots)
-    await refresh_html(session, [*roots, *(reply for some in replies.values() for reply in some)])
-    found = [
-        Thread(root, some[:FIRST_REPLIES], after=some[FIRST_REPLIES - 1].id if len(some) > FIRST_REPLIES else None)
-        for root in roots
-        for some in [replies.get(root.id, [])]
-    ]
+    await refresh_html(session, (reply for some in replies.values() for reply in some))
+    room = PAGE_BYTES - sum(map(_size, roots))
+    found = []
+    for root in roots:
+        some = replies.get(root.id, [])
+        shown = some[: fitting(some[:FIRST_REPLIES], room, 0)]
+        room -= sum(map(_size, shown))
+        found.append(Thread(root, shown, after=(shown or [root])[-1].id if len(some) > len(shown) else None))
     return found, listed.before
 
 
@@ -101,8 +108,9 @@ async def thread(session: AsyncSession, viewer: Viewer, comment: Comment, after:
         begin = beyond[-1].id if len(beyond) > _BEFORE else ""
     found = list(await session.scalars(replies.where(Comment.id > begin).order_by(Comment.id).limit(REPLIES + 1)))
     await refresh_html(session, [root, *found])
-    more = found[REPLIES - 1].id if len(found) > REPLIES else None
-    return Thread(root, found[:REPLIES], earlier=bool(begin), after=more)
+    asked_for = next((number for number, reply in enumerate(found, 1) if reply.id == comment.id), 1)
+    shown = found[: fitting(found[:REPLIES], PAGE_BYTES - _size(root), asked_for)]
+    return Thread(root, shown, earlier=bool(begin), after=shown[-1].id if len(found) > len(shown) else None)
 
 
 async def queue(session: AsyncSession, kind: Kind, before: str | None = None) -> Listed:
@@ -112,9 +120,7 @@ async def queue(session: AsyncSession, kind: Kind, before: str | None = None) ->
         Kind.reported: REPORTED,
         Kind.newest: Comment.state != State.deleted,
     }
-    listed = await _page(session, select(Comment).where(conditions[kind]).order_by(Comment.id.desc()), before, THREADS)
-    await refresh_html(session, listed.comments)
-    return listed
+    return await _page(session, select(Comment).where(conditions[kind]).order_by(Comment.id.desc()), before, THREADS)
 
 
 async def written_by(
@@ -126,9 +132,7 @@ async def written_by(
         own = own.where(Comment.lesson.not_in(hidden))
     if not viewer.instructor and viewer.account_id != account_id:
         own = own.where(Comment.state == State.shown)
-    listed = await _page(session, own.order_by(Comment.id.desc()), before, THREADS)
-    await refresh_html(session, listed.comments)
-    return listed
+    return await _page(session, own.order_by(Comment.id.desc()), before, THREADS)
 
 
 async def counts(session: AsyncSession, lesson: str) -> dict[str, int]:
@@ -187,11 +191,28 @@ async def handles_at(
     return [(row.handle, row.name) for row in await session.execute(found.order_by(Account.handle).limit(most))]
 
 
-async def _page(session: AsyncSession, query: Select[Comment], before: str | None, most: int) -> Listed:
+def fitting(comments: Sequence[Comment], room: int, least: int = 1) -> int:
+    """How many of these, from the first on, fit into ``room`` bytes of HTML; ``least`` of them anyway. Pure."""
+    for number, comment in enumerate(comments):
+        room -= _size(comment)
+        if room < 0 and number >= least:
+            return number
+    return len(comments)
+
+
+def _size(comment: Comment) -> int:
+    return len(comment.html.encode())
+
+
+async def _page(
+    session: AsyncSession, query: Select[Comment], before: str | None, most: int, room: int = PAGE_BYTES
+) -> Listed:
     if before:
         query = query.where(Comment.id < before)
     found = list(await session.scalars(query.limit(most + 1)))
-    return Listed(found[:most], found[most - 1].id if len(found) > most else None)
+    await refresh_html(session, found)
+    shown = found[: fitting(found[:most], room)]
+    return Listed(shown, shown[-1].id if len(found) > len(shown) else None)
 
 
 async def _first_replies(session: AsyncSession, viewer: Viewer, roots: Sequence[Comment]) -> dict[str, list[Comment]]:

@@ -22,13 +22,16 @@ from app.comments.bare_links import bare_link
 from app.lessons.highlight import highlighted
 from app.web.text import with_turns_shown
 
-VERSION = 2
+VERSION = 3
 """Kept beside what was made of a source: raise it when the same source is to look different."""
 
 MOST_MENTIONS = 10
 """People who can be mentioned in one comment."""
 MOST_CELLS = 1_000
 """Of a table. Those that are missing in a row are made up: a short text could become a huge page."""
+MOST_HTML_BYTES = 80 * 1024
+"""Of one comment. Markup grows a text: ``1+1+1`` in colors is 24 times as long. The longest comment there may be,
+shown as nothing but its text, is smaller."""
 _LONGEST_LINE = 1_000
 """Characters of a line of code that is coloured: the time that some languages take grows with its square."""
 _LANGUAGES = frozenset(
@@ -87,9 +90,17 @@ def mentioned(source: str) -> list[str]:
 
 
 def to_html(source: str, known: Collection[str] = ()) -> str:
-    """The comment as HTML. Mentions of the ``known`` handles become links."""
-    env = {"known": frozenset(known)}
-    return _CLEANER.clean(_MARKDOWN.render(with_turns_shown(source), env)).strip()
+    """The comment as HTML. Mentions of the ``known`` handles become links.
+
+    If that is larger than ``MOST_HTML_BYTES``, its code has no colors; if it still is, it is shown as plain text.
+    """
+    shown = with_turns_shown(source)
+    for colored in (True, False):
+        env = {"known": frozenset(known), "colored": colored}
+        html = _CLEANER.clean(_MARKDOWN.render(shown, env)).strip()
+        if len(html.encode()) <= MOST_HTML_BYTES:
+            return html
+    return _listing(escapeHtml(shown))
 
 
 def in_words(source: str) -> str:
@@ -128,13 +139,13 @@ class _Renderer(RendererHTML):
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         words = tokens[idx].info.lower().split()
         source = tokens[idx].content.removesuffix("\n")
-        known = bool(words) and words[0] in _LANGUAGES and max(map(len, source.split("\n"))) <= _LONGEST_LINE
-        code = highlighted(source, words[0] if known else "text")
-        return f'<pre class="listing" tabindex="0"><code>{code}</code></pre>\n'
+        known = env["colored"] and bool(words) and words[0] in _LANGUAGES
+        short = max(map(len, source.split("\n"))) <= _LONGEST_LINE
+        return f"{_listing(highlighted(source, words[0] if known and short else 'text'))}\n"
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         code = escapeHtml(tokens[idx].content.removesuffix("\n"))
-        return f'<pre class="listing" tabindex="0"><code>{code}</code></pre>\n'
+        return f"{_listing(code)}\n"
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return '<div class="table-scroll" role="group" tabindex="0"><table>\n'
@@ -144,6 +155,10 @@ class _Renderer(RendererHTML):
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return '<th scope="col">'
+
+
+def _listing(code: str) -> str:
+    return f'<pre class="listing" tabindex="0"><code>{code}</code></pre>'
 
 
 def _mention(shown: str, handle: str, env: EnvType) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, text
 
-from app.comments import listing
+from app.comments import listing, markdown
 from app.comments.models import Comment
 from app.comments.sight import Viewer
 from app.db import Database, now
@@ -132,3 +132,82 @@ async def test_people_are_suggested_who_wrote_there(people: People) -> None:
     assert {handle for handle, _ in in_thread} == {people.ada.handle, people.bob.handle}
     assert beginning == [(people.bob.handle, "Bob Moore")]
     assert nothing == []
+
+
+def grown(people: People, number: int, thread_id: str | None = None, *, pinned: bool = False) -> Comment:
+    """A comment as large as one may be."""
+    comment = made(people.ada, number, thread_id)
+    comment.html, comment.renderer, comment.pinned = "x" * markdown.MOST_HTML_BYTES, markdown.VERSION, pinned
+    return comment
+
+
+def size(*comments: Comment) -> int:
+    return sum(len(comment.html.encode()) for comment in comments)
+
+
+async def test_pages_of_large_comments_are_short_and_leave_none_out(people: People) -> None:
+    async with people.db.writing() as session:
+        for number in range(12):
+            root = grown(people, 10 * number, pinned=number in (3, 4, 5))
+            root.replies = 4
+            session.add(root)
+            await session.flush()
+            session.add_all(grown(people, 10 * number + reply, root.id) for reply in range(1, 5))
+            await session.flush()
+    roots: list[str] = []
+    before: str | None = None
+    async with people.db.session() as session:
+        while True:
+            threads, before = await listing.threads(session, NOBODY, NEW.lesson, "", before)
+            assert size(*(one for thread in threads for one in (thread.root, *thread.replies))) <= listing.PAGE_BYTES
+            roots += [thread.root.id for thread in threads]
+            assert all(len(thread.replies) == 4 or thread.after for thread in threads), "the way to the others is there"
+            if before is None:
+                break
+        replies: list[str] = []
+        after: str | None = None
+        root = await session.get_one(Comment, "0110")
+        while True:
+            thread = await listing.thread(session, NOBODY, root, after)
+            assert size(root, *thread.replies) <= listing.PAGE_BYTES
+            replies += [reply.id for reply in thread.replies]
+            if (after := thread.after) is None:
+                break
+        last = await listing.thread(session, NOBODY, await session.get_one(Comment, "0114"))
+
+    assert sorted(roots) == [f"{10 * number:04}" for number in range(12)]
+    assert roots[0] == "0050", "what is pinned comes first"
+    assert replies == ["0111", "0112", "0113", "0114"]
+    assert last.replies[-1].id == "0114", "the reply that was asked for is there"
+
+
+async def test_the_queue_and_what_one_person_wrote_go_on_behind_what_fits(people: People) -> None:
+    async with people.db.writing() as session:
+        session.add_all(grown(people, number) for number in range(10))
+    for queued in (True, False):
+        seen: list[str] = []
+        before: str | None = None
+        async with people.db.session() as session:
+            while True:
+                if queued:
+                    listed = await listing.queue(session, listing.Kind.newest, before)
+                else:
+                    listed = await listing.written_by(session, NOBODY, people.ada.id, before)
+                assert 0 < size(*listed.comments) <= listing.PAGE_BYTES
+                seen += [comment.id for comment in listed.comments]
+                if (before := listed.before) is None:
+                    break
+        assert seen == [f"{number:04}" for number in reversed(range(10))]
+
+
+async def test_a_comment_larger_than_a_page_is_shown_all_the_same(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "PAGE_BYTES", 10)
+    async with people.db.writing() as session:
+        session.add_all(made(people.ada, number) for number in range(2))
+    async with people.db.session() as session:
+        first, before = await listing.threads(session, NOBODY, NEW.lesson, "")
+        second, after = await listing.threads(session, NOBODY, NEW.lesson, "", before)
+    assert [thread.root.id for thread in (*first, *second)] == ["0001", "0000"]
+    assert after is None

@@ -7,9 +7,12 @@ import time
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from app.comments.markdown import MOST_MENTIONS, in_words, mentioned, to_html
+from app.comments.markdown import MOST_HTML_BYTES, MOST_MENTIONS, in_words, mentioned, to_html
 from app.comments.writing import MOST_CHARACTERS
+from app.web.text import tidy
 from tests.factories.attacks import ATTACKS
 
 _TAGS = {
@@ -230,3 +233,66 @@ def test_a_very_long_line_of_code_is_not_coloured() -> None:
     assert time.process_time() - begun < 0.25
     assert "a" * 9_900 in html
     assert '<span class="nb">print</span>' in to_html("```python\nprint(1)")
+
+
+GROWS = [
+    *(
+        "1+",
+        "&",
+        '"',
+        "<",
+        "`a`",
+        "*a*",
+        "@bob ",
+        "[a](/)",
+        "- a\n",
+        "1. a\n",
+        "> ",
+        "---\n",
+        "\u202e",
+        "https://a.b ",
+        "a\n",
+    ),
+    *("|a", "```python\n1+1\n```\n", "    1\n\n", "~~a~~", "김", "\\&", "&amp;"),
+]
+
+
+def colored(text: str) -> str:
+    """As long a comment as may be, but for some words: all of it code in colors, in lines that are not too long."""
+    lines = "\n".join([text * (800 // len(text))] * 20)
+    return f"```python\n{lines[: MOST_CHARACTERS - 100]}\n```"
+
+
+@pytest.mark.parametrize("source", [*GROWS, *(f"```python\n{piece}" for piece in ("1+", "&", "김"))])
+def test_no_comment_makes_html_without_bound(source: str) -> None:
+    html = to_html((source + source.removeprefix("```python\n") * MOST_CHARACTERS)[:MOST_CHARACTERS], {"bob"})
+
+    assert html
+    assert len(html.encode()) <= MOST_HTML_BYTES
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4)
+
+
+@settings(max_examples=15, deadline=None)
+@given(pieces=st.lists(st.one_of(st.sampled_from(GROWS), TEXT), min_size=1, max_size=5))
+def test_no_mixture_makes_html_without_bound(pieces: list[str]) -> None:
+    text = tidy("x" + ("".join(pieces) * MOST_CHARACTERS)[: MOST_CHARACTERS - 1], MOST_CHARACTERS * 4)
+    assert len(to_html(text[:MOST_CHARACTERS], {"bob"}).encode()) <= MOST_HTML_BYTES
+
+
+def test_code_that_grows_too_much_is_shown_without_colors_and_whole() -> None:
+    html = to_html(f"**Why?**\n\n{colored('1+')}")
+
+    assert html.startswith("<p><strong>Why?</strong></p>")
+    assert "<span" not in html
+    assert "1+1+1+" in html
+    ordinary = to_html(colored("def step(batch): return batch.sum()\n"))
+    assert "<span" in ordinary, "an ordinary listing keeps its colors"
+
+
+def test_a_comment_that_is_too_large_even_so_is_shown_as_the_text_it_is() -> None:
+    html = to_html("@bob " * 2000, {"bob"})
+
+    assert html.startswith('<pre class="listing" tabindex="0"><code>@bob @bob')
+    assert "<a" not in html

@@ -10,10 +10,12 @@ import pytest
 from sqlalchemy import update
 
 from app.accounts.models import Account
+from app.comments import listing, markdown
 from app.comments.models import Comment
+from app.comments.rendering import html_of
 from app.db import now
 from app.progress.ledger import read_known
-from tests.factories.comments import HTML, HTMX, PLACE, Class, write
+from tests.factories.comments import HTML, HTMX, PLACE, Class, made, write
 
 
 async def test_a_stranger_reads_and_is_asked_to_sign_in_before_writing(room: Class) -> None:
@@ -308,3 +310,25 @@ async def test_the_number_of_comments_is_right_at_once_when_one_is_written_or_de
     shown = await room.teacher.get(f"/en/comments/{second}")
 
     assert [told(answer) for answer in (written, changed, gone, hidden, shown)] == [["2"], [], ["1"], ["0"], []]
+
+
+async def test_a_hundred_comments_of_code_that_grows_make_a_page_of_ordinary_size(room: Class) -> None:
+    source = "```python\n" + "\n".join(["1+" * 400] * 12) + "\n```"
+    async with room.app.state.db.writing() as session:
+        text = await html_of(session, source)
+        for number in range(100):
+            comment = made(room.names["ada"], number, f"{number - number % 5:04}" if number % 5 else None)
+            comment.source, comment.html, comment.renderer = source, text, markdown.VERSION
+            session.add(comment)
+            await session.flush()
+
+    page = (await room.stranger.get(PLACE, headers=HTML)).text
+
+    assert len(page.encode()) < 2 * listing.PAGE_BYTES
+    seen, further = set(re.findall(r'id="t-(\d+)"', page)), re.search(r'href="([^"]*before=[^"]*)"', page)
+    while further:
+        more = (await room.stranger.get(html.unescape(further[1]), headers=HTMX)).text
+        assert len(more.encode()) < 2 * listing.PAGE_BYTES
+        seen |= set(re.findall(r'id="t-(\d+)"', more))
+        further = re.search(r'href="([^"]*before=[^"]*)"', more)
+    assert seen == {f"{number:04}" for number in range(0, 100, 5)}
