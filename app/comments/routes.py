@@ -93,6 +93,8 @@ async def create_comment(
     try:
         writer = _writer(request, account)
         async with db.writing() as session:
+            if thread_id and await listing.lesson_of(session, thread_id) in catalog.hidden:
+                raise CommentUnknown
             comment = await writing.write(session, writer, draft, request.app.state.settings.hold_first_comments)
         notifications.wake(request.app.state.bus, session)
     except Problem as problem:

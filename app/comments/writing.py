@@ -167,7 +167,7 @@ async def _place_of(session: AsyncSession, author: Account, draft: Draft) -> tup
     if draft.thread_id is None:
         return draft.lesson, draft.cell
     root = await listing.get(session, Viewer.of(author), draft.thread_id)
-    if root.lesson != draft.lesson or root.thread_id is not None or root.state != State.shown:
+    if root.thread_id is not None or root.state != State.shown:
         raise ThreadClosed
     return root.lesson, root.cell
 
