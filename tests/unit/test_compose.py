@@ -132,6 +132,17 @@ def test_the_database_is_reached_from_the_web_container_only() -> None:
     assert [name for name, s in whole["services"].items() if "inside" in s.get("networks", [])] == ["web", "db"]
 
 
+def test_the_port_is_published_on_this_machine_only_unless_an_operator_says_otherwise() -> None:
+    published = {name: service["ports"] for name, service in services().items() if "ports" in service}
+    assert published == {"web": ["${LOCKSTEP_ADDRESS:-127.0.0.1}:${LOCKSTEP_PORT:-8000}:8000"]}
+
+
+def test_the_readmes_proxy_sets_the_address_of_the_client_itself() -> None:
+    behind = (ROOT / "README.md").read_text().partition("### Behind a proxy\n")[2].partition("\n### ")[0]
+    assert "proxy_set_header X-Forwarded-For $remote_addr;" in behind
+    assert "$proxy_add_x_forwarded_for" not in behind
+
+
 @pytest.mark.parametrize("name", ["web", "runner", "db"])
 def test_a_service_says_when_it_is_well_and_comes_back_after_a_crash(name: str) -> None:
     service = services()[name]
