@@ -150,6 +150,10 @@ def load(keras: int, *, hardware: bool = False) -> None:
         from runners.kernel import keras2
 
         keras2.install()
+    else:
+        from runners.kernel import keras3
+
+        keras3.install()
     _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
 
 

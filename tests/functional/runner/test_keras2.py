@@ -97,6 +97,27 @@ async def test_a_lesson_and_its_cells_choose_their_keras(fresh: Node, tmp_path: 
     assert "0 unexpected outcomes." in ended.out
 
 
+CHILDREN = """
+import multiprocessing, subprocess, sys
+which = "import tensorflow as tf; print(tf.keras.layers.Dense.__module__.split('.')[0])"
+open("main.py", "w").write(which)
+print(subprocess.run([sys.executable, "main.py"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout)
+get_ipython().system("python main.py 2>/dev/null")
+asked = "__import__('os').environ['TF_USE_LEGACY_KERAS']"
+print("spawned", multiprocessing.get_context("spawn").Pool(1).apply(eval, [asked]))
+"""
+
+
+async def test_programs_that_a_session_starts_use_its_keras(fresh: Node) -> None:
+    async with fresh.client() as client:
+        learner = Learner(client, topology="cpu", keras=2)
+        told = await learner.run(CHILDREN)
+        await learner.leave()
+
+    assert told.outcome == Outcome.ok, told.text
+    assert [line.strip() for line in told.text.splitlines() if line.strip()] == ["tf_keras", "tf_keras", "spawned 1"]
+
+
 async def test_fit_mixed_precision_and_states_of_their_time_run(fresh: Node, tmp_path: Path) -> None:
     ended = await ran(fresh, tmp_path, "fit_and_stateful.py", "--topology=gpu:2", "--json")
 

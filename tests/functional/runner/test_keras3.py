@@ -1,0 +1,66 @@
+"""What Lockstep fixes in Keras 3, from end to end: the command, a real runner, a program nobody has adapted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.factories.command import finish, start
+from tests.factories.node import Node
+
+TUTORIAL = Path(__file__).parents[1] / "programs" / "custom_training.py"
+
+
+async def test_the_calls_of_tensorflows_custom_training_tutorial_run_and_train_as_on_one_device(
+    node: Node, tmp_path: Path
+) -> None:
+    outputs = []
+    for topology in ("cpu", "gpu:2"):
+        command = ("run", str(TUTORIAL), f"--topology={topology}")
+        ended = await finish(await start(*command, runner_socket=node.socket, data_dir=tmp_path), within_s=120)
+        assert ended.status == 0, ended.out[-1000:] + ended.err[-3000:]
+        outputs.append(ended.out)
+
+    assert outputs[0] == outputs[1]
+    assert outputs[1].endswith("steps: 14\n")
+
+
+STEPS = """
+import tensorflow as tf
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    optimizer = tf.keras.optimizers.{optimizer}
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="ones")])
+
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.nn.compute_average_loss(tf.square(model(x)[:, 0]))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+    return loss
+
+run = tf.function(lambda x: strategy.run(step, args=(x,)))
+for _ in range(2):
+    run(tf.ones([2, 3]))
+print("weight", round(float(strategy.experimental_local_results(model.variables[0].value)[0][0, 0]), 4))
+"""
+
+
+@pytest.mark.parametrize(
+    "optimizer", ["SGD(0.1, momentum=0.9)", "AdamW(0.1)", "LossScaleOptimizer(tf.keras.optimizers.Adam(0.1))"]
+)
+async def test_optimizers_with_state_start_inside_the_step_of_several_workers(
+    node: Node, tmp_path: Path, optimizer: str
+) -> None:
+    program = tmp_path / "steps.py"
+    program.write_text(STEPS.format(optimizer=optimizer))
+    printed = []
+    for topology in ("workers:2xgpu:2", "cpu"):
+        command = ("run", str(program), f"--topology={topology}")
+        ended = await finish(await start(*command, runner_socket=node.socket, data_dir=tmp_path), within_s=120)
+        assert ended.status == 0, ended.out[-1000:] + ended.err[-3000:]
+        printed.append({line.partition("weight ")[2] for line in ended.out.splitlines() if "weight " in line})
+
+    assert printed[0] == printed[1]
+    assert len(printed[0]) == 1
