@@ -107,7 +107,14 @@ async def a_comment(db: Database, author: Account, lesson: str = DRAFT, thread: 
 
 def bound(app: FastAPI, comment_id: str) -> list[tuple[str, str, str]]:
     """Name, method and path of every route that names a lesson or a comment in its path."""
-    parts = {"lang": "en", "course": "small", "slug": "treasure", "comment_id": comment_id, "name": "map.png"}
+    parts = {
+        "lang": "en",
+        "course": "small",
+        "slug": "treasure",
+        "comment_id": comment_id,
+        "name": "map.png",
+        "form": "py",
+    }
     parts |= {"ask": "report"}
     found = []
     for route in routes_of(app):
@@ -132,9 +139,7 @@ async def test_no_route_tells_a_draft_from_a_lesson_that_does_not_exist(
     teacher = await an_account(app.state.db, "instructor", name="Grace Hopper")
     comment = await a_comment(app.state.db, teacher)
     routes = bound(app, comment.id)
-    assert {"lesson", "lesson_source", "lesson_asset", "notebook", "comments", "comment"} <= {
-        name for name, *_ in routes
-    }
+    assert {"lesson", "lesson_source", "lesson_asset", "export", "comments", "comment"} <= {name for name, *_ in routes}
 
     for name, method, path in routes:
         nowhere = path.replace("treasure", "nowhere").replace(comment.id, "0" * len(comment.id))
@@ -156,7 +161,7 @@ async def test_to_instructors_a_draft_answers_as_any_lesson_does(app: FastAPI, i
         other = path.replace(of_draft, of_other).replace("treasure", "first")
         if name != "lesson_asset":  # the other lesson has none
             assert answer.status_code == (await insider.request(method, other, headers=HTML)).status_code, name
-        if name in ("lesson", "lesson_source", "lesson_asset", "notebook", "comments", "comment", "lesson_end"):
+        if name in ("lesson", "lesson_source", "lesson_asset", "export", "comments", "comment", "lesson_end"):
             assert answer.status_code == 200, name
         if name in ("lesson", "lesson_source", "lesson_asset"):
             assert answer.headers["cache-control"] == "no-store", name
