@@ -9,6 +9,7 @@ Keras 3 for optimizers (keras issue 23085, pull request 23087), but no release h
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Any
 
@@ -22,9 +23,7 @@ def install() -> None:
 
     @functools.wraps(initialize)
     def outside_the_graph(self: Any, initializer: Any) -> None:
-        if not tf.distribute.has_strategy():
-            return initialize(self, initializer)
-        with tf.init_scope():
-            return initialize(self, initializer)
+        with tf.init_scope() if tf.distribute.has_strategy() else contextlib.nullcontext():
+            initialize(self, initializer)
 
     Variable._initialize_with_initializer = outside_the_graph
