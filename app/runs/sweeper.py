@@ -43,15 +43,17 @@ class OutputSweeper:
         self._phase = 0
 
     async def __call__(self, session: AsyncSession) -> bool:
-        """Do one step; True if there is more to do in this sweep."""
-        phase, self._phase = self._phase, self._phase + 1  # the next sweep goes on even if this step fails
+        """Do one step; True if there is more to do in this sweep. If a step fails, the next sweep skips its phase."""
+        if self._phase == len(self._phases):
+            self._begin()
+        phase, self._phase = self._phase, self._phase + 1
         if await self._phases[phase](session):
             self._phase = phase
-        if self._phase < len(self._phases):
-            return True
+        return self._phase < len(self._phases)
+
+    def _begin(self) -> None:
         self._phase = self._looks = self._rounds = 0
         self._excess = None
-        return False
 
     async def _prune_old(self, session: AsyncSession) -> bool:
         if self._limits.keep is None:

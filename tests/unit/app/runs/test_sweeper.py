@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import event, func, select
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.housekeeping import sweep
 from app.db import Base, Database, now
@@ -129,3 +132,22 @@ async def test_a_sweep_that_finds_nothing_reads_no_table_from_end_to_end(databas
             for table in Base.metadata.tables:
                 scans = [line for line in plan if line.startswith(f"SCAN {table}") and "COVERING INDEX" not in line]
                 assert not scans, (sql, plan)
+
+
+@pytest.mark.parametrize("phase", [0, 1, 2])
+async def test_a_step_that_fails_ends_one_sweep_and_the_next_ones_go_on(database: Database, phase: int) -> None:
+    sweeper = OutputSweeper(KEEP)
+    phases = sweeper._phases
+
+    async def fail(_session: AsyncSession) -> bool:
+        raise OperationalError("DELETE", None, Exception("the disk is full"))
+
+    sweeper._phases = tuple(fail if number == phase else each for number, each in enumerate(phases))  # type: ignore[assignment]
+    for _ in range(3):
+        await sweep(database, [sweeper])
+    sweeper._phases = phases
+    old = await a_run_with_output(database, at=OLD)
+    for _ in range(2):
+        await sweep(database, [sweeper])
+
+    assert await _pruned(database, old) == "p"
