@@ -133,6 +133,8 @@ class Follower:
                 if stored is None:
                     return
                 last, size = stored.last_seq, size + stored.size
+                if self._quotas is not None and owner is not None:
+                    self._quotas.count(owner, stored.size)
                 self._bus.wake(self.run_id)
                 if stored.awarded is not None:
                     self._bus.wake(topic(stored.awarded))

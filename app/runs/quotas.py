@@ -107,25 +107,33 @@ class Quotas:
         full = self._full(owner, 0)
         if full is not None:
             raise full.error(most=limit_value(full.limit))
-        self._count(owner, ROW_BYTES + len(code.encode()))
+        self.count(owner, ROW_BYTES + len(code.encode()))
 
     async def room(self, owner: Owner, size: int, *, last: bool = False) -> Limit | None:
-        """Count ``size`` bytes of events and make room for them. Returns the limit if they do not fit.
+        """Make room for ``size`` bytes of events. Returns the limit if they do not fit.
 
-        A small batch that ends a run always fits, so that its outcome is not lost.
+        A small batch that ends a run always fits, so that its outcome is not lost. Call ``count`` once the events are
+        stored: a batch that a full disk keeps from being stored is tried many times, and must not use up the quota.
         """
         few = last and size <= _LOOK_EVERY // 16
         full = self._full(owner, size)
         if full is not None and not few:
             return full.limit
-        level = self._count(owner, size)
-        if level.unseen >= _LOOK_EVERY:
-            level.unseen = 0.0
+        level = self._level(next(self._quotas(owner)))
+        if level.unseen + size >= _LOOK_EVERY:
             most = self._of(owner)
-            if await make_room(self._db, owner.learner, most, size) + size > most and not few:
-                level.unseen = _LOOK_EVERY
+            fits = await make_room(self._db, owner.learner, most, size) + size <= most
+            level.unseen = 0.0 if fits else _LOOK_EVERY
+            if not (fits or few):
                 return _Quota("", most).limit
         return None
+
+    def count(self, owner: Owner, size: int) -> None:
+        """Count ``size`` bytes that were stored."""
+        for quota in self._quotas(owner):
+            level = self._level(quota)
+            level.bytes += size
+            level.unseen += size
 
     async def owner_of(self, run_id: str, place: str | None) -> Owner | None:
         """Whose run it is by now."""
@@ -141,13 +149,6 @@ class Quotas:
         """The quota that ``size`` more bytes would exceed."""
         full = (quota for quota in self._quotas(owner) if self._level(quota).bytes + size > quota.most)
         return next(full, None)
-
-    def _count(self, owner: Owner, size: int) -> _Level:
-        levels = [self._level(quota) for quota in self._quotas(owner)]
-        for level in levels:
-            level.bytes += size
-            level.unseen += size
-        return levels[0]
 
     def _quotas(self, owner: Owner) -> Iterator[_Quota]:
         yield _Quota(f"learner {owner.learner}", self._of(owner))

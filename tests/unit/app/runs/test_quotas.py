@@ -12,6 +12,7 @@ from app.runs.errors import AddressQuotaReached, QuotaReached
 from app.runs.models import Run
 from app.runs.quotas import Owner, QuotaLimits, Quotas
 from app.settings import Settings
+from runners.protocol import Limit
 from tests.factories.accounts import an_account
 from tests.factories.output import a_run_with_output
 from tests.factories.runs import a_run
@@ -45,36 +46,44 @@ def _visitor(name: str = "v", place: str | None = None) -> Owner:
     return Owner(name, has_account=False, place=place)
 
 
+async def _store(quotas: Quotas, owner: Owner, size: int) -> Limit | None:
+    """Store so many bytes of events, or return the limit."""
+    limit = await quotas.room(owner, size)
+    if limit is None:
+        quotas.count(owner, size)
+    return limit
+
+
 async def test_what_comes_within_an_hour_is_bounded_and_the_rest_is_told_the_limit(quotas: Quotas) -> None:
     for _ in range(4):
-        assert await quotas.room(_visitor(), MiB // 4) is None
+        assert await _store(quotas, _visitor(), MiB // 4) is None
 
-    limit = await quotas.room(_visitor(), 100)
+    limit = await _store(quotas, _visitor(), 100)
 
     assert limit is not None
     assert (limit.name, limit.value, limit.unit) == ("stored", MiB, "bytes")
-    assert await quotas.room(_visitor("other"), 100) is None
+    assert await _store(quotas, _visitor("other"), 100) is None
 
 
 async def test_it_drains_with_time(quotas: Quotas, clock: Clock) -> None:
-    await quotas.room(_visitor(), MiB)
+    await _store(quotas, _visitor(), MiB)
 
     clock.now += 900
-    assert await quotas.room(_visitor(), MiB // 4) is None
-    assert await quotas.room(_visitor(), MiB // 4) is not None
+    assert await _store(quotas, _visitor(), MiB // 4) is None
+    assert await _store(quotas, _visitor(), MiB // 4) is not None
     clock.now += 3600
-    assert await quotas.room(_visitor(), MiB) is None
+    assert await _store(quotas, _visitor(), MiB) is None
 
 
 async def test_many_cookies_of_one_address_share_what_it_may_store(quotas: Quotas) -> None:
     stored = 0
     for i in range(40):
-        if await quotas.room(_visitor(f"cookie {i}", PLACE), MiB // 8) is None:
+        if await _store(quotas, _visitor(f"cookie {i}", PLACE), MiB // 8) is None:
             stored += MiB // 8
 
     assert stored == 2 * MiB
-    assert await quotas.room(_visitor("elsewhere", "203.0.113.9"), MiB) is None
-    assert await quotas.room(Owner("a", has_account=True), MiB) is None
+    assert await _store(quotas, _visitor("elsewhere", "203.0.113.9"), MiB) is None
+    assert await _store(quotas, Owner("a", has_account=True), MiB) is None
 
 
 def _admit(quotas: Quotas, owners: Iterable[Owner]) -> None:
@@ -92,11 +101,16 @@ async def test_a_run_is_refused_in_words_while_nothing_more_fits(quotas: Quotas)
 async def test_an_account_has_its_own_larger_quota(quotas: Quotas) -> None:
     owner = Owner("a", has_account=True)
 
-    assert await quotas.room(owner, 3 * MiB) is None
-    limit = await quotas.room(owner, 2 * MiB)
+    assert await _store(quotas, owner, 3 * MiB) is None
+    limit = await _store(quotas, owner, 2 * MiB)
 
     assert limit is not None
     assert limit.value == 4 * MiB
+
+
+async def test_what_could_not_be_stored_does_not_use_up_the_quota(quotas: Quotas) -> None:
+    for _ in range(10):  # the disk is full, and the same batch is tried again and again
+        assert await quotas.room(_visitor(place=PLACE), MiB // 2) is None
 
 
 async def test_room_is_made_in_the_total_by_pruning(quotas: Quotas, database: Database) -> None:
@@ -130,9 +144,9 @@ async def test_the_owner_of_a_run_is_looked_up_and_an_account_has_no_address(
 
 async def test_counts_of_those_who_left_are_forgotten(quotas: Quotas, clock: Clock) -> None:
     for i in range(50):
-        await quotas.room(_visitor(f"v{i}", PLACE), 10)
+        await _store(quotas, _visitor(f"v{i}", PLACE), 10)
     clock.now += 7200
-    await quotas.room(_visitor(), 10)
+    await _store(quotas, _visitor(), 10)
 
     assert len(quotas._levels) == 1
 
