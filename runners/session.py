@@ -126,7 +126,7 @@ class Session:
     def standing(self) -> IdleSession | BusySession:
         """What decides how long it keeps its place."""
         now = time.monotonic()
-        if self.state == SessionState.idle and not self.waiting:
+        if self.state == SessionState.idle and not self.waiting and self.current is None:
             return IdleSession(self.name, now - self._workless_since, self.used)
         running_s = 0.0 if self._running_since is None else now - self._running_since
         return BusySession(running_s, max(0, len(self.waiting) - (self.current is None)))

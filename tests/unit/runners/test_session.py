@@ -8,6 +8,7 @@ import pytest
 
 from runners.devices.stock import NoDevice
 from runners.kernels import Kernel
+from runners.places import BusySession, IdleSession
 from runners.protocol import Finished, Keras, Notice, Outcome, RunRequest, SessionSpec, SessionState
 from runners.runlog import RunLog
 from runners.session import Session
@@ -81,3 +82,14 @@ async def test_who_waits_for_another_keras_is_told_so_and_a_refusal_says_why() -
         assert why.values["reason"] == "no-device"
         assert isinstance(end, Finished)
         assert end.outcome == Outcome.crash
+
+
+async def test_one_that_prepares_its_cluster_for_a_run_is_not_idle() -> None:
+    spec = SessionSpec(owner="o", topology="ps:2+1", keras=3)
+    session = Session("s", spec, Limits(), 60, NoKernels())
+    run = RunLog(RunRequest(id="r", session="s", spec=spec, code=""), Limits(), (), lambda _: None)
+
+    session.state = SessionState.idle
+    assert isinstance(session.standing(), IdleSession)
+    session.current = run  # what it trained with has ended and is started again before the run begins
+    assert isinstance(session.standing(), BusySession)
