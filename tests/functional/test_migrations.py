@@ -95,4 +95,4 @@ async def test_sqlite_is_set_up_for_many_readers_and_one_writer(tmp_path: Path) 
         }
     await db.close()
 
-    assert values == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1, "busy_timeout": 20_000}
+    assert values == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1, "busy_timeout": 10_000}
