@@ -52,6 +52,7 @@ from app.feedback.belongings import TRACES as TRACES_OF_FEEDBACK
 from app.feedback.belongings import erase_feedback, export_feedback, move_feedback
 from app.feedback.inbox import router as inbox
 from app.feedback.routes import router as feedback
+from app.health.checks import ReadinessLog
 from app.health.routes import router as health
 from app.lessons.catalog import Catalog, catalog_of
 from app.lessons.routes import router as lessons
@@ -158,6 +159,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     app.state.sites = make_sites(settings.oidc)
     app.state.assets = assets
     app.state.shelf = shelf
+    app.state.readiness_log = ReadinessLog()
     app.state.catalog = catalog
     app.state.sees_drafts = _sees_drafts
     rulebook = RuleBook(catalog)

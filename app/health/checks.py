@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 
+import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.db import Database
@@ -16,6 +17,7 @@ from app.storage import first_line, storage_problem
 from runners.client import RunnerClient, RunnerError
 
 PATIENCE_S = 3.0
+_log = structlog.get_logger("health")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,23 @@ class Check:
     """It is there and declines its work, for a reason that ``detail`` gives."""
     reason: str = ""
     """The stable code of what is wrong, for anyone, where there is one: ``storage_full``."""
+
+
+class ReadinessLog:
+    """Logs why something is not ready, once for each reason: a load balancer asks every few seconds."""
+
+    def __init__(self) -> None:
+        self._logged: dict[str, str] = {}
+
+    def note(self, checks: Iterable[Check]) -> None:
+        """Log which of these are new, or have another reason than before, or that everything is ready again."""
+        found = {check.name: check for check in checks}
+        for name, check in found.items():
+            if self._logged.get(name) != check.detail:
+                _log.warning("no code is run" if check.ok else "not ready", missing=name, detail=check.detail)
+        if self._logged and not found:
+            _log.warning("ready again")
+        self._logged = {name: check.detail for name, check in found.items()}
 
 
 async def in_time(name: str, looking: Awaitable[Check]) -> Check:

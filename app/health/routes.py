@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import structlog
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -13,7 +12,6 @@ from starlette.responses import JSONResponse
 from app.health.checks import check_database, check_lessons, check_runner, in_time
 
 router = APIRouter()
-_log = structlog.get_logger("health")
 
 
 @router.get("/healthz", name="healthz")
@@ -28,12 +26,11 @@ async def readyz(request: Request) -> JSONResponse:
         in_time("database", check_database(state.db)), in_time("runner", check_runner(state.desk.runner))
     )
     missing = [check for check in (*asked, check_lessons(state.catalog)) if not check.ok]
-    for check in missing:
-        _log.warning("not ready", missing=check.name, detail=check.detail)
+    refusing = [check for check in asked if check.refuses]
+    state.readiness_log.note([*missing, *refusing])
     body: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": [check.name for check in missing]}
     if reasons := {check.name: check.reason for check in missing if check.reason}:
         body["reasons"] = reasons
-    if any(check.refuses for check in asked):
-        _log.warning("no code is run", detail=next(check.detail for check in asked if check.refuses))
+    if refusing:
         body["refuses"] = ["runs"]
     return JSONResponse(body, 503 if missing else 200, headers={"cache-control": "no-store"})

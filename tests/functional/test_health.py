@@ -55,6 +55,30 @@ async def test_why_something_is_missing_is_for_the_log_alone(
     assert str(app.state.settings.socket) in log
 
 
+async def test_a_load_balancer_that_asks_again_and_again_does_not_fill_the_log(
+    app: FastAPI, supervisor: Supervisor, capfd: pytest.CaptureFixture[str]
+) -> None:
+    set_up_logging(app.state.settings)
+    async with browser(app) as client:
+        supervisor.health = Health(status="starting", detail="importing TensorFlow")
+        for _ in range(3):
+            await client.get("/readyz")
+        supervisor.health = Health(status="broken", detail="no memory")
+        for _ in range(3):
+            await client.get("/readyz")
+        supervisor.health = Health(status="ready")
+        for _ in range(3):
+            assert (await client.get("/readyz")).status_code == 200
+
+    log = [line for line in capfd.readouterr().err.splitlines() if "ready" in line and "[warning" in line]
+    assert [word for line in log for word in ("importing", "no memory", "again") if word in line] == [
+        "importing",
+        "no memory",
+        "again",
+    ]
+    assert len(log) == 3
+
+
 async def test_a_part_that_hangs_is_missing_and_holds_nobody_up(
     client: httpx.AsyncClient, supervisor: Supervisor, app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
