@@ -141,10 +141,10 @@ async def try_to_write(engine: AsyncEngine) -> None:
     table = f"storage_probe_{secrets.token_hex(4)}"
     sqlite = engine.dialect.name == "sqlite"
     async with engine.connect() as connection:
-        if sqlite:  # with a cache this small it writes to the disk before the end of the transaction
-            await connection.exec_driver_sql("PRAGMA cache_size = 10")
-            await connection.exec_driver_sql("BEGIN IMMEDIATE")
         try:
+            if sqlite:  # with a cache this small it writes to the disk before the end of the transaction
+                await connection.exec_driver_sql("PRAGMA cache_size = 10")
+                await connection.exec_driver_sql("BEGIN IMMEDIATE")
             await connection.exec_driver_sql(f"CREATE TABLE {table} (filler {'BLOB' if sqlite else 'BYTEA'})")
             insert = f"INSERT INTO {table} VALUES ({'?' if sqlite else '$1'})"  # noqa: S608 - the name is our own
             await connection.exec_driver_sql(insert, (os.urandom(_PROBE_BYTES),))

@@ -137,8 +137,10 @@ async def until_gone(runner: RunnerClient, bus: Bus, names: Sequence[str]) -> As
         with bus.listen("sessions") as bell:
             while not bus.closed:
                 ring = asyncio.ensure_future(bell.wait(_LONGEST_POLL_S))
-                done, _ = await asyncio.wait({*waiting, ring}, return_when="FIRST_COMPLETED")
-                ring.cancel()
+                try:
+                    done, _ = await asyncio.wait({*waiting, ring}, return_when="FIRST_COMPLETED")
+                finally:
+                    ring.cancel()
                 if done - {ring}:
                     yield [Frame("changed", "{}")]
                     return

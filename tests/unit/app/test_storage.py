@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,19 @@ async def test_a_probe_leaves_nothing_behind(database: Database) -> None:
     async with database.engine.connect() as connection:
         tables = await connection.run_sync(lambda c: inspect(c).get_table_names())
     assert not [table for table in tables if table.startswith("storage_probe")]
+
+
+async def test_a_probe_that_may_not_begin_leaves_its_connection_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "one.db"
+    db = Database(f"sqlite+aiosqlite:///{path}", connections=1, wait_s=0.1)
+    async with db.engine.connect() as connection:
+        before = (await connection.exec_driver_sql("PRAGMA cache_size")).scalar_one()
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(OperationalError, match="locked"):
+            await db.storage._try_to_write()
+    async with db.engine.connect() as connection:
+        after = (await connection.exec_driver_sql("PRAGMA cache_size")).scalar_one()
+    await db.close()
+
+    assert after == before
