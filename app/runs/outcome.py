@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from app.i18n import N_, gettext, number
+from collections.abc import Mapping
+
+from app.i18n import N_, gettext, ngettext, number
 from app.runs.place import rounded_wait_s
 from runners.protocol import Notice, Outcome, SessionInfo, SessionState
 
@@ -41,9 +43,7 @@ _GONE = {
 }
 
 OUTPUT_DELETED = {  # the page's script has the same sentences (``web/templates/strings.html``)
-    "output-expired": N_(
-        "The output of this run was deleted after {days} days to save space. Run the cell again to see it."
-    ),
+    "output-expired": N_("The output of this run was deleted after {age} to save space. Run the cell again to see it."),
     "output-over-quota": N_(
         "The output of this run was deleted to make room for newer runs. Run the cell again to see it."
     ),
@@ -53,8 +53,14 @@ OUTPUT_DELETED = {  # the page's script has the same sentences (``web/templates/
 
 def notice_words(notice: Notice) -> str:
     """A notice in the language in use where it is about deleted output, and in its own words otherwise."""
-    ours = OUTPUT_DELETED.get(notice.code)
-    return gettext(ours).format(**notice.values) if ours is not None else notice.text
+    return deletion_words(notice.code, notice.values) if notice.code in OUTPUT_DELETED else notice.text
+
+
+def deletion_words(code: str, values: Mapping[str, str | int | float]) -> str:
+    """Why output was deleted, in the language in use. ``values`` are those of the notice."""
+    days = int(values.get("days", 0))
+    age = ngettext("%(num)s day", "%(num)s days", days) % {"num": number(days)}
+    return gettext(OUTPUT_DELETED[code]).format(age=age)
 
 
 def outcome_words(outcome: Outcome) -> str:

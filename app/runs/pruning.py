@@ -13,10 +13,11 @@ from enum import StrEnum
 from sqlalchemy import ColumnElement, case, false, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app import i18n
 from app.accounts.models import Account
 from app.db import Database, Moment, delete_some, now, one_at_a_time
 from app.runs.models import EVENT_ROW_BYTES, ROW_BYTES, Run, RunEvent, RunState
-from app.runs.outcome import OUTPUT_DELETED
+from app.runs.outcome import deletion_words
 from runners.protocol import Notice
 
 _ROWS_AT_ONCE = 500
@@ -143,6 +144,8 @@ async def _prune_one(session: AsyncSession, run_id: str, reason: Reason, most: i
 
 async def _put_notice(session: AsyncSession, run_id: str, seq: int, reason: Reason, days: int) -> None:
     values: dict[str, str | int | float] = {"days": days} if reason is Reason.age else {}
-    notice = Notice(seq=seq, at_ms=0, code=reason, values=values, text=OUTPUT_DELETED[reason].format(days=days))
+    with i18n.speaking(i18n.DEFAULT):
+        text = deletion_words(reason, values)
+    notice = Notice(seq=seq, at_ms=0, code=reason, values=values, text=text)
     place = update(RunEvent).where(RunEvent.run_id == run_id, RunEvent.seq == seq)
     await session.execute(place.values(kind=notice.kind, payload=notice.model_dump_json()))

@@ -14,7 +14,7 @@ import { paintRow } from "./paint";
 import type { Notice, Run } from "./protocol";
 import { quieten, showDisplay } from "./rich";
 import { Sheet, type Hands } from "./sheet";
-import { figure, say } from "./strings";
+import { figure, say, sayCount } from "./strings";
 import { showTraceback } from "./traceback";
 import { laneOf, type Item, type Transcript } from "./transcript";
 
@@ -188,6 +188,7 @@ function noticeText({ code, text, values, limit }: Notice): string {
   const shown = Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, typeof value === "number" ? number(value) : value]),
   );
+  if (typeof values.days === "number") shown.age = sayCount("output.days", values.days);
   if (values.reason) shown.why = say(`failure.${values.reason}`);
   const ours = say(key, shown);
   return ours === key ? text : ours;

@@ -161,9 +161,12 @@ def test_progress_leaves_nothing() -> None:
     assert _outputs({"kind": "progress", "label": "fit", "done": 1, "total": 2}) == []
 
 
-@pytest.mark.parametrize(("language", "words"), [("en", "after 90 days"), ("ko", "90일"), ("zh", "90 天")])
-def test_output_that_was_deleted_is_said_in_the_language_of_the_lesson(language: str, words: str) -> None:
-    notice = {"kind": "notice", "code": "output-expired", "values": {"days": 90}, "text": "in English"}
+@pytest.mark.parametrize(
+    ("language", "days", "words"),
+    [("en", 90, "after 90 days to"), ("en", 1, "after 1 day to"), ("ko", 90, "90일 뒤에"), ("zh", 90, "在 90 天后")],
+)
+def test_output_that_was_deleted_is_said_in_the_language_of_the_lesson(language: str, days: int, words: str) -> None:
+    notice = {"kind": "notice", "code": "output-expired", "values": {"days": days}, "text": "in English"}
     with i18n.speaking(language):
         (output,) = _outputs(notice)
 

@@ -51,6 +51,7 @@ async def test_a_pruned_run_keeps_its_code_its_outcome_and_a_notice(database: Da
     notice, finished = await _events(database, run_id)
     assert isinstance(notice, Notice)
     assert (notice.seq, notice.code, notice.values) == (51, "output-expired", {"days": 90})
+    assert "after 90 days" in notice.text
     assert (finished.seq, finished.kind) == (52, "finished")
     run = await _run(database, run_id)
     assert run is not None
