@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, Route, expect
 
+from app.db import Database
+from app.runs.pruning import Reason, prune
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 from tests.browser.people import change_who_is_at, somebody
@@ -198,6 +200,51 @@ async def test_every_eye_can_read_output_that_is_dimmed(
     await cell.comes_from(words)
     await shoot(page, cell, f"provenance-{language}")
     assert await violations(page) == []
+
+
+@pytest.mark.parametrize(
+    ("language", "width", "dark", "deleted", "ended"),
+    [
+        ("en", 1280, False, "deleted to make room for newer runs", "Ended with an error"),
+        ("ko", 360, True, "이 실행의 출력을 삭제했습니다", "오류로 끝남"),
+        ("zh", 360, False, "此次运行的输出已被删除", "因错误结束"),
+    ],
+)
+async def test_deleted_output_says_so_and_keeps_its_code_and_outcome(
+    hall: Hall, site: Site, language: str, width: int, dark: bool, deleted: str, ended: str
+) -> None:
+    visitor = await hall.admit(width=width, dark=dark)
+    page = await visitor.open(LESSON.format(language))
+    cell = Result(page, "strategy")
+    await cell.write("print('gone soon')\n1 / 0")
+    await cell.run()
+    await cell.finished("error")
+    await _delete_output(site, await cell.root.get_attribute("data-run") or "")
+
+    await page.reload()
+
+    await expect(cell.root.locator(".output")).to_contain_text(deleted)
+    await expect(cell.status.locator(".word")).to_have_text(ended)
+    await expect(cell.rows.get_by_text("gone soon")).to_have_count(0)
+    await cell.comes_from()
+    await cell.button("reset").click()
+    await expect(cell.root).to_have_attribute("data-stale", "")
+    await shoot(page, cell, f"deleted-{language}")
+    assert await violations(page) == []
+    box = await cell.button("show-code").bounding_box()
+    assert box is not None
+    assert box["height"] >= (44 if width < 600 else 24)
+    await cell.button("show-code").click()
+    await cell.comes_from()
+    assert await cell.code() == "print('gone soon')\n1 / 0"
+
+
+async def _delete_output(site: Site, run: str) -> None:
+    """As the sweep does once a newer run needs the room."""
+    db = Database(site.database)
+    async with db.writing() as session:
+        assert await prune(session, [run], Reason.quota) > 0
+    await db.close()
 
 
 async def shoot(page: Page, cell: Instrument, name: str) -> None:

@@ -44,11 +44,17 @@ export function ended(finished: Finished, about: Circumstances = {}): Line {
   if (finished.duration_ms > 0) facts.push(say("fact.ran", { time: duration(finished.duration_ms) }));
   if (finished.peak_bytes !== null) facts.push(say("fact.peak", { size: size(finished.peak_bytes) }));
   return {
-    word: say(`outcome.${about.sessionFailed ? "session" : outcome}`, { error: about.errorName || say("outcome.someError") }),
+    word: word(outcome, about),
     tone: outcome === "ok" ? "good" : outcome === "interrupted" ? "plain" : "bad",
     advice: advice(finished, about),
     facts,
   };
+}
+
+function word(outcome: Outcome, { sessionFailed, errorName }: Circumstances): string {
+  if (sessionFailed) return say("outcome.session");
+  if (outcome === "error" && !errorName) return say("outcome.someError"); // as in a run whose output was deleted
+  return say(`outcome.${outcome}`, { error: errorName ?? "" });
 }
 
 function advice({ outcome, limit }: Finished, about: Circumstances): string {

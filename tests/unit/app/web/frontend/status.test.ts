@@ -12,7 +12,9 @@ const WORDS = {
   "limit.processes": "limit of {value} processes",
   "limit.time": "time limit {value}",
   "outcome.crash": "Python crashed",
+  "outcome.error": "Ended with {error}",
   "outcome.session": "The session could not go on",
+  "outcome.someError": "Ended with an error",
   "state.runnerAway": "The runner does not answer",
   "state.unstored": "The server can't save the output right now",
 };
@@ -25,6 +27,11 @@ const finished = (outcome: Outcome): Finished => ({
 
 test("every figure says what it measures", () => {
   assert.deepEqual(ended(finished("ok")).facts, ["first output 325 ms", "ran 60 ms"]);
+});
+
+test("an error is named unless its output was deleted", () => {
+  assert.equal(ended(finished("error"), { errorName: "KeyError" }).word, "Ended with KeyError");
+  assert.equal(ended(finished("error")).word, "Ended with an error");
 });
 
 test("output that cannot be stored is the server's trouble, not the runner's", () => {
