@@ -13,7 +13,6 @@ from datetime import timedelta
 
 import structlog
 from sqlalchemy import delete, exists
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts import attempts
@@ -52,7 +51,7 @@ async def sweep(db: Database, sweepers: Sequence[Sweeper] = (), over: Callable[[
         try:
             while not over() and await _step(db, each):
                 pass
-        except (SQLAlchemyError, OSError) as e:
+        except Exception as e:  # a mistake in one must not end housekeeping for as long as the process lives
             log_failure(_log, "old rows could not be swept away", e)
 
 

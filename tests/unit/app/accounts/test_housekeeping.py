@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+import structlog
 from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.agents import browser_words
 from app.accounts.housekeeping import sweep
@@ -39,6 +41,23 @@ async def test_only_what_is_over_is_swept_away(database: Database) -> None:
     async with database.session() as session:
         assert (await session.scalars(select(SignIn))).all() == []
         assert (await session.scalars(select(MailLink))).all() == []
+
+
+async def test_a_sweeper_with_a_mistake_keeps_no_other_from_its_work(database: Database) -> None:
+    swept: list[str] = []
+
+    async def mistaken(_session: AsyncSession) -> bool:
+        raise IndexError("list index out of range")
+
+    async def sound(_session: AsyncSession) -> bool:
+        swept.append("sound")
+        return False
+
+    with structlog.testing.capture_logs() as logs:
+        await sweep(database, [mistaken, sound])
+
+    assert swept == ["sound"]
+    assert [line["event"] for line in logs] == ["old rows could not be swept away"]
 
 
 @pytest.mark.parametrize(
