@@ -454,7 +454,7 @@ async def test_the_end_of_a_session_that_the_panel_does_not_show_is_warned_of_by
     client: httpx.AsyncClient, supervisor: Supervisor
 ) -> None:
     name = await cluster(client, supervisor)
-    ending = {"ends_in_s": 100.0, "can_be_kept": True, "runs": 1}
+    ending = {"ends_in_s": 100.0, "runs": 1}
     supervisor.sessions[name] = supervisor.sessions[name].model_copy(update=ending)
 
     panel = (await client.get(f"{PANEL}&topology=gpu:4&keras=3&exactly=true")).text
