@@ -221,6 +221,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
         statement_s=state.settings.database_statement_s,
     )
     runner = RunnerClient(state.settings.socket, strangers=state.strangers)
+    state.exporting = asyncio.Lock()
     state.desk = Desk(state.settings, state.db, runner, bus, state.progress)
     secrets = state.settings.data_dir / "secrets"
     state.secrets = await asyncio.to_thread(read_secrets, secrets / SIGN_IN)

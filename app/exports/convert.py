@@ -15,6 +15,7 @@ import nh3
 from jinja2 import pass_context
 from jinja2.runtime import Context
 from nbconvert.exporters import HTMLExporter, MarkdownExporter, PythonExporter
+from nbconvert.filters.ansi import ansi2html, strip_ansi
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
@@ -35,12 +36,18 @@ _PAGE = """\
 _SHOWN = frozenset({"text/plain", "text/html", "image/png", "image/jpeg", "image/svg+xml"})
 """Every display has one of these; the others need scripts, or are Markdown and LaTeX of the learner's."""
 _CLEANER = nh3.Cleaner(tags=nh3.ALLOWED_TAGS - {"img"}, clean_content_tags={"script", "style"})
+_MOST_HTML_BYTES = 250_000
+"""Of one display. Cleaning holds up every other thread; a larger display is shown as its text."""
+_MOST_COPIED = 4_000_000_000
+"""Characters. nbconvert copies the rest of an output at each escape sequence: with more to copy, it has no colors."""
 _ATTACHMENT = re.compile(r"\]\(attachment:([^)\s]+)\)")
 
 
 def to_html(made: NotebookNode) -> str:
     """One file, without scripts."""
-    return _export(_Page(raw_template=_PAGE, language_code=made.metadata.lockstep.language), _with_safe_outputs(made))
+    exporter = _Page(raw_template=_PAGE, language_code=made.metadata.lockstep.language)
+    exporter.register_filter("ansi2html", _colored)
+    return _export(exporter, _with_safe_outputs(made))
 
 
 def to_script(made: NotebookNode) -> str:
@@ -108,11 +115,17 @@ def _with_safe_output(cell: NotebookNode) -> NotebookNode:
     for output in cell.outputs:
         if "data" in output:
             data = {kind: content for kind, content in output.data.items() if kind in _SHOWN}
+            if len(data.get("text/html", "")) > _MOST_HTML_BYTES:
+                data = {"text/plain": ""} | {kind: content for kind, content in data.items() if kind != "text/html"}
             if "text/html" in data:
                 data["text/html"] = _CLEANER.clean(data["text/html"])
             output = NotebookNode(output | {"data": NotebookNode(data)})
         outputs.append(output)
     return NotebookNode(cell | {"outputs": outputs})
+
+
+def _colored(text: str) -> str:
+    return str(ansi2html(text if text.count("\x1b") * len(text) <= _MOST_COPIED else strip_ansi(text)))
 
 
 def _without_magics(code: str) -> str:

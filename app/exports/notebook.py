@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from app.exports.markdown import CellHere, Text, plain_parts
-from app.exports.outputs import outputs_of
+from app.exports.outputs import MOST_OUTPUT_BYTES, OutputsTooLarge, outputs_of, size_of
 from app.exports.setup_cell import needs_more, setup_code, setup_note, with_needs
 from app.i18n import speaking
 from app.lessons.assets import read_asset
@@ -34,7 +34,11 @@ class CellRun:
 
 
 def notebook(lesson: Lesson, page: str, runs: Mapping[str, CellRun] | None = None) -> NotebookNode:
-    """Make the notebook. ``page`` is the whole address of the lesson's page; ``runs`` are by the cell's name."""
+    """Make the notebook. ``page`` is the whole address of the lesson's page; ``runs`` are by the cell's name.
+
+    Raises:
+        OutputsTooLarge: the outputs count more than ``MOST_OUTPUT_BYTES``.
+    """
     with speaking(lesson.language):
         runs = runs or {}
         setup = setup_code(lesson, (run.code for run in runs.values()))
@@ -74,14 +78,18 @@ def _opening(lesson: Lesson, page: str, setup: str) -> Iterable[NotebookNode]:
 
 
 def _body(lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> Iterable[NotebookNode]:
-    left = iter(lesson.cells)
+    left, size = iter(lesson.cells), 0
     for number, part in enumerate(plain_parts(lesson.source, page), 1):
         match part:
             case Text():
                 yield _markdown_cell(lesson, part, f"lockstep-text-{number}")
             case CellHere():
                 cell = next(left)
-                yield _code_cell(lesson, cell, runs.get(cell.name))
+                made = _code_cell(lesson, cell, runs.get(cell.name))
+                size += size_of(made.outputs)
+                if size > MOST_OUTPUT_BYTES:
+                    raise OutputsTooLarge
+                yield made
 
 
 def _markdown_cell(lesson: Lesson, text: Text, cell_id: str) -> NotebookNode:

@@ -3,11 +3,15 @@
 What the learner's code displayed is copied as data: nothing is signed, so Jupyter shows no HTML and runs no script of
 it until its reader says that the notebook is trusted. A notebook has no lanes: each line of a worker or a replica
 begins with its name.
+
+Taking an event takes the same time however many came before it: a program may update or clear thousands of displays.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,14 +19,42 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
+from app.errors import TooLarge
 from app.exports.numbers import numbers_table
 from app.exports.terminal import settled
+from app.i18n import N_
 from app.runs.lanes import LaneLines, in_lane
 from app.runs.outcome import notice_words, outcome_words
 from runners.protocol import Clear, Display, Error, Event, Finished, Metric, Notice, Outcome, Text
 
 _JSON = re.compile(r"application/([a-zA-Z0-9.-]+\+)?json")
 _SAID_ALREADY = (Outcome.ok, Outcome.error)
+MOST_OUTPUT_BYTES = 64_000_000
+"""The outputs of one notebook, as ``size_of`` counts them."""
+_LINE_BYTES = 32
+"""What a line counts beyond its text: a notebook holds each as a string of its own."""
+
+
+class OutputsTooLarge(TooLarge):
+    """The outputs would make a file that no notebook program opens."""
+
+    code = "outputs_too_large"
+    message = N_(
+        "Your outputs are too large for a file. Run the cells that print or display the most again, with less output, "
+        "or download the lesson without your outputs."
+    )
+
+
+def size_of(outputs: Iterable[NotebookNode]) -> int:
+    """About how many bytes outputs take in a notebook. Content that several of them share counts for each."""
+    return sum(map(_size_of, outputs))
+
+
+def _size_of(output: NotebookNode) -> int:
+    texts = [output.get("text", ""), output.get("evalue", ""), *output.get("traceback", ())]
+    for content in output.get("data", {}).values():
+        texts.append(content if isinstance(content, str) else json.dumps(content))
+    return sum(len(text) + text.count("\n") * _LINE_BYTES for text in texts)
 
 
 def outputs_of(events: Iterable[Event], execution_count: int | None) -> list[NotebookNode]:
@@ -38,10 +70,36 @@ def outputs_of(events: Iterable[Event], execution_count: int | None) -> list[Not
         else:
             board.take(event)
     board.end_lines(None)
-    outputs = [_settle(output) for output in board.outputs]
+    outputs = [_settle(output) for output in board.outputs()]
     if table := numbers_table(metrics):
         outputs.append(new_output("display_data", data={"text/plain": _clean(table)}))
     return outputs
+
+
+@dataclass(eq=False)
+class _Content:
+    """What an update has put in the place of earlier displays of its id."""
+
+    data: NotebookNode = field(default_factory=NotebookNode)
+    metadata: NotebookNode = field(default_factory=NotebookNode)
+
+
+@dataclass(eq=False)
+class _Shown:
+    """The displays of an id: those that an update has reached share its content."""
+
+    updated: _Content = field(default_factory=_Content)
+    fresh: list[_Output] = field(default_factory=list)
+    """Displayed since the last update."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Text of a stream. ``age``: how often its lane had been cleared."""
+
+    lane: str | None
+    age: int
+    text: str
 
 
 @dataclass(eq=False)
@@ -50,21 +108,34 @@ class _Output:
 
     node: NotebookNode
     lane: str | None = None
-    pieces: list[tuple[str | None, str]] = field(default_factory=list)
+    age: int = 0
+    pieces: list[_Piece] = field(default_factory=list)
+    content: _Content | None = None
+
+    @property
+    def streams(self) -> bool:
+        return bool(self.node.output_type == "stream")
 
     def is_stream(self, name: str) -> bool:
-        return bool(self.node.output_type == "stream" and self.node.name == name)
+        return self.streams and bool(self.node.name == name)
 
 
 class _Board:
-    """The outputs so far."""
+    """The outputs so far. Clearing a lane makes it older; what was written at another age is left out in the end."""
 
     def __init__(self, execution_count: int | None) -> None:
-        self.outputs: list[_Output] = []
+        self._outputs: list[_Output] = []
+        self._ages: Counter[str | None] = Counter()
         self._count = execution_count
-        self._by_id: dict[tuple[str | None, str], list[_Output]] = {}
+        self._by_id: defaultdict[str | None, dict[str, _Shown]] = defaultdict(dict)
         self._clear_next: set[str | None] = set()
         self._lines = LaneLines(settled)
+
+    def outputs(self) -> list[_Output]:
+        """Those that were not cleared."""
+        for output in self._outputs:
+            output.pieces = [piece for piece in output.pieces if self._lives(piece)]
+        return [output for output in self._outputs if (output.pieces if output.streams else self._lives(output))]
 
     def take(self, event: Event) -> None:
         match event:
@@ -100,32 +171,50 @@ class _Board:
         if not text:
             return
         self._clear_if_due(lane)
-        last = self.outputs[-1] if self.outputs else None
+        last = self._last()
         if last is None or not last.is_stream(stream):
             last = _Output(NotebookNode(output_type="stream", name=stream))
-            self.outputs.append(last)
-        elif last.pieces[-1][0] != lane and not last.pieces[-1][1].endswith("\n"):
+            self._outputs.append(last)
+        elif last.pieces[-1].lane != lane and not last.pieces[-1].text.endswith("\n"):
             text = f"\n{text}"
-        last.pieces.append((lane, text))
+        last.pieces.append(_Piece(lane, self._ages[lane], text))
+
+    def _last(self) -> _Output | None:
+        """The last output that was not cleared; what was cleared behind it is forgotten."""
+        while self._outputs:
+            last = self._outputs[-1]
+            while last.pieces and not self._lives(last.pieces[-1]):
+                last.pieces.pop()
+            if last.pieces if last.streams else self._lives(last):
+                return last
+            self._outputs.pop()
+        return None
+
+    def _lives(self, written: _Piece | _Output) -> bool:
+        return written.age == self._ages[written.lane]
 
     def _display(self, event: Display) -> None:
         data, metadata = _bundle(event.data), _metadata(event.metadata)
         if event.update:
-            for output in self._by_id.get((event.lane, event.display_id or ""), ()):
-                output.node.data, output.node.metadata = NotebookNode(data), NotebookNode(metadata)
+            if shown := self._by_id[event.lane].get(event.display_id or ""):
+                shown.updated.data, shown.updated.metadata = NotebookNode(data), NotebookNode(metadata)
+                for output in shown.fresh:
+                    output.content = shown.updated
+                shown.fresh.clear()
             return
         kind = "execute_result" if event.result else "display_data"
         more = {"execution_count": self._count} if event.result else {}
         output = _Output(new_output(kind, data=data, metadata=metadata, **more), event.lane)
         self._add(output)
         if event.display_id is not None:
-            self._by_id.setdefault((event.lane, event.display_id), []).append(output)
+            self._by_id[event.lane].setdefault(event.display_id, _Shown()).fresh.append(output)
 
     def _add(self, output: _Output) -> None:
         if output.lane is not None:
             self.end_lines(output.lane)
         self._clear_if_due(output.lane)
-        self.outputs.append(output)
+        output.age = self._ages[output.lane]
+        self._outputs.append(output)
 
     def _clear_if_due(self, lane: str | None) -> None:
         if lane in self._clear_next:
@@ -133,17 +222,17 @@ class _Board:
 
     def _clear(self, lane: str | None) -> None:
         """Take out what that lane wrote; the cell itself counts as one."""
-        for output in self.outputs:
-            output.pieces = [piece for piece in output.pieces if piece[0] != lane]
-        self.outputs = [o for o in self.outputs if (o.pieces if o.node.output_type == "stream" else o.lane != lane)]
-        self._by_id = {key: outputs for key, outputs in self._by_id.items() if key[0] != lane}
+        self._ages[lane] += 1
+        self._by_id.pop(lane, None)
         self._clear_next.discard(lane)
 
 
 def _settle(output: _Output) -> NotebookNode:
-    if output.node.output_type != "stream":
+    if not output.streams:
+        if output.content is not None:
+            output.node.data, output.node.metadata = output.content.data, output.content.metadata
         return output.node
-    text = "".join(piece for _, piece in output.pieces)
+    text = "".join(piece.text for piece in output.pieces)
     return new_output("stream", name=output.node.name, text=settled(_clean(text)))
 
 

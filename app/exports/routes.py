@@ -73,20 +73,25 @@ async def download(
     what: Annotated[Literal["original", "mine"], Query(alias="with")] = "original",
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    runs = {}
-    if what == "mine" and learner is not None:
-        async with desk.db.session() as session:
-            runs = await runs_by_cell(session, learner, lesson.key)
     origin = request.app.state.settings.public_url or str(request.base_url).rstrip("/")
     page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=slug)
-    loop = asyncio.get_running_loop()
-    body = await loop.run_in_executor(_ONE_AT_A_TIME, _body, form, lesson, page, runs)
+    if what == "mine" and learner is not None:
+        async with request.app.state.exporting:  # those who wait hold no outputs in memory
+            async with desk.db.session() as session:
+                runs = await runs_by_cell(session, learner, lesson.key)
+            body = await _in_thread(form, lesson, page, runs)
+    else:
+        body = await _in_thread(form, lesson, page, {})
     ending = "md" if form == "markdown" else form
     headers = {
         "content-disposition": f'attachment; filename="{lesson.slug}.{ending}"',
         "cache-control": "private, no-store" if what == "mine" else "no-cache",
     }
     return Response(body, media_type=_TYPES[form], headers=headers)
+
+
+async def _in_thread(form: Form, lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> bytes:
+    return await asyncio.get_running_loop().run_in_executor(_ONE_AT_A_TIME, _body, form, lesson, page, runs)
 
 
 def _body(form: Form, lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> bytes:

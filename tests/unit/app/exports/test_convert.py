@@ -57,6 +57,24 @@ def test_what_a_learners_code_displayed_runs_nothing_in_the_page() -> None:
     assert "alert(" not in page
 
 
+def test_html_that_takes_long_to_clean_is_shown_as_text() -> None:
+    data = {"text/html": "<b>" * 100_000 + "markup", "text/plain": "what it says"}
+    page = to_html(notebook(rendered(BODY), PAGE, _ran({"kind": "display", "data": data})))
+
+    assert "what it says" in page
+    assert "markup" not in page
+
+
+def test_text_whose_colors_take_long_has_none() -> None:
+    few = _ran({"kind": "text", "stream": "stdout", "text": "\x1b[31mred\x1b[0m"})
+    many = _ran({"kind": "text", "stream": "stdout", "text": "\x1b[31m<red>\x1b[0m" * 20_000})
+
+    assert '<span class="ansi-red-fg">red</span>' in to_html(notebook(rendered(BODY), PAGE, few))
+    page = to_html(notebook(rendered(BODY), PAGE, many))
+    assert page.count("&lt;red&gt;") == 20_000
+    assert 'ansi-red-fg">' not in page
+
+
 def test_the_script_is_python_with_the_prose_as_comments() -> None:
     cell = CELL.replace("print(1)", "%matplotlib inline\nprint(40 + 2)")
     script = to_script(notebook(rendered(f"Words.\n\n{cell}", header=HEADER + "topology: cpu\n"), PAGE))

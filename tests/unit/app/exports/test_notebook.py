@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from app.errors import TooLarge
 from app.exports.markdown import CellHere, Text, plain_parts
 from app.exports.notebook import CellRun, as_text, notebook
 from app.lessons.read import read
@@ -49,6 +50,15 @@ def test_a_learners_code_and_outputs_take_the_place_of_the_original() -> None:
     assert (mine.source, mine.execution_count) == ("print('mine')", 1)
     assert mine.outputs[0].text == "mine\n"
     assert (original.source, original.execution_count, original.outputs) == ("print(1)", None, [])
+
+
+def test_one_large_update_of_many_displays_makes_no_huge_notebook() -> None:
+    shown = [{"data": {"text/plain": ""}, "display_id": "a"}] * 100
+    events = [*shown, {"data": {"text/plain": "x" * 1_000_000}, "display_id": "a", "update": True}]
+    run = [EVENT.validate_python({"kind": "display", "seq": n, "at_ms": 0, **each}) for n, each in enumerate(events, 1)]
+
+    with pytest.raises(TooLarge, match="Your outputs are too large"):
+        notebook(rendered(CELL), PAGE, {"one": CellRun("mine", tuple(run), 1)})
 
 
 @pytest.mark.parametrize(

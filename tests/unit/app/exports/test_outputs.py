@@ -59,6 +59,32 @@ def test_an_update_of_nothing_is_nothing() -> None:
     assert _outputs(_display("2", display_id="gone", update=True)) == []
 
 
+def test_displays_that_an_update_has_reached_share_its_content() -> None:
+    first, second, later = _outputs(
+        _display("1", display_id="a"),
+        _display("2", display_id="a"),
+        _display("new", display_id="a", update=True),
+        _display("3", display_id="a"),
+    )
+
+    assert first["data"] == {"text/plain": "new"}
+    assert first["data"] is second["data"]
+    assert later["data"] == {"text/plain": "3"}
+
+
+def test_text_after_a_cleared_display_goes_on_where_text_ended() -> None:
+    outputs = _outputs(
+        _text("cell\n"),
+        _display("gone", lane="worker 0", display_id="a"),
+        _text("gone\n", "stderr") | {"lane": "worker 0"},
+        {"kind": "clear", "lane": "worker 0"},
+        _display("nothing to update", lane="worker 0", display_id="a", update=True),
+        _text("goes on\n"),
+    )
+
+    assert [output["text"] for output in outputs] == ["cell\ngoes on\n"]
+
+
 def test_clearing_clears_at_once_or_with_the_next_output() -> None:
     assert _outputs(_text("a"), {"kind": "clear"}) == []
     assert [o["text"] for o in _outputs(_text("a"), {"kind": "clear", "wait": True})] == ["a"]

@@ -110,6 +110,20 @@ async def test_outputs_too_large_to_convert_are_refused_with_a_sentence(
     assert (await client.get(ADDRESS)).status_code == 200
 
 
+async def test_more_output_than_a_file_may_hold_is_refused_before_it_is_read(
+    client: httpx.AsyncClient, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await press_run(client, "print('new')")
+    await supervisor.finish(await supervisor.run(run["id"]))
+    await _finished(client, run["id"])
+    monkeypatch.setattr("app.exports.service.MOST_OUTPUT_BYTES", 100)
+
+    refused = await client.get(ADDRESS, params={"with": "mine"})
+    assert refused.status_code == 413
+    assert "download the lesson without your outputs" in refused.text
+    assert (await client.get(ADDRESS)).status_code == 200
+
+
 async def test_nbconvert_is_not_imported_before_somebody_needs_it() -> None:
     code = "import sys, app.main; print('nbconvert' in sys.modules)"
     ran = await asyncio.to_thread(
