@@ -5,6 +5,7 @@
 #   make check                                only the checks that run nothing: style, types, import rules
 #   make setup                                only set up
 #   make lock [UPGRADE=1]                     write locks/ again after pyproject.toml changed
+#   make floors [PYTEST=tests/unit/app]       install the lowest versions pyproject.toml allows and test with them
 
 HOST ?= 127.0.0.1
 PORT ?= 8000
@@ -15,7 +16,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 bin := .venv/bin
 npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
 
-.PHONY: setup serve test check lock setup-tests need-python
+.PHONY: setup serve test check lock floors setup-tests need-python
 .SILENT:
 
 setup: need-python
@@ -40,6 +41,9 @@ test: check
 
 lock: need-python
 	.ci/lock $(PYTHON) $(if $(UPGRADE),--upgrade)
+
+floors: setup-tests
+	.ci/floors $(PYTHON) $(PYTEST)
 
 need-python:
 	test -n "$(PYTHON)" || { echo 'Lockstep needs Python 3.11, 3.12 or 3.13 and found none. On Debian and Ubuntu, as root:' \

@@ -78,7 +78,7 @@ def test_a_command_is_shown_in_the_readme(command: str) -> None:
     assert re.search(rf"^{re.escape(command)}\b", README, re.MULTILINE)
 
 
-@pytest.mark.parametrize("target", ["setup", "serve", "test", "check", "lock"])
+@pytest.mark.parametrize("target", ["setup", "serve", "test", "check", "lock", "floors"])
 def test_a_make_target_is_shown_in_the_readme(target: str) -> None:
     assert f"make {target}" in README
 
