@@ -129,6 +129,7 @@ def test_the_front_ends_lock_is_in_step_with_package_json() -> None:
         "import-linter==2.13",
         "matplotlib==3.10.6",
         "mdit-py-plugins==0.4",
+        "nbconvert==7.16.4",
         "nh3==0.3.5",
         "pandas==2.2",
         "ruff==0.12",
