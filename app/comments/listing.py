@@ -62,15 +62,22 @@ async def get(session: AsyncSession, viewer: Viewer, comment_id: str) -> Comment
     Raises:
         CommentUnknown: there is none of that id that this viewer may see.
     """
-    comment = await session.get(Comment, comment_id) if comment_id.isascii() and "\0" not in comment_id else None
+    comment = await session.get(Comment, comment_id) if _may_be_id(comment_id) else None
     if comment is None or not can_see(comment, viewer):
         raise CommentUnknown
     return comment
 
 
+def _may_be_id(text: str) -> bool:
+    """Whether a database can be asked for it: none takes NUL, nor the lone surrogates that ``Fields`` may hold."""
+    return text.isascii() and "\0" not in text
+
+
 async def lesson_of(session: AsyncSession, comment_id: str) -> str | None:
     """The lesson, ``course/slug``, that a comment is about; None if there is no such comment."""
-    return await session.scalar(select(Comment.lesson).where(Comment.id == comment_id.replace("\0", "")))
+    if not _may_be_id(comment_id):
+        return None
+    return await session.scalar(select(Comment.lesson).where(Comment.id == comment_id))
 
 
 async def threads(

@@ -95,6 +95,15 @@ async def test_bytes_that_are_no_text_are_refused(room: Class) -> None:
     assert (await room.ada.post(PLACE, content=b"\xff" * 20, headers=HTML)).status_code == 422
 
 
+@pytest.mark.parametrize("thread", ["%FF", "%ED%A0%80", "%00"])
+async def test_a_thread_whose_id_is_no_text_is_refused(room: Class, thread: str) -> None:
+    form = {**HTML, "content-type": "application/x-www-form-urlencoded"}
+    refused = await room.ada.post(PLACE, content=f"text=My+words&thread={thread}", headers=form)
+
+    assert refused.status_code == 422
+    assert "My words" in refused.text
+
+
 async def test_a_new_account_that_writes_much_is_told_how_long_to_wait(room: Class) -> None:
     for n in range(4):
         await write(room.ada, f"Number {n}")
