@@ -6,6 +6,7 @@ included. So a value out of a database must not hold one, and the bytes are read
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -14,6 +15,9 @@ from email.policy import SMTP
 from email.utils import format_datetime, parseaddr
 
 from app.mail.models import OutboxMail
+
+
+_BEGINS_ENCODED_WORD = re.compile(r"=[=\s]*\?")
 
 
 class UnsafeMessage(Exception):
@@ -58,9 +62,12 @@ def as_message(mail: OutboxMail, sender: str) -> EmailMessage:
 
 
 def literal(text: str) -> str:
-    """The text as a header value that no parser decodes: one line, no control characters, no encoded words. Pure."""
+    """The text as a header value that no parser decodes: one line, no control characters, no encoded words. Pure.
+
+    An encoded word begins with ``=?``. A blank between the two is not enough, because folding may drop it.
+    """
     printable = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text)
-    return " ".join(printable.split()).replace("=?", "= ?")
+    return _BEGINS_ENCODED_WORD.sub("?", " ".join(printable.split()))
 
 
 def _headers(message: EmailMessage) -> list[tuple[str, str]]:
