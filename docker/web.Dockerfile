@@ -33,6 +33,7 @@ COPY lessons lessons
 COPY migrations migrations
 COPY runners/__init__.py runners/protocol.py runners/client.py runners/environment.py runners/
 COPY runners/devices/__init__.py runners/devices/topology.py runners/devices/
+COPY runners/jupyter/__init__.py runners/jupyter/kernels.py runners/jupyter/
 COPY app app
 COPY --from=build /lockstep/app/web/static/dist app/web/static/dist
 RUN /venv/bin/python -m compileall -q app runners
