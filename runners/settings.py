@@ -144,7 +144,7 @@ class RunnerSettings(BaseSettings):
     """Code and output of all runs that wait in memory until the app has stored them; past it, no run is taken."""
     idle_s: Annotated[float, Bounds(0.1, 7 * _DAY_S, "seconds")] = 1200.0
     """A session without a run for this long ends."""
-    give_way_s: Annotated[float, Bounds(0, 7 * _DAY_S, "seconds")] = 5.0
+    give_way_s: Annotated[float, Bounds(0, 7 * _DAY_S, "seconds")] = 1.5
     """On a full node where somebody waits, a session keeps its place for this long after a run."""
     warm_kernels: Annotated[int, Bounds(0, 100, "kernels")] = 2
     """Kernels kept ready per topology in use."""
