@@ -74,7 +74,7 @@ async def test_a_run_is_interrupted_from_the_panel(hall: Hall, width: int) -> No
         box = await interrupt.bounding_box()
         assert box is not None
         assert min(box["width"], box["height"]) >= 44
-        assert await violations(page) == []
+        assert await violations(page, "#session-sheet") == []  # it may cover a part of a link of the page behind it
         await page.screenshot(path=PICTURES / f"session-{width}.png")
     else:
         await expect(page.locator("#session-bar")).to_be_hidden()
