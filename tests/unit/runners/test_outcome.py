@@ -149,9 +149,9 @@ def test_every_limit_of_a_run_has_an_outcome_of_its_kind_a_value_and_a_unit() ->
         "display": (MiB / 8, "bytes"),
     }
     assert all(limit.name == name for name, limit in told.items())
-    of_sessions: set[LimitName] = {"sessions_per_learner", "runs_per_session", "sessions"}
-    assert set(get_args(LimitName)) == set(told) | of_sessions
-    for name in of_sessions:
+    elsewhere: set[LimitName] = {"sessions_per_learner", "runs_per_session", "sessions", "stored"}
+    assert set(get_args(LimitName)) == set(told) | elsewhere
+    for name in elsewhere:
         with pytest.raises(ValueError, match="no limit of a run"):
             limit_of(name, limits, 1)
 
