@@ -16,7 +16,6 @@ from email.utils import format_datetime, parseaddr
 
 from app.mail.models import OutboxMail
 
-
 _BEGINS_ENCODED_WORD = re.compile(r"=[=\s]*\?")
 
 
