@@ -1,4 +1,4 @@
-"""How much of the supervisor's time one session's messages may take. Pure: the clock is handed in.
+"""How much of the supervisor's time one session's messages may take. Pure: callers pass the time.
 
 The supervisor reads the messages of all sessions in one thread. Whatever a message costs to read, a session that sends
 many of them is read only for a part of each second, and its neighbors are served in the rest.

@@ -18,7 +18,7 @@ from app.accounts.tokens import marker, token_hash
 NAME = "lockstep_sign_in"
 ACCOUNT = "lockstep_account"
 SIGNED_OUT = "signed-out"
-"""What the second says once a sign-in was ended, rather than never begun or expired: forget what is kept here."""
+"""The value of ``ACCOUNT`` after a sign-out, as opposed to an expired sign-in: the browser forgets what it keeps."""
 _ACCOUNT_LASTS_S = int(LASTS.total_seconds())
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 

@@ -227,7 +227,7 @@ def catalog_of(request: Request) -> CatalogView:
 
 
 TheCatalog = Annotated[CatalogView, Depends(catalog_for)]
-"""What a route asks for. ``app.main`` puts the Catalog on ``app.state.catalog``, and who sees drafts beside it."""
+"""The dependency of routes. ``app.main`` puts the Catalog on ``app.state``, and the rule for who may see drafts."""
 
 
 def _spoken(by_language: Mapping[str, Lesson], language: str) -> Lesson | None:

@@ -129,7 +129,7 @@ async def test_a_sign_in_that_expired_keeps_the_edits_for_its_account_alone(hall
     await page.reload()
     await shows_nothing(page)
 
-    await visitor.context.add_cookies([cookie for cookie in hers["cookies"]])  # type: ignore[misc,list-item]  # noqa: C416
+    await visitor.context.add_cookies(hers["cookies"])  # type: ignore[arg-type]
     await page.reload()
     await expect(Instrument(page, "strategy").editor).to_have_text(f"# {SECRET}")
 
