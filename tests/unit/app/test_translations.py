@@ -62,7 +62,7 @@ def _placeholders(text: str) -> list[str]:
     return sorted(_PLACEHOLDER.findall(text.replace("{{", "").replace("}}", "").replace("%%", "")))
 
 
-def test_the_search_for_messages_finds_those_of_code_templates_and_counts():
+def test_the_search_for_messages_finds_those_of_code_templates_and_counts() -> None:
     found = _in_the_code()
     assert "There is nothing at this address." in found  # Python
     assert "Skip to the content" in found  # a template
@@ -71,7 +71,7 @@ def test_the_search_for_messages_finds_those_of_code_templates_and_counts():
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
-def test_every_message_of_the_code_is_in_the_catalog_and_no_other(code: str):
+def test_every_message_of_the_code_is_in_the_catalog_and_no_other(code: str) -> None:
     in_catalog = {message.id for message in _messages(code)}
     in_code = _in_the_code()
     assert (in_code - in_catalog, in_catalog - in_code) == (set(), set()), "missing, stale"
@@ -84,7 +84,7 @@ def _problems(kind: type[Problem]) -> Iterator[type[Problem]]:
         yield from _problems(narrower)
 
 
-def test_what_a_problem_says_is_marked_to_be_translated():
+def test_what_a_problem_says_is_marked_to_be_translated() -> None:
     assert main.ROUTERS, "what every feature says is there"
     kinds = [kind for kind in _problems(Problem) if kind.__module__.startswith("app.")]
     assert len(kinds) > 50
@@ -95,7 +95,7 @@ def test_what_a_problem_says_is_marked_to_be_translated():
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
-def test_no_message_is_fuzzy_or_empty_or_lacks_a_form(code: str):
+def test_no_message_is_fuzzy_or_empty_or_lacks_a_form(code: str) -> None:
     wrong = [
         message.id
         for message in _messages(code)
@@ -108,14 +108,14 @@ def test_no_message_is_fuzzy_or_empty_or_lacks_a_form(code: str):
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
-def test_every_translation_is_written_in_its_own_script(code: str):
+def test_every_translation_is_written_in_its_own_script(code: str) -> None:
     script = SCRIPTS[code]
     foreign = [message.id for message in _messages(code) if not all(map(script.search, _texts(message.string)))]
     assert foreign == []
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
-def test_every_translation_has_the_placeholders_of_the_original(code: str):
+def test_every_translation_has_the_placeholders_of_the_original(code: str) -> None:
     wrong = [
         (message.id, text)
         for message in _messages(code)
@@ -126,7 +126,7 @@ def test_every_translation_has_the_placeholders_of_the_original(code: str):
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
-def test_a_translation_begins_and_ends_as_the_original(code: str):
+def test_a_translation_begins_and_ends_as_the_original(code: str) -> None:
     """A full stop, a colon at the end, a space at either: what is joined to a message relies on them."""
     ends = {".": ".。", ":": ":：", "?": "?？"}
     wrong = []
@@ -139,7 +139,7 @@ def test_a_translation_begins_and_ends_as_the_original(code: str):
 
 
 @pytest.mark.parametrize("code", TRANSLATED)
-def test_the_application_speaks_it(code: str):
+def test_the_application_speaks_it(code: str) -> None:
     with i18n.speaking(code):
         assert SCRIPTS[code].search(i18n.gettext("There is nothing at this address."))
         assert "4" in i18n.ngettext("{n} GPU", "{n} GPUs", 4).format(n=4)
@@ -204,7 +204,7 @@ def _spoken_without_gettext(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_template_speaks_past_gettext(template: Path):
+def test_no_template_speaks_past_gettext(template: Path) -> None:
     assert _spoken_without_gettext(template.read_text(encoding="utf-8")) == []
 
 
@@ -222,5 +222,5 @@ def test_no_template_speaks_past_gettext(template: Path):
         ('<a class="quiet" href="/en/">{{ title }}</a>', []),
     ],
 )
-def test_the_search_for_such_words_finds_them(source: str, found: list[str]):
+def test_the_search_for_such_words_finds_them(source: str, found: list[str]) -> None:
     assert _spoken_without_gettext(source) == found

@@ -101,14 +101,14 @@ _ATTRIBUTE = re.compile(rf"{_ALOUD}:{_WORDS}")
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_no_script_speaks_past_say(script: Path):
+def test_no_script_speaks_past_say(script: Path) -> None:
     source = script.read_text(encoding="utf-8")
     assert _spoken_without_say(source) == []
     assert _SET.findall(source) == []
     assert _ATTRIBUTE.findall(source) == []
 
 
-def test_all_scripts_are_looked_at():
+def test_all_scripts_are_looked_at() -> None:
     assert len(SCRIPTS) > 40
 
 
@@ -131,11 +131,11 @@ def test_all_scripts_are_looked_at():
         ('make("p.note", { class: "quiet" }, say("done"));', []),
     ],
 )
-def test_the_search_for_such_strings_finds_them(source: str, found: list[str]):
+def test_the_search_for_such_strings_finds_them(source: str, found: list[str]) -> None:
     assert _spoken_without_say(source) == found
 
 
-def test_attributes_that_are_read_aloud_are_looked_at():
+def test_attributes_that_are_read_aloud_are_looked_at() -> None:
     assert _SET.search('button.setAttribute("aria-label", "Save");')
     assert not _SET.search('button.setAttribute("aria-label", say("save"));')
     assert _ATTRIBUTE.search('{ "aria-label": "Save" }')

@@ -15,12 +15,12 @@ print(heap.fill_holes())
 """
 
 
-def test_a_heap_whose_holes_were_filled_has_none_to_speak_of():
+def test_a_heap_whose_holes_were_filled_has_none_to_speak_of() -> None:
     second = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert int(second.stdout) < 100
 
 
-def test_memory_whose_pages_were_joined_is_as_it_was():
+def test_memory_whose_pages_were_joined_is_as_it_was() -> None:
     program = "from runners import heap; x = list(range(1_000_000)); heap.settle(); print(sum(x))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(done.stdout) == 499_999_500_000

@@ -41,7 +41,7 @@ def _spec(folder: Path, name: str) -> dict[str, object]:
     return dict(json.loads((folder / "kernels" / name / "kernel.json").read_text()))
 
 
-def test_the_usual_kernels_are_for_the_user_and_know_where_lockstep_is(data_dir: Path):
+def test_the_usual_kernels_are_for_the_user_and_know_where_lockstep_is(data_dir: Path) -> None:
     assert _run("install") == 0
 
     kernels = data_dir / "jupyter" / "kernels"
@@ -64,7 +64,7 @@ def test_the_usual_kernels_are_for_the_user_and_know_where_lockstep_is(data_dir:
     assert (kernels / "lockstep-cpu" / "logo-svg.svg").read_text().startswith("<svg")
 
 
-def test_a_kernel_of_ones_own_has_its_machine_name_and_place(data_dir: Path, capfd: pytest.CaptureFixture[str]):
+def test_a_kernel_of_ones_own_has_its_machine_name_and_place(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
     place = data_dir / "elsewhere"
     assert _run("install", "--topology", "gpu:2", "--keras", "2", "--name", "mine", "--prefix", str(place)) == 0
 
@@ -73,7 +73,9 @@ def test_a_kernel_of_ones_own_has_its_machine_name_and_place(data_dir: Path, cap
     assert capfd.readouterr().out.endswith(f"export JUPYTER_PATH={place}/share/jupyter\n")
 
 
-def test_kernels_are_listed_and_removed_and_anothers_are_left_alone(data_dir: Path, capfd: pytest.CaptureFixture[str]):
+def test_kernels_are_listed_and_removed_and_anothers_are_left_alone(
+    data_dir: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     other = data_dir / "jupyter" / "kernels" / "other"
     other.mkdir(parents=True)
     (other / "kernel.json").write_text('{"argv": ["x"], "display_name": "Other", "language": "x"}')
@@ -104,20 +106,20 @@ def test_kernels_are_listed_and_removed_and_anothers_are_left_alone(data_dir: Pa
 )
 def test_what_cannot_be_installed_is_refused_with_a_sentence(
     arguments: list[str], complaint: str, capfd: pytest.CaptureFixture[str]
-):
+) -> None:
     assert _run("install", *arguments) == 2
     error = capfd.readouterr().err
     assert complaint in error
     assert "Traceback" not in error
 
 
-def test_two_places_are_one_too_many():
+def test_two_places_are_one_too_many() -> None:
     result = CliRunner().invoke(app, ["install", "--user", "--sys-prefix"])
     assert result.exit_code == 2
     assert "one of --user, --prefix and --sys-prefix" in result.output
 
 
-def test_without_the_runners_packages_a_sentence_says_where_to_go(monkeypatch: pytest.MonkeyPatch):
+def test_without_the_runners_packages_a_sentence_says_where_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     monkeypatch.setattr(subprocess, "run", lambda *_: pytest.fail("nothing to run"))
     result = CliRunner().invoke(app, ["list"])

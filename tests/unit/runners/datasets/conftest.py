@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
 import pytest
 
 from runners.datasets.catalog import Arrays, ArraySpec, DataFile, DataSet
-from runners.datasets.standins import STAND_INS
+from runners.datasets.standins import STAND_INS, Drawn
 
 TRAIN, TEST = 40, 20
 
@@ -40,14 +42,16 @@ class Tiny:
         return folder
 
 
-def _idx(array) -> bytes:
+def _idx(array: np.ndarray) -> bytes:
     shape = b"".join(size.to_bytes(4, "big") for size in array.shape)
-    return bytes((0, 0, 8, array.ndim)) + shape + array.tobytes()
+    return bytes((0, 0, 8, array.ndim)) + shape + bytes(array.tobytes())
 
 
 @pytest.fixture(scope="session")
 def tiny() -> Tiny:
-    drawn = STAND_INS["fashion_mnist"].arrays(TRAIN, TEST)
+    stand_in = STAND_INS["fashion_mnist"]
+    assert isinstance(stand_in, Drawn)
+    drawn = stand_in.arrays(TRAIN, TEST)
     arrays = {name: 255 - array if name.startswith("x") else array for name, array in drawn.items()}
     contents = {f"{name}.gz": gzip.compress(_idx(array), mtime=0) for name, array in arrays.items()}
     data_set = DataSet(
@@ -116,12 +120,14 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             wanted = self.headers.get("range")
+            begin = re.fullmatch(r"bytes=(\d+)-", wanted) if wanted else None
+            assert begin or not wanted
             server.asked.append((self.path, wanted))
             server.before(self.path)
             plan = server.answer(self.path)
             name = self.path.rpartition("/")[2]
             body, status = plan.body if plan.body is not None else server.files[name], plan.status
-            start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted else 0
+            start = int(begin[1]) if begin else 0
             if start and plan.ranges and status == 200:
                 status, body = (206, body[start:]) if start < len(body) else (416, b"")
             self.send_response(status)
@@ -141,7 +147,7 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _learn(code: str, cache: Path, **environment: str) -> dict:
+def _learn(code: str, cache: Path, **environment: str) -> dict[str, Any]:
     """Run ``code`` where data sets are installed and every connection fails; returns what it put into ``told``."""
     script = textwrap.dedent(
         """
@@ -177,11 +183,16 @@ def _learn(code: str, cache: Path, **environment: str) -> dict:
         env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OPENBLAS_NUM_THREADS": "1", **environment},
     )
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return told
+
+
+class Learn(Protocol):
+    def __call__(self, code: str, cache: Path, **environment: str) -> dict[str, Any]: ...
 
 
 @pytest.fixture
-def learner() -> Callable[..., dict]:
+def learner() -> Learn:
     """Runs code in a process where data sets are installed."""
     return _learn
 
@@ -199,9 +210,3 @@ def server(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         yield mirror
         http.shutdown()
         thread.join()
-
-
-@pytest.fixture
-def script_answer() -> type[Answer]:
-    """The class of scripted answers, for tests that plan them."""
-    return Answer

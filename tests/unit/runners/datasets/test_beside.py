@@ -14,7 +14,7 @@ from runners.datasets.catalog import read_catalog
 FIRST = ROUNDS[:1]
 
 
-async def test_data_sets_are_prepared_in_rounds_without_a_word(tmp_path: Path):
+async def test_data_sets_are_prepared_in_rounds_without_a_word(tmp_path: Path) -> None:
     make_folder(tmp_path / "datasets")
     with structlog.testing.capture_logs() as logs:
         await prepare_beside(tmp_path / "datasets", (*FIRST, (0.01, ("boston_housing",))))
@@ -25,14 +25,14 @@ async def test_data_sets_are_prepared_in_rounds_without_a_word(tmp_path: Path):
     }
 
 
-def test_large_ones_wait_until_a_runner_has_lived_for_a_while():
+def test_large_ones_wait_until_a_runner_has_lived_for_a_while() -> None:
     catalog = read_catalog()
     (pause_s, names), (later_s, rest) = ROUNDS
     assert (pause_s, later_s, rest) == (0, 60, ())
     assert sum(catalog[name].nbytes for name in names) < 120_000_000
 
 
-async def test_a_damaged_data_set_is_a_warning(tmp_path: Path):
+async def test_a_damaged_data_set_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "fashion_mnist").mkdir()
     with structlog.testing.capture_logs() as logs:
         await prepare_beside(tmp_path, FIRST)
@@ -40,7 +40,7 @@ async def test_a_damaged_data_set_is_a_warning(tmp_path: Path):
     assert "fashion_mnist: refused, not prepared" in logs[0]["about"]
 
 
-async def test_cancelling_ends_it_and_leaves_nothing_that_counts(tmp_path: Path):
+async def test_cancelling_ends_it_and_leaves_nothing_that_counts(tmp_path: Path) -> None:
     task = asyncio.create_task(prepare_beside(tmp_path))
     await asyncio.sleep(0.05)
     task.cancel()
@@ -50,6 +50,6 @@ async def test_cancelling_ends_it_and_leaves_nothing_that_counts(tmp_path: Path)
     assert not (tmp_path / ".prepared" / "fashion_mnist" / "record.json").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_not_fatal(tmp_path: Path):
+def test_a_folder_that_cannot_be_made_is_not_fatal(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     make_folder(tmp_path / "file" / "datasets")

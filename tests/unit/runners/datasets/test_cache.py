@@ -9,27 +9,28 @@ import numpy as np
 import pytest
 
 from runners.datasets.cache import Cache, DamagedDataSet, State
+from tests.unit.runners.datasets.conftest import Tiny
 
 
 @pytest.fixture
-def cache(tmp_path: Path, tiny) -> Cache:
+def cache(tmp_path: Path, tiny: Tiny) -> Cache:
     tiny.put(tmp_path / "fashion_mnist")
     return Cache(tmp_path)
 
 
-def test_an_empty_cache_lacks_the_data_set(tmp_path: Path, tiny):
+def test_an_empty_cache_lacks_the_data_set(tmp_path: Path, tiny: Tiny) -> None:
     assert Cache(tmp_path).glance(tiny.data_set) == (State.absent, "")
     assert Cache(tmp_path / "nowhere").present(tiny.data_set) is False
 
 
-def test_a_whole_data_set_is_read(cache: Cache, tiny):
+def test_a_whole_data_set_is_read(cache: Cache, tiny: Tiny) -> None:
     assert cache.glance(tiny.data_set) == (State.whole, "")
     arrays = cache.read(tiny.data_set)
     for name, array in tiny.arrays.items():
         assert np.array_equal(arrays[name], array)
 
 
-def test_a_truncated_file_is_refused_by_name_with_the_next_step(cache: Cache, tiny):
+def test_a_truncated_file_is_refused_by_name_with_the_next_step(cache: Cache, tiny: Tiny) -> None:
     path = cache.root / "fashion_mnist" / "x_test.gz"
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(DamagedDataSet) as caught:
@@ -43,7 +44,7 @@ def test_a_truncated_file_is_refused_by_name_with_the_next_step(cache: Cache, ti
     assert cache.glance(tiny.data_set)[0] is State.damaged
 
 
-def test_one_changed_byte_is_found_by_its_digest(cache: Cache, tiny):
+def test_one_changed_byte_is_found_by_its_digest(cache: Cache, tiny: Tiny) -> None:
     path = cache.root / "fashion_mnist" / "y_train.gz"
     content = bytearray(path.read_bytes())
     content[30] ^= 1
@@ -53,7 +54,7 @@ def test_one_changed_byte_is_found_by_its_digest(cache: Cache, tiny):
         cache.verify(tiny.data_set)
 
 
-def test_a_change_after_a_good_reading_is_found(cache: Cache, tiny):
+def test_a_change_after_a_good_reading_is_found(cache: Cache, tiny: Tiny) -> None:
     cache.verify(tiny.data_set)
     path = cache.root / "fashion_mnist" / "y_test.gz"
     path.write_bytes(bytes(len(tiny.contents["y_test.gz"])))
@@ -61,7 +62,7 @@ def test_a_change_after_a_good_reading_is_found(cache: Cache, tiny):
         cache.verify(tiny.data_set)
 
 
-def test_digests_of_an_unchanged_file_are_read_once(cache: Cache, tiny, monkeypatch: pytest.MonkeyPatch):
+def test_digests_of_an_unchanged_file_are_read_once(cache: Cache, tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.verify(tiny.data_set)
     monkeypatch.setattr("runners.datasets.cache.wrong_digest", lambda path, file: "was read again")
     cache.verify(tiny.data_set)
@@ -70,13 +71,13 @@ def test_digests_of_an_unchanged_file_are_read_once(cache: Cache, tiny, monkeypa
         cache.verify(tiny.data_set)
 
 
-def test_a_missing_file_makes_the_whole_data_set_refused(cache: Cache, tiny):
+def test_a_missing_file_makes_the_whole_data_set_refused(cache: Cache, tiny: Tiny) -> None:
     (cache.root / "fashion_mnist" / "y_test.gz").unlink()
     with pytest.raises(DamagedDataSet, match=r"y_test\.gz .* it is missing"):
         cache.read(tiny.data_set)
 
 
-def test_every_digest_on_record_is_checked(cache: Cache, tiny):
+def test_every_digest_on_record_is_checked(cache: Cache, tiny: Tiny) -> None:
     file = tiny.data_set.files["y_test.gz"]
     other = file.model_copy(update={"md5": "0" * 32})
     data_set = tiny.data_set.model_copy(update={"files": {**tiny.data_set.files, "y_test.gz": other}})
@@ -84,14 +85,14 @@ def test_every_digest_on_record_is_checked(cache: Cache, tiny):
         cache.verify(data_set)
 
 
-def test_a_file_with_the_right_digest_and_the_wrong_shape_is_refused(cache: Cache, tiny):
+def test_a_file_with_the_right_digest_and_the_wrong_shape_is_refused(cache: Cache, tiny: Tiny) -> None:
     spec = tiny.data_set.arrays["x_test"].model_copy(update={"shape": (19, 28, 28)})
     data_set = tiny.data_set.model_copy(update={"arrays": {**tiny.data_set.arrays, "x_test": spec}})
     with pytest.raises(DamagedDataSet, match=r"x_test\.gz .* unpacks to more than"):
         cache.read(data_set)
 
 
-def test_a_folder_in_place_of_a_file_is_refused(cache: Cache, tiny):
+def test_a_folder_in_place_of_a_file_is_refused(cache: Cache, tiny: Tiny) -> None:
     path = cache.root / "fashion_mnist" / "y_test.gz"
     path.unlink()
     path.mkdir()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.datasets.catalog import BadCatalog, UnknownDataSet, pick, read_catalog
+from runners.datasets.catalog import BadCatalog, Catalog, UnknownDataSet, pick, read_catalog
 
 GOOD = """
 [toy]
@@ -27,13 +27,13 @@ urls = ["https://example.org/x.gz"]
 """
 
 
-def _read(tmp_path: Path, text: str):
+def _read(tmp_path: Path, text: str) -> Catalog:
     path = tmp_path / "catalog.toml"
     path.write_text(text)
     return read_catalog(path)
 
 
-def test_fashion_mnist_has_the_shapes_and_sizes_of_the_original():
+def test_fashion_mnist_has_the_shapes_and_sizes_of_the_original() -> None:
     data_set = pick(read_catalog(), "fashion_mnist")
     assert {name: spec.shape for name, spec in data_set.arrays.items()} == {
         "x_train": (60000, 28, 28),
@@ -54,7 +54,7 @@ ONE_DIGEST = {
 """Files of which no second one is published."""
 
 
-def test_every_file_of_the_shipped_catalog_has_an_address_and_every_digest_that_is_published():
+def test_every_file_of_the_shipped_catalog_has_an_address_and_every_digest_that_is_published() -> None:
     for data_set in read_catalog().values():
         for file in data_set.files.values():
             assert set(file.digests) == ONE_DIGEST.get(file.name, {"sha256", "md5"})
@@ -62,9 +62,10 @@ def test_every_file_of_the_shipped_catalog_has_an_address_and_every_digest_that_
 
 
 @pytest.mark.parametrize("keras", ["keras", "tf_keras"])
-def test_keras_expects_the_same_digest_of_every_file_from_the_same_address(keras: str):
+def test_keras_expects_the_same_digest_of_every_file_from_the_same_address(keras: str) -> None:
     spec = importlib.util.find_spec(keras)
     assert spec is not None
+    assert spec.submodule_search_locations is not None
     folder = Path(spec.submodule_search_locations[0]) / "src" / "datasets"
     for data_set in read_catalog().values():
         module = folder / f"{data_set.name}.py"
@@ -80,7 +81,7 @@ def test_keras_expects_the_same_digest_of_every_file_from_the_same_address(keras
             assert file.name in source
 
 
-def test_what_keras_reads_may_have_files_without_arrays_and_nothing_else_may(tmp_path: Path):
+def test_what_keras_reads_may_have_files_without_arrays_and_nothing_else_may(tmp_path: Path) -> None:
     more = GOOD + '[toy.files."y.json"]\nsize = 1\nmd5 = "00000000000000000000000000000000"\n'
     with pytest.raises(BadCatalog, match=r"arrays and files do not match: y\.json"):
         _read(tmp_path, more)
@@ -89,18 +90,18 @@ def test_what_keras_reads_may_have_files_without_arrays_and_nothing_else_may(tmp
     assert toy.nbytes == 6
 
 
-def test_a_file_without_any_digest_is_refused(tmp_path: Path):
+def test_a_file_without_any_digest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadCatalog, match=r"x\.gz has neither sha256 nor md5"):
         _read(tmp_path, re.sub("sha256.*\n", "", GOOD))
 
 
-def test_a_good_catalog_is_read(tmp_path: Path):
+def test_a_good_catalog_is_read(tmp_path: Path) -> None:
     toy = _read(tmp_path, GOOD)["toy"]
     assert toy.files["x.gz"].digests == {"sha256": "0" * 64}
     assert toy.arrays["x_train"].nbytes == 6
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones():
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
     with pytest.raises(UnknownDataSet, match="no data set 'fashoin'; known are: fashion_mnist"):
         pick(read_catalog(), "fashoin")
 
@@ -123,6 +124,6 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
         ("[toy]", 'stray = "word"\n[toy]', "stray: a table was expected"),
     ],
 )
-def test_a_bad_catalog_is_refused_with_the_reason(tmp_path: Path, old: str, new: str, reason: str):
+def test_a_bad_catalog_is_refused_with_the_reason(tmp_path: Path, old: str, new: str, reason: str) -> None:
     with pytest.raises(BadCatalog, match=re.escape(reason)):
         _read(tmp_path, GOOD.replace(old, new))

@@ -46,7 +46,7 @@ def _pack(path: Path, members: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("file", [TEN, HUNDRED])
-def test_arrays_come_back_as_they_were(tmp_path: Path, file: str):
+def test_arrays_come_back_as_they_were(tmp_path: Path, file: str) -> None:
     arrays = _arrays(coarse=file == HUNDRED)
     write_cifar(tmp_path / file, arrays)
     found = read_cifar(tmp_path / file, _specs(arrays, file))
@@ -54,12 +54,14 @@ def test_arrays_come_back_as_they_were(tmp_path: Path, file: str):
     assert all(np.array_equal(found[name], array) and found[name].dtype == np.uint8 for name, array in arrays.items())
 
 
-def test_the_layout_is_that_of_the_original(tmp_path: Path):
+def test_the_layout_is_that_of_the_original(tmp_path: Path) -> None:
     write_cifar(tmp_path / TEN, _arrays(coarse=False))
     with tarfile.open(tmp_path / TEN) as tar:
         batches = [f"data_batch_{number}" for number in range(1, 6)]
         assert tar.getnames() == [f"cifar-10-batches-py/{name}" for name in (*batches, "test_batch")]
-        batch = pickle.load(tar.extractfile("cifar-10-batches-py/data_batch_1"))
+        member = tar.extractfile("cifar-10-batches-py/data_batch_1")
+        assert member is not None
+        batch = pickle.load(member)
     assert batch[b"data"].shape == (2, 3072)
     assert batch[b"data"][0, :32].tolist() == _arrays(coarse=False)["x_train"][0, 0, :, 0].tolist()
     assert batch[b"labels"] == _arrays(coarse=False)["y_train"][:2, 0].tolist()
@@ -69,7 +71,7 @@ def _text(word: bytes) -> bytes:
     return b"U" + bytes([len(word)]) + word
 
 
-def _numbers(array) -> bytes:
+def _numbers(array: np.ndarray) -> bytes:
     return b"](" + b"".join(b"K" + bytes([number]) for number in array.ravel()) + b"e"
 
 
@@ -91,7 +93,7 @@ def _pickled_by_python_2(rows: bytes, count: int, labels: dict[bytes, Any]) -> b
     return b"\x80\x02}(" + _text(b"data") + array + state + items + b"u."
 
 
-def test_the_pickles_of_python_2_are_read(tmp_path: Path):
+def test_the_pickles_of_python_2_are_read(tmp_path: Path) -> None:
     arrays, members = _arrays(coarse=True), {}
     for part, count in (("train", TRAIN), ("test", TEST)):
         rows = arrays[f"x_{part}"].transpose(0, 3, 1, 2).tobytes()
@@ -102,11 +104,15 @@ def test_the_pickles_of_python_2_are_read(tmp_path: Path):
 
 
 class _Evil:
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return os.mkdir, ("pwned",)
 
 
-GOOD = {b"data": np.zeros((TRAIN, 3072), np.uint8), b"fine_labels": [0] * TRAIN, b"coarse_labels": [0] * TRAIN}
+GOOD: dict[bytes, Any] = {
+    b"data": np.zeros((TRAIN, 3072), np.uint8),
+    b"fine_labels": [0] * TRAIN,
+    b"coarse_labels": [0] * TRAIN,
+}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +130,7 @@ GOOD = {b"data": np.zeros((TRAIN, 3072), np.uint8), b"fine_labels": [0] * TRAIN,
         (GOOD | {b"coarse_labels": ["0"] * 10}, "its labels"),
     ],
 )
-def test_another_batch_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: Any, reason: str):
+def test_another_batch_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: Any, reason: str) -> None:
     monkeypatch.chdir(tmp_path)
     test = {key: value[:TEST] for key, value in GOOD.items()}
     path = _pack(tmp_path / HUNDRED, {"cifar-100-python/train": batch, "cifar-100-python/test": test})
@@ -134,7 +140,7 @@ def test_another_batch_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("kept", [0, 5, 100, 5000])
-def test_a_file_cut_anywhere_is_refused(tmp_path: Path, kept: int):
+def test_a_file_cut_anywhere_is_refused(tmp_path: Path, kept: int) -> None:
     arrays = _arrays(coarse=False)
     path = tmp_path / TEN
     write_cifar(path, arrays)
@@ -143,7 +149,7 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path, kept: int):
         read_cifar(path, _specs(arrays, TEN))
 
 
-def test_a_member_that_is_far_too_large_ends_the_reading(tmp_path: Path):
+def test_a_member_that_is_far_too_large_ends_the_reading(tmp_path: Path) -> None:
     path = _pack(tmp_path / TEN, {"cifar-10-batches-py/readme.html": bytes(20_000_000)})
     with pytest.raises(Undecodable, match="it holds more than expected"):
         read_cifar(path, _specs(_arrays(coarse=False), TEN))

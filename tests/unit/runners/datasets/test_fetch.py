@@ -6,6 +6,7 @@ import fcntl
 import os
 import resource
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from runners.datasets.cache import Cache, State
 from runners.datasets.catalog import DataSet, DataSetProblem
 from runners.datasets.download import BrokenOff, FetchFailed, HttpRefusal, NoConnection, NoRoom, WrongContent
 from runners.datasets.fetch import CacheNotWritable, Fetcher, FetchUnderWay, NowhereToBeHad
+from tests.unit.runners.datasets.conftest import Answer, Server, Tiny
 
 NAME = "x_train.gz"
 
@@ -47,7 +49,7 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "datasets")
 
 
-def _whole(cache: Cache, tiny) -> bool:
+def _whole(cache: Cache, tiny: Tiny) -> bool:
     cache.verify(tiny.data_set)
     return cache.glance(tiny.data_set)[0] is State.whole
 
@@ -60,7 +62,7 @@ def _at(data_set: DataSet, *patterns: str) -> DataSet:
     return data_set.model_copy(update={"files": files})
 
 
-def test_every_file_is_fetched_verified_and_readable_by_all(cache: Cache, tiny, server):
+def test_every_file_is_fetched_verified_and_readable_by_all(cache: Cache, tiny: Tiny, server: Server) -> None:
     told = Told()
     assert Fetcher(cache, server.url, told).fetch(tiny.data_set) == 4
     assert _whole(cache, tiny)
@@ -70,20 +72,20 @@ def test_every_file_is_fetched_verified_and_readable_by_all(cache: Cache, tiny, 
     assert stat.S_IMODE(cache.folder(tiny.data_set).stat().st_mode) == 0o755
 
 
-def test_the_catalogs_addresses_are_used_in_order_without_a_source(cache: Cache, tiny, server):
+def test_the_catalogs_addresses_are_used_in_order_without_a_source(cache: Cache, tiny: Tiny, server: Server) -> None:
     data_set = _at(tiny.data_set, f"{server.url}/gone/{{}}?", f"{server.url}/{{}}")
     assert Fetcher(cache).fetch(data_set) == 4
     assert [path for path, _ in server.asked[:2]] == [f"/gone/{NAME}?", f"/{NAME}"]
 
 
-def test_a_second_fetch_asks_for_nothing(cache: Cache, tiny, server):
+def test_a_second_fetch_asks_for_nothing(cache: Cache, tiny: Tiny, server: Server) -> None:
     Fetcher(cache, server.url).fetch(tiny.data_set)
     server.asked.clear()
     assert Fetcher(cache, server.url).fetch(tiny.data_set) == 0
     assert server.asked == []
 
 
-def test_only_the_damaged_file_is_fetched_again(cache: Cache, tiny, server):
+def test_only_the_damaged_file_is_fetched_again(cache: Cache, tiny: Tiny, server: Server) -> None:
     Fetcher(cache, server.url).fetch(tiny.data_set)
     (cache.folder(tiny.data_set) / NAME).write_bytes(b"damage")
     server.asked.clear()
@@ -92,37 +94,39 @@ def test_only_the_damaged_file_is_fetched_again(cache: Cache, tiny, server):
     assert _whole(cache, tiny)
 
 
-def test_a_broken_connection_is_resumed_from_where_it_broke(cache: Cache, tiny, server, script_answer):
-    server.script[NAME] = [script_answer(cut_after=1000), script_answer(cut_after=500)]
+def test_a_broken_connection_is_resumed_from_where_it_broke(cache: Cache, tiny: Tiny, server: Server) -> None:
+    server.script[NAME] = [Answer(cut_after=1000), Answer(cut_after=500)]
     Fetcher(cache, f"{server.url}/fashion_mnist").fetch(tiny.data_set)
     ranges = [asked for path, asked in server.asked if path.endswith(NAME)]
     assert ranges[:3] == [None, "bytes=1000-", "bytes=1500-"]
     assert _whole(cache, tiny)
 
 
-def test_a_server_that_stops_early_without_saying_its_length_is_resumed(cache: Cache, tiny, server, script_answer):
-    server.script[NAME] = [script_answer(cut_after=1000, declare_length=False)]
+def test_a_server_that_stops_early_without_saying_its_length_is_resumed(
+    cache: Cache, tiny: Tiny, server: Server
+) -> None:
+    server.script[NAME] = [Answer(cut_after=1000, declare_length=False)]
     Fetcher(cache, server.url).fetch(tiny.data_set)
     assert _whole(cache, tiny)
 
 
-def test_a_server_without_ranges_is_asked_from_the_start(cache: Cache, tiny, server, script_answer):
-    server.script[NAME] = [script_answer(cut_after=1000), script_answer(ranges=False)]
+def test_a_server_without_ranges_is_asked_from_the_start(cache: Cache, tiny: Tiny, server: Server) -> None:
+    server.script[NAME] = [Answer(cut_after=1000), Answer(ranges=False)]
     Fetcher(cache, server.url).fetch(tiny.data_set)
     assert _whole(cache, tiny)
 
 
-@pytest.mark.parametrize("answer", [{"content_range": "bytes 7-9/10"}, {"status": 416, "body": b""}])
+@pytest.mark.parametrize("answer", [Answer(content_range="bytes 7-9/10"), Answer(status=416, body=b"")])
 def test_a_server_that_misunderstands_a_range_is_asked_from_the_start(
-    cache: Cache, tiny, server, script_answer, answer: dict
-):
-    server.script[NAME] = [script_answer(cut_after=1000), script_answer(**answer)]
+    cache: Cache, tiny: Tiny, server: Server, answer: Answer
+) -> None:
+    server.script[NAME] = [Answer(cut_after=1000), answer]
     Fetcher(cache, server.url).fetch(tiny.data_set)
     assert _whole(cache, tiny)
 
 
-def test_what_came_before_a_break_off_is_kept_for_the_next_fetch(cache: Cache, tiny, server, script_answer):
-    server.script[NAME] = [script_answer(cut_after=500 * n) for n in (2, 1, 0, 1)]
+def test_what_came_before_a_break_off_is_kept_for_the_next_fetch(cache: Cache, tiny: Tiny, server: Server) -> None:
+    server.script[NAME] = [Answer(cut_after=500 * n) for n in (2, 1, 0, 1)]
     with pytest.raises(BrokenOff, match="broke off after 2,000 of") as caught:
         Fetcher(cache).fetch(_at(tiny.data_set, f"{server.url}/{{}}"))
     assert "fetch again to go on from there" in str(caught.value)
@@ -136,7 +140,7 @@ def test_what_came_before_a_break_off_is_kept_for_the_next_fetch(cache: Cache, t
     assert _whole(cache, tiny)
 
 
-def test_a_kept_beginning_of_another_file_costs_one_more_download(cache: Cache, tiny, server):
+def test_a_kept_beginning_of_another_file_costs_one_more_download(cache: Cache, tiny: Tiny, server: Server) -> None:
     incoming = cache.root / ".incoming" / "fashion_mnist"
     incoming.mkdir(parents=True)
     (incoming / f"{NAME}.part").write_bytes(b"?" * 700)
@@ -145,7 +149,7 @@ def test_a_kept_beginning_of_another_file_costs_one_more_download(cache: Cache, 
     assert _whole(cache, tiny)
 
 
-def test_a_kept_part_that_is_too_long_is_dropped(cache: Cache, tiny, server):
+def test_a_kept_part_that_is_too_long_is_dropped(cache: Cache, tiny: Tiny, server: Server) -> None:
     incoming = cache.root / ".incoming" / "fashion_mnist"
     incoming.mkdir(parents=True)
     (incoming / f"{NAME}.part").write_bytes(bytes(10_000_000))
@@ -153,13 +157,13 @@ def test_a_kept_part_that_is_too_long_is_dropped(cache: Cache, tiny, server):
     assert _whole(cache, tiny)
 
 
-def test_an_overloaded_server_is_asked_again(cache: Cache, tiny, server, script_answer):
-    server.script[NAME] = [script_answer(status=503, body=b""), script_answer(status=429, body=b"")]
+def test_an_overloaded_server_is_asked_again(cache: Cache, tiny: Tiny, server: Server) -> None:
+    server.script[NAME] = [Answer(status=503, body=b""), Answer(status=429, body=b"")]
     Fetcher(cache, server.url).fetch(tiny.data_set)
     assert _whole(cache, tiny)
 
 
-def test_other_content_of_the_same_length_is_thrown_away(cache: Cache, tiny, server):
+def test_other_content_of_the_same_length_is_thrown_away(cache: Cache, tiny: Tiny, server: Server) -> None:
     server.files[NAME] = server.files[NAME][:-1] + b"\x00\x00"[:1].replace(server.files[NAME][-1:], b"\x01")
     with pytest.raises(DataSetProblem, match=r"is not the x_train\.gz that was expected: its SHA256 is"):
         Fetcher(cache, server.url).fetch(tiny.data_set)
@@ -167,23 +171,23 @@ def test_other_content_of_the_same_length_is_thrown_away(cache: Cache, tiny, ser
     assert list((cache.root / ".incoming").rglob(f"{NAME}*")) == []
 
 
-def test_a_page_of_a_proxy_is_not_downloaded(cache: Cache, tiny, server, script_answer):
-    page = script_answer(body=b"<html>Please log in</html>")
+def test_a_page_of_a_proxy_is_not_downloaded(cache: Cache, tiny: Tiny, server: Server) -> None:
+    page = Answer(body=b"<html>Please log in</html>")
     server.script[NAME] = [page, page]
     with pytest.raises(NowhereToBeHad, match=r"the server offers 26 bytes instead of") as caught:
         Fetcher(cache, server.url).fetch(tiny.data_set)
     assert str(caught.value).count("Try a mirror") == 1
 
 
-def test_an_endless_answer_is_cut_at_the_known_size(cache: Cache, tiny, server, script_answer):
-    endless = script_answer(body=bytes(5_000_000), declare_length=False)
+def test_an_endless_answer_is_cut_at_the_known_size(cache: Cache, tiny: Tiny, server: Server) -> None:
+    endless = Answer(body=bytes(5_000_000), declare_length=False)
     server.script[NAME] = [endless, endless]
     with pytest.raises(FetchFailed, match="it is longer than"):
         Fetcher(cache, server.url).fetch(tiny.data_set)
     assert list((cache.root / ".incoming").rglob("*.part")) == []
 
 
-def test_a_missing_file_names_the_address_and_the_status(cache: Cache, tiny, server):
+def test_a_missing_file_names_the_address_and_the_status(cache: Cache, tiny: Tiny, server: Server) -> None:
     del server.files["y_test.gz"]
     with pytest.raises(NowhereToBeHad) as caught:
         Fetcher(cache, server.url).fetch(tiny.data_set)
@@ -197,25 +201,27 @@ def test_a_missing_file_names_the_address_and_the_status(cache: Cache, tiny, ser
     assert _whole(cache, tiny)
 
 
-def test_no_network_is_said_with_the_way_round_it(cache: Cache, tiny):
+def test_no_network_is_said_with_the_way_round_it(cache: Cache, tiny: Tiny) -> None:
     with pytest.raises(NoConnection, match=r"no connection .* bring the files in a folder and use --source FOLDER"):
         Fetcher(cache).fetch(tiny.data_set)
 
 
 @pytest.mark.parametrize("inner", ["", "fashion_mnist"])
-def test_a_folder_serves_as_a_source(cache: Cache, tiny, tmp_path: Path, inner: str):
+def test_a_folder_serves_as_a_source(cache: Cache, tiny: Tiny, tmp_path: Path, inner: str) -> None:
     tiny.put(tmp_path / "stick" / inner)
     Fetcher(cache, str(tmp_path / "stick")).fetch(tiny.data_set)
     assert _whole(cache, tiny)
 
 
-def test_a_folder_that_lacks_the_file_is_named(cache: Cache, tiny, tmp_path: Path):
+def test_a_folder_that_lacks_the_file_is_named(cache: Cache, tiny: Tiny, tmp_path: Path) -> None:
     with pytest.raises(FetchFailed, match=r"stick/fashion_mnist/x_train\.gz cannot be read \(No such file"):
         Fetcher(cache, str(tmp_path / "stick")).fetch(tiny.data_set)
 
 
 @pytest.mark.parametrize("damage", [lambda good: good[:-1], lambda good: b"?" + good[1:]])
-def test_a_wrong_file_in_a_folder_is_refused(cache: Cache, tiny, tmp_path: Path, damage):
+def test_a_wrong_file_in_a_folder_is_refused(
+    cache: Cache, tiny: Tiny, tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
     folder = tiny.put(tmp_path / "stick")
     (folder / NAME).write_bytes(damage(tiny.contents[NAME]))
     with pytest.raises(WrongContent, match=r"stick/x_train\.gz is not the x_train\.gz that was expected"):
@@ -223,7 +229,9 @@ def test_a_wrong_file_in_a_folder_is_refused(cache: Cache, tiny, tmp_path: Path,
     assert not cache.present(tiny.data_set)
 
 
-def test_a_second_fetch_at_the_same_time_is_refused_with_the_firsts_number(cache: Cache, tiny, server):
+def test_a_second_fetch_at_the_same_time_is_refused_with_the_firsts_number(
+    cache: Cache, tiny: Tiny, server: Server
+) -> None:
     refusals: list[DataSetProblem] = []
 
     def meanwhile(path: str) -> None:
@@ -241,7 +249,7 @@ def test_a_second_fetch_at_the_same_time_is_refused_with_the_firsts_number(cache
     assert _whole(cache, tiny)
 
 
-def test_the_lock_of_a_process_that_died_does_not_hold(cache: Cache, tiny, server):
+def test_the_lock_of_a_process_that_died_does_not_hold(cache: Cache, tiny: Tiny, server: Server) -> None:
     path = cache.root / ".incoming" / "fashion_mnist.lock"
     path.parent.mkdir(parents=True)
     with path.open("w") as dead:
@@ -251,21 +259,23 @@ def test_the_lock_of_a_process_that_died_does_not_hold(cache: Cache, tiny, serve
     assert _whole(cache, tiny)
 
 
-def test_who_may_only_read_the_cache_cannot_hold_up_a_fetch(cache: Cache, tiny, server):
+def test_who_may_only_read_the_cache_cannot_hold_up_a_fetch(cache: Cache, tiny: Tiny, server: Server) -> None:
     """As a session might: it sees the folder read only."""
     Fetcher(cache, server.url).fetch(tiny.data_set)
     lock = cache.root / ".incoming" / "fashion_mnist.lock"
     assert lock.stat().st_mode & 0o777 == 0o200
 
 
-def test_a_full_disk_is_named_before_anything_is_fetched(cache: Cache, tiny, server, monkeypatch: pytest.MonkeyPatch):
+def test_a_full_disk_is_named_before_anything_is_fetched(
+    cache: Cache, tiny: Tiny, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("runners.datasets.fetch.shutil.disk_usage", lambda path: type("Usage", (), {"free": 10})())
     with pytest.raises(NoRoom, match=r"No room in .*datasets: 0\.0 MB are needed"):
         Fetcher(cache, server.url).fetch(tiny.data_set)
     assert server.asked == []
 
 
-def test_a_disk_that_fills_up_on_the_way_is_named(cache: Cache, tiny, server):
+def test_a_disk_that_fills_up_on_the_way_is_named(cache: Cache, tiny: Tiny, server: Server) -> None:
     """A real limit of this process on the size of files stands for the full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
@@ -277,13 +287,13 @@ def test_a_disk_that_fills_up_on_the_way_is_named(cache: Cache, tiny, server):
     assert not cache.present(tiny.data_set)
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, tiny, server):
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, tiny: Tiny, server: Server) -> None:
     (tmp_path / "datasets").write_text("a file in the way")
     with pytest.raises(CacheNotWritable, match=r"cannot be written .* or set LOCKSTEP_DATA_DIR"):
         Fetcher(Cache(tmp_path / "datasets"), server.url).fetch(tiny.data_set)
 
 
-def test_each_kind_of_failure_is_a_fetch_that_failed():
+def test_each_kind_of_failure_is_a_fetch_that_failed() -> None:
     for kind in (BrokenOff, HttpRefusal, NoConnection, WrongContent, NowhereToBeHad):
         assert issubclass(kind, FetchFailed)
     assert not issubclass(NoRoom, FetchFailed)  # no other place helps

@@ -15,6 +15,7 @@ from runners.datasets import getfile
 from runners.datasets.cache import Cache, DamagedDataSet
 from runners.datasets.catalog import read_catalog
 from runners.datasets.prepared import prepare, prepared_file
+from tests.unit.runners.datasets.conftest import Learn, Tiny
 
 READ = """
     get_file, G = tf.keras.utils.get_file, "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
@@ -60,7 +61,7 @@ LINE = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("legacy", ["0", "1"])
-def test_files_are_there_and_what_a_network_would_bring_is_refused(tmp_path: Path, learner, legacy: str):
+def test_files_are_there_and_what_a_network_would_bring_is_refused(tmp_path: Path, learner: Learn, legacy: str) -> None:
     told = learner(READ, tmp_path, TF_USE_LEGACY_KERAS=legacy, HOME=str(tmp_path), KERAS_HOME=str(tmp_path / ".keras"))
     assert told["imdb"] == [True, True, 999, [0, 1], 2, "object"]
     assert told["index"] == [88_584, 1]
@@ -111,7 +112,7 @@ EXTRACT = """
 
 
 @pytest.mark.slow
-def test_an_archive_is_unpacked_as_it_would_be(tmp_path: Path, learner):
+def test_an_archive_is_unpacked_as_it_would_be(tmp_path: Path, learner: Learn) -> None:
     told = learner(EXTRACT, tmp_path, HOME=str(tmp_path))
     names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
     line = LINE.format("CIFAR-10", "cifar-10-python.tar.gz", "drawn shapes", "cifar10")
@@ -133,7 +134,9 @@ def _home(download: Path) -> Any:
     return home
 
 
-def test_the_real_file_is_given_without_a_word_and_checked(tmp_path: Path, tiny, capsys: pytest.CaptureFixture[str]):
+def test_the_real_file_is_given_without_a_word_and_checked(
+    tmp_path: Path, tiny: Tiny, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tiny.put(tmp_path / "fashion_mnist")
     home = _home(tmp_path)
     getfile.install(getfile.Shelf(Cache(tmp_path), {"fashion_mnist": tiny.data_set}), home)
@@ -147,8 +150,8 @@ def test_the_real_file_is_given_without_a_word_and_checked(tmp_path: Path, tiny,
 
 
 def test_another_address_is_kerass_own_business_only_within_the_sandbox(
-    tmp_path: Path, tiny, capsys: pytest.CaptureFixture[str]
-):
+    tmp_path: Path, tiny: Tiny, capsys: pytest.CaptureFixture[str]
+) -> None:
     home = _home(tmp_path)
     getfile.install(getfile.Shelf(Cache(tmp_path), {"fashion_mnist": tiny.data_set}), home)
     home.get_file("a", "http://localhost:8000/a")
@@ -162,7 +165,7 @@ def test_another_address_is_kerass_own_business_only_within_the_sandbox(
     assert home.io_utils.other == 7
 
 
-def test_files_that_keras_reads_are_made_once(tmp_path: Path):
+def test_files_that_keras_reads_are_made_once(tmp_path: Path) -> None:
     catalog = {name: read_catalog()[name] for name in ("imdb", "boston_housing")}
     (reviews, houses) = prepare(tmp_path, catalog)
     assert reviews.prepared
@@ -186,7 +189,7 @@ def test_files_that_keras_reads_are_made_once(tmp_path: Path):
     assert "imdb/imdb.npz in this node's cache is refused: it is missing" in reviews.detail
 
 
-def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100_000))
     (houses,) = prepare(tmp_path, {"boston_housing": read_catalog()["boston_housing"]})
     assert (houses.prepared, houses.detail) == (False, f"too little room in {tmp_path}")

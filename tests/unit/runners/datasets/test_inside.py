@@ -13,6 +13,7 @@ from runners.datasets.cache import Cache, DamagedDataSet
 from runners.datasets.catalog import read_catalog
 from runners.datasets.inside import load
 from runners.datasets.prepared import prepare
+from tests.unit.runners.datasets.conftest import Learn, Tiny
 
 LINE = (
     "Stand-in data: Fashion-MNIST is not in this node's cache, so these are drawn shapes of the same size and type. "
@@ -26,7 +27,7 @@ FORM = [
 ]
 
 
-def test_keras_3_and_a_later_import_of_tf_keras_get_the_stand_in_and_say_so(tmp_path: Path, learner):
+def test_keras_3_and_a_later_import_of_tf_keras_get_the_stand_in_and_say_so(tmp_path: Path, learner: Learn) -> None:
     told = learner(
         """
         told["line"], result = output(tf.keras.datasets.fashion_mnist.load_data)
@@ -62,7 +63,7 @@ def test_keras_3_and_a_later_import_of_tf_keras_get_the_stand_in_and_say_so(tmp_
     }
 
 
-def test_legacy_keras_as_tf_keras_gets_it_too_and_damage_is_refused(tmp_path: Path, learner):
+def test_legacy_keras_as_tf_keras_gets_it_too_and_damage_is_refused(tmp_path: Path, learner: Learn) -> None:
     told = learner(
         """
         told["line"], result = output(tf.keras.datasets.fashion_mnist.load_data)
@@ -90,7 +91,7 @@ def test_legacy_keras_as_tf_keras_gets_it_too_and_damage_is_refused(tmp_path: Pa
 
 
 @pytest.mark.parametrize("prepared", [True, False])
-def test_the_real_data_set_is_loaded_where_it_is(tmp_path: Path, tiny, prepared: bool):
+def test_the_real_data_set_is_loaded_where_it_is(tmp_path: Path, tiny: Tiny, prepared: bool) -> None:
     tiny.put(tmp_path / "fashion_mnist")
     if prepared:
         prepare(tmp_path, {"fashion_mnist": tiny.data_set})
@@ -102,8 +103,8 @@ def test_the_real_data_set_is_loaded_where_it_is(tmp_path: Path, tiny, prepared:
 
 @pytest.mark.parametrize("prepared", [True, False])
 def test_a_file_damaged_after_preparation_is_refused_and_no_stand_in_takes_its_place(
-    tmp_path: Path, tiny, prepared: bool
-):
+    tmp_path: Path, tiny: Tiny, prepared: bool
+) -> None:
     path = tiny.put(tmp_path / "fashion_mnist") / "x_test.gz"
     if prepared:
         prepare(tmp_path, {"fashion_mnist": tiny.data_set})
@@ -112,7 +113,7 @@ def test_a_file_damaged_after_preparation_is_refused_and_no_stand_in_takes_its_p
         load(Cache(tmp_path), tiny.data_set)
 
 
-def test_the_stand_in_is_said_to_be_none_of_the_real_data(tmp_path: Path, tiny):
+def test_the_stand_in_is_said_to_be_none_of_the_real_data(tmp_path: Path, tiny: Tiny) -> None:
     assert load(Cache(tmp_path), tiny.data_set)[1] is False
 
 
@@ -162,7 +163,9 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("legacy", ["0", "1"])
-def test_coloured_images_and_digits_have_the_form_of_keras_and_can_be_learned(ready: Path, learner, legacy: str):
+def test_coloured_images_and_digits_have_the_form_of_keras_and_can_be_learned(
+    ready: Path, learner: Learn, legacy: str
+) -> None:
     told = learner(CIFAR, ready, TF_USE_LEGACY_KERAS=legacy)
     assert told["mnist"] == FORM
     images = (

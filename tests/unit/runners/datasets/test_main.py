@@ -12,10 +12,11 @@ import pytest
 
 from runners.datasets.__main__ import main
 from runners.datasets.progress import WrittenProgress
+from tests.unit.runners.datasets.conftest import Server, Tiny
 
 
 @pytest.fixture(autouse=True)
-def only_tiny(tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+def only_tiny(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runners.datasets.__main__.read_catalog", lambda: {"fashion_mnist": tiny.data_set})
 
 
@@ -23,7 +24,7 @@ def _run(cache: Path, *arguments: str) -> int:
     return main([f"--cache={cache}", *arguments])
 
 
-def test_a_list_says_what_sessions_get(tmp_path: Path, tiny, capsys: pytest.CaptureFixture[str]):
+def test_a_list_says_what_sessions_get(tmp_path: Path, tiny: Tiny, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, "list") == 0
     assert " ".join(capsys.readouterr().out.split()) == "fashion_mnist stand-in 0.0 MB Fashion-MNIST; licence: none"
     tiny.put(tmp_path / "fashion_mnist")
@@ -36,7 +37,9 @@ def test_a_list_says_what_sessions_get(tmp_path: Path, tiny, capsys: pytest.Capt
     assert "x_test.gz: it has 0 bytes instead of" in out
 
 
-def test_a_fetch_verifies_prepares_and_says_so(tmp_path: Path, server, capsys: pytest.CaptureFixture[str]):
+def test_a_fetch_verifies_prepares_and_says_so(
+    tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert _run(tmp_path, "fetch", f"--source={server.url}", "fashion_mnist") == 0
     out, err = capsys.readouterr()
     assert out == "Fashion-MNIST: verified and ready.\n"
@@ -46,7 +49,7 @@ def test_a_fetch_verifies_prepares_and_says_so(tmp_path: Path, server, capsys: p
     assert capsys.readouterr().out == "Fashion-MNIST: nothing to do, all there and verified.\n"
 
 
-def test_a_failed_fetch_says_why_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_failed_fetch_says_why_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, "fetch", f"--source={tmp_path / 'stick'}", "fashion_mnist") == 1
     assert "cannot be read (No such file or directory). Give --source a folder that holds it." in (
         capsys.readouterr().err
@@ -56,17 +59,19 @@ def test_a_failed_fetch_says_why_and_fails(tmp_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("arguments", [["fetch"], ["fetch", "--all", "fashion_mnist"]])
 def test_a_fetch_of_nothing_or_of_all_and_some_is_a_mistake(
     tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
-):
+) -> None:
     assert _run(tmp_path, *arguments) == 2
     assert capsys.readouterr().err == "Name data sets or say --all; there are: fashion_mnist.\n"
 
 
-def test_an_unknown_name_fails_with_the_known_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_unknown_name_fails_with_the_known_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, "verify", "cifar11") == 1
     assert capsys.readouterr().err == "There is no data set 'cifar11'; known are: fashion_mnist.\n"
 
 
-def test_verify_fails_for_a_changed_byte_and_names_the_file(tmp_path: Path, tiny, capsys: pytest.CaptureFixture[str]):
+def test_verify_fails_for_a_changed_byte_and_names_the_file(
+    tmp_path: Path, tiny: Tiny, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert _run(tmp_path, "verify") == 0
     assert "its stand-in is served" in capsys.readouterr().out
     folder = tiny.put(tmp_path / "fashion_mnist")
@@ -77,7 +82,7 @@ def test_verify_fails_for_a_changed_byte_and_names_the_file(tmp_path: Path, tiny
     assert "fashion_mnist/y_test.gz in this node's cache is refused: its SHA256 is" in capsys.readouterr().err
 
 
-def test_prepare_says_what_is_ready(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_prepare_says_what_is_ready(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, "prepare") == 0
     assert capsys.readouterr().out == "fashion_mnist: stand-in, ready\n"
     assert _run(tmp_path, "prepare", "fashion_mnist") == 0
@@ -86,7 +91,7 @@ def test_prepare_says_what_is_ready(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_an_interrupted_fetch_says_what_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+) -> None:
     def interrupted(*_: object) -> int:
         raise KeyboardInterrupt
 
@@ -95,7 +100,7 @@ def test_an_interrupted_fetch_says_what_is_kept(
     assert "the next fetch goes on from it" in capsys.readouterr().err
 
 
-def test_the_module_runs_as_a_command(tmp_path: Path):
+def test_the_module_runs_as_a_command(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runners.datasets", "list"],
         env={**os.environ, "LOCKSTEP_DATA_DIR": str(tmp_path)},
@@ -109,7 +114,7 @@ def test_the_module_runs_as_a_command(tmp_path: Path):
     ]
 
 
-def test_progress_is_redrawn_on_a_terminal_and_one_line_elsewhere(capsys: pytest.CaptureFixture[str]):
+def test_progress_is_redrawn_on_a_terminal_and_one_line_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     progress = WrittenProgress(sys.stdout)
     progress.begin("x.gz", 2_000_000, 0)
     progress.at(1_000_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.datasets.catalog import ArraySpec
+from runners.datasets.catalog import Arrays, ArraySpec
 from runners.datasets.npz import parse_npy, read_npz, write_npz
 from runners.datasets.undecodable import Undecodable
 
@@ -20,7 +21,7 @@ SPECS = {
     "x": ArraySpec(file="a.npz", dtype="float32", shape=(2, 3)),
     "y": ArraySpec(file="a.npz", dtype="uint8", shape=(2,)),
 }
-GOOD = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "y": np.array([7, 8], np.uint8)}
+GOOD: Arrays = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "y": np.array([7, 8], np.uint8)}
 
 
 @pytest.fixture
@@ -28,15 +29,17 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a.npz"
 
 
-@pytest.mark.parametrize("write", [lambda path: write_npz(path, GOOD), lambda path: np.savez_compressed(path, **GOOD)])
-def test_arrays_come_back_as_they_were(path: Path, write):
+@pytest.mark.parametrize(
+    "write", [lambda path: write_npz(path, GOOD), lambda path: np.savez_compressed(path, allow_pickle=True, **GOOD)]
+)
+def test_arrays_come_back_as_they_were(path: Path, write: Callable[[Path], None]) -> None:
     write(path)
     found = read_npz(path, SPECS)
     assert {name: array.tolist() for name, array in found.items()} == {n: a.tolist() for n, a in GOOD.items()}
     assert found["x"].dtype == np.float32
 
 
-def test_the_same_arrays_make_the_same_file(path: Path, tmp_path: Path):
+def test_the_same_arrays_make_the_same_file(path: Path, tmp_path: Path) -> None:
     write_npz(path, GOOD)
     write_npz(tmp_path / "again.npz", GOOD)
     assert path.read_bytes() == (tmp_path / "again.npz").read_bytes()
@@ -53,13 +56,13 @@ def test_the_same_arrays_make_the_same_file(path: Path, tmp_path: Path):
         (GOOD | {"y": np.zeros(100_000, np.uint8)}, "y unpacks to more than 4,098 bytes"),
     ],
 )
-def test_other_arrays_are_refused(path: Path, arrays: dict, reason: str):
-    np.savez(path, **arrays)
+def test_other_arrays_are_refused(path: Path, arrays: Arrays, reason: str) -> None:
+    np.savez(path, allow_pickle=True, **arrays)
     with pytest.raises(Undecodable, match=reason):
         read_npz(path, SPECS)
 
 
-def test_a_member_that_is_a_pickle_is_not_opened(path: Path):
+def test_a_member_that_is_a_pickle_is_not_opened(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x.npy", pickle.dumps(print))
         archive.writestr("y.npy", b"")
@@ -68,7 +71,7 @@ def test_a_member_that_is_a_pickle_is_not_opened(path: Path):
 
 
 @pytest.mark.parametrize("kept", [0, 10, 200, -30])
-def test_a_file_cut_anywhere_is_refused(path: Path, kept: int):
+def test_a_file_cut_anywhere_is_refused(path: Path, kept: int) -> None:
     write_npz(path, GOOD)
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(Undecodable):
@@ -76,7 +79,7 @@ def test_a_file_cut_anywhere_is_refused(path: Path, kept: int):
 
 
 @given(st.binary(max_size=200), st.integers(0, 160))
-def test_any_bytes_are_either_an_array_or_refused(tail: bytes, kept: int):
+def test_any_bytes_are_either_an_array_or_refused(tail: bytes, kept: int) -> None:
     good = io.BytesIO()
     np.save(good, GOOD["x"])
     try:
@@ -87,13 +90,13 @@ def test_any_bytes_are_either_an_array_or_refused(tail: bytes, kept: int):
 
 
 @pytest.mark.parametrize("header", [b"(" * 4000, b"[0," * 1300, b"'" * 4000, b"{'\0': 1}", b"-" * 4000])
-def test_a_header_that_is_no_python_is_refused(header: bytes):
+def test_a_header_that_is_no_python_is_refused(header: bytes) -> None:
     data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
     with pytest.raises(Undecodable, match="x has no header of an array"):
         parse_npy(data, "x", SPECS["x"])
 
 
-def test_values_that_are_missing_or_left_over_are_refused():
+def test_values_that_are_missing_or_left_over_are_refused() -> None:
     good = io.BytesIO()
     np.save(good, GOOD["x"])
     for data, count in ((good.getvalue()[:-1], 23), (good.getvalue() + b"?", 25)):

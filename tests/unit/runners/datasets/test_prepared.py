@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from runners.datasets.cache import Cache, State
-from runners.datasets.prepared import map_prepared, prepare
+from runners.datasets.catalog import Arrays
+from runners.datasets.prepared import Readiness, map_prepared, prepare
 from runners.datasets.standins import draw
+from tests.unit.runners.datasets.conftest import Tiny
 
 
 @pytest.fixture
@@ -18,18 +20,18 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path)
 
 
-def _prepare(cache: Cache, tiny):
+def _prepare(cache: Cache, tiny: Tiny) -> Readiness:
     (readiness,) = prepare(cache.root, {"fashion_mnist": tiny.data_set})
     return readiness
 
 
-def _arrays(cache: Cache, tiny):
+def _arrays(cache: Cache, tiny: Tiny) -> Arrays:
     arrays = map_prepared(cache, tiny.data_set)
     assert arrays is not None
     return arrays
 
 
-def test_an_empty_cache_gets_the_stand_in(cache: Cache, tiny):
+def test_an_empty_cache_gets_the_stand_in(cache: Cache, tiny: Tiny) -> None:
     assert map_prepared(cache, tiny.data_set) is None
     readiness = _prepare(cache, tiny)
     assert (readiness.state, readiness.prepared, readiness.detail) == (State.absent, True, "")
@@ -37,21 +39,21 @@ def test_an_empty_cache_gets_the_stand_in(cache: Cache, tiny):
         assert np.array_equal(_arrays(cache, tiny)[name], array)
 
 
-def test_a_whole_data_set_is_unpacked(cache: Cache, tiny):
+def test_a_whole_data_set_is_unpacked(cache: Cache, tiny: Tiny) -> None:
     tiny.put(cache.folder(tiny.data_set))
     assert _prepare(cache, tiny).state is State.whole
     for name, array in tiny.arrays.items():
         assert np.array_equal(_arrays(cache, tiny)[name], array)
 
 
-def test_a_second_preparation_changes_no_file(cache: Cache, tiny):
+def test_a_second_preparation_changes_no_file(cache: Cache, tiny: Tiny) -> None:
     _prepare(cache, tiny)
     before = {path: path.stat().st_mtime_ns for path in cache.root.rglob("*") if path.is_file()}
     _prepare(cache, tiny)
     assert before == {path: path.stat().st_mtime_ns for path in cache.root.rglob("*") if path.is_file()}
 
 
-def test_real_files_that_arrive_end_the_stand_in(cache: Cache, tiny):
+def test_real_files_that_arrive_end_the_stand_in(cache: Cache, tiny: Tiny) -> None:
     _prepare(cache, tiny)
     tiny.put(cache.folder(tiny.data_set))
     assert map_prepared(cache, tiny.data_set) is None
@@ -60,7 +62,7 @@ def test_real_files_that_arrive_end_the_stand_in(cache: Cache, tiny):
 
 
 @pytest.mark.parametrize("damage", [b"", b"short"])
-def test_a_cache_file_that_changes_ends_the_prepared_copy(cache: Cache, tiny, damage: bytes):
+def test_a_cache_file_that_changes_ends_the_prepared_copy(cache: Cache, tiny: Tiny, damage: bytes) -> None:
     tiny.put(cache.folder(tiny.data_set))
     _prepare(cache, tiny)
     (cache.folder(tiny.data_set) / "y_test.gz").write_bytes(damage)
@@ -71,7 +73,7 @@ def test_a_cache_file_that_changes_ends_the_prepared_copy(cache: Cache, tiny, da
     assert map_prepared(cache, tiny.data_set) is None
 
 
-def test_a_cache_file_that_vanishes_ends_the_prepared_copy(cache: Cache, tiny):
+def test_a_cache_file_that_vanishes_ends_the_prepared_copy(cache: Cache, tiny: Tiny) -> None:
     tiny.put(cache.folder(tiny.data_set))
     _prepare(cache, tiny)
     (cache.folder(tiny.data_set) / "y_test.gz").unlink()
@@ -80,7 +82,7 @@ def test_a_cache_file_that_vanishes_ends_the_prepared_copy(cache: Cache, tiny):
 
 @pytest.mark.parametrize("name", ["x_train", "record.json"])
 @pytest.mark.parametrize("harm", ["truncate", "touch", "remove"])
-def test_a_harmed_prepared_file_is_not_used(cache: Cache, tiny, name: str, harm: str):
+def test_a_harmed_prepared_file_is_not_used(cache: Cache, tiny: Tiny, name: str, harm: str) -> None:
     _prepare(cache, tiny)
     path = cache.root / ".prepared" / "fashion_mnist" / name
     if harm == "truncate":
@@ -96,14 +98,14 @@ def test_a_harmed_prepared_file_is_not_used(cache: Cache, tiny, name: str, harm:
     assert np.array_equal(_arrays(cache, tiny)["x_train"], draw(tiny.data_set)["x_train"])
 
 
-def test_a_copy_of_another_edition_of_the_drawings_is_not_used(cache: Cache, tiny):
+def test_a_copy_of_another_edition_of_the_drawings_is_not_used(cache: Cache, tiny: Tiny) -> None:
     _prepare(cache, tiny)
     record = cache.root / ".prepared" / "fashion_mnist" / "record.json"
     record.write_text(record.read_text().replace("stand-in 1", "stand-in 0"))
     assert map_prepared(cache, tiny.data_set) is None
 
 
-def test_arrays_may_be_written_without_touching_the_copy(cache: Cache, tiny):
+def test_arrays_may_be_written_without_touching_the_copy(cache: Cache, tiny: Tiny) -> None:
     _prepare(cache, tiny)
     mine = _arrays(cache, tiny)["x_train"]
     assert type(mine) is np.ndarray
@@ -111,7 +113,7 @@ def test_arrays_may_be_written_without_touching_the_copy(cache: Cache, tiny):
     assert _arrays(cache, tiny)["x_train"].any()
 
 
-def test_a_mapped_array_outlives_its_replacement(cache: Cache, tiny):
+def test_a_mapped_array_outlives_its_replacement(cache: Cache, tiny: Tiny) -> None:
     _prepare(cache, tiny)
     mine = _arrays(cache, tiny)["x_test"]
     before = mine.copy()
@@ -120,14 +122,14 @@ def test_a_mapped_array_outlives_its_replacement(cache: Cache, tiny):
     assert np.array_equal(mine, before)
 
 
-def test_a_cache_that_cannot_be_written_is_said_and_not_fatal(tmp_path: Path, tiny):
+def test_a_cache_that_cannot_be_written_is_said_and_not_fatal(tmp_path: Path, tiny: Tiny) -> None:
     (tmp_path / ".prepared").write_text("a file in the way")
     readiness = _prepare(Cache(tmp_path), tiny)
     assert (readiness.state, readiness.prepared) == (State.absent, False)
     assert "cannot be written" in readiness.detail
 
 
-def test_others_may_read_prepared_files_whatever_the_umask(cache: Cache, tiny):
+def test_others_may_read_prepared_files_whatever_the_umask(cache: Cache, tiny: Tiny) -> None:
     before = os.umask(0o077)
     try:
         _prepare(cache, tiny)

@@ -10,13 +10,13 @@ PINNED = [0.5118215680122375, 0.9504636526107788, 0.14415955543518066]
 BELOW = [8, 9, 4, 8, 0]
 
 
-def test_the_first_numbers_are_pinned():
+def test_the_first_numbers_are_pinned() -> None:
     rolls = Rolls(1)
     assert [float(x) for x in rolls.unit(3)] == PINNED
     assert rolls.below(10, 5).tolist() == BELOW
 
 
-def test_numbers_lie_in_their_range_and_fill_it():
+def test_numbers_lie_in_their_range_and_fill_it() -> None:
     numbers = Rolls(2).between(-3.0, 5.0, 10_000)
     assert numbers.shape == (10_000, 1)
     assert numbers.dtype == np.float32
@@ -24,15 +24,15 @@ def test_numbers_lie_in_their_range_and_fill_it():
     assert 4.99 < numbers.max() < 5.0
 
 
-def test_a_chance_comes_true_as_often_as_it_says():
+def test_a_chance_comes_true_as_often_as_it_says() -> None:
     assert abs(Rolls(3).chance(0.3, 20_000).mean() - 0.3) < 0.02
 
 
-def test_an_order_holds_every_number_once():
+def test_an_order_holds_every_number_once() -> None:
     assert sorted(Rolls(4).order(500).tolist()) == list(range(500))
 
 
-def test_numpys_global_state_is_neither_read_nor_moved():
+def test_numpys_global_state_is_neither_read_nor_moved() -> None:
     np.random.seed(7)
     first = Rolls(5).unit(4)
     after = np.random.random()

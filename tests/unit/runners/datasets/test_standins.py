@@ -68,35 +68,35 @@ def drawn() -> Arrays:
     return draw(read_catalog()["fashion_mnist"])
 
 
-def test_shapes_and_types_are_those_of_the_catalog(drawn: Arrays):
+def test_shapes_and_types_are_those_of_the_catalog(drawn: Arrays) -> None:
     for name, spec in read_catalog()["fashion_mnist"].arrays.items():
         assert drawn[name].shape == spec.shape
         assert str(drawn[name].dtype) == spec.dtype
 
 
-def test_every_class_comes_equally_often_in_no_order(drawn: Arrays):
+def test_every_class_comes_equally_often_in_no_order(drawn: Arrays) -> None:
     assert np.bincount(drawn["y_train"]).tolist() == [6000] * 10
     assert np.bincount(drawn["y_test"]).tolist() == [1000] * 10
     assert np.bincount(drawn["y_train"][:1000]).min() > 60
 
 
-def test_every_image_shows_something_dark_at_its_corners_and_bright_within(drawn: Arrays):
+def test_every_image_shows_something_dark_at_its_corners_and_bright_within(drawn: Arrays) -> None:
     images = drawn["x_train"]
     assert (images.reshape(len(images), -1).max(axis=1) > 30).all()
     assert images[:, 0, 0].max() == 0
     assert 40 < images.mean() < 110
 
 
-def test_no_two_images_are_the_same(drawn: Arrays):
+def test_no_two_images_are_the_same(drawn: Arrays) -> None:
     together = np.concatenate([drawn["x_train"], drawn["x_test"]]).reshape(70_000, -1)
     assert len({row.tobytes() for row in together}) == 70_000
 
 
-def test_the_bytes_are_the_golden_ones(drawn: Arrays):
+def test_the_bytes_are_the_golden_ones(drawn: Arrays) -> None:
     assert {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in drawn.items()} == GOLDEN
 
 
-def test_seventy_thousand_images_are_drawn_within_a_second_and_a_half():
+def test_seventy_thousand_images_are_drawn_within_a_second_and_a_half() -> None:
     taken_s = []
     for _ in range(3):  # the best of three: other processes may use the same core
         start = time.process_time()
@@ -105,7 +105,7 @@ def test_seventy_thousand_images_are_drawn_within_a_second_and_a_half():
     assert min(taken_s) < 1.5
 
 
-def test_every_data_set_of_the_catalog_has_a_stand_in_of_as_many_classes():
+def test_every_data_set_of_the_catalog_has_a_stand_in_of_as_many_classes() -> None:
     catalog = read_catalog()
     assert set(STAND_INS) == set(catalog)
     for name, stand_in in STAND_INS.items():
@@ -113,7 +113,7 @@ def test_every_data_set_of_the_catalog_has_a_stand_in_of_as_many_classes():
             assert stand_in.classes == len(catalog[name].classes)
 
 
-def test_nearest_class_mean_finds_most_but_far_from_all(drawn: Arrays):
+def test_nearest_class_mean_finds_most_but_far_from_all(drawn: Arrays) -> None:
     """A linear rule gets far above chance and leaves room for a better model."""
     assert 0.45 < _share_found_by_class_means(drawn) < 0.85
 
@@ -136,7 +136,7 @@ def _digest(array: np.ndarray) -> str:
 )
 def test_the_other_images_have_the_catalogs_form_the_golden_bytes_and_something_to_learn(
     name: str, low: float, high: float
-):
+) -> None:
     data_set = read_catalog()[name]
     arrays = draw(data_set)
     assert {n: (a.shape, str(a.dtype)) for n, a in arrays.items()} == {
@@ -147,16 +147,18 @@ def test_the_other_images_have_the_catalogs_form_the_golden_bytes_and_something_
     assert low < _share_found_by_class_means(arrays) < high
 
 
-def test_five_classes_of_cifar_100_make_a_group_and_every_image_has_its_groups_label():
+def test_five_classes_of_cifar_100_make_a_group_and_every_image_has_its_groups_label() -> None:
     assert np.bincount(GROUP_OF).tolist() == [5] * 20
     names = read_catalog()["cifar100"].classes
     trees = {name for name, group in zip(names, GROUP_OF, strict=True) if group == 17}
     assert trees == {"maple_tree", "oak_tree", "palm_tree", "pine_tree", "willow_tree"}
-    arrays = STAND_INS["cifar100"].arrays(200, 100)
+    stand_in = STAND_INS["cifar100"]
+    assert isinstance(stand_in, Drawn)
+    arrays = stand_in.arrays(200, 100)
     assert (np.array(GROUP_OF)[arrays["y_test"]] == arrays["y_test_coarse"]).all()
 
 
-def test_made_up_reviews_use_the_words_of_the_index_and_lean_to_one_side():
+def test_made_up_reviews_use_the_words_of_the_index_and_lean_to_one_side() -> None:
     arrays = draw(read_catalog()["imdb"])
     assert {name: _digest(array) for name, array in arrays.items()} == OTHERS["imdb"]
     index = word_index()
@@ -171,7 +173,7 @@ def test_made_up_reviews_use_the_words_of_the_index_and_lean_to_one_side():
 
 
 @pytest.mark.parametrize(("name", "low", "high"), [("boston_housing", 5, 50), ("california_housing", 60_000, 500_000)])
-def test_a_straight_line_explains_most_of_a_made_up_price(name: str, low: float, high: float):
+def test_a_straight_line_explains_most_of_a_made_up_price(name: str, low: float, high: float) -> None:
     data_set = read_catalog()[name]
     arrays = draw(data_set)
     assert {n: (a.shape, str(a.dtype)) for n, a in arrays.items()} == {
@@ -184,6 +186,6 @@ def test_a_straight_line_explains_most_of_a_made_up_price(name: str, low: float,
     assert 0.7 < 1 - left.var() / y.var() < 0.9
 
 
-def test_the_column_of_boston_that_the_original_should_not_have_moves_no_price():
+def test_the_column_of_boston_that_the_original_should_not_have_moves_no_price() -> None:
     arrays = draw(read_catalog()["boston_housing"])
     assert abs(np.corrcoef(arrays["x"][:, 11], arrays["y"])[0, 1]) < 0.1

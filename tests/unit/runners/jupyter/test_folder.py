@@ -22,7 +22,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_only_its_user_may_enter_and_nothing_is_left_of_it(temporary: Path):
+def test_only_its_user_may_enter_and_nothing_is_left_of_it(temporary: Path) -> None:
     folder = PrivateFolder()
     (folder.path / "c-1").symlink_to("/nowhere")
     assert folder.path.stat().st_mode & 0o777 == 0o700
@@ -30,7 +30,7 @@ def test_only_its_user_may_enter_and_nothing_is_left_of_it(temporary: Path):
     assert list(temporary.iterdir()) == []
 
 
-def test_a_sweep_removes_the_folders_of_the_dead_and_no_others(temporary: Path):
+def test_a_sweep_removes_the_folders_of_the_dead_and_no_others(temporary: Path) -> None:
     living = PrivateFolder()
     path = subprocess.run([sys.executable, "-c", DYING], check=True, capture_output=True, text=True).stdout.strip()
     assert Path(path).is_dir()
@@ -47,7 +47,7 @@ def test_a_sweep_removes_the_folders_of_the_dead_and_no_others(temporary: Path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
-def test_a_sweep_leaves_another_users_folders_alone(temporary: Path):
+def test_a_sweep_leaves_another_users_folders_alone(temporary: Path) -> None:
     theirs = temporary / "lockstep-jupyter-theirs"
     theirs.mkdir()
     os.chown(theirs, 61_000, 61_000)
