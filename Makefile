@@ -1,7 +1,9 @@
 # Lockstep: the commands of everyday life. All rest on `make setup`, which is skipped while nothing changed.
 #
 #   make serve [HOST=127.0.0.1] [PORT=8000]   set up if needed, then serve at http://HOST:PORT
-#   make test                                 set up with the tests' packages, check, test
+#   make test                                 set up with the tests' packages, check, test: what every change must pass
+#   make test-long [PART="soak matrix"]       what takes long by nature: the folders of tests/long
+#   make test-all                             both
 #   make check                                only the checks that run nothing: style, types, import rules
 #   make setup                                only set up
 #   make lock [UPGRADE=1]                     write locks/ again after pyproject.toml changed
@@ -14,9 +16,12 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	&& echo "$$python" && break; done)
 
 bin := .venv/bin
+pytest := $(bin)/python -m pytest
+WORKERS ?= logical
+PART ?= $(notdir $(patsubst %/,%,$(wildcard tests/long/*/)))
 npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
 
-.PHONY: setup serve test check lock floors setup-tests need-python
+.PHONY: setup serve test test-long test-all check lock floors setup-tests need-python
 .SILENT:
 
 setup: need-python
@@ -37,7 +42,14 @@ check: setup-tests
 
 test: check
 	$(npm) test
-	.ci/with-postgres $(bin)/python -m pytest $(PYTEST)
+	.ci/with-postgres $(pytest) --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile $(PYTEST)
+
+test-long: setup-tests
+	for part in $(PART); do test -d "tests/long/$$part" || { echo "There is no part $$part of the long tests; the parts" \
+	'are: $(notdir $(patsubst %/,%,$(wildcard tests/long/*/))).' >&2; exit 1; }; done
+	.ci/with-postgres $(pytest) $(PART:%=tests/long/%) $(PYTEST)
+
+test-all: test test-long
 
 lock: need-python
 	.ci/lock $(PYTHON) $(if $(UPGRADE),--upgrade)

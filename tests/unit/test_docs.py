@@ -20,7 +20,7 @@ from tests.factories.course import LESSON, write_course
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-_MAKE_TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
+_MAKE_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 
 
 _ROW = r"^\| `{}` \| (.+) \| .+ \|$"
@@ -93,7 +93,7 @@ def test_the_readme_names_no_setting_and_no_command_that_does_not_exist() -> Non
 def test_the_readme_names_no_make_target_and_no_path_that_does_not_exist() -> None:
     targets = set(_MAKE_TARGET.findall((ROOT / "Makefile").read_text()))
     assert (
-        set(re.findall(r"\bmake ([a-z]+)\b", "\n".join(re.findall(r"```.*?```|`[^`]+`", README, re.DOTALL)))) <= targets
+        set(re.findall(r"\bmake ([a-z-]+)\b", "\n".join(re.findall(r"```.*?```|`[^`]+`", README, re.DOTALL)))) <= targets
     )
     for path in re.findall(r"`([a-z.]+(?:/[a-z_.]+)*/|[a-z_.]+/[a-z_./]+\.[a-z]+)`", README):
         assert (ROOT / path).exists(), path

@@ -16,8 +16,8 @@ from runners.client import RunnerClient
 from runners.protocol import Outcome
 from tests.factories.node import Learner, Node
 from tests.factories.traces import FirstLooks, Traces, settled
-from tests.soak.conftest import SEED, SESSIONS
-from tests.soak.programs import HOSTILE, ORDINARY, Program
+from tests.long.soak.conftest import SEED, SESSIONS
+from tests.long.soak.programs import HOSTILE, ORDINARY, Program
 
 MARKS = sorted({max(1, SESSIONS // 10), SESSIONS // 2, SESSIONS})
 """After so many sessions everything is counted."""

@@ -25,7 +25,7 @@ import pytest
 from tests.factories.course import LESSON
 from tests.factories.service import Service
 from tests.factories.stream import Frame, opened
-from tests.soak.conftest import CHAOS_S, SEED
+from tests.long.soak.conftest import CHAOS_S, SEED
 
 LEARNERS = 10
 VICTIMS = ("kernel", "zygote", "kernel", "supervisor", "kernel", "wall")

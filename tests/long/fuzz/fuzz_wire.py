@@ -1,7 +1,7 @@
-"""Coverage-guided fuzz of all that the supervisor reads from a kernel: bytes, frames, messages, events. Run by hand:
+"""Coverage-guided fuzz of all that the supervisor reads from a kernel: bytes, frames, messages, events. ``test_wire.py`` runs it for
+half a minute; for longer:
 
-    pip install atheris
-    python tests/fuzz/fuzz_wire.py -max_total_time=600 -max_len=4096
+    python tests/long/fuzz/fuzz_wire.py -max_total_time=600 -max_len=4096
 
 It stops at the first input that raises anything but a typed error, holds more than the limits allow, reads otherwise
 when it comes in other pieces, or makes an event that does not validate. ``test_zmtp.py``, ``test_envelope.py`` and

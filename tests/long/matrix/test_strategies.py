@@ -21,11 +21,11 @@ import pytest
 from runners.devices.topology import Topology
 from runners.protocol import Notice, Outcome
 from tests.factories.node import Learner, Node, Told
-from tests.matrix.programs import LIMITS, MACHINE_OF_LIMITS, ROWS, SETUP, Row
+from tests.long.matrix.programs import LIMITS, MACHINE_OF_LIMITS, ROWS, SETUP, Row
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "strategies.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "strategies.md"
 KERAS = (3, 2)
 WAYS = {"fit": "fit", "loop": "a loop of one's own"}
 REPORTS_ANOTHER_LOSS = "The weights are those of one large batch; the loss that is reported is another."
@@ -139,7 +139,7 @@ def tables(results: Results) -> str:
 
 
 def test_the_tables_in_the_documentation_are_what_came_out(results: Results) -> None:
-    begin, end = "<!-- written by tests/matrix/test_strategies.py -->\n", "<!-- end of what it writes -->\n"
+    begin, end = "<!-- written by tests/long/matrix/test_strategies.py -->\n", "<!-- end of what it writes -->\n"
     before, _, rest = PAGE.read_text().partition(begin)
     published, _, after = rest.partition(end)
     if os.environ.get("LOCKSTEP_TEST_GOLDEN") == "write":

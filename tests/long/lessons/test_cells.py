@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CORES = min(8, len(os.sched_getaffinity(0)))
 """A lesson's time is mostly Python's, which takes one core."""
 
