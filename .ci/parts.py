@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Names the parts of `tests/long` that a change can have broken, one per line; ``.ci/run`` runs them after `make test`.
 
-    .ci/parts.py BASE      compares HEAD with the commit where it left BASE
-    .ci/parts.py           nothing to compare with: every part
+.ci/parts.py BASE      compares HEAD with the commit where it left BASE
+.ci/parts.py           nothing to compare with: every part
 """
 
 from __future__ import annotations

@@ -28,6 +28,9 @@ from app.web.connection import Connection
 from runners.client import RunnerClient, RunnerError
 
 _GRACE_S = 3
+_IDLE_S = 75
+"""An idle connection stays open longer than proxies keep theirs (nginx: 60 s). Otherwise a proxy now and then sends a
+request just as the connection closes, and the learner sees a 502."""
 _EVERY_ADDRESS = (
     "It listens on every address of this machine: strangers may reach it, and for their code every wall must be in "
     "force ('lockstep doctor' tells)."
@@ -170,6 +173,7 @@ def _serve(listener: socket.socket, workers: int) -> int:
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=_GRACE_S,
+        timeout_keep_alive=_IDLE_S,
         proxy_headers=True,
         http=Connection,
     )

@@ -92,9 +92,8 @@ def test_the_readme_names_no_setting_and_no_command_that_does_not_exist() -> Non
 
 def test_the_readme_names_no_make_target_and_no_path_that_does_not_exist() -> None:
     targets = set(_MAKE_TARGET.findall((ROOT / "Makefile").read_text()))
-    assert (
-        set(re.findall(r"\bmake ([a-z-]+)\b", "\n".join(re.findall(r"```.*?```|`[^`]+`", README, re.DOTALL)))) <= targets
-    )
+    code = "\n".join(re.findall(r"```.*?```|`[^`]+`", README, re.DOTALL))
+    assert set(re.findall(r"\bmake ([a-z-]+)\b", code)) <= targets
     for path in re.findall(r"`([a-z.]+(?:/[a-z_.]+)*/|[a-z_.]+/[a-z_./]+\.[a-z]+)`", README):
         assert (ROOT / path).exists(), path
     for path in re.findall(r"\]\(([^)#:]+)\)", README):

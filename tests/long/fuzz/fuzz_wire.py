@@ -1,5 +1,6 @@
-"""Coverage-guided fuzz of all that the supervisor reads from a kernel: bytes, frames, messages, events. ``test_wire.py`` runs it for
-half a minute; for longer:
+"""Coverage-guided fuzz of all that the supervisor reads from a kernel: bytes, frames, messages, events.
+
+``test_wire.py`` runs it for half a minute. For longer:
 
     python tests/long/fuzz/fuzz_wire.py -max_total_time=600 -max_len=4096
 

@@ -60,9 +60,7 @@ def test_without_a_base_every_part_is_called_for() -> None:
         assert tuple(done.stdout.split()) == parts.ALL
 
 
-def test_what_changed_is_counted_from_where_the_branch_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_changed_is_counted_from_where_the_branch_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def git(*arguments: str) -> None:
         identity = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
         subprocess.run(["git", *identity, *arguments], cwd=tmp_path, capture_output=True, check=True)
