@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Unpack
 
 import pytest
-from playwright.async_api import CDPSession, Page, expect
+from playwright.async_api import CDPSession, Page, Route, expect
 
 from app.accounts.sign_in_cookie import NAME
 from tests.browser.conftest import Hall, Visitor, Window
@@ -68,6 +69,32 @@ async def test_a_passkey_is_added_by_keyboard_and_signs_in_from_then_on(hall: Ha
     assert [each["rpId"] for each in credentials] == ["localhost"]
 
 
+async def test_two_tabs_that_ask_at_once_share_the_cookie_that_binds_challenges(hall: Hall) -> None:
+    visitor = await hall.admit()
+    first, second = await visitor.page(), await visitor.page()
+    both_ask = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await both_ask.wait()
+        await route.continue_()
+
+    await first.route("**/passkey/options", hold)
+    sign_in = named(visitor, "/en/sign-in")
+    async with first.expect_request("**/passkey/options"):
+        await first.goto(sign_in)
+    async with second.expect_response("**/passkey/options") as later:
+        await second.goto(sign_in)
+        async with first.expect_response("**/passkey/options") as sooner:
+            await second.wait_for_function("navigator.locks.query().then(({ pending }) => pending.length === 1)")
+            both_ask.set()
+
+    cookies = [await (await each.value).header_value("set-cookie") for each in (sooner, later)]
+    bound = [re.search("lockstep_handshake=([^;]+)", each or "") for each in cookies]
+    assert bound[0] is not None
+    assert bound[1] is not None
+    assert bound[0][1] == bound[1][1]
+
+
 async def test_a_device_that_does_not_answer_leaves_the_page_usable_and_says_so(hall: Hall) -> None:
     visitor, page = await at_security(hall)
     cdp, key = await device(page)
@@ -104,7 +131,7 @@ async def test_without_a_script_or_a_name_no_button_is_dead(hall: Hall) -> None:
 async def test_axe_finds_nothing_on_pages_of_passkeys(hall: Hall, lang: str, width: int, dark: bool) -> None:
     visitor, page = await at_security(hall, lang, width=width, height=800, dark=dark)
     PICTURES.mkdir(exist_ok=True, parents=True)
-    await device(page)
+    cdp, key = await device(page)
     await add(page, "MacBook")
     link = page.locator('a.button[href*="/passkeys/"]')
     await expect(link).to_be_visible()
@@ -118,6 +145,8 @@ async def test_axe_finds_nothing_on_pages_of_passkeys(hall: Hall, lang: str, wid
     await link.click()
     await expect(page.locator("#field-name")).to_be_visible()
     await look("one")
+    # Without its cookies this page turns into one of sign-in too, where a device that needs no finger signs in by itself.
+    await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": False})
     await visitor.context.clear_cookies()
     other = await visitor.page()
     await other.goto(named(visitor, f"/{lang}/sign-in"))

@@ -48,8 +48,9 @@ function setUpSignIn(entry: HTMLElement): void {
   const trouble = entry.querySelector<HTMLElement>(".wrong")!;
   let waiting: AbortController | null = null;
 
+  /** One tab at a time: the first answer gives the browser a cookie that binds challenges to it; a second would replace it. */
   async function ask(): Promise<Asked> {
-    return (await post(entry.dataset.options!)) as Asked;
+    return navigator.locks.request("lockstep:passkey", async () => (await post(entry.dataset.options!)) as Asked);
   }
 
   async function signIn(asked: Asked, mediation: CredentialMediationRequirement, signal: AbortSignal): Promise<void> {
