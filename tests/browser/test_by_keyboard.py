@@ -14,7 +14,7 @@ LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 MOST_STOPS = 60
 RING = """() => {
     const here = document.activeElement;
-    if (here === document.body || here.closest(".cm-focused") || here.id === "main") return "";
+    if (here === document.body || here.isContentEditable || here.id === "main") return "";
     const { outlineStyle, outlineWidth, boxShadow } = getComputedStyle(here);
     const box = here.getBoundingClientRect();
     const ringed = (outlineStyle !== "none" && parseFloat(outlineWidth) >= 2) || boxShadow !== "none";

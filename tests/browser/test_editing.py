@@ -2,14 +2,105 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 FOCUSED = "document.activeElement.closest('.cell')?.dataset.cell + ' ' + document.activeElement.className"
+
+
+async def without_the_editor(page: Page) -> asyncio.Event:
+    """Keep the editor from loading until the event that is returned is set."""
+    come = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await come.wait()
+        await route.continue_()
+
+    await page.route("**/chunks/editor-*", hold)
+    return come
+
+
+async def test_what_is_typed_before_the_editor_has_loaded_is_in_it(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    original = await cell.code()
+    come = await without_the_editor(page)
+
+    await cell.root.locator("pre.code").click()
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("print('typed')")
+    await page.keyboard.press("Enter")
+    await page.keyboard.insert_text("print('pasted')")
+    await expect(cell.root).to_have_attribute("data-edited", "")
+    await expect(cell.editor).to_have_count(0)
+    come.set()
+
+    await expect(cell.editor).to_be_focused()
+    assert (await cell.code()).rstrip() == "print('typed')\nprint('pasted')"
+    await page.keyboard.type("  # and on")
+    assert (await cell.code()).rstrip() == "print('typed')\nprint('pasted')  # and on"
+    await page.keyboard.press("Control+z")
+    await page.keyboard.press("Control+z")
+    assert (await cell.code()).rstrip() == original.rstrip()
+
+
+async def test_code_runs_by_keyboard_before_the_editor_has_loaded(hall: Hall) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell, following = Instrument(page, "strategy"), Instrument(page, "components")
+    come = await without_the_editor(page)
+
+    await cell.root.locator("pre.code").focus()
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("print('early')")
+    await page.keyboard.press("Shift+Enter")
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("print('next')")
+
+    await cell.finished()
+    assert await cell.lines() == ["early"]
+    come.set()
+    await expect(following.editor).to_be_focused()
+    assert (await following.code()).rstrip() == "print('next')"
+    assert (await cell.code()).rstrip() == "print('early')"
+
+
+@pytest.mark.parametrize("loaded", [True, False], ids=["loaded", "loading"])
+async def test_the_caret_and_a_selection_are_where_the_pointer_put_them(hall: Hall, loaded: bool) -> None:
+    page = await (await hall.admit()).open(LESSON)
+    cell = Instrument(page, "strategy")
+    come = await without_the_editor(page)
+    word = await page.evaluate_handle(
+        """() => {
+            const walker = document.createTreeWalker(document.querySelector("#cell-strategy pre.code"), 4);
+            while (!walker.nextNode().data.includes("MirroredStrategy"));
+            const range = document.createRange();
+            range.selectNodeContents(walker.currentNode);
+            return range.getBoundingClientRect().toJSON();
+        }"""
+    )
+    box: dict[str, float] = await word.json_value()
+    middle = box["y"] + box["height"] / 2
+    if loaded:
+        come.set()
+        async with page.expect_response("**/chunks/editor-*"):
+            await page.mouse.move(box["x"] + box["width"] - 1, middle)
+
+    await page.mouse.move(box["x"] + box["width"] - 1, middle)
+    await page.mouse.down()
+    await page.mouse.up()
+    await page.keyboard.insert_text("Here")
+    come.set()
+    await expect(cell.editor).to_be_focused()
+    await expect(cell.editor).to_contain_text("MirroredStrategyHere()")
+
+    await page.keyboard.press("Tab")
+    await expect(cell.editor).to_contain_text("MirroredStrategyHere ")  # who has clicked indents
 
 
 async def test_edits_survive_a_reload(hall: Hall) -> None:

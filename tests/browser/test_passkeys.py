@@ -145,7 +145,7 @@ async def test_axe_finds_nothing_on_pages_of_passkeys(hall: Hall, lang: str, wid
     await link.click()
     await expect(page.locator("#field-name")).to_be_visible()
     await look("one")
-    # Without its cookies this page turns into one of sign-in too, where a device that needs no finger signs in by itself.
+    # Without cookies this page turns into the sign-in page too, where a device that needs no finger answers by itself.
     await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": False})
     await visitor.context.clear_cookies()
     other = await visitor.page()

@@ -11,6 +11,7 @@ import type { Drafts } from "./drafts";
 import { make, need } from "./element";
 import type { CellEditor } from "./editor";
 import { Output } from "./output";
+import { PlainCode } from "./plain-code";
 import { differences, type LiveKernels, ProvenanceLine } from "./provenance";
 import type { Finished, Machine, Outcome, Run, Waiting } from "./protocol";
 import { untilTaken } from "./retry";
@@ -50,6 +51,15 @@ export class Cell implements Owner {
   private readonly pending = new Set<AbortController>();
   private whenDone: ((outcome: Outcome | null) => void)[] = [];
   private readonly lesson: string;
+  private readonly plain: PlainCode;
+  /** What the code tells, whoever takes the keys. */
+  private readonly whileEditing = {
+    changed: (code: string): void => this.edited(code),
+    run: (): void => void this.press(),
+    runAndMoveOn: (): void => {
+      if (this.press()) this.onward();
+    },
+  };
   private readonly output: Output;
   private readonly outputBox: HTMLElement;
   private readonly status: HTMLElement;
@@ -65,7 +75,8 @@ export class Cell implements Owner {
     this.name = root.dataset.cell ?? "";
     this.lesson = root.dataset.lesson ?? "";
     this.title = root.dataset.title ?? this.name;
-    this.original = need(root, "pre.code").textContent;
+    this.plain = new PlainCode(need(root, "pre.code"), { ...this.whileEditing, focused: () => void this.open() });
+    this.original = this.plain.pre.textContent;
     this.mayFail = root.hasAttribute("data-may-fail");
     this.code = this.original;
     this.outputBox = need(root, ".output");
@@ -179,7 +190,7 @@ export class Cell implements Owner {
     this.setCode(this.shown.run.code);
     announce(say("cell.codeShown", { cell: this.title }));
     this.root.querySelector(".code-fold")?.setAttribute("open", "");
-    void this.edit();
+    this.edit();
   }
 
   /** Tells an output that this cell would not make now from one that it would. `spoken`: the learner just caused it. */
@@ -203,10 +214,10 @@ export class Cell implements Owner {
     }
   }
 
-  /** Puts the caret into the code, loading the editor if need be. `at` is a point on the screen. */
-  async edit(at?: { x: number; y: number }): Promise<void> {
-    const editor = await this.open();
-    editor.focus(at);
+  /** Puts the caret into the code, loading the editor if need be. */
+  edit(): void {
+    if (this.editor) this.editor.focus();
+    else this.plain.focus();
   }
 
   /** Another machine was picked for it: in the session there, the cells above may not have run. */
@@ -317,11 +328,6 @@ export class Cell implements Owner {
       else if (action === "show-code") this.showCode();
       else if (action === "copy") void this.copy();
     });
-    const code = need(this.root, "pre.code");
-    code.addEventListener("focus", () => void this.open());
-    code.addEventListener("click", (event) => {
-      if (window.getSelection()?.isCollapsed ?? true) void this.edit({ x: event.clientX, y: event.clientY });
-    });
     this.root.addEventListener("pointerenter", () => void this.load(), { once: true });
   }
 
@@ -330,15 +336,11 @@ export class Cell implements Owner {
   }
 
   private open(): Promise<CellEditor> {
-    this.loading ??= this.load().then(({ CellEditor }) => {
-      const pre = need(this.root, "pre.code");
-      this.editor = new CellEditor(pre, this.code, say("cell.codeOf", { cell: this.title }), {
-        changed: (code) => this.edited(code),
+    this.loading ??= this.load().then(async ({ CellEditor }) => {
+      await this.plain.ready();
+      this.editor = new CellEditor(this.plain, this.code, say("cell.codeOf", { cell: this.title }), {
+        ...this.whileEditing,
         focused: () => this.warm(),
-        run: () => void this.press(),
-        runAndMoveOn: () => {
-          if (this.press()) this.onward();
-        },
         escaped: () => announce(say("cell.tabLeaves")),
       });
       return this.editor;
@@ -373,10 +375,15 @@ export class Cell implements Owner {
     this.code = code;
     this.unsaved = true;
     this.keep();
-    if (this.editor) this.editor.setCode(code);
-    else void this.open();
+    this.show(code);
     this.markEdited();
     this.compare(true);
+  }
+
+  private show(code: string): void {
+    if (this.editor) return this.editor.setCode(code);
+    this.plain.set(code);
+    void this.open();
   }
 
   private restoreDraft(): void {
@@ -385,7 +392,7 @@ export class Cell implements Owner {
     this.code = found.code;
     this.markEdited();
     if (found.outdated) need(this.root, ".outdated").hidden = false;
-    void this.open();
+    this.show(found.code);
   }
 
   private markEdited(): void {

@@ -15,6 +15,7 @@ import { StyleModule } from "style-mod";
 
 import { announce } from "./announce";
 import { make } from "./element";
+import type { PlainCode } from "./plain-code";
 import { say } from "./strings";
 
 const INDENT = 4;
@@ -51,34 +52,37 @@ export class CellEditor {
   private readonly view: EditorView;
   private readonly hint = make("p.editor-hint", { "aria-hidden": "true" }); // said to others by #editor-help
 
-  /** Takes the place of `pre`, which has the same size and shows the same, and its focus if `pre` has it. */
-  constructor(pre: HTMLElement, code: string, label: string, events: EditorEvents) {
+  /** Takes the place of `plain`, which has the same size and shows the same, with its selection and its focus. */
+  constructor(plain: PlainCode, code: string, label: string, events: EditorEvents) {
     const leave = (): void => {
       this.setTabMoves(true);
       events.escaped();
     };
     this.view = new EditorView({
-      state: EditorState.create({ doc: code, extensions: [keys(events, leave), ...look(label), this.listener(events)] }),
+      state: EditorState.create({ doc: plain.before ?? code, extensions: [keys(events, leave), ...look(label), this.listener(events)] }),
     });
-    this.setTabMoves(true);
-    const focused = document.activeElement === pre;
-    pre.replaceWith(make("div.editor", {}, this.view.dom, this.hint));
-    if (focused) this.view.focus();
+    this.setTabMoves(!plain.clicked);
+    const { selection, hasFocus } = plain;
+    const { scrollLeft } = plain.pre;
+    if (plain.before !== null) this.replace(code, "input.type"); // so that it can be undone
+    const { length } = this.view.state.doc;
+    this.view.dispatch({ selection: { anchor: Math.min(selection.anchor, length), head: Math.min(selection.head, length) } });
+    plain.pre.replaceWith(make("div.editor", {}, this.view.dom, this.hint));
+    this.view.scrollDOM.scrollLeft = scrollLeft;
+    if (hasFocus) this.view.focus();
   }
 
-  /** `at` is a point on the screen that was clicked. */
-  focus(at?: { x: number; y: number }): void {
+  focus(): void {
     this.view.focus();
-    if (!at) return;
-    this.setTabMoves(false);
-    requestAnimationFrame(() => {
-      this.view.dispatch({ selection: { anchor: this.view.posAtCoords(at, false) } });
-    });
   }
 
   setCode(code: string): void {
+    this.replace(code, "lockstep.set");
+  }
+
+  private replace(code: string, userEvent: string): void {
     const { length } = this.view.state.doc;
-    this.view.dispatch({ changes: { from: 0, to: length, insert: code }, userEvent: "lockstep.set" });
+    this.view.dispatch({ changes: { from: 0, to: length, insert: code }, userEvent });
   }
 
   private setTabMoves(moves: boolean): void {

@@ -23,7 +23,7 @@ export function setUpCells(): void {
   cells.forEach((cell, i) => {
     cell.before = cells.slice(0, i);
     const next = cells[i + 1];
-    if (next) cell.onward = () => void next.edit();
+    if (next) cell.onward = () => next.edit();
   });
   const button = document.querySelector<HTMLButtonElement>("[data-action=run-all]");
   if (button) new RunAll(button, cells);
