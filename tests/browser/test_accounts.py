@@ -24,7 +24,7 @@ async def link_in_the_log(site: Site, address: str) -> str:
         while True:
             lines = [line for line in site.log().splitlines() if address in line and _LINK.search(line)]
             if lines:
-                return _LINK.findall(lines[-1])[-1]
+                return str(_LINK.findall(lines[-1])[-1])
             await asyncio.sleep(0.1)
 
 

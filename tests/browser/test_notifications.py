@@ -34,7 +34,11 @@ async def answer(hall: Hall, thread: str, name: str = "Bob") -> None:
     """Somebody new answers it, over HTTP."""
     bob, account = await somebody(hall, name)
     url = bob.site.url(f"/en/courses/{COURSE}/distribution-strategies/comments")
-    form = {"thread": thread, "text": f"Because {account.handle} says so", "key": account.id}
+    form: dict[str, str | float | bool] = {
+        "thread": thread,
+        "text": f"Because {account.handle} says so",
+        "key": account.id,
+    }
     answered = await bob.context.request.post(url, form=form, headers={"sec-fetch-site": "same-origin"})
     assert answered.status == 200, await answered.text()
 

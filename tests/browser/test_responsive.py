@@ -46,7 +46,7 @@ class Recording:
         mine = [e for e in events if (e["pid"], e["tid"]) in main and e["name"].endswith("RunTask")]
         took = [e["tdur"] for e in mine if "tdur" in e]
         assert len(took) > 100, "what was recorded says nothing about tasks"
-        return max(took) / 1000
+        return float(max(took)) / 1000
 
 
 @asynccontextmanager

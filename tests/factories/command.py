@@ -7,7 +7,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
 
@@ -26,7 +26,7 @@ async def start(
     stdin: int | IO[bytes] = PIPE,
     stdout: int = PIPE,
     before: tuple[str, ...] = (),
-    **settings: object,
+    **settings: Any,
 ) -> Process:
     """Start ``lockstep``, its output in a pipe or on a descriptor; settings are variables without their prefix.
 
@@ -50,6 +50,6 @@ async def finish(process: Process, typed: bytes | None = b"", within_s: float = 
     return Ended(process.returncode, (out or b"").decode(), err.decode())
 
 
-async def lockstep(*arguments: str, typed: bytes = b"", **settings: object) -> Ended:
+async def lockstep(*arguments: str, typed: bytes = b"", **settings: Any) -> Ended:
     """Run ``lockstep`` to its end."""
     return await finish(await start(*arguments, **settings), typed)

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.db import Database, now
 from app.runs import log
-from app.runs.models import ROW_BYTES
+from app.runs.models import ROW_BYTES, Run
 from runners.protocol import Event, Finished, Outcome, Started, Text
 from tests.factories.runs import a_run
 
@@ -26,6 +26,6 @@ async def a_run_with_output(
     await log.append(db, run_id, 0, events)
     if finish:
         async with db.writing() as session:
-            run = await session.get_one(log.Run, run_id)
+            run = await session.get_one(Run, run_id)
             run.finished_at = at
     return run_id

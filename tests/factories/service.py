@@ -154,7 +154,7 @@ async def _ask_health(socket: Path) -> Health:
 
 def _children(pid: int) -> list[psutil.Process]:
     try:
-        return psutil.Process(pid).children()
+        return list(psutil.Process(pid).children())
     except psutil.NoSuchProcess:
         return []
 

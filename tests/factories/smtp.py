@@ -53,8 +53,15 @@ def smtp_server(postbox: Postbox, tls: ssl.SSLContext | None = None) -> Iterator
         good = isinstance(data, LoginPassword) and (data.login, data.password) == (USER.encode(), PASSWORD.encode())
         return AuthResult(success=good)
 
-    wants = {"tls_context": tls, "require_starttls": True, "auth_required": True, "authenticator": authenticate}
-    controller = Controller(postbox, hostname=HOST, port=_free_port(), **(wants if tls else {}))
+    controller = Controller(
+        postbox,
+        hostname=HOST,
+        port=_free_port(),
+        tls_context=tls,
+        require_starttls=tls is not None,
+        auth_required=tls is not None,
+        authenticator=authenticate if tls else None,
+    )
     controller.start()
     try:
         yield f"{HOST}:{controller.port}"

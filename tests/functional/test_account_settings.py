@@ -33,9 +33,9 @@ def mailbox(monkeypatch: pytest.MonkeyPatch) -> Mailbox:
 async def account(app: FastAPI) -> Account:
     account = await an_account(app.state.db, email="ada@example.org")
     async with app.state.db.writing() as session:
-        account = await session.merge(account)
-        account.password_hash = await app.state.passwords.hash(PASSWORD)
-    return account
+        mine: Account = await session.merge(account)
+        mine.password_hash = await app.state.passwords.hash(PASSWORD)
+    return mine
 
 
 @pytest.fixture
@@ -46,7 +46,8 @@ async def ada(app: FastAPI, account: Account) -> AsyncIterator[httpx.AsyncClient
 
 async def stored(app: FastAPI) -> Account:
     async with app.state.db.session() as session:
-        return (await session.scalars(select(Account).where(Account.email_key.like("%@example.org")))).one()
+        found: Account = (await session.scalars(select(Account).where(Account.email_key.like("%@example.org")))).one()
+        return found
 
 
 async def names(client: httpx.AsyncClient) -> bool:

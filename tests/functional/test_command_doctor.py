@@ -12,6 +12,7 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -47,7 +48,7 @@ def without_bubblewrap(place: Path) -> tuple[str, ...]:
 async def test_the_doctor_asks_the_runner_that_is_there(
     supervisor: Supervisor, settings: Settings, tmp_path: Path
 ) -> None:
-    options = {"lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
+    options: dict[str, Any] = {"lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
 
     well = await lockstep("doctor", data_dir=settings.data_dir, **options)
     as_json = json.loads((await lockstep("doctor", "--json", data_dir=settings.data_dir, **options)).out)
@@ -71,7 +72,7 @@ async def test_the_doctor_says_which_settings_of_this_shell_are_not_in_use(
     there = {"LOCKSTEP_DEVICES": "simulate", "LOCKSTEP_MAX_SESSIONS": "4", "LOCKSTEP_OF_LATER": "1"}
     supervisor.health = supervisor.health.model_copy(update={"settings": there})
     await supervisor.start()
-    options = {"data_dir": data, "lessons_dir": settings.lessons_dir, "max_sessions": 4}
+    options: dict[str, Any] = {"data_dir": data, "lessons_dir": settings.lessons_dir, "max_sessions": 4}
     told = await lockstep("doctor", "--json", **options)
     text = await lockstep("doctor", **options)
     await supervisor.stop()
@@ -92,7 +93,7 @@ async def test_the_doctor_tells_of_the_machine_where_no_runner_answers(settings:
 async def test_the_doctor_names_a_setting_that_cannot_be_used_and_ends_with_2(
     settings: Settings, tmp_path: Path
 ) -> None:
-    options = {"data_dir": tmp_path, "lessons_dir": settings.lessons_dir, "limits__memory_mb": "lots"}
+    options: dict[str, Any] = {"data_dir": tmp_path, "lessons_dir": settings.lessons_dir, "limits__memory_mb": "lots"}
     text = await lockstep("doctor", **options)
     told = await lockstep("doctor", "--json", **options)
     sentence = "LOCKSTEP_LIMITS__MEMORY_MB: must be a whole number from 256 to 1,048,576 (MiB)"
@@ -122,7 +123,7 @@ async def test_the_doctor_starts_a_runner_of_its_own_and_ends_with_3_where_a_wal
 async def test_a_runner_that_does_not_know_of_strangers_is_not_shown_to_them(
     supervisor: Supervisor, settings: Settings
 ) -> None:
-    options = {"data_dir": settings.data_dir, "runner_socket": supervisor.socket}
+    options: dict[str, Any] = {"data_dir": settings.data_dir, "runner_socket": supervisor.socket}
     ended = await lockstep("serve", "--host", "0.0.0.0", "--port", "0", **options)
 
     assert ended.status == 2
@@ -146,14 +147,12 @@ async def test_ready_tells_that_runs_are_refused_and_not_why(client: httpx.Async
 
 
 @asynccontextmanager
-async def _served(
-    place: Path, lessons: Path, **settings: object
-) -> AsyncIterator[tuple[httpx.AsyncClient, Process, str]]:
+async def _served(place: Path, lessons: Path, **settings: Any) -> AsyncIterator[tuple[httpx.AsyncClient, Process, str]]:
     """A server that strangers can reach, started by a plain user without bubblewrap, and its log until the address.
 
     Its runner is up.
     """
-    options = {"data_dir": place / "data", "lessons_dir": lessons, "warm_kernels": 0} | settings
+    options: dict[str, Any] = {"data_dir": place / "data", "lessons_dir": lessons, "warm_kernels": 0} | settings
     serve = ("serve", "--host", "0.0.0.0", "--port", "0")
     process = await start(*serve, before=without_bubblewrap(place), **options)
     try:

@@ -144,7 +144,7 @@ async def test_devices_that_no_place_was_left_for_are_said_to_be_untried(
 ) -> None:
     monkeypatch.setattr(proofs, "_PLACE_S", 0.3)
     gpu = "/device:GPU:0"
-    answers = [said(gpu, 1, "aa")]
+    answers: list[dict[str, Any] | None] = [said(gpu, 1, "aa")]
     serve_one = supervisor.emit
 
     async def emit(*run: Any, **event: Any) -> None:

@@ -11,6 +11,7 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -30,7 +31,7 @@ UID = 62_800 + os.getpid() % 90
 
 
 @asynccontextmanager
-async def _served(*arguments: str, **settings: object) -> AsyncIterator[tuple[Process, httpx.AsyncClient]]:
+async def _served(*arguments: str, **settings: Any) -> AsyncIterator[tuple[Process, httpx.AsyncClient]]:
     process = await start("serve", "--port", "0", *arguments, **settings)
     try:
         url = await asyncio.wait_for(_url(process), 30)

@@ -234,7 +234,7 @@ async def test_a_sweep_reads_no_table_from_end_to_end(database: Database) -> Non
     assert len(asked) > 10
     async with database.engine.connect() as connection:
         for sql, args in [each for each in asked if not each[0].endswith("WHERE 0 = 1")]:
-            plan = [row[3] for row in await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", args)]
+            plan = [row.detail for row in await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", args)]
             for table in Base.metadata.tables:
                 assert not any(f"SCAN {table}" in line for line in plan), (sql, plan)
 

@@ -18,6 +18,7 @@ import schemathesis
 from fastapi import FastAPI
 from requests import PreparedRequest, Request
 from schemathesis import GenerationMode
+from schemathesis.core.result import Ok
 
 from app.accounts.models import Role
 from app.main import create_app
@@ -52,11 +53,13 @@ class Asked:
         for name in THERE:
             address = address.replace(f"there-{name}", parts.get(name, ""))
         headers = {
-            name: value
+            name: value if isinstance(value, str) else value.decode()
             for name, value in self.request.headers.items()
             if name.lower() in ("content-type", "last-event-id")
         }
-        return await client.request(str(self.request.method), address, headers=headers, content=self.request.body)
+        body = self.request.body
+        assert body is None or isinstance(body, str | bytes)
+        return await client.request(str(self.request.method), address, headers=headers, content=body)
 
 
 def described(app: FastAPI) -> dict[str, Any]:
@@ -75,6 +78,7 @@ def described(app: FastAPI) -> dict[str, Any]:
 def asked_of(told: dict[str, Any]) -> Iterator[Asked]:
     """Requests, the same each time."""
     for found in schemathesis.openapi.from_dict(told).get_all_operations():
+        assert isinstance(found, Ok)
         operation = found.ok()
         raw = told["paths"][operation.path][operation.method]
         for mode, number in EXAMPLES.items():

@@ -30,6 +30,7 @@ async def test_a_learners_route_shows_nothing_to_others(app: FastAPI, supervisor
     async with browser(app) as owner, browser(app) as other:
         run = await press_run(owner)
         for route in routes_of(app):
+            assert route.name
             if ACCESS[route.name] is Access.learner and "{run_id}" in route.path:
                 assert isinstance(route, Route)
                 path = route.path.replace("{run_id}", run["id"]).replace("{seq}", "1").replace("{seq:int}", "1")
@@ -178,7 +179,7 @@ async def test_an_ipv6_address_may_be_the_public_one(settings: Settings) -> None
 
 async def test_a_request_id_is_given_out_and_a_good_one_taken_over(client: httpx.AsyncClient) -> None:
     for given, kept in (("abcdef-123", True), ("bad id\u00e9", False), ("x" * 100, False), ("", False)):
-        response = await client.get("/nothing", headers={"x-request-id": given.encode()})
+        response = await client.get("/nothing", headers=[(b"x-request-id", given.encode())])
         answered = response.headers["x-request-id"]
         assert (answered == given) is kept
         assert response.json()["error"]["request_id"] == answered

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -31,6 +32,7 @@ LIMITS = {
     "display_mb": 0.25,
     "events": 2000,
 }
+LIMIT_SETTINGS: dict[str, Any] = {f"limits__{name}": value for name, value in LIMITS.items()}
 _GRACE_S = 15.0
 """Past its time limit a run may still take the patience before the kill, and what a busy machine needs."""
 
@@ -38,7 +40,7 @@ _GRACE_S = 15.0
 @pytest.fixture(scope="session")
 def node() -> Iterator[Node]:
     """The node under attack."""
-    node = Node(**{f"limits__{name}": value for name, value in LIMITS.items()})
+    node = Node(**LIMIT_SETTINGS)
     yield node.start()
     node.remove()
 

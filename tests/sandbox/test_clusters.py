@@ -11,7 +11,7 @@ import pytest
 
 from runners.protocol import Fault, Outcome
 from tests.factories.node import Learner, Node
-from tests.sandbox.conftest import LIMITS
+from tests.sandbox.conftest import LIMIT_SETTINGS
 
 LINKS = """
 import json, os, socket, stat, time
@@ -57,7 +57,7 @@ page[:] = os.urandom(len(page))
 @pytest.fixture(scope="module")
 def clusters() -> Iterator[Node]:
     """A node where no kernel waits: whatever process there is, a session has left behind."""
-    node = Node(warm_kernels=0, **{f"limits__{name}": value for name, value in LIMITS.items()})
+    node = Node(warm_kernels=0, **LIMIT_SETTINGS)
     yield node.start()
     node.remove()
 

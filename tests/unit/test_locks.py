@@ -35,7 +35,11 @@ def project() -> Any:
 
 
 def applies(requirement: Requirement, python: str) -> bool:
-    environment = {**default_environment(), "python_version": python, "python_full_version": f"{python}.0"}
+    environment: dict[str, Any] = {
+        **default_environment(),
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+    }
     return requirement.marker is None or requirement.marker.evaluate(environment)
 
 

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from runners.client import RunnerClient
+from runners.protocol import Keras
 from tests.factories.node import Learner
 
 DRAW = """
@@ -33,7 +34,7 @@ print(json.dumps(drawn))
 
 
 @pytest.mark.parametrize("keras", [3, 2])
-async def test_no_two_sessions_and_no_two_starts_draw_the_same(client: RunnerClient, keras: int) -> None:
+async def test_no_two_sessions_and_no_two_starts_draw_the_same(client: RunnerClient, keras: Keras) -> None:
     learners = [Learner(client, keras=keras) for _ in range(2)]
     drawn = []
     for learner in learners:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,7 @@ async def test_a_lesson_and_its_cells_choose_their_keras(fresh: Node, tmp_path: 
     lesson.write_text(text)
 
     command = ("lesson", "check")
-    options = {"runner_socket": fresh.socket, "data_dir": tmp_path, "lessons_dir": courses}
+    options: dict[str, Any] = {"runner_socket": fresh.socket, "data_dir": tmp_path, "lessons_dir": courses}
     ended = await finish(await start(*command, **options), within_s=120)
 
     assert ended.status == 0, ended.out + ended.err

@@ -19,14 +19,14 @@ from typing import NamedTuple
 import pytest
 
 from runners.devices.topology import Topology
-from runners.protocol import Notice, Outcome
+from runners.protocol import Keras, Notice, Outcome
 from tests.factories.node import Learner, Node, Told
 from tests.long.matrix.programs import LIMITS, MACHINE_OF_LIMITS, ROWS, SETUP, Row
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "strategies.md"
-KERAS = (3, 2)
+KERAS: tuple[Keras, ...] = (3, 2)
 WAYS = {"fit": "fit", "loop": "a loop of one's own"}
 REPORTS_ANOTHER_LOSS = "The weights are those of one large batch; the loss that is reported is another."
 CLOSE = 1e-5
@@ -64,7 +64,7 @@ async def _fill_all(found: Results, node: Node) -> None:
     """As many sessions at a time as there are cores: what takes the time is Python, one core for each."""
     turn = asyncio.Semaphore(len(os.sched_getaffinity(0)))
 
-    async def fill(machine: str, keras: int) -> None:
+    async def fill(machine: str, keras: Keras) -> None:
         async with turn:
             await _fill(found, node, machine, keras)
 
@@ -73,7 +73,7 @@ async def _fill_all(found: Results, node: Node) -> None:
             group.create_task(fill(machine, keras))
 
 
-async def _fill(found: Results, node: Node, machine: str, keras: int) -> None:
+async def _fill(found: Results, node: Node, machine: str, keras: Keras) -> None:
     async with node.client() as client:
         learner = Learner(client, topology=machine, keras=keras)
         for row in ROWS:

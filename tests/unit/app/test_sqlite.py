@@ -29,7 +29,7 @@ async def db(tmp_path: Path) -> AsyncIterator[Database]:
 def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is asked of a connection's thread."""
     made: list[str] = []
-    execute = aiosqlite.Connection._execute
+    execute: Any = aiosqlite.Connection._execute
 
     async def counted(self: aiosqlite.Connection, fn: Any, *args: Any, **kwargs: Any) -> Any:
         made.append(fn.__name__)

@@ -29,6 +29,7 @@ PLURALS = {"ko": 1, "zh": 1}
 _PLACEHOLDER = re.compile(r"%\(\w+\)[sd]|\{\w*(?:![rsa])?(?::[^{}]*)?\}")
 
 Key = str | tuple[str, ...]
+Texts = str | list[str] | tuple[str, ...] | None
 
 
 def _in_the_code() -> set[Key]:
@@ -54,8 +55,8 @@ def _messages(code: str) -> list[Message]:
     return [message for message in _catalog(code) if message.id]
 
 
-def _texts(value: Key) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+def _texts(value: Texts) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value or ())
 
 
 def _placeholders(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pygments.lexers.javascript import TypeScriptLexer
-from pygments.token import Comment, String, Whitespace
+from pygments.token import Comment, String, Whitespace, is_token_subtype
 
 from app import i18n
 
@@ -41,10 +41,10 @@ def _tokens(source: str) -> Iterator[tuple[bool, str]]:
     """Whether it is a string, and its text: a string is one token, with a 0 for what a template puts in."""
     text, depth = "", 0
     for kind, value in TypeScriptLexer().get_tokens(source):
-        if kind in String.Interpol:
+        if is_token_subtype(kind, String.Interpol):
             depth += value.count("${") - value.count("}")
             text += "0" if value == "${" else ""
-        elif kind in String.Backtick:
+        elif is_token_subtype(kind, String.Backtick):
             if value == "`" and text and not depth:
                 yield True, text[1:]
                 text = ""
@@ -52,9 +52,9 @@ def _tokens(source: str) -> Iterator[tuple[bool, str]]:
                 text += value
         elif text:
             continue
-        elif kind in String and kind not in String.Regex:
+        elif is_token_subtype(kind, String) and not is_token_subtype(kind, String.Regex):
             yield True, value[1:-1]
-        elif kind not in Comment and kind not in Whitespace and value.strip():
+        elif not any(is_token_subtype(kind, silent) for silent in (Comment, Whitespace)) and value.strip():
             yield False, value.strip()
 
 

@@ -19,15 +19,17 @@ SCRIPT = Path(__file__).parents[3] / ".ci" / "setup.py"
 
 
 @pytest.fixture
-def setup(tmp_path: Path) -> Iterator[ModuleType]:
+def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The script as a module, at work in an empty folder."""
     spec = importlib.util.spec_from_file_location("lockstep_setup", SCRIPT)
     assert spec
     assert spec.loader
     module = sys.modules["lockstep_setup"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.ROOT, module.VENV, module.NOTES = tmp_path, tmp_path / ".venv", tmp_path / ".venv" / "lockstep"
-    module.NOTES.mkdir(parents=True)
+    notes = tmp_path / ".venv" / "lockstep"
+    notes.mkdir(parents=True)
+    for name, path in {"ROOT": tmp_path, "VENV": tmp_path / ".venv", "NOTES": notes}.items():
+        monkeypatch.setattr(module, name, path)
     yield module
     del sys.modules["lockstep_setup"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -55,13 +56,14 @@ async def test_a_sandbox_that_ends_with_its_zygote_is_made_once_more_by_the_next
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ShortLived, "made", 0)
-    assert isinstance(await ShortLived.create(NoMachine(), "cpu", 3), ShortLived)
+    machine: Any = NoMachine()
+    assert isinstance(await ShortLived.create(machine, "cpu", 3), ShortLived)
     assert ShortLived.made == 2
 
     monkeypatch.setattr(ShortLived, "made", 0)
     monkeypatch.setattr(ShortLived, "short_lived", 2)
     with pytest.raises(SandboxGone):
-        await ShortLived.create(NoMachine(), "cpu", 3)
+        await ShortLived.create(machine, "cpu", 3)
 
 
 class Waiting:

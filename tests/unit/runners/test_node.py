@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from runners.kernels import Kernel
 from runners.node import Node
 from runners.protocol import Keras, Member, RunRequest, SessionSpec, SessionState
 from runners.routes import application
+from runners.sandbox import cgroups
 from runners.sandbox.cgroups import NoGroup, NoGroups
 from runners.sandbox.host import Sandbox
 from runners.settings import RunnerSettings
@@ -58,9 +60,9 @@ async def pool() -> Slow:
 @pytest.fixture
 async def node(tmp_path: Path, pool: Slow, monkeypatch: pytest.MonkeyPatch) -> Node:
     """A node with one place."""
-    monkeypatch.setattr(module.cgroups, "detect", NoGroups)
-    monkeypatch.setattr(module.tempfile, "gettempdir", lambda: str(tmp_path))
-    monkeypatch.setattr(module.tempfile, "mkdtemp", lambda prefix: str(tmp_path))
+    monkeypatch.setattr(cgroups, "detect", NoGroups)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(tmp_path))
     monkeypatch.setattr(module, "Pool", lambda *_: pool)
     monkeypatch.setattr(Node, "_zygote", lambda *_: Zygote())
     return Node(RunnerSettings(data_dir=tmp_path, max_sessions=1))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.protocol import Event, Limit, Outcome, RunRequest, SessionSpec
+from runners.protocol import Event, Limit, Notice, Outcome, RunRequest, SessionSpec
 from runners.runlog import RunLog
 from runners.settings import Limits, MiB
 
@@ -66,8 +66,8 @@ def test_events_are_numbered_without_a_gap_and_no_text_is_lost_or_moved(steps: l
         return joined
 
     said = [(v[0], v[1]) if k == "text" else (k, v[0] if v else "") for k, *v in steps if k != "flush"]
-    heard = [
-        (e.stream, e.text) if e.kind == "text" else (e.kind, e.data["text/plain"] if e.kind == "display" else "")
+    heard: list[tuple[str, str]] = [
+        (e.stream, e.text) if e.kind == "text" else (e.kind, str(e.data["text/plain"]) if e.kind == "display" else "")
         for e in events[1:-1]
         if e.kind in ("text", "display", "clear")
     ]
@@ -243,6 +243,7 @@ async def test_objects_in_a_display_count_against_its_limit() -> None:
     events = await _read(log)
 
     assert [event.kind for event in events] == ["display", "notice", "finished"]
+    assert isinstance(events[1], Notice)
     assert events[1].code == "display-too-large"
     assert not log.overflow.is_set()
 
@@ -264,6 +265,7 @@ async def test_a_message_of_too_many_values_is_said_and_the_run_goes_on() -> Non
     events = await _read(log)
 
     assert [event.kind for event in events] == ["text", "notice", "finished"]
+    assert isinstance(events[1], Notice)
     assert events[1].values["size"] == 28_000_000
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from runners.seats import Room, room_here, seats_of
 from runners.settings import Limits, MiB, RunnerSettings
 
 
-def seats(memory_mb: int, processes: int | None = None, **settings: int) -> int:
+def seats(memory_mb: int, processes: int | None = None, **settings: Any) -> int:
     return seats_of(RunnerSettings(**settings), Room(memory_mb, processes)).count
 
 

@@ -116,4 +116,5 @@ async def test_who_gets_the_tpu_gets_a_kernel_that_imports_tensorflow_itself(mon
     assert kernel.given.words == "TPU v3-8"
     assert asked[-1] == (3, True)
     assert not supply.is_cold("tpu:8", 3), "it is in use, so the next one is simulated"
-    assert await supply.take("tpu:8", 3) == "tpu:8 from the pool"
+    pooled: Any = await supply.take("tpu:8", 3)
+    assert pooled == "tpu:8 from the pool"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runners import zygotes
+from runners.sandbox import outer
 from runners.sandbox.cgroups import NoGroups
 from runners.sandbox.users import Users
 from runners.settings import RunnerSettings
@@ -43,7 +44,7 @@ async def test_whatever_goes_wrong_it_is_tried_again(tmp_path: Path, monkeypatch
 
 async def test_one_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
-    monkeypatch.setattr(zygotes.outer, "zygote_command", lambda *_: (sleep, "none"))
+    monkeypatch.setattr(outer, "zygote_command", lambda *_: (sleep, "none"))
     monkeypatch.setattr(zygotes, "_START_S", 0.1)
 
     assert await trouble_of(tmp_path) == ["the zygote was not ready within 0.1 s"] * 2

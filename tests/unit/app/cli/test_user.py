@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from click.testing import Result
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from app.accounts.invitations import find_invitation
 from app.accounts.models import Account, Role, SignIn

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -54,7 +55,10 @@ def test_a_learners_code_and_outputs_take_the_place_of_the_original() -> None:
 
 def test_one_large_update_of_many_displays_makes_no_huge_notebook() -> None:
     shown = [{"data": {"text/plain": ""}, "display_id": "a"}] * 100
-    events = [*shown, {"data": {"text/plain": "x" * 1_000_000}, "display_id": "a", "update": True}]
+    events: list[dict[str, Any]] = [
+        *shown,
+        {"data": {"text/plain": "x" * 1_000_000}, "display_id": "a", "update": True},
+    ]
     run = [EVENT.validate_python({"kind": "display", "seq": n, "at_ms": 0, **each}) for n, each in enumerate(events, 1)]
 
     with pytest.raises(TooLarge, match="Your outputs are too large"):

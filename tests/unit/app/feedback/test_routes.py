@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from sqlalchemy import select
 
 from app.accounts.models import Role
-from app.feedback import routes
+from app.feedback import service
 from app.feedback.models import Problem, Vote
 from tests.factories.accounts import an_account, signed_in
 from tests.factories.attacks import ATTACKS
@@ -185,7 +185,7 @@ async def test_bytes_that_are_no_text_are_refused(room: Class) -> None:
 
 
 async def test_no_attack_reaches_the_inbox_as_markup(room: Class, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes.service, "OF_LEARNER", routes.service.OF_ADDRESS)
+    monkeypatch.setattr(service, "OF_LEARNER", service.OF_ADDRESS)
     for number, attack in enumerate([*ATTACKS[:30], "\u202ereversed"]):
         await send(room.ada, attack or "-", key=str(number), page=attack)
     inbox = (await room.teacher.get(INBOX)).text

@@ -67,10 +67,10 @@ async def test_the_inbox_goes_on_behind_the_last_one_shown_and_misses_none(datab
             seen += [row.problem.id for row in rows]
             if before is None:
                 break
-        handled, _ = await listing.problems(session, Filter(Which.handled))
+        done, _ = await listing.problems(session, Filter(Which.handled))
         code, _ = await listing.problems(session, Filter(Which.all, Kind.code))
     assert seen == sorted((f"{n:04}" for n in range(65) if n % 10 != 9), reverse=True)
-    assert [row.problem.id for row in handled] == ["0059", "0049", "0039", "0029", "0019", "0009"]
+    assert [row.problem.id for row in done] == ["0059", "0049", "0039", "0029", "0019", "0009"]
     assert len(code) == 13
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.lessons import load
 from app.lessons.catalog import Catalog
 from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
+from app.lessons.read import read as read_document
 from tests.factories.lesson import CELL, HEADER, write_lesson, write_toml
 
 KOREAN = "title: 하나\nsummary: 요약.\n"
@@ -191,10 +191,9 @@ def test_a_failure_of_the_reader_itself_is_a_mistake_of_one_file(root: Path, mon
     def read(source: str, *rest: Any) -> object:
         if "of one" in source:
             raise KeyError("a bug")
-        return load_read(source, *rest)
+        return read_document(source, *rest)
 
-    load_read = load.read
-    monkeypatch.setattr(load, "read", read)
+    monkeypatch.setattr("app.lessons.load.read", read)
     catalog = Catalog(root, quiet=True)
     catalog.reload()
 
@@ -203,15 +202,19 @@ def test_a_failure_of_the_reader_itself_is_a_mistake_of_one_file(root: Path, mon
 
 
 def test_an_unchanged_file_is_not_read_again(catalog: Catalog, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = []
-    original = load.read
-    monkeypatch.setattr(load, "read", lambda source, *rest: read.append(source) or original(source, *rest))
+    sources = []
+
+    def read(source: str, *rest: Any) -> object:
+        sources.append(source)
+        return read_document(source, *rest)
+
+    monkeypatch.setattr("app.lessons.load.read", read)
     catalog.reload()
-    assert read == []
+    assert sources == []
 
     write_lesson(root / "course" / "two", "Other words.\n")
     catalog.reload()
-    assert len(read) == 1
+    assert len(sources) == 1
 
 
 def test_the_digest_changes_with_the_content_and_with_nothing_else(catalog: Catalog, root: Path) -> None:

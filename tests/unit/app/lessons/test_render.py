@@ -82,7 +82,9 @@ def test_a_heading_links_to_itself_and_is_in_the_table_of_contents() -> None:
         ("what-scope-does-2", 2),
         ("범위와-变量", 3),
     ]
-    html = str(lesson.blocks[0].html)
+    first = lesson.blocks[0]
+    assert isinstance(first, Prose)
+    html = str(first.html)
     assert (
         '<h2 id="what-scope-does"><a class="anchor" href="#what-scope-does">What <code>scope()</code> does</a>' in html
     )
@@ -208,7 +210,9 @@ def test_there_is_no_inline_style_anywhere() -> None:
 def test_added_words_are_in_the_lessons_language(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(i18n, "_translations", lambda code: _Shouting(code))
 
-    html = str(rendered("```{note}\nx\n```\n", language="ko").blocks[0].html)
+    (note,) = rendered("```{note}\nx\n```\n", language="ko").blocks
+    assert isinstance(note, Prose)
+    html = str(note.html)
     assert '<p class="admonition-title">Note in ko</p>' in html
 
 

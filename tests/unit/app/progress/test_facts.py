@@ -78,7 +78,7 @@ def test_a_long_run_counts_at_night_by_the_learners_clock(hour: int) -> None:
 
 
 def test_the_loss_is_scaled_at_the_first_try_only_in_code_of_ones_own_on_several_replicas() -> None:
-    own = {"code": _SCALED, "first": True}
+    own: dict[str, Any] = {"code": _SCALED, "first": True}
 
     assert _proved(**own)["scaled"] == {"course/lesson#cell"}
     assert "scaled" not in _proved(**{**own, "first": False})

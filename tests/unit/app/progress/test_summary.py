@@ -108,7 +108,8 @@ async def test_the_header_counts_lessons_and_goes_by_the_learners_clock(
 ) -> None:
     days = [Fact("day", f"2026-11-{day}") for day in (16, 17, 22)]
     await _do(database, progress, *_CELLS, Fact("read", LESSON), *days)
-    sunday_evening = Visit(LESSON, *[datetime(2026, 11, 22, 20, tzinfo=UTC)] * 2, place="cell-alone")
+    sunday = datetime(2026, 11, 22, 20, tzinfo=UTC)
+    sunday_evening = Visit(LESSON, started_at=sunday, seen_at=sunday, place="cell-alone")
     async with database.writing() as session:
         await lessons.note(session, "me", [sunday_evening])
         session.add(LearnerZone(learner_id="me", time_zone="UTC", said_at=sunday_evening.seen_at))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -152,7 +153,9 @@ async def test_counts_of_those_who_left_are_forgotten(quotas: Quotas, clock: Clo
 
 
 async def test_zero_is_no_limit(database: Database) -> None:
-    none = {f"stored_{name}": 0 for name in ("mb_per_account", "mb_per_visitor", "mb_per_address", "gb_of_visitors")}
+    none: dict[str, Any] = {
+        f"stored_{name}": 0 for name in ("mb_per_account", "mb_per_visitor", "mb_per_address", "gb_of_visitors")
+    }
     limits = QuotaLimits.of(Settings(**none, keep_output_days=0))
     quotas = Quotas(database, limits)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import event, func, select
@@ -116,7 +117,7 @@ async def test_a_sweep_that_finds_nothing_reads_no_table_from_end_to_end(databas
     await a_run_with_output(database, at=OLD)
     sweeper = OutputSweeper(QuotaLimits(account=1, visitor=1, visitors=1, keep=KEEP.keep))
     await sweep(database, [sweeper])
-    asked: list[tuple[str, tuple[object, ...]]] = []
+    asked: list[tuple[str, tuple[Any, ...]]] = []
     event.listen(
         database.engine.sync_engine, "before_cursor_execute", lambda _c, _k, sql, args, *_: asked.append((sql, args))
     )
@@ -128,7 +129,7 @@ async def test_a_sweep_that_finds_nothing_reads_no_table_from_end_to_end(databas
     assert asked
     async with database.engine.connect() as connection:
         for sql, args in [each for each in asked if "WHERE 0 = 1" not in each[0]]:
-            plan = [row[3] for row in await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", args)]
+            plan = [row.detail for row in await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", args)]
             for table in Base.metadata.tables:
                 scans = [line for line in plan if line.startswith(f"SCAN {table}") and "COVERING INDEX" not in line]
                 assert not scans, (sql, plan)

@@ -63,7 +63,12 @@ def test_a_card_is_what_nvml_says_of_it() -> None:
 
 def test_an_instance_has_the_nodes_that_the_driver_names(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(module, "_cap", lambda name: asked.append(name) or len(asked))
+
+    def cap(name: str) -> int:
+        asked.append(name)
+        return len(asked)
+
+    monkeypatch.setattr(module, "_cap", cap)
 
     card = module._card(nvml(cut_up=True), "card")
 

@@ -218,6 +218,7 @@ def test_a_session_with_a_tpu_has_its_nodes_its_library_and_what_tells_of_its_ch
     assert isinstance(real, Real)
     assert real.tpu
     assert real.nodes == ready.nodes == ("vfio/0", "vfio/1", "vfio/2", "vfio/3", "vfio/vfio")
+    assert ready.tpu
     assert real.tpu.facts == ready.facts == ready.tpu.facts
     assert dict(tpu_vm.environment(real.tpu)) == {
         "TPU_LIBRARY_PATH": real.tpu.library,

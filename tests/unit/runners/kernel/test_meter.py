@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from runners.kernel import meter as meter_module
 from runners.kernel import report
 from runners.kernel.meter import Course, Meter
+from runners.kernel.printed import Printed
 from runners.reports import METRIC, PROGRESS
 
 Sent = list[dict[str, Any]]
@@ -116,7 +116,12 @@ def test_where_training_reports_itself_printed_lines_are_only_text(sent: Sent) -
 def test_of_a_flood_of_lines_only_so_many_are_read(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     meter = Meter(Clock())
     taken: list[str] = []
-    monkeypatch.setattr(meter_module.Printed, "take", lambda _self, line: taken.append(line) or [])
+
+    def take(_printed: Printed, line: str) -> list[object]:
+        taken.append(line)
+        return []
+
+    monkeypatch.setattr(Printed, "take", take)
     for n in range(5_000):
         meter.printed(f"step {n}: loss = 0.5\n")
     assert len(taken) == 500

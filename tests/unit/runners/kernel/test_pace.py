@@ -41,7 +41,8 @@ def test_no_more_than_one_in_each_interval_and_always_the_last_of_each_kind(offe
 
 
 def test_two_kinds_share_the_rate() -> None:
-    clock, sent = Clock(), []
+    clock = Clock()
+    sent: list[str] = []
     throttle: Throttle[str] = Throttle(0.1, sent.append, clock)
     for _ in range(1000):
         clock.now += 0.001
