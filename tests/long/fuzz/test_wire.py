@@ -18,7 +18,13 @@ FUZZ_S = int(os.environ.get("LOCKSTEP_TEST_FUZZ_S", "30"))
 def test_no_input_makes_the_wire_fail_or_hold_more_than_it_may(tmp_path: Path) -> None:
     pytest.importorskip("atheris", reason="atheris has wheels for Linux on x86-64 only")
     program = Path(__file__).with_name("fuzz_wire.py")
-    command = [sys.executable, program, f"-max_total_time={FUZZ_S}", "-max_len=4096", f"-artifact_prefix={tmp_path}/"]
+    command = [
+        sys.executable,
+        str(program),
+        f"-max_total_time={FUZZ_S}",
+        "-max_len=4096",
+        f"-artifact_prefix={tmp_path}/",
+    ]
 
     done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, check=False)
 
