@@ -21,7 +21,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.factories.browser import browser
 from tests.factories.course import write_course
-from tests.factories.databases import KINDS, empty_database
+from tests.factories.databases import KINDS, delete_rows, drop_tables, postgresql_database
 from tests.factories.sessions import SecondSession, allow_one_session_per_task
 from tests.factories.supervisor import Supervisor
 
@@ -65,11 +65,55 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def migrated_postgresql() -> Iterator[str]:
+    """The URL of a database of this process on PostgreSQL, with every table."""
+
+    async def make(url: str) -> None:
+        db = Database(url)
+        await migrate.upgrade(db)
+        await db.close()
+
+    with postgresql_database() as url:
+        asyncio.run(make(url))
+        yield url
+
+
+@pytest.fixture(scope="session")
+def unmigrated_postgresql() -> Iterator[str]:
+    """The URL of another database of this process on PostgreSQL."""
+    with postgresql_database() as url:
+        yield url
+
+
 @pytest.fixture(params=KINDS)
-async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    """A migrated database of each kind."""
-    db = await empty_database(request.param, tmp_path)
-    await migrate.upgrade(db)
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a database of each kind without a table, for tests of migrations."""
+    if request.param == "sqlite":
+        return f"sqlite+aiosqlite:///{tmp_path / 'empty' / 'lockstep.db'}"
+    url: str = request.getfixturevalue("unmigrated_postgresql")
+    asyncio.run(drop_tables(url))
+    return url
+
+
+@pytest.fixture(params=KINDS)
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a migrated database of each kind."""
+    if request.param == "postgresql":
+        url: str = request.getfixturevalue("migrated_postgresql")
+        return url
+    path = tmp_path / "database" / "lockstep.db"
+    path.parent.mkdir()
+    shutil.copy(request.getfixturevalue("migrated_file"), path)
+    return f"sqlite+aiosqlite:///{path}"
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """A migrated database of each kind, without a row."""
+    db = Database(database_url)
+    if db.file() is None:
+        await delete_rows(db)
     yield db
     await db.close()
 

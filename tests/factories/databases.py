@@ -1,28 +1,76 @@
-"""Databases for tests: SQLite always, PostgreSQL where ``LOCKSTEP_TEST_POSTGRES_URL`` names one that may be emptied."""
+"""Databases for tests: SQLite always, PostgreSQL where ``LOCKSTEP_TEST_POSTGRES_URL`` names a server.
+
+On that server each test process, such as a worker of pytest-xdist, makes databases of its own: many may run at once.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from pathlib import Path
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import URL, make_url, text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.db import Database
+from app.tables import TABLES
 
 KINDS = ("sqlite", "postgresql")
 POSTGRES = "LOCKSTEP_TEST_POSTGRES_URL"
 
 
-async def empty_database(kind: str, folder: Path) -> Database:
-    """A database without a table. Skips the test where there is none of that kind."""
-    if kind == "sqlite":
-        return Database(f"sqlite+aiosqlite:///{folder / 'empty' / 'lockstep.db'}")
+def own_name(purpose: str) -> str:
+    """A name on the server that no other process uses."""
+    return f"lockstep_{purpose}_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{secrets.token_hex(6)}"
+
+
+def server_url() -> URL:
+    """Where the server is. Skips the test if there is none."""
     url = os.environ.get(POSTGRES, "")
     if not url:
         pytest.skip(f"{POSTGRES} is not set")
+    return make_url(url)
+
+
+async def ask_server(statement: str) -> str:
+    """Run a statement outside of a transaction, as making a database requires. Returns the first value, if any."""
+    server = create_async_engine(server_url(), isolation_level="AUTOCOMMIT")
+    try:
+        async with server.connect() as connection:
+            answer = await connection.execute(text(statement))
+            return str(answer.scalar()) if answer.returns_rows else ""
+    finally:
+        await server.dispose()
+
+
+@contextmanager
+def postgresql_database() -> Iterator[str]:
+    """The URL of an empty database of PostgreSQL, dropped at the end. Skips the test if there is no server."""
+    name = own_name("test")
+    asyncio.run(ask_server(f"CREATE DATABASE {name}"))
+    try:
+        yield server_url().set(database=name).render_as_string(hide_password=False)
+    finally:
+        asyncio.run(ask_server(f"DROP DATABASE {name} WITH (FORCE)"))
+
+
+async def drop_tables(url: str) -> None:
+    """Leave a database of PostgreSQL without a table."""
     db = Database(url)
     async with db.engine.begin() as connection:
         await connection.execute(text("DROP SCHEMA public CASCADE"))
         await connection.execute(text("CREATE SCHEMA public"))
-    return db
+    await db.close()
+
+
+async def delete_rows(db: Database) -> None:
+    """Empty every table of a migrated database of PostgreSQL.
+
+    One statement of a few milliseconds; ``TRUNCATE``, or a new database from a template, takes 20 times as long.
+    """
+    statements = " ".join(f"DELETE FROM {table.name};" for table in reversed(TABLES))
+    async with db.engine.begin() as connection:
+        await connection.execute(text(f"DO $$ BEGIN {statements} END $$"))

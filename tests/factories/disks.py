@@ -12,10 +12,8 @@ from errno import ENOSPC
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url, text
-from sqlalchemy.ext.asyncio import create_async_engine
 
-from tests.factories.databases import POSTGRES, empty_database
+from tests.factories.databases import ask_server, own_name, server_url
 
 _PIECE = bytes(65_536)
 
@@ -65,28 +63,17 @@ async def database_on(disk: SmallDisk, kind: str) -> AsyncIterator[str]:
     if kind == "sqlite":
         yield f"sqlite+aiosqlite:///{disk.path / 'lockstep.db'}"
         return
-    await (await empty_database(kind, disk.path)).close()  # skips the test where there is no server
-    data = Path(await _ask("SHOW data_directory"))
+    data = Path(await ask_server("SHOW data_directory"))  # skips the test where there is no server
     folder = disk.path / "tablespace"
     _make_owned_like(data, folder)
-    await _ask(f"CREATE TABLESPACE small LOCATION '{folder}'")
+    name = own_name("small")
+    await ask_server(f"CREATE TABLESPACE {name} LOCATION '{folder}'")
     try:
-        await _ask("CREATE DATABASE small TABLESPACE small")
-        yield make_url(os.environ[POSTGRES]).set(database="small").render_as_string(hide_password=False)
+        await ask_server(f"CREATE DATABASE {name} TABLESPACE {name}")
+        yield server_url().set(database=name).render_as_string(hide_password=False)
     finally:
-        await _ask("DROP DATABASE IF EXISTS small WITH (FORCE)")
-        await _ask("DROP TABLESPACE small")
-
-
-async def _ask(statement: str) -> str:
-    """Outside of a transaction, as databases and tablespaces are made."""
-    server = create_async_engine(os.environ[POSTGRES], isolation_level="AUTOCOMMIT")
-    try:
-        async with server.connect() as connection:
-            answer = await connection.execute(text(statement))
-            return str(answer.scalar()) if answer.returns_rows else ""
-    finally:
-        await server.dispose()
+        await ask_server(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        await ask_server(f"DROP TABLESPACE {name}")
 
 
 def _make_owned_like(owned: Path, folder: Path) -> None:

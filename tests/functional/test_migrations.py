@@ -15,13 +15,12 @@ from sqlalchemy import Connection, inspect, text
 from app import migrate
 from app.db import Base, Database
 from app.tables import TABLES
-from tests.factories.databases import KINDS, empty_database
 from tests.factories.output import a_run_with_output
 
 
-@pytest.fixture(params=KINDS)
-async def empty(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    db = await empty_database(request.param, tmp_path)
+@pytest.fixture
+async def empty(empty_database_url: str) -> AsyncIterator[Database]:
+    db = Database(empty_database_url)
     yield db
     await db.close()
 
@@ -85,7 +84,7 @@ def test_files_of_migrations_are_named_by_day_and_verb() -> None:
 
 
 async def test_sqlite_is_set_up_for_many_readers_and_one_writer(tmp_path: Path) -> None:
-    db = await empty_database("sqlite", tmp_path)
+    db = Database(f"sqlite+aiosqlite:///{tmp_path / 'lockstep.db'}")
     await migrate.upgrade(db)
 
     async with db.engine.connect() as connection:

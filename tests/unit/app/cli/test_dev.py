@@ -23,26 +23,18 @@ from app.progress.ledger import read_known
 from app.progress.models import Entry, LessonProgress
 from app.tables import TABLES
 from tests.factories.course import LESSON, write_course
-from tests.factories.databases import KINDS, empty_database
 
 SMALL = ("seed", "--users", "40", "--comments", "300", "--lessons", "5")
 
 
-@pytest.fixture(params=KINDS)
-def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+@pytest.fixture
+def url(empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of an empty database of each kind, which the settings name."""
-
-    async def make() -> str:
-        db = await empty_database(request.param, tmp_path)
-        await db.close()
-        return db.url
-
-    address = asyncio.run(make())
     monkeypatch.setenv("LOCKSTEP_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("LOCKSTEP_DATABASE_URL", address)
+    monkeypatch.setenv("LOCKSTEP_DATABASE_URL", empty_database_url)
     monkeypatch.setenv("LOCKSTEP_LESSONS_DIR", str(write_course(tmp_path / "lessons")))
     mask = os.umask(0o022)
-    yield address
+    yield empty_database_url
     os.umask(mask)
 
 
