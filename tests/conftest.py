@@ -25,11 +25,22 @@ from tests.factories.databases import KINDS, delete_rows, drop_tables, postgresq
 from tests.factories.sessions import SecondSession, allow_one_session_per_task
 from tests.factories.supervisor import Supervisor
 
+_TERMINAL = (
+    *("CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "FORCE_COLOR", "GITHUB_ACTIONS", "NO_COLOR", "PY_COLORS", "TERM"),
+    *("COLUMNS", "LINES", "TERMINAL_WIDTH", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
+)
+"""What Typer, Rich, and Python read to decide about colors and the width of lines."""
 
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("LOCKSTEP_") and not name.startswith("LOCKSTEP_TEST_")]:
-        monkeypatch.delenv(name)
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_from_outside() -> Iterator[None]:
+    """Commands print the same on a terminal, in a pipe, and in CI, and no setting of the caller reaches a test."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name in list(os.environ):
+            setting = name.startswith("LOCKSTEP_") and not name.startswith("LOCKSTEP_TEST_")
+            if setting or name in _TERMINAL:
+                monkeypatch.delenv(name)
+        yield
 
 
 @pytest.fixture(autouse=True)
