@@ -22,6 +22,7 @@ SETTINGS = frozenset(
         "WARM_KERNELS",
         "WARM_TOPOLOGY",
         "WARM_KERAS",
+        "PREPARE_DATA_SETS",
         "DEVICES",
         "SESSIONS_PER_GPU",
         "OUTER_WALL",

@@ -107,10 +107,11 @@ class Node:
     # --- life -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Bring up the first zygote and the pool, and unpack data sets meanwhile."""
+        """Bring up the first zygote and the pool, and unpack data sets meanwhile if that is wanted."""
         data_sets = (self._settings.data_dir / "datasets").absolute()
         make_folder(data_sets)
-        self._spawn(prepare_beside(data_sets))
+        if self._settings.prepare_data_sets:
+            self._spawn(prepare_beside(data_sets))
         for keras in self._settings.warm_keras:
             self._zygote(keras)
         self._pool.keep()

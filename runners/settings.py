@@ -153,6 +153,8 @@ class RunnerSettings(BaseSettings):
     warm_keras: Annotated[tuple[Keras, ...], NoDecode] = (3,)
     """Versions of Keras whose TensorFlow is imported before anybody asked; another one is when it is first asked for.
     """
+    prepare_data_sets: bool = True
+    """Unpacks data sets beside the supervisor, so that sessions share their pages; otherwise each unpacks its own."""
     devices: Mode = "auto"
     """``auto``: real GPUs or a TPU where there are some for a session, simulated ones otherwise; ``simulate``: never
     real ones; ``gpu``, ``tpu``: who asks for such gets real ones or a refusal."""

@@ -82,7 +82,8 @@ class Node:
             folder.mkdir()
         self.uids = next_uids()
         self._before = before
-        self._settings = {"warm_kernels": 1, "service_uid": self.uids[0]} | settings
+        usual = {"warm_kernels": 1, "prepare_data_sets": 0, "service_uid": self.uids[0]}
+        self._settings = usual | settings
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
