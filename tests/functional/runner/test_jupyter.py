@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,18 @@ from jupyter_client.manager import AsyncKernelManager, start_new_kernel
 
 from runners.jupyter.lease import Lease, NoLease
 from runners.protocol import KernelSpec
-from tests.factories.jupyter import REPLICAS, ROOT, comes, install, sandboxes, settled, there
+from tests.factories.jupyter import REPLICAS, ROOT, comes, install, sandboxes, there
 from tests.factories.node import Node
 
 pytestmark = pytest.mark.usefixtures("jupyter")
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[Node]:
+    """A node with two places and no kernel that waits: whatever sandbox there is, a test has asked for."""
+    node = Node(limits__memory_mb=512, max_sessions=2, warm_kernels=0)
+    yield node.start()
+    node.remove()
 
 
 @asynccontextmanager
@@ -60,7 +67,7 @@ async def told(client: AsyncKernelClient, code: str, typed: str | None = None, h
 
 async def test_a_kernel_answers_on_every_channel_and_leaves_nothing(node: Node) -> None:
     install(node.socket)
-    before = settled(node)
+    before = sandboxes(node)
     async with started() as (manager, client):
         assert await told(client, REPLICAS) == "4\n"
         assert there(manager.connection_file)
@@ -95,7 +102,7 @@ async def test_a_restart_is_a_fresh_kernel_at_the_same_place(node: Node, now: bo
     install(node.socket)
     async with started("lockstep-cpu") as (manager, client):
         await told(client, "x = 1\nopen('/tmp/kept', 'w').close()")
-        before = dict(manager.get_connection_info()), settled(node)
+        before = dict(manager.get_connection_info()), sandboxes(node)
         await manager.restart_kernel(now=now)
         await client.wait_for_ready(timeout=60)
         assert (dict(manager.get_connection_info()), sandboxes(node)) == before
@@ -131,12 +138,15 @@ async def test_the_exit_status_is_the_kernels_own(node: Node) -> None:
         assert not await manager.is_alive()
 
 
-def test_a_manager_without_a_loop_of_its_own_works_too(node: Node) -> None:
+def test_a_lease_that_nobody_reads_ends_and_one_of_a_manager_without_a_loop_does_not(node: Node) -> None:
     install(node.socket)
+    before = sandboxes(node)
+    unread = Lease.take(node.socket, KernelSpec(topology="cpu", key="k" * 32))
+    (sandbox,) = sandboxes(node) - before
     manager, client = start_new_kernel(kernel_name="lockstep-cpu")
     try:
+        node.wait(lambda: not sandbox.exists())  # nobody turns a loop meanwhile
         heard: list[str] = []
-        time.sleep(3)  # nobody turns a loop meanwhile; the lease is held all the same
         client.execute_interactive(
             "print(6 * 7)", timeout=60, output_hook=lambda m: heard.append(m["content"].get("text", ""))
         )
@@ -146,53 +156,31 @@ def test_a_manager_without_a_loop_of_its_own_works_too(node: Node) -> None:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
     assert not manager.is_alive()
+    with pytest.raises(NoLease, match="no kernel"):
+        unread.restart(KernelSpec(topology="cpu", key="k" * 32))
 
 
-async def test_memory_is_limited_as_in_a_session_and_the_next_kernel_is_well() -> None:
-    node = Node(limits__memory_mb=512, warm_kernels=0)
-    try:
-        node.start()
-        install(node.socket)
-        async with started("lockstep-cpu") as (manager, client):
-            client.execute("x = b'x' * 700_000_000\nimport time; time.sleep(60)")
-            assert await asyncio.wait_for(manager.provisioner.wait(), 40) == -signal.SIGKILL
-            await manager.restart_kernel(now=True)
-            await client.wait_for_ready(timeout=60)
-            assert await told(client, "print(1)") == "1\n"
-    finally:
-        node.remove()
-
-
-async def test_kernels_take_places_and_a_full_node_says_so(narrow: Node) -> None:
-    install(narrow.socket)
-    async with started("lockstep-cpu"):
-        assert narrow.health()["sessions"] == 1
-        second = AsyncKernelManager(kernel_name="lockstep-cpu")
-        with pytest.raises(NoLease, match="no place is free on this node, which has 1"):
-            await second.start_kernel()
-    async with started("lockstep-cpu") as (_, client):
+async def test_memory_is_limited_as_in_a_session_and_the_next_kernel_is_well(node: Node) -> None:
+    install(node.socket)
+    async with started("lockstep-cpu") as (manager, client):
+        client.execute("x = b'x' * 700_000_000\nimport time; time.sleep(60)")
+        assert await asyncio.wait_for(manager.provisioner.wait(), 40) == -signal.SIGKILL
+        await manager.restart_kernel(now=True)
+        await client.wait_for_ready(timeout=60)
         assert await told(client, "print(1)") == "1\n"
 
 
-async def test_a_supervisor_that_is_killed_is_a_dead_kernel_that_can_be_restarted(mortal: Node) -> None:
-    install(mortal.socket)
-    async with started("lockstep-cpu") as (manager, client):
-        await told(client, "x = 1")
-        mortal.stop(signal.SIGKILL)
-        assert await asyncio.wait_for(manager.provisioner.wait(), 20) == -signal.SIGKILL
-        mortal.start()
-        await manager.restart_kernel(now=True)
-        await client.wait_for_ready(timeout=60)
-        assert await told(client, "print('x' in globals())") == "False\n"
-
-
-async def test_a_lease_that_nobody_reads_ends(node: Node) -> None:
-    before = settled(node)
-    lease = await asyncio.to_thread(Lease.take, node.socket, KernelSpec(topology="cpu", key="k" * 32))
-    (sandbox,) = sandboxes(node) - before
-    await comes(lambda: not sandbox.exists())
-    with pytest.raises(NoLease, match="no kernel"):
-        await asyncio.to_thread(lease.restart, KernelSpec(topology="cpu", key="k" * 32))
+async def test_kernels_take_places_and_a_full_node_says_so(node: Node) -> None:
+    install(node.socket)
+    first = await asyncio.to_thread(Lease.take, node.socket, KernelSpec(topology="cpu", key="k" * 32))
+    async with started("lockstep-cpu"):
+        assert node.health()["sessions"] == 2
+        third = AsyncKernelManager(kernel_name="lockstep-cpu")
+        with pytest.raises(NoLease, match="no place is free on this node, which has 2"):
+            await third.start_kernel()
+    await asyncio.to_thread(first.close)
+    async with started("lockstep-cpu") as (_, client):
+        assert await told(client, "print(1)") == "1\n"
 
 
 async def test_a_sandbox_keeps_its_keras(node: Node) -> None:
@@ -200,3 +188,15 @@ async def test_a_sandbox_keeps_its_keras(node: Node) -> None:
     with pytest.raises(NoLease, match="this kernel has Keras 3"):
         await asyncio.to_thread(lease.restart, KernelSpec(topology="cpu", key="k" * 32, keras=2))
     await asyncio.to_thread(lease.close)
+
+
+async def test_a_supervisor_that_is_killed_is_a_dead_kernel_that_can_be_restarted(node: Node) -> None:
+    install(node.socket)
+    async with started("lockstep-cpu") as (manager, client):
+        await told(client, "x = 1")
+        node.stop(signal.SIGKILL)
+        assert await asyncio.wait_for(manager.provisioner.wait(), 20) == -signal.SIGKILL
+        node.start()
+        await manager.restart_kernel(now=True)
+        await client.wait_for_ready(timeout=60)
+        assert await told(client, "print('x' in globals())") == "False\n"

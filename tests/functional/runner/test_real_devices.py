@@ -26,30 +26,34 @@ tf.tpu.experimental.initialize_tpu_system(resolver)
 """
 
 
-@pytest.fixture(scope="module", params=["auto", "tpu"])
-def strict(request: pytest.FixtureRequest) -> str:
-    """How the operator wants it."""
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def equipped(strict: str) -> Iterator[Node]:
-    node = Node((sys.executable, with_tpu.__file__), devices=strict, limits__run_s=60, warm_topology="cpu")
+def equipped(devices: str) -> Iterator[Node]:
+    """A node with one TPU, started as the operator wants it."""
+    node = Node((sys.executable, with_tpu.__file__), devices=devices, limits__run_s=60, warm_topology="cpu")
     yield node.start()
     node.remove()
 
 
-async def test_the_device_is_one_sessions_until_it_ends(equipped: Node, strict: str) -> None:
-    async with equipped.client() as client:
+@pytest.fixture(scope="module")
+def either() -> Iterator[Node]:
+    """A node that simulates a TPU for those who come too late for the real one."""
+    yield from equipped("auto")
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[Node]:
+    """A node that simulates none."""
+    yield from equipped("tpu")
+
+
+async def test_the_device_is_one_sessions_until_it_ends(either: Node) -> None:
+    async with either.client() as client:
         first, second, third = (Learner(client, topology="tpu:8") for _ in range(3))
         had = await first.run(SEEN)
         assert (await client.session(first.session)).real
         after_restart = await _again(first)
         unreached = await first.run(REACH_IT)
         had_not = await second.run(SEEN)
-        refused = strict == "tpu"
-        if not refused:
-            assert not (await client.session(second.session)).real
+        assert not (await client.session(second.session)).real
         await first.leave()
         got_it = await third.run(SEEN)
         for learner in (second, third):
@@ -58,17 +62,28 @@ async def test_the_device_is_one_sessions_until_it_ends(equipped: Node, strict: 
     assert had.result == after_restart == got_it.result == HAS_IT
     assert unreached.outcome == Outcome.error
     assert "this session has a real TPU, a tpu:8, and TensorFlow does not reach it" in str(unreached.error)
-    if refused:
-        assert had_not.outcome == Outcome.crash
-        notice = next(event for event in had_not.events if event.kind == "notice")
-        assert (notice.code, notice.values["reason"]) == ("session-failed", "no-device")
-        assert "in use by another session, and this server does not simulate TPUs" in notice.text
-    else:
-        assert had_not.result == HAS_NOTHING
+    assert had_not.result == HAS_NOTHING
 
 
-async def test_other_machines_are_what_they_always_were(equipped: Node) -> None:
-    async with equipped.client() as client:
+async def test_who_comes_too_late_is_refused_where_none_is_simulated(strict: Node) -> None:
+    async with strict.client() as client:
+        first, second = (Learner(client, topology="tpu:8") for _ in range(2))
+        had = await first.run(SEEN)
+        had_not = await second.run(SEEN)
+        for learner in (first, second):
+            await learner.leave()
+
+    assert had.result == HAS_IT
+    assert had_not.outcome == Outcome.crash
+    notice = next(event for event in had_not.events if event.kind == "notice")
+    assert (notice.code, notice.values["reason"]) == ("session-failed", "no-device")
+    assert "in use by another session, and this server does not simulate TPUs" in notice.text
+
+
+@pytest.mark.parametrize("devices", ["either", "strict"])
+async def test_other_machines_are_what_they_always_were(devices: str, request: pytest.FixtureRequest) -> None:
+    node: Node = request.getfixturevalue(devices)
+    async with node.client() as client:
         learner = Learner(client, topology="gpu:2")
         told = await learner.run(SEEN + " + (len(__import__('tensorflow').config.list_physical_devices('GPU')),)")
         assert not (await client.session(learner.session)).real

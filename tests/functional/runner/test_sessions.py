@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,22 @@ async def until(client: RunnerClient, session: str, state: SessionState) -> Sess
             return info
         await asyncio.sleep(0.05)
     raise AssertionError(f"still {info.state}")
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Iterator[Node]:
+    """A node with one place, for one session a learner, that ends after a moment without work."""
+    node = Node(limits__run_s=30, max_sessions=1, sessions_per_learner=1, idle_s=1.5)
+    yield node.start()
+    node.remove()
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Iterator[Node]:
+    """A node with three places, whose sessions give way when they have been idle for a moment."""
+    node = Node(limits__run_s=30, max_sessions=3, give_way_s=0.5)
+    yield node.start()
+    node.remove()
 
 
 @pytest.fixture
@@ -107,18 +124,18 @@ async def test_an_ended_session_is_gone_at_once_and_the_next_run_has_a_new_one(l
 
 
 async def test_ending_a_session_leaves_no_process_cgroup_or_folder_of_it(node: Node, learner: Learner) -> None:
-    def belongings() -> tuple[set[str], set[str]]:
-        top = node.folders()[0]
-        return {p.name for p in node.cgroups()[0].parent.rglob("lockstep-*/*/")}, {p.name for p in top.iterdir()}
+    def belongings() -> tuple[set[Path], set[Path]]:
+        (folder,) = node.folders()
+        return {path for group in node.cgroups() for path in group.glob("*/")}, set(folder.iterdir())
 
     await learner.run("import subprocess; p = subprocess.Popen(['sleep', '1234'])")
     assert any("sleep" in p for p in node.processes())
-    during = belongings()
+    groups, folders = belongings()
     await learner.client.end(learner.session)
     assert not any("sleep" in p for p in node.processes())
-    after = belongings()
-    assert len(during[1] - after[1]) == 1
-    assert not (during[1] - after[1]) & after[0]
+    groups_after, folders_after = belongings()
+    assert len(folders - folders_after) == 1
+    assert len(groups - groups_after) == len(node.cgroups())
 
 
 async def test_a_kernel_that_dies_while_idle_is_replaced(learner: Learner) -> None:

@@ -22,48 +22,42 @@ UID = 62_000 + os.getpid() % 900
 MakeNode = Callable[..., Node]
 
 
+def plain_node(tools: Path, before: tuple[str, ...] = (), **settings: Any) -> Node:
+    """A node that a plain user starts; ``tools`` is the only folder where programs are found."""
+    node = Node((*before, *as_plain_user(UID), "env", f"PATH={tools}"), **({"warm_kernels": 0} | settings))
+    if os.geteuid() == 0:
+        for folder in (node.folder, node.data, node.temporary):
+            os.chown(folder, UID, UID)
+    return node
+
+
 @pytest.fixture
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeNode]:
-    """Makes nodes that a plain user starts; ``tools`` is the only folder where programs are found."""
+def plain() -> Iterator[MakeNode]:
+    """Makes nodes that a plain user starts, without the outer wall: no program is found."""
     made = []
 
-    def make(tools: Path, before: tuple[str, ...] = (), **settings: Any) -> Node:
-        node = Node((*before, *as_plain_user(UID), "env", f"PATH={tools}"), **({"warm_kernels": 0} | settings))
-        if os.geteuid() == 0:
-            for folder in (node.folder, node.data, node.temporary):
-                os.chown(folder, UID, UID)
-        made.append(node)
-        return node
+    def make(**settings: Any) -> Node:
+        made.append(plain_node(Path("/nothing"), **settings))
+        return made[-1]
 
     yield make
     for node in made:
         node.remove()
 
 
-@pytest.fixture
-def tools() -> Iterator[Path]:
-    """A folder with bubblewrap in it, and nothing else."""
-    bubblewrap = shutil.which("bwrap")
-    if not bubblewrap:
-        pytest.skip("bubblewrap is not here")
+@pytest.fixture(scope="module")
+def strict() -> Iterator[tuple[Node, Path]]:
+    """A node that a plain user starts for strangers, and the link to bubblewrap by which it finds its outer wall."""
+    bubblewrap, prlimit = shutil.which("bwrap"), shutil.which("prlimit")
+    if not bubblewrap or not prlimit:
+        pytest.skip("bubblewrap or prlimit is not here")
     with tempfile.TemporaryDirectory(prefix="ls-tools-") as folder:
         Path(folder).chmod(0o755)
-        Path(folder, "bwrap").symlink_to(bubblewrap)
-        yield Path(folder)
-
-
-TWICE_THE_LIMIT = """
-import os
-held = []
-piece = bytes(8 << 20)
-for i in range(16):
-    held.append(os.memfd_create(str(i)))
-    for _ in range(1024 // 16 // 8):
-        os.write(held[-1], piece)
-print(sum(os.fstat(fd).st_size for fd in held) >> 20, "MiB held")
-for fd in held:
-    os.close(fd)
-"""
+        link = Path(folder, "bwrap")
+        link.symlink_to(bubblewrap)
+        node = plain_node(Path(folder), (prlimit, "--nofile=1024:16384"), strangers=1)
+        yield node.start(), link
+        node.remove()
 
 
 def seen(node: Node) -> Health:
@@ -83,37 +77,6 @@ def test_every_essential_wall_is_seen_around_a_real_sandbox(node: Node) -> None:
     assert (health.strangers, health.refuses) == (False, "")
 
 
-def test_without_cgroups_and_with_a_covered_proc_it_says_what_holds_instead(bare: Node) -> None:
-    walls = {wall.name: wall for wall in seen(bare).walls}
-
-    assert not seen(bare).safe
-    assert off(bare) - {"Landlock"} == {"own /proc", "memory", "CPU share"}
-    assert walls["processes"].detail == "128 in a session; RLIMIT_NPROC"
-    assert walls["memory"].detail == "only watched; memfd, sockets and page tables escape"
-    warnings = [line for line in bare.log.read_text().splitlines() if "limit missing: memory" in line]
-    assert len(warnings) == 1
-
-
-async def test_where_memory_is_only_watched_memory_in_a_memfd_is_not_counted_and_strangers_code_runs(
-    bare: Node,
-) -> None:
-    async with RunnerClient(bare.socket, strangers=True) as web:
-        learner = Learner(web)
-        told = await learner.run(TWICE_THE_LIMIT)
-        await learner.leave()
-
-    assert (told.outcome, told.stdout) == (Outcome.ok, "1024 MiB held\n")  # of 512; with a cgroup it ends with memory
-    assert seen(bare).strangers
-    assert seen(bare).refuses == ""
-
-
-def test_a_plain_user_has_the_same_walls(plain: MakeNode, tools: Path) -> None:
-    node = plain(tools).start()
-
-    assert seen(node).safe is ("memory" not in off(node))
-    assert off(node) <= {"Landlock", "memory", "CPU share", "own /proc"}
-
-
 async def test_it_says_what_its_machine_offers(node: Node) -> None:
     async with node.client() as client:
         offers = {offer.name: offer for offer in (await client.machine()).offers}
@@ -123,9 +86,8 @@ async def test_it_says_what_its_machine_offers(node: Node) -> None:
     assert "tensorflow 2" in offers["Python"].detail
 
 
-async def test_strangers_code_is_refused_without_the_outer_wall(plain: MakeNode, tools: Path) -> None:
-    (tools / "bwrap").unlink()
-    node = plain(tools, strangers=1, warm_kernels=1).start(warm=False)
+async def test_strangers_code_is_refused_without_the_outer_wall(plain: MakeNode) -> None:
+    node = plain(strangers=1, warm_kernels=1).start(warm=False)
     async with node.client() as client:
         learner = Learner(client)
         with pytest.raises(Refused) as run:
@@ -142,12 +104,11 @@ async def test_strangers_code_is_refused_without_the_outer_wall(plain: MakeNode,
     assert node.folders() == [folder for folder in node.folders() if not list(folder.iterdir())]
 
 
-async def test_who_tells_of_strangers_makes_it_as_strict_as_one_started_so(plain: MakeNode, tools: Path) -> None:
-    (tools / "bwrap").unlink()
-    node = plain(tools, warm_kernels=1).start()
+async def test_who_tells_of_strangers_makes_it_as_strict_as_one_started_so(plain: MakeNode) -> None:
+    node = plain(warm_kernels=1).start()
     async with node.client() as trusted, RunnerClient(node.socket, strangers=True) as web:
         mine = Learner(trusted)
-        assert (await mine.run("print(1)")).outcome == Outcome.ok
+        assert (await mine.run("print(1)")).stdout == "1\n"  # people one trusts need no outer wall
         for learner in (Learner(web), mine):
             with pytest.raises(Refused) as run:
                 await learner.run("print(1)")
@@ -158,9 +119,8 @@ async def test_who_tells_of_strangers_makes_it_as_strict_as_one_started_so(plain
     assert "learners' code is refused" in node.log.read_text()
 
 
-async def test_it_hears_of_strangers_while_it_starts(plain: MakeNode, tools: Path) -> None:
-    (tools / "bwrap").unlink()
-    node = plain(tools)
+async def test_it_hears_of_strangers_while_it_starts(plain: MakeNode) -> None:
+    node = plain()
     node.launch()
     async with RunnerClient(node.socket, strangers=True) as web:
         node.wait(node.health)
@@ -172,40 +132,19 @@ async def test_it_hears_of_strangers_while_it_starts(plain: MakeNode, tools: Pat
     assert seen(node).refuses
 
 
-async def test_people_one_trusts_run_code_without_the_outer_wall(plain: MakeNode, tools: Path) -> None:
-    (tools / "bwrap").unlink()
-    node = plain(tools).start()
-    async with node.client() as client:
-        assert (await Learner(client).run("print(1)")).stdout == "1\n"
-
-
-async def test_who_accepts_it_in_so_many_words_runs_strangers_code(plain: MakeNode, tools: Path) -> None:
-    (tools / "bwrap").unlink()
-    node = plain(tools, strangers=1, unsafe_runner=ACCEPTANCE).start()
+async def test_who_accepts_it_in_so_many_words_runs_strangers_code(plain: MakeNode) -> None:
+    node = plain(strangers=1, unsafe_runner=ACCEPTANCE).start()
     async with node.client() as client:
         assert (await Learner(client).run("print(1)")).outcome == Outcome.ok
 
     assert not seen(node).safe
 
 
-async def test_a_new_zygote_is_looked_at_anew(plain: MakeNode, tools: Path) -> None:
-    node = plain(tools, strangers=1).start()
-    bubblewrap = (tools / "bwrap").readlink()
+def test_a_plain_user_has_the_same_walls(strict: tuple[Node, Path]) -> None:
+    node, _ = strict
 
-    def replace_zygote() -> None:
-        before = [zygote.pid for zygote in node.zygotes()]
-        node.zygotes()[0].kill()
-        node.wait(lambda: seen(node).status == "ready" and [z.pid for z in node.zygotes()] not in ([], before))
-
-    async with node.client() as client:
-        assert (await Learner(client).run("print(1)")).outcome == Outcome.ok
-        (tools / "bwrap").unlink()
-        replace_zygote()
-        with pytest.raises(Refused):
-            await Learner(client).run("print(1)")
-        (tools / "bwrap").symlink_to(bubblewrap)
-        replace_zygote()
-        assert (await Learner(client).run("print(1)")).outcome == Outcome.ok
+    assert seen(node).safe is ("memory" not in off(node))
+    assert off(node) <= {"Landlock", "memory", "CPU share", "own /proc"}
 
 
 UNDER_WAY = """
@@ -220,15 +159,33 @@ except OSError as e:
 """
 
 
-async def test_descriptors_that_a_session_leaves_under_way_do_not_keep_a_plain_users_supervisor_from_sending_its_own(
-    plain: MakeNode, tools: Path
+async def test_descriptors_that_a_session_leaves_under_way_stop_no_plain_users_supervisor(
+    strict: tuple[Node, Path],
 ) -> None:
-    if not shutil.which("prlimit"):
-        pytest.skip("prlimit is not here")
-    node = plain(tools, ("prlimit", "--nofile=1024:16384")).start()
+    node, _ = strict
     async with node.client() as client:
         greedy, neighbour = Learner(client), Learner(client)
 
         assert (await greedy.run(UNDER_WAY)).stdout == "True\n"  # ETOOMANYREFS: no more for it
         assert (await neighbour.run("1 + 1")).result == "2"  # a new sandbox: its descriptors come in a message
         assert seen(node).status == "ready"
+
+
+async def test_a_new_zygote_is_looked_at_anew(strict: tuple[Node, Path]) -> None:
+    node, link = strict
+    bubblewrap = link.readlink()
+
+    def replace_zygote() -> None:
+        before = [zygote.pid for zygote in node.zygotes()]
+        node.zygotes()[0].kill()
+        node.wait(lambda: seen(node).status == "ready" and [z.pid for z in node.zygotes()] not in ([], before))
+
+    async with node.client() as client:
+        assert (await Learner(client).run("print(1)")).outcome == Outcome.ok
+        link.unlink()
+        replace_zygote()
+        with pytest.raises(Refused):
+            await Learner(client).run("print(1)")
+        link.symlink_to(bubblewrap)
+        replace_zygote()
+        assert (await Learner(client).run("print(1)")).outcome == Outcome.ok
