@@ -37,11 +37,11 @@ class Traces:
     zygotes: tuple[tuple[int, float], ...]
     """Number and time of birth of each."""
     processes: int
-    """Of sessions, besides those of the kernels that wait."""
+    """Of sessions, besides those of the kernels that wait or are meant to stay."""
     sandboxes: int
-    """Folders of sandboxes, besides those of the kernels that wait."""
+    """Folders of sandboxes, likewise."""
     cgroups: int
-    """Groups of sandboxes, one for each controller, besides those of the kernels that wait."""
+    """Groups of sandboxes, one for each controller, likewise."""
     supervisor_descriptors: Counter[str]
     zygote_descriptors: Counter[str]
     supervisor_threads: int
@@ -78,18 +78,19 @@ class Traces:
         return replace(self, **smaller)
 
 
-def look(node: Node) -> Traces:
-    """Count everything. The supervisor must be up."""
+def look(node: Node, sessions: int = 0) -> Traces:
+    """Count everything but what so many idle sessions have, which are meant to stay. The supervisor must be up."""
     warm = node.health()["warm_kernels"]
+    kernels = warm + sessions
     zygotes = node.zygotes()
     supervisor = psutil.Process(node.pid)
     groups = node.cgroups()
     return Traces(
         warm_kernels=warm,
         zygotes=tuple(sorted((z.pid, z.create_time()) for z in zygotes)),
-        processes=len(node.processes()) - len(zygotes) - _PER_KERNEL * warm,
-        sandboxes=sum(1 for top in node.folders() if top.is_dir() for _ in top.iterdir()) - warm,
-        cgroups=sum(1 for base in groups for path in base.iterdir() if path.is_dir()) - len(groups) * warm,
+        processes=len(node.processes()) - len(zygotes) - _PER_KERNEL * kernels,
+        sandboxes=sum(1 for top in node.folders() if top.is_dir() for _ in top.iterdir()) - kernels,
+        cgroups=sum(1 for base in groups for path in base.iterdir() if path.is_dir()) - len(groups) * kernels,
         supervisor_descriptors=_descriptors(node.pid, str(node.socket)),
         zygote_descriptors=sum((_descriptors(z.pid) for z in zygotes), Counter()),
         supervisor_threads=supervisor.num_threads(),
@@ -101,23 +102,23 @@ def look(node: Node) -> Traces:
     )
 
 
-FirstLooks = dict[tuple[int, int], Traces]
-"""By process number of the supervisor and number of kernels that wait: the least that was ever seen."""
+FirstLooks = dict[tuple[int, int, int], Traces]
+"""By process number of the supervisor, sessions that stay, and kernels that wait: the least that was ever seen."""
 
 
-def settled(node: Node, first_looks: FirstLooks) -> Traces:
+def settled(node: Node, first_looks: FirstLooks, sessions: int = 0) -> Traces:
     """Look until nothing is left of what has ended; fails with a list of it if that does not come about."""
     deadline = time.monotonic() + _SETTLED_S
     while True:
-        now = look(node)
-        key = node.pid, now.warm_kernels
+        now = look(node, sessions)
+        key = node.pid, sessions, now.warm_kernels
         first = first_looks.setdefault(key, now) if _at_rest(now) else None
         left = now.left_behind(first) if first else ["it is not at rest"]
         if first and not left:
             first_looks[key] = first.least(now)
             return now
         assert time.monotonic() < deadline, f"{left}\n{now}\n{node.processes()}\n{node.log.read_text()[-3000:]}"
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
 def _at_rest(now: Traces) -> bool:

@@ -1,4 +1,4 @@
-"""One supervisor with small limits for all hostile programs, and an innocent neighbour on it.
+"""One supervisor with small limits for all hostile programs, and one innocent neighbour on it.
 
 After each test that touched the node everything is as it was before: see ``_leaves_nothing``.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from runners.client import NotKnown, RunnerClient
 from runners.protocol import Outcome, RunAccepted, RunRequest, SessionInfo, SessionSpec
-from tests.factories.node import Learner, Node, Told
+from tests.factories.node import Learner, Node, Told, new_name
 from tests.factories.traces import FirstLooks, settled
 
 LIMITS = {
@@ -45,6 +46,28 @@ def node() -> Iterator[Node]:
     node.remove()
 
 
+class Innocent:
+    """A session beside all hostile ones: it lives from the first attack to the last, and none of them may touch it."""
+
+    def __init__(self, node: Node) -> None:
+        self.session, self.owner = new_name(), new_name()
+        node.ask("PUT", f"/sessions/{self.session}", {"owner": self.owner})
+        node.wait(lambda: node.ask("GET", f"/sessions/{self.session}")[1]["state"] == "idle")
+
+
+@pytest.fixture(scope="session")
+def staying() -> Counter[int]:
+    """How many sessions are meant to stay, by the process number of their supervisor."""
+    return Counter()
+
+
+@pytest.fixture(scope="session")
+def innocent(node: Node, staying: Counter[int]) -> Innocent:
+    """The neighbour of all attacks on the node."""
+    staying[node.pid] += 1
+    return Innocent(node)
+
+
 @pytest.fixture(scope="session")
 def first_looks() -> FirstLooks:
     """The least ever seen of each node with so many kernels waiting: all later looks are held to it, however many tests
@@ -53,7 +76,7 @@ def first_looks() -> FirstLooks:
 
 
 @pytest.fixture(autouse=True)
-def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
+def _leaves_nothing(request: pytest.FixtureRequest, staying: Counter[int]) -> Iterator[None]:
     """After every hostile program: the same supervisor and zygote answer, and nothing of the program is left.
 
     No process, no cgroup, mount, folder or file; as many descriptors and threads of supervisor and zygote as before;
@@ -64,13 +87,17 @@ def _leaves_nothing(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     node: Node = request.getfixturevalue("node")
     first_looks: FirstLooks = request.getfixturevalue("first_looks")
-    before = settled(node, first_looks)
+    if "attack" in request.fixturenames:
+        request.getfixturevalue("innocent")
+    sessions = staying[node.pid]
+    if (node.pid, sessions) not in {key[:2] for key in first_looks}:
+        settled(node, first_looks, sessions)
+    zygotes = {(z.pid, z.create_time()) for z in node.zygotes()}
     supervisor = node.pid
     yield
     assert node.alive
     assert node.pid == supervisor
-    after = settled(node, first_looks)
-    assert after.zygotes == before.zygotes
+    assert set(settled(node, first_looks, sessions).zygotes) == zygotes
 
 
 class Witness(RunnerClient):
@@ -80,6 +107,11 @@ class Witness(RunnerClient):
         super().__init__(node.socket)
         self._sessions: set[str] = set()
         self._runs: set[str] = set()
+        self._spared = ""
+
+    def spares(self, session: str) -> None:
+        """This one shall not end with the test."""
+        self._spared = session
 
     async def submit(self, run: RunRequest) -> RunAccepted:
         self._sessions.add(run.session)
@@ -92,16 +124,18 @@ class Witness(RunnerClient):
 
     async def forget(self) -> None:
         """End every session, and acknowledge all events of every run as the application does once it stored them."""
-        for session in self._sessions:
-            with contextlib.suppress(NotKnown):
-                await self.end(session)
+        await asyncio.gather(*(self._end(session) for session in self._sessions - {self._spared}))
         for run in self._runs:
             with contextlib.suppress(NotKnown):
                 await self.acknowledge(run, 10**9)
 
+    async def _end(self, session: str) -> None:
+        with contextlib.suppress(NotKnown):
+            await self.end(session)
+
 
 @pytest.fixture
-async def client(node: Node) -> AsyncIterator[RunnerClient]:
+async def client(node: Node) -> AsyncIterator[Witness]:
     """A client of the node; its sessions end with the test."""
     async with Witness(node) as client:
         yield client
@@ -109,13 +143,13 @@ async def client(node: Node) -> AsyncIterator[RunnerClient]:
 
 
 class Attack:
-    """A hostile session beside an innocent one."""
+    """A hostile session beside the innocent one."""
 
-    def __init__(self, node: Node, client: RunnerClient) -> None:
+    def __init__(self, node: Node, client: RunnerClient, innocent: Innocent) -> None:
         self.node = node
         self.client = client
         self.hostile = Learner(client)
-        self.neighbour = Learner(client)
+        self.neighbour = Learner(client, session=innocent.session, owner=innocent.owner)
 
     async def run(self, code: str, timeout_s: float | None = None) -> Told:
         """Run ``code`` to its end while the neighbour works; what must hold after every attack is checked here, and in
@@ -144,6 +178,7 @@ class Attack:
 
 
 @pytest.fixture
-async def attack(node: Node, client: RunnerClient) -> Attack:
+async def attack(node: Node, client: Witness, innocent: Innocent) -> Attack:
     """A hostile session and its neighbour."""
-    return Attack(node, client)
+    client.spares(innocent.session)
+    return Attack(node, client, innocent)

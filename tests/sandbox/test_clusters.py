@@ -94,7 +94,7 @@ async def test_what_is_scribbled_on_the_board_is_only_a_lie(workers: Learner) ->
 WISHES = """
 from runners.kernel import place, report
 import time
-end = time.monotonic() + 3
+end = time.monotonic() + 1
 while time.monotonic() < end:
     for action in ("pause", "resume", "slow", "resume"):
         place.here().wish("worker 0" if me else "worker 1", action)

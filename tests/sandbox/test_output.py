@@ -120,7 +120,7 @@ PROGRAMS = {
     ("code", "outcomes"), [pytest.param(code, outcomes, id=name) for name, (code, outcomes) in PROGRAMS.items()]
 )
 async def test_it_floods_only_itself(attack: Attack, code: str, outcomes: set[Outcome] | None) -> None:
-    told = await attack.run(code, timeout_s=2 if outcomes is None or TIME in outcomes else None)
+    told = await attack.run(code, timeout_s=1 if outcomes is None or TIME in outcomes else None)
     assert outcomes is None or told.outcome in outcomes, told.events
     for event in told.events:
         assert "\\u0000" not in event.model_dump_json()
