@@ -61,17 +61,6 @@ async def test_a_body_that_is_too_large_is_refused(http: httpx.AsyncClient) -> N
     assert answer.status_code == 413
 
 
-@pytest.mark.slow
-async def test_a_body_that_does_not_come_is_given_up(node: Node) -> None:
-    reader, writer = await asyncio.open_unix_connection(str(node.socket))
-    writer.write(b"POST /runs HTTP/1.1\r\nhost: node\r\ncontent-length: 100\r\n\r\n{")
-    await writer.drain()
-
-    assert b" 408 " in await reader.readline()
-    writer.close()
-    await writer.wait_closed()
-
-
 async def test_half_a_request_changes_nothing(node: Node, client: RunnerClient) -> None:
     before = await client.health()
     _, writer = await asyncio.open_unix_connection(str(node.socket))

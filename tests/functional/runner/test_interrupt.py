@@ -6,7 +6,6 @@ import asyncio
 import secrets
 
 import psutil
-import pytest
 
 from runners.client import RunnerClient
 from runners.protocol import Outcome, RunAccepted
@@ -53,13 +52,19 @@ async def stop(learner: Learner, accepted: RunAccepted) -> Told:
     return await learner.read(accepted)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("program", STUBBORN)
-async def test_a_run_that_does_not_want_to_end_ends(learner: Learner, program: str) -> None:
-    told = await stop(learner, await learner.submit(STUBBORN[program]))
+async def test_runs_that_do_not_want_to_end_end(client: RunnerClient) -> None:
+    """All at once: what counts is the patience with each, and together they wait for it only once."""
 
-    assert told.outcome == Outcome.interrupted, told.events
-    assert (await learner.run("1 + 1")).result == "2"
+    async def outcome(learner: Learner, program: str) -> tuple[Outcome, str]:
+        told = await stop(learner, await learner.submit(STUBBORN[program]))
+        again = await learner.run("1 + 1")
+        await learner.leave()
+        return told.outcome, again.result
+
+    learners = {program: Learner(client) for program in STUBBORN}
+    outcomes = await asyncio.gather(*(outcome(learner, program) for program, learner in learners.items()))
+
+    assert dict(zip(learners, outcomes, strict=True)) == dict.fromkeys(STUBBORN, (Outcome.interrupted, "2"))
 
 
 async def test_a_restart_does_not_wait_for_a_program_that_swallows_interrupts(learner: Learner) -> None:
@@ -76,7 +81,6 @@ async def test_a_restart_does_not_wait_for_a_program_that_swallows_interrupts(le
     assert (await learner.client.session(learner.session)).generation == 1
 
 
-@pytest.mark.slow
 async def test_where_pid_1_does_not_do_its_work_the_whole_sandbox_is_replaced(
     client: RunnerClient, learner: Learner
 ) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from runners.client import RunnerClient
+from runners.protocol import Outcome
 from tests.factories.command import finish, start
-from tests.factories.node import Node
+from tests.factories.node import Learner, Node
 
 TUTORIAL = Path(__file__).parents[1] / "programs" / "custom_training.py"
 
@@ -51,16 +53,15 @@ print("weight", round(float(strategy.experimental_local_results(model.variables[
     "optimizer", ["SGD(0.1, momentum=0.9)", "AdamW(0.1)", "LossScaleOptimizer(tf.keras.optimizers.Adam(0.1))"]
 )
 async def test_optimizers_with_state_start_inside_the_step_of_several_workers(
-    node: Node, tmp_path: Path, optimizer: str
+    client: RunnerClient, optimizer: str
 ) -> None:
-    program = tmp_path / "steps.py"
-    program.write_text(STEPS.format(optimizer=optimizer))
     printed = []
     for topology in ("workers:2xgpu:2", "cpu"):
-        command = ("run", str(program), f"--topology={topology}")
-        ended = await finish(await start(*command, runner_socket=node.socket, data_dir=tmp_path), within_s=120)
-        assert ended.status == 0, ended.out[-1000:] + ended.err[-3000:]
-        printed.append({line.partition("weight ")[2] for line in ended.out.splitlines() if "weight " in line})
+        learner = Learner(client, topology=topology)
+        told = await learner.run(STEPS.format(optimizer=optimizer))
+        await learner.leave()
+        assert told.outcome == Outcome.ok, told.events[-3:]
+        printed.append({line.partition("weight ")[2] for line in told.stdout.splitlines() if "weight " in line})
 
     assert printed[0] == printed[1]
     assert len(printed[0]) == 1

@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from runners import node as module
+from runners import routes
 from runners.kernels import Kernel
 from runners.node import Node
 from runners.protocol import Keras, Member, RunRequest, SessionSpec, SessionState
@@ -147,4 +149,17 @@ async def test_a_fault_for_a_process_whose_sandbox_has_ended_is_declined_with_a_
         "not-started",
         "worker 1 is not there any more; run a cell first",
     )
+    await node.close()
+
+
+async def test_a_request_whose_body_does_not_come_is_given_up(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "_BODY_S", 0.05)
+
+    async def half_a_body() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(application(node)), base_url="http://node") as http:
+        answer = await http.post("/runs", content=half_a_body())
+    assert (answer.status_code, answer.json()["code"]) == (408, "too-slow")
     await node.close()
