@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.profiles import RFC_9106_LOW_MEMORY
 
 from app.errors import Unavailable
 from app.i18n import N_
@@ -17,6 +18,7 @@ from app.i18n import N_
 T = TypeVar("T")
 LEAST, MOST = 8, 200
 """Characters."""
+PARAMETERS = RFC_9106_LOW_MEMORY
 AT_ONCE = 2
 """Each takes 64 MiB and a core for about 0.1 s."""
 _MOST_WAITING = 100
@@ -49,7 +51,7 @@ class Passwords:
     """Hashes and checks. One for each process."""
 
     def __init__(self) -> None:
-        self._hasher = PasswordHasher()
+        self._hasher = PasswordHasher.from_parameters(PARAMETERS)
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
 

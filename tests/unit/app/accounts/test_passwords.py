@@ -15,10 +15,15 @@ from app.accounts.passwords import EASY, LONG, NOBODYS, SHORT, YOURS, Passwords,
 ADA = {"name": "Ada Byron", "email": "ada.byron@example.org"}
 
 
+@pytest.fixture(autouse=True)
+def password_parameters() -> None:
+    """Keep the product's parameters."""
+
+
 async def test_a_password_fits_its_hash_and_no_other() -> None:
     passwords = Passwords()
     stored = await passwords.hash("correct horse battery")
-    assert stored.startswith("$argon2id$")
+    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
     assert await passwords.check(stored, "correct horse battery")
     assert not await passwords.check(stored, "correct horse batterY")
     assert not await passwords.check("no hash at all", "correct horse battery")
