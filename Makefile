@@ -21,6 +21,9 @@ WORKERS ?= logical
 PART ?= $(notdir $(patsubst %/,%,$(wildcard tests/long/*/)))
 npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
 
+# The tests start hundreds of processes: without bytecode each would compile Lockstep again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup serve test test-long test-all check lock floors setup-tests need-python
 .SILENT:
 
