@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import mimetypes
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import nbformat
@@ -13,24 +12,15 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from app.exports.markdown import CellHere, Text, plain_parts
-from app.exports.outputs import MOST_OUTPUT_BYTES, OutputsTooLarge, outputs_of, size_of
+from app.exports.outputs import outputs_of, size_of
+from app.exports.service import MOST_OUTPUT_BYTES, CellRun, OutputsTooLarge
 from app.exports.setup_cell import needs_more, setup_code, setup_note, with_needs
 from app.i18n import speaking
 from app.lessons.assets import read_asset
 from app.lessons.errors import AssetUnknown
 from app.lessons.model import Cell, Lesson
-from runners.protocol import Event
 
 FORMAT = (4, 5)
-
-
-@dataclass(frozen=True, slots=True)
-class CellRun:
-    """A learner's latest run of a cell. ``order`` counts the learner's runs of this lesson from 1."""
-
-    code: str
-    events: tuple[Event, ...]
-    order: int
 
 
 def notebook(lesson: Lesson, page: str, runs: Mapping[str, CellRun] | None = None) -> NotebookNode:

@@ -19,30 +19,16 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-from app.errors import TooLarge
 from app.exports.numbers import numbers_table
 from app.exports.terminal import settled
-from app.i18n import N_
 from app.runs.lanes import LaneLines, in_lane
 from app.runs.outcome import notice_words, outcome_words
 from runners.protocol import Clear, Display, Error, Event, Finished, Metric, Notice, Outcome, Text
 
 _JSON = re.compile(r"application/([a-zA-Z0-9.-]+\+)?json")
 _SAID_ALREADY = (Outcome.ok, Outcome.error)
-MOST_OUTPUT_BYTES = 64_000_000
-"""The outputs of one notebook, as ``size_of`` counts them."""
 _LINE_BYTES = 32
 """What a line counts beyond its text: a notebook holds each as a string of its own."""
-
-
-class OutputsTooLarge(TooLarge):
-    """The outputs would make a file that no notebook program opens."""
-
-    code = "outputs_too_large"
-    message = N_(
-        "Your outputs are too large for a file. Run the cells that print or display the most again, with less output, "
-        "or download the lesson without your outputs."
-    )
 
 
 def size_of(outputs: Iterable[NotebookNode]) -> int:

@@ -14,8 +14,7 @@ from starlette.responses import Response
 
 from app.accounts.current import KnownLearner
 from app.errors import TooLarge
-from app.exports.notebook import CellRun, as_text, notebook
-from app.exports.service import runs_by_cell
+from app.exports.service import CellRun, runs_by_cell
 from app.i18n import N_
 from app.lessons.addresses import LESSON
 from app.lessons.catalog import TheCatalog
@@ -95,6 +94,8 @@ async def _in_thread(form: Form, lesson: Lesson, page: str, runs: Mapping[str, C
 
 
 def _body(form: Form, lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> bytes:
+    from app.exports.notebook import as_text, notebook  # nbformat takes 0.2 s, so not at the start
+
     made = notebook(lesson, page, runs)
     text = as_text(made)
     if form == "ipynb":

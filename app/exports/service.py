@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.exports.notebook import CellRun
-from app.exports.outputs import MOST_OUTPUT_BYTES, OutputsTooLarge
+from app.errors import TooLarge
+from app.i18n import N_
 from app.runs.log import read_events
 from app.runs.service import latest_runs
+from runners.protocol import Event
+
+MOST_OUTPUT_BYTES = 64_000_000
+"""The outputs of one notebook, as ``outputs.size_of`` counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellRun:
+    """A learner's latest run of a cell. ``order`` counts the learner's runs of this lesson from 1."""
+
+    code: str
+    events: tuple[Event, ...]
+    order: int
+
+
+class OutputsTooLarge(TooLarge):
+    """The outputs would make a file that no notebook program opens."""
+
+    code = "outputs_too_large"
+    message = N_(
+        "Your outputs are too large for a file. Run the cells that print or display the most again, with less output, "
+        "or download the lesson without your outputs."
+    )
 
 
 async def runs_by_cell(session: AsyncSession, learner: str, lesson: str) -> dict[str, CellRun]:

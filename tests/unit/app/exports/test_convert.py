@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 from app.exports.convert import to_html, to_markdown, to_script
-from app.exports.notebook import CellRun, notebook
+from app.exports.notebook import notebook
+from app.exports.service import CellRun
 from runners.protocol import EVENT
 from tests.factories.lesson import CELL, HEADER, rendered
 

@@ -14,7 +14,8 @@ import pytest
 
 from app.errors import TooLarge
 from app.exports.markdown import CellHere, Text, plain_parts
-from app.exports.notebook import CellRun, as_text, notebook
+from app.exports.notebook import as_text, notebook
+from app.exports.service import CellRun
 from app.lessons.read import read
 from app.lessons.render import render
 from runners.protocol import EVENT
