@@ -6,7 +6,8 @@ export function setUpAccount(): void {
   for (const field of document.querySelectorAll<HTMLInputElement>("[data-time-zone]")) {
     field.value = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   }
-  if (document.querySelector("[data-passkey-sign-in], [data-passkey-new]")) void import("./passkeys").then(({ setUpPasskeys }) => setUpPasskeys());
+  if (document.querySelector("[data-passkey-sign-in], [data-passkey-new]"))
+    void import("./passkeys").then(({ setUpPasskeys }) => setUpPasskeys());
   document.addEventListener("click", ({ target }) => {
     const button = (target as Element).closest<HTMLElement>("[data-reveal], [data-dismiss]");
     if (!button) return;

@@ -24,7 +24,11 @@ export function show(cards: HTMLElement[]): void {
     shown.add(key);
   }
   if (!place) {
-    place = make("section.awards", { "aria-label": say("standing.awards"), "aria-live": "polite", "aria-relevant": "additions" });
+    place = make("section.awards", {
+      "aria-label": say("standing.awards"),
+      "aria-live": "polite",
+      "aria-relevant": "additions",
+    });
     document.body.append(place);
     document.addEventListener("keydown", escape);
   }

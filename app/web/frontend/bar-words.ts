@@ -21,12 +21,15 @@ function amount({ done, total, unit }: Progress): string {
   if (total === null) return say("progress.soFar", { done: figure(done) });
   const values = { done: figure(done) };
   if (unit === "epoch") return sayCount("progress.epochs", total, values);
-  return unit === "step" ? sayCount("progress.steps", total, values) : say("progress.items", { ...values, total: figure(total) });
+  return unit === "step"
+    ? sayCount("progress.steps", total, values)
+    : say("progress.items", { ...values, total: figure(total) });
 }
 
 /** Seconds as a round time in words of the page's language: "20 seconds", "3 minutes", "2 hours 10 minutes". */
 export function timeLeft(seconds: number): string {
-  if (seconds < 55) return quantity(seconds < 10 ? Math.max(1, Math.round(seconds)) : 5 * Math.round(seconds / 5), "second");
+  if (seconds < 55)
+    return quantity(seconds < 10 ? Math.max(1, Math.round(seconds)) : 5 * Math.round(seconds / 5), "second");
   const minutes = Math.max(1, Math.round(seconds / 60));
   if (minutes < 60) return quantity(minutes, "minute");
   const [hours, rest] = [Math.floor(minutes / 60), 10 * Math.floor((minutes % 60) / 10)];

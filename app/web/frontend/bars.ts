@@ -60,5 +60,7 @@ function paint({ native, words }: Bar, event: Progress): void {
 }
 
 function isLast(event: Progress, progress: ReadonlyMap<string, Progress>): boolean {
-  return [...progress.values()].every((other) => (other.lane ?? null) !== (event.lane ?? null) || other.seq <= event.seq);
+  return [...progress.values()].every(
+    (other) => (other.lane ?? null) !== (event.lane ?? null) || other.seq <= event.seq,
+  );
 }

@@ -17,14 +17,23 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const root = join(here, "../../..");
 const dist = join(here, "../static/dist");
 
-const common = { bundle: true, minify: true, target: ["es2022", "chrome123", "firefox128", "safari17.5"], logLevel: "info" };
+const common = {
+  bundle: true,
+  minify: true,
+  target: ["es2022", "chrome123", "firefox128", "safari17.5"],
+  logLevel: "info",
+};
 
 /** A style sheet that a script imports travels inside its chunk as text: the first load does without it. */
 const sheets = {
   name: "sheets",
   setup(build) {
     build.onLoad({ filter: /\.css$/ }, async ({ path }) => {
-      const { code } = await esbuild.transform(await readFile(path, "utf8"), { loader: "css", minify: true, target: common.target });
+      const { code } = await esbuild.transform(await readFile(path, "utf8"), {
+        loader: "css",
+        minify: true,
+        target: common.target,
+      });
       return { contents: code, loader: "text" };
     });
   },
@@ -57,14 +66,29 @@ const cutInter = {
 
 /** The signs that fonts.css says Inter has. */
 function latin() {
-  const [single, ranges] = ["\u0131\u02da\u02dc\u02c6\u20ac\u2122\u2191\u2193\u2212\u2215", [[0x20, 0xff], [0x152, 0x153], [0x2bb, 0x2bc], [0x2000, 0x206f]]];
-  return single + ranges.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, i) => String.fromCodePoint(from + i))).join("");
+  const [single, ranges] = [
+    "\u0131\u02da\u02dc\u02c6\u20ac\u2122\u2191\u2193\u2212\u2215",
+    [
+      [0x20, 0xff],
+      [0x152, 0x153],
+      [0x2bb, 0x2bc],
+      [0x2000, 0x206f],
+    ],
+  ];
+  return (
+    single +
+    ranges
+      .flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, i) => String.fromCodePoint(from + i)))
+      .join("")
+  );
 }
 
 const styles = {
   ...common,
   plugins: [cutInter],
-  entryPoints: ["app.css", "achievements.css", "comments.css", "feedback.css", "notifications.css"].map((name) => join(here, name)),
+  entryPoints: ["app.css", "achievements.css", "comments.css", "feedback.css", "notifications.css"].map((name) =>
+    join(here, name),
+  ),
   outdir: dist,
   loader: { ".woff2": "file" },
   assetNames: "fonts/[name]-[hash]",
@@ -107,7 +131,10 @@ async function test() {
     outExtension: { ".js": ".mjs" },
   });
   const files = names.map((name) => join(out, name.replace(/\.ts$/, ".mjs")));
-  const run = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...files], { stdio: "inherit", cwd: root });
+  const run = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...files], {
+    stdio: "inherit",
+    cwd: root,
+  });
   process.exitCode = run.status ?? 1;
 }
 

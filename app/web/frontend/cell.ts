@@ -116,7 +116,10 @@ export class Cell implements Owner {
 
   private async handIn(code: string, machine: Machine | null, hope: AbortController): Promise<void> {
     const away = (error: Declined | Unreachable): void =>
-      this.say({ ...live(error instanceof Declined ? error.message : say("state.serverAway")), tone: "bad" }, "waiting");
+      this.say(
+        { ...live(error instanceof Declined ? error.message : say("state.serverAway")), tone: "bad" },
+        "waiting",
+      );
     try {
       const run = await untilTaken(() => submit(this.lesson, this.name, code, machine), away, hope.signal);
       this.pending.delete(hope);
@@ -241,7 +244,15 @@ export class Cell implements Owner {
     // A run that answers in a blink should not flash "queued" first.
     window.setTimeout(() => {
       if (this.shown === entry && !entry.transcript.started && !entry.over && this.root.dataset.state === "waiting") {
-        this.say(waitingLine({ state: entry.run.position ? "queued" : "starting", position: entry.run.position, ahead: entry.run.ahead, wait_s: entry.run.wait_s }), "waiting");
+        this.say(
+          waitingLine({
+            state: entry.run.position ? "queued" : "starting",
+            position: entry.run.position,
+            ahead: entry.run.ahead,
+            wait_s: entry.run.wait_s,
+          }),
+          "waiting",
+        );
       }
     }, PATIENCE_MS);
   }
@@ -418,7 +429,8 @@ export class Cell implements Owner {
   private tick(): void {
     this.runningSince = performance.now();
     const show = (): void => {
-      if (!this.root.hasAttribute("data-reconnecting")) this.say(running(performance.now() - this.runningSince), "running");
+      if (!this.root.hasAttribute("data-reconnecting"))
+        this.say(running(performance.now() - this.runningSince), "running");
       this.tellQueue();
     };
     this.setState("running");

@@ -135,8 +135,21 @@ class TrainingView {
     private readonly name: string,
   ) {
     this.handle = make("label.chart-head", {}, make("span", {}, say("chart.readAt")), this.slider);
-    this.numbers = make<HTMLDetailsElement>("details.numbers", {}, make("summary", {}, say("chart.numbers")), make("div"));
-    this.box = make("section.training", {}, this.title, this.panels, this.more, make("div.chart-foot", {}, this.handle, this.words), this.numbers);
+    this.numbers = make<HTMLDetailsElement>(
+      "details.numbers",
+      {},
+      make("summary", {}, say("chart.numbers")),
+      make("div"),
+    );
+    this.box = make(
+      "section.training",
+      {},
+      this.title,
+      this.panels,
+      this.more,
+      make("div.chart-foot", {}, this.handle, this.words),
+      this.numbers,
+    );
     this.slider.addEventListener("input", () => {
       const { xs } = this.lead();
       const at = Number(this.slider.value);
@@ -213,18 +226,27 @@ class TrainingView {
     const names = [...this.training.lines.values()].map((line) => line.name);
     const columns = [...new Set(names)];
     const lanes = [...this.training.lanes].some(Boolean);
-    const remark = rows.length < events.length ? say("chart.someRows", { shown: figure(rows.length), all: figure(events.length) }) : "";
+    const remark =
+      rows.length < events.length
+        ? say("chart.someRows", { shown: figure(rows.length), all: figure(events.length) })
+        : "";
     const table = numbersTable(
-      [say("chart.numbersOf", { cell: this.cell }), this.title.hidden ? "" : this.title.textContent, remark].filter(Boolean).join(" · "),
+      [say("chart.numbersOf", { cell: this.cell }), this.title.hidden ? "" : this.title.textContent, remark]
+        .filter(Boolean)
+        .join(" · "),
       [say("chart.when"), ...(lanes ? [say("chart.lane")] : []), ...columns],
       rows.map((event) => [
         place(event.step, event.per),
         ...(lanes ? [event.lane ?? ""] : []),
-        ...columns.map((name) => (name in event.values ? reading(measure(event.values[name] as Metric["values"][string])) : "")),
+        ...columns.map((name) =>
+          name in event.values ? reading(measure(event.values[name] as Metric["values"][string])) : "",
+        ),
       ]),
     );
     const button = make("button.quiet", { type: "button" }, say("chart.download"));
-    button.addEventListener("click", () => offer([asCsv(events)], "text/csv", `${this.name}-${this.training.number}.csv`));
+    button.addEventListener("click", () =>
+      offer([asCsv(events)], "text/csv", `${this.name}-${this.training.number}.csv`),
+    );
     const hadFocus = this.numbers.lastElementChild?.contains(document.activeElement) ?? false;
     this.numbers.lastElementChild?.replaceChildren(table, button);
     if (hadFocus) button.focus();
@@ -244,4 +266,3 @@ function values(lines: readonly Line[], x: number, training: Training): string {
     })
     .join(", ");
 }
-

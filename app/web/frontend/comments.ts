@@ -42,7 +42,8 @@ function setUpForm(form: HTMLFormElement): void {
     else restore(form, field);
     field.addEventListener("input", () => keep(form, field));
     field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form.querySelector("button")) form.requestSubmit();
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form.querySelector("button"))
+        form.requestSubmit();
     });
     if (form.dataset.draft && form.querySelector("button")) setUpMentions(form, field);
   }
@@ -52,7 +53,8 @@ function setUpForm(form: HTMLFormElement): void {
     address.searchParams.set("next", `${location.pathname}#comments`);
     signIn.href = address.pathname + address.search;
   }
-  if (form.dataset.beside !== undefined || field?.getAttribute("aria-invalid")) (field ?? form.querySelector("button"))?.focus();
+  if (form.dataset.beside !== undefined || field?.getAttribute("aria-invalid"))
+    (field ?? form.querySelector("button"))?.focus();
 }
 
 function clicked(event: MouseEvent): void {
@@ -89,7 +91,9 @@ function answered({ sourceElement, response }: Exchange["ctx"]): void {
 function swapped({ sourceElement }: Exchange["ctx"]): void {
   const form = formOf(sourceElement);
   if (!form || document.querySelector(".comment-form [aria-invalid]")) return;
-  const there = document.querySelector<HTMLElement>(".comment.asked-for") ?? document.querySelector<HTMLElement>("#threads .comment");
+  const there =
+    document.querySelector<HTMLElement>(".comment.asked-for") ??
+    document.querySelector<HTMLElement>("#threads .comment");
   if (document.activeElement === document.body || !form.isConnected) there?.focus({ preventScroll: false });
   announce(say("comment.done"));
 }

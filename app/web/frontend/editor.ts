@@ -37,7 +37,10 @@ const COLOURS = tagHighlighter([
   { tag: [t.string, t.special(t.string), t.docString], class: "s" },
   { tag: [t.comment, t.lineComment], class: "c" },
   { tag: t.number, class: "m" },
-  { tag: [t.function(t.variableName), t.function(t.propertyName), t.function(t.definition(t.variableName))], class: "nf" },
+  {
+    tag: [t.function(t.variableName), t.function(t.propertyName), t.function(t.definition(t.variableName))],
+    class: "nf",
+  },
   { tag: [t.className, t.definition(t.className)], class: "nc" },
   { tag: t.meta, class: "nd" },
 ]);
@@ -59,14 +62,19 @@ export class CellEditor {
       events.escaped();
     };
     this.view = new EditorView({
-      state: EditorState.create({ doc: plain.before ?? code, extensions: [keys(events, leave), ...look(label), this.listener(events)] }),
+      state: EditorState.create({
+        doc: plain.before ?? code,
+        extensions: [keys(events, leave), ...look(label), this.listener(events)],
+      }),
     });
     this.setTabMoves(!plain.clicked);
     const { selection, hasFocus } = plain;
     const { scrollLeft } = plain.pre;
     if (plain.before !== null) this.replace(code, "input.type"); // so that it can be undone
     const { length } = this.view.state.doc;
-    this.view.dispatch({ selection: { anchor: Math.min(selection.anchor, length), head: Math.min(selection.head, length) } });
+    this.view.dispatch({
+      selection: { anchor: Math.min(selection.anchor, length), head: Math.min(selection.head, length) },
+    });
     plain.pre.replaceWith(make("div.editor", {}, this.view.dom, this.hint));
     this.view.scrollDOM.scrollLeft = scrollLeft;
     if (hasFocus) this.view.focus();

@@ -23,7 +23,11 @@ export function setUpFeedback(): void {
     if (document.querySelector(".feedback-thanks")) keep("");
     const field = document.querySelector<HTMLTextAreaElement>("#feedback-text");
     if (field && !field.value) field.value = localShelf()?.getItem(DRAFT) ?? "";
-    if (dialog.open) (place.querySelector<HTMLElement>("[aria-invalid=true]") ?? place.querySelector<HTMLElement>(".feedback-thanks a"))?.focus();
+    if (dialog.open)
+      (
+        place.querySelector<HTMLElement>("[aria-invalid=true]") ??
+        place.querySelector<HTMLElement>(".feedback-thanks a")
+      )?.focus();
   };
   document.addEventListener("htmx:after:swap", look);
   look();
@@ -36,7 +40,9 @@ export function setUpFeedback(): void {
     dialog.close();
   });
   dialog.addEventListener("close", () => place.replaceChildren());
-  document.addEventListener("htmx:error", (event) => failed((event as CustomEvent<Exchange>).detail.ctx, "comment.unsent"));
+  document.addEventListener("htmx:error", (event) =>
+    failed((event as CustomEvent<Exchange>).detail.ctx, "comment.unsent"),
+  );
   document.addEventListener("htmx:after:request", (event) => {
     const { ctx } = (event as CustomEvent<Exchange>).detail;
     const status = ctx?.response?.status ?? 0;

@@ -132,7 +132,8 @@ export class LaneBoard {
   }
 
   private add(name: string): void {
-    const title = name === OTHERS ? make("b.lane-name", {}, say("lanes.others")) : make("b.lane-name", { lang: "en" }, name);
+    const title =
+      name === OTHERS ? make("b.lane-name", {}, say("lanes.others")) : make("b.lane-name", { lang: "en" }, name);
     const count = make("span.lane-count");
     const box = make("div.lane-box");
     const root = make<HTMLDetailsElement>(
@@ -148,7 +149,8 @@ export class LaneBoard {
     const names = inOrder(this.lanes.keys());
     const next = this.lanes.get(names[names.indexOf(name) + 1] ?? "");
     this.grid.insertBefore(root, next?.root ?? null); // the others stay: one that is moved forgets how far it was scrolled
-    for (const [each, lane] of this.lanes) lane.root.open = this.turned.get(each) ?? (!this.narrow.matches || each === names[0]);
+    for (const [each, lane] of this.lanes)
+      lane.root.open = this.turned.get(each) ?? (!this.narrow.matches || each === names[0]);
   }
 
   /** The hands without a label: the lane's own name says it. */

@@ -63,7 +63,10 @@ function followSession(lesson: string, panel: SessionPanel): void {
       leave();
       panel.tell();
     });
-    stream.addEventListener("error", ({ target }) => (target as EventSource).readyState === EventSource.CLOSED && leave());
+    stream.addEventListener(
+      "error",
+      ({ target }) => (target as EventSource).readyState === EventSource.CLOSED && leave(),
+    );
   };
   document.addEventListener("htmx:after:swap", look);
   window.addEventListener("pagehide", leave);
@@ -82,7 +85,8 @@ function hearOfKernels(lesson: string, kernels: LiveKernels, heard: () => void):
   };
   document.addEventListener("htmx:config:request", (event) => {
     const { ctx } = (event as CustomEvent<{ ctx: { sourceElement: Element; request: { action: string } } }>).detail;
-    if (ctx.sourceElement.closest("#session") && !ctx.request.action.includes("/faults")) asked.set(ctx, performance.now());
+    if (ctx.sourceElement.closest("#session") && !ctx.request.action.includes("/faults"))
+      asked.set(ctx, performance.now());
   });
   document.addEventListener("htmx:after:swap", (event) => {
     const at = asked.get((event as CustomEvent<{ ctx: object }>).detail.ctx);
@@ -90,7 +94,10 @@ function hearOfKernels(lesson: string, kernels: LiveKernels, heard: () => void):
   });
   if (document.getElementById("session")) return;
   const at = performance.now();
-  void sessionCard(lesson).then((card) => hear(card, at), () => undefined);
+  void sessionCard(lesson).then(
+    (card) => hear(card, at),
+    () => undefined,
+  );
 }
 
 async function sessionCard(lesson: string): Promise<HTMLElement | null> {

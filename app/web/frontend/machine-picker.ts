@@ -20,7 +20,8 @@ export class Choices {
   /** The choice of a group, if it was made and is still among those offered. */
   find(group: string, topologies: string[], kerases: number[]): Machine | null {
     const { topology, keras } = this.read()[group] ?? {};
-    const known = topology !== undefined && topologies.includes(topology) && keras !== undefined && kerases.includes(keras);
+    const known =
+      topology !== undefined && topologies.includes(topology) && keras !== undefined && kerases.includes(keras);
     return known ? { topology, keras } : null;
   }
 
@@ -116,7 +117,8 @@ class Picker {
   /** Marks what the cell runs on. */
   private check(): void {
     for (const what of ["topology", "keras"] as const) {
-      for (const radio of this.panel ? radios(this.panel, what) : []) radio.checked = radio.value === this.root.dataset[what];
+      for (const radio of this.panel ? radios(this.panel, what) : [])
+        radio.checked = radio.value === this.root.dataset[what];
     }
   }
 
@@ -132,7 +134,12 @@ function radios(within: ParentNode, what: string): NodeListOf<HTMLInputElement> 
 }
 
 /** Sets up the pickers of a page's cells; `changed` is told in which of them the learner has chosen. */
-export function setUpPickers(roots: HTMLElement[], lesson: string, shelf: Shelf | null, changed: (root: HTMLElement) => void): void {
+export function setUpPickers(
+  roots: HTMLElement[],
+  lesson: string,
+  shelf: Shelf | null,
+  changed: (root: HTMLElement) => void,
+): void {
   const choices = new Choices(lesson, shelf);
   const pickers: Picker[] = [];
   const chosen = ({ group, root }: Picker, machine: Machine): void => {

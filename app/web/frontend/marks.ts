@@ -108,7 +108,13 @@ export class Marks {
       if (typeof found?.opened_at !== "number" || typeof found.seen_at !== "number") return null;
       const end = typeof found.end_reached_at === "number" ? found.end_reached_at : null;
       const place = typeof found.place === "string" ? found.place : "";
-      return { lesson: key.slice(PREFIX.length), opened_at: found.opened_at, seen_at: found.seen_at, end_reached_at: end, place };
+      return {
+        lesson: key.slice(PREFIX.length),
+        opened_at: found.opened_at,
+        seen_at: found.seen_at,
+        end_reached_at: end,
+        place,
+      };
     } catch {
       return null;
     }

@@ -42,7 +42,12 @@ export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement)
     chosen = 0;
     list.replaceChildren(
       ...people.map(({ handle, name }, i) => {
-        const item = make("li", { role: "option", id: `${field.id}-person-${i}` }, `@${handle} `, make("span", {}, name));
+        const item = make(
+          "li",
+          { role: "option", id: `${field.id}-person-${i}` },
+          `@${handle} `,
+          make("span", {}, name),
+        );
         item.addEventListener("mousedown", (event) => {
           event.preventDefault();
           take(handle);
@@ -62,7 +67,9 @@ export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement)
       const value = form.querySelector<HTMLInputElement>(`input[name=${name}]`)?.value;
       if (value) asked.set(name, value);
     }
-    const answer = await fetch(`/${language()}/comment-handles?${asked}`, { credentials: "same-origin" }).catch(() => null);
+    const answer = await fetch(`/${language()}/comment-handles?${asked}`, { credentials: "same-origin" }).catch(
+      () => null,
+    );
     const still = BEGUN.exec(field.value.slice(0, field.selectionStart))?.[1] === begins;
     if (answer?.ok && still) show((await answer.json()) as Person[]);
   };
@@ -77,8 +84,10 @@ export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement)
   field.addEventListener("keydown", (event) => {
     if (list.hidden || event.isComposing) return;
     const count = list.children.length;
-    if (event.key === "ArrowDown" || event.key === "ArrowUp") chosen = (chosen + (event.key === "ArrowDown" ? 1 : count - 1)) % count;
-    else if (event.key === "Enter" || event.key === "Tab") return event.preventDefault(), take((list.children[chosen] as HTMLElement).dataset.handle ?? "");
+    if (event.key === "ArrowDown" || event.key === "ArrowUp")
+      chosen = (chosen + (event.key === "ArrowDown" ? 1 : count - 1)) % count;
+    else if (event.key === "Enter" || event.key === "Tab")
+      return event.preventDefault(), take((list.children[chosen] as HTMLElement).dataset.handle ?? "");
     else if (event.key === "Escape") return event.preventDefault(), close();
     else return;
     event.preventDefault();

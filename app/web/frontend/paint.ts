@@ -18,7 +18,10 @@ export function paintRow(row: Row, into?: HTMLElement): HTMLElement {
 /** Text with escape codes, as rows of their own (a traceback's frame). */
 export function paintText(text: string): HTMLElement[] {
   const rows: Row[] = [];
-  new Rows((row) => rows.push(row), () => undefined).write("stdout", text.replace(/\n$/, ""));
+  new Rows(
+    (row) => rows.push(row),
+    () => undefined,
+  ).write("stdout", text.replace(/\n$/, ""));
   return rows.map((row) => paintRow(row));
 }
 

@@ -47,7 +47,10 @@ export class PanelView {
   private frame: Frame | null = null;
 
   /** `topology` decides the colours of lanes. `point` is told the position under the pointer, and null when it leaves. */
-  constructor(private readonly topology: string, point: (x: number | null) => void) {
+  constructor(
+    private readonly topology: string,
+    point: (x: number | null) => void,
+  ) {
     this.box = make("figure.panel", {}, this.caption, this.svg);
     const tell = (event: PointerEvent): void => {
       if (!this.frame) return;
@@ -64,11 +67,15 @@ export class PanelView {
     this.panel = panel;
     this.training = training;
     const width = this.box.clientWidth || 320;
-    const labels = panel.lines.map((line) => label(line, panel, Math.floor((MOST_ROOM * width - LABEL_SPACE) / LETTER)));
+    const labels = panel.lines.map((line) =>
+      label(line, panel, Math.floor((MOST_ROOM * width - LABEL_SPACE) / LETTER)),
+    );
     const height = Math.max(LEAST_HEIGHT, panel.lines.length * LABEL_HEIGHT + TOP + BOTTOM);
     const room = Math.min(MOST_ROOM * width, Math.max(...labels.map((text) => text.length)) * LETTER + LABEL_SPACE);
     this.frame = frameOf(panel, training, width - room - RIGHT, height - BOTTOM);
-    this.caption.textContent = [titleOf(panel), this.frame.scale.logarithmic ? say("chart.logarithmic") : ""].filter(Boolean).join(" · ");
+    this.caption.textContent = [titleOf(panel), this.frame.scale.logarithmic ? say("chart.logarithmic") : ""]
+      .filter(Boolean)
+      .join(" · ");
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("height", String(height));
     this.svg.setAttribute("aria-label", summary(panel));
@@ -90,7 +97,9 @@ export class PanelView {
     const dots = panel.lines.flatMap((line) => {
       const at = before(training.placed(line), x);
       const y = line.ys[at];
-      return y !== undefined && Number.isFinite(y) ? [draw(`circle.${colourOf(line, panel, topology)}`, { cx: across, cy: vertical(frame, y), r: 3.5 })] : [];
+      return y !== undefined && Number.isFinite(y)
+        ? [draw(`circle.${colourOf(line, panel, topology)}`, { cx: across, cy: vertical(frame, y), r: 3.5 })]
+        : [];
     });
     this.headMark.replaceChildren(draw("line", { x1: across, x2: across, y1: frame.top, y2: frame.bottom }), ...dots);
   }
@@ -129,7 +138,10 @@ function axes(frame: Frame, training: Training, width: number): SVGElement[] {
   const made: SVGElement[] = [];
   for (const tick of frame.scale.ticks) {
     const y = vertical(frame, tick);
-    made.push(draw("line.grid", { x1: left, x2: right, y1: y, y2: y }), draw("text.tick.end", { x: left - 7, y: y + 3.5 }, reading(tick)));
+    made.push(
+      draw("line.grid", { x1: left, x2: right, y1: y, y2: y }),
+      draw("text.tick.end", { x: left - 7, y: y + 3.5 }, reading(tick)),
+    );
   }
   const epochs = [...training.epochs].filter(([, x]) => x > from && x < to);
   const every = Math.ceil(epochs.length / MOST_EPOCHS);
@@ -140,21 +152,41 @@ function axes(frame: Frame, training: Training, width: number): SVGElement[] {
   const unit = training.unit === "step" ? say("chart.steps") : say("chart.epochs");
   for (const tick of roundSteps(from, to, width < 300 ? 2 : 3)) {
     const x = horizontal(frame, tick);
-    const atEnd = x > right - figure(tick).length * LETTER / 2;
-    made.push(draw(`text.tick.${atEnd ? "end" : "middle"}`, { x: atEnd ? right + 2 : x, y: bottom + 16 }, figure(tick)));
+    const atEnd = x > right - (figure(tick).length * LETTER) / 2;
+    made.push(
+      draw(`text.tick.${atEnd ? "end" : "middle"}`, { x: atEnd ? right + 2 : x, y: bottom + 16 }, figure(tick)),
+    );
   }
   made.push(draw("text.tick", { x: right + 12, y: bottom + 16 }, unit));
   return made;
 }
 
 /** `words` are where the panel says already that a value is no number: one word for several marks that are close. */
-function lineGroup(line: Line, panel: Panel, training: Training, frame: Frame, topology: string, words: number[]): SVGElement {
+function lineGroup(
+  line: Line,
+  panel: Panel,
+  training: Training,
+  frame: Frame,
+  topology: string,
+  words: number[],
+): SVGElement {
   const xs = training.placed(line);
   const group = draw(`g.line.${colourOf(line, panel, topology)}${line.validation ? ".validation" : ""}`);
-  const at = (i: number): [number, number] => [horizontal(frame, xs[i] as number), vertical(frame, line.ys[i] as number)];
+  const at = (i: number): [number, number] => [
+    horizontal(frame, xs[i] as number),
+    vertical(frame, line.ys[i] as number),
+  ];
   const path: string[] = [];
   for (const stretch of thinned(xs, line.ys, (x) => Math.round(horizontal(frame, x)))) {
-    path.push(`M${stretch.map((i) => at(i).map((n) => n.toFixed(1)).join(" ")).join("L")}`);
+    path.push(
+      `M${stretch
+        .map((i) =>
+          at(i)
+            .map((n) => n.toFixed(1))
+            .join(" "),
+        )
+        .join("L")}`,
+    );
     if (stretch.length === 1) group.append(mark(line, ...at(stretch[0] as number)));
   }
   group.prepend(draw("path.stroke", { d: path.join("") }));
@@ -170,7 +202,9 @@ function lineGroup(line: Line, panel: Panel, training: Training, frame: Frame, t
     group.append(draw("path.strange", { d: `M${x - 3.5} ${y - 3.5}l7 7m0-7l-7 7` }));
     if (words.some((other) => Math.abs(other - x) < WORD_SPACE)) continue;
     words.push(x);
-    group.append(draw("text.strange-word.middle", { x, y: y > frame.top + 24 ? y - 7 : y + 16 }, reading(line.ys[i] as number)));
+    group.append(
+      draw("text.strange-word.middle", { x, y: y > frame.top + 24 ? y - 7 : y + 16 }, reading(line.ys[i] as number)),
+    );
   }
   return group;
 }
@@ -188,14 +222,24 @@ function mark(line: Line, x: number, y: number): SVGElement {
   return shape(line.lane ? laneShape(line.lane) : 0, x, y, MARK);
 }
 
-function endLabels(panel: Panel, training: Training, labels: readonly string[], frame: Frame, topology: string): SVGElement[] {
+function endLabels(
+  panel: Panel,
+  training: Training,
+  labels: readonly string[],
+  frame: Frame,
+  topology: string,
+): SVGElement[] {
   const wanted = panel.lines.map((line) => vertical(frame, line.ys.at(-1) as number));
   const places = apart(wanted, LABEL_HEIGHT, frame.top + 4, frame.bottom - 2);
   return panel.lines.map((line, i) => {
     const x = horizontal(frame, training.placed(line).at(-1) as number);
     const from = Number.isNaN(x) ? frame.right : x;
     const group = draw(`g.label.${colourOf(line, panel, topology)}${line.validation ? ".validation" : ""}`);
-    group.append(draw("path.leader", { d: `M${(from + 5).toFixed(1)} ${(wanted[i] as number).toFixed(1)}L${frame.right + 9} ${(places[i] as number).toFixed(1)}` }));
+    group.append(
+      draw("path.leader", {
+        d: `M${(from + 5).toFixed(1)} ${(wanted[i] as number).toFixed(1)}L${frame.right + 9} ${(places[i] as number).toFixed(1)}`,
+      }),
+    );
     const y = places[i] as number;
     if (line.lane) group.append(mark(line, frame.right + 15, y));
     group.append(draw("text", { x: frame.right + (line.lane ? 24 : 12), y: y + 4 }, labels[i] as string));
@@ -206,7 +250,12 @@ function endLabels(panel: Panel, training: Training, labels: readonly string[], 
 /** What tells this line from the others of its panel, cut where it is too long, and its last value, which is not. */
 function label(line: Line, panel: Panel, most: number): string {
   const bases = new Set(panel.lines.map((other) => other.base));
-  const name = bases.size > 1 || panel.lines.length === 1 || !line.lane ? line.name : line.validation ? line.name.replace(line.base, "").replace("_", "") : "";
+  const name =
+    bases.size > 1 || panel.lines.length === 1 || !line.lane
+      ? line.name
+      : line.validation
+        ? line.name.replace(line.base, "").replace("_", "")
+        : "";
   const value = reading(line.ys.at(-1) as number);
   const words = [line.lane, name].filter(Boolean).join(" ");
   const room = Math.max(4, most - value.length - 1);
@@ -228,9 +277,17 @@ export function titleOf({ kind, base }: Panel): string {
 export function summary(panel: Panel): string {
   const said = panel.lines.slice(0, MOST_DESCRIBED).map((line) => {
     const name = [line.lane, line.name].filter(Boolean).join(" ");
-    const values = { name, first: reading(line.ys[0] as number), last: reading(line.ys.at(-1) as number), from: figure(line.xs[0] as number), to: figure(line.xs.at(-1) as number) };
+    const values = {
+      name,
+      first: reading(line.ys[0] as number),
+      last: reading(line.ys.at(-1) as number),
+      from: figure(line.xs[0] as number),
+      to: figure(line.xs.at(-1) as number),
+    };
     const course = line.unit === "step" ? say("chart.fromStep", values) : say("chart.fromEpoch", values);
-    return line.low > line.high ? course : `${course} ${say("chart.between", { low: reading(line.low), high: reading(line.high) })}`;
+    return line.low > line.high
+      ? course
+      : `${course} ${say("chart.between", { low: reading(line.low), high: reading(line.high) })}`;
   });
   if (panel.lines.length > MOST_DESCRIBED) said.push(say("chart.andMore"));
   return [`${titleOf(panel)}.`, ...said].join(" ");

@@ -54,7 +54,11 @@ function setUpSignIn(entry: HTMLElement): void {
   }
 
   async function signIn(asked: Asked, mediation: CredentialMediationRequirement, signal: AbortSignal): Promise<void> {
-    const publicKey: PublicKeyCredentialRequestOptions = { ...asked, challenge: bytes(asked.challenge), allowCredentials: [] };
+    const publicKey: PublicKeyCredentialRequestOptions = {
+      ...asked,
+      challenge: bytes(asked.challenge),
+      allowCredentials: [],
+    };
     const found = (await navigator.credentials.get({ publicKey, mediation, signal })) as PublicKeyCredential | null;
     if (!found) throw new DOMException("", "NotAllowedError");
     const body = JSON.stringify({ credential: written(found), next: entry.dataset.next });
@@ -147,15 +151,22 @@ function mark(form: HTMLFormElement, wrong: Record<string, string>): void {
 }
 
 async function post(url: string, init: { body?: string | URLSearchParams } = {}): Promise<unknown> {
-  const response = init.body instanceof URLSearchParams ? await fetch(url, { method: "POST", body: init.body }) : await send(url, { method: "POST", ...init });
+  const response =
+    init.body instanceof URLSearchParams
+      ? await fetch(url, { method: "POST", body: init.body })
+      : await send(url, { method: "POST", ...init });
   if (response.ok) return response.json();
-  const told = (await response.clone().json().catch(() => null)) as { wrong?: Record<string, string> } | null;
+  const told = (await response
+    .clone()
+    .json()
+    .catch(() => null)) as { wrong?: Record<string, string> } | null;
   if (told?.wrong) throw new Wrong(told.wrong);
   throw await declined(response);
 }
 
 function inWords(error: unknown): string {
-  if (error instanceof DOMException) return say(error.name === "InvalidStateError" ? "passkey.taken" : "passkey.refused");
+  if (error instanceof DOMException)
+    return say(error.name === "InvalidStateError" ? "passkey.taken" : "passkey.refused");
   return error instanceof TypeError ? say("error.unreachable") : (error as Error).message;
 }
 

@@ -80,9 +80,18 @@ function shards(from: Record<string, unknown>): Shards {
     replicas: list(from.replicas, MOST_REPLICAS, 1).map((each) => {
       const replica = record(each);
       const examples = list(replica.examples, MOST_EXAMPLES).map((example) => chip(example));
-      return { lane: word(replica.lane), device: word(replica.device ?? ""), examples, count: Math.max(count(replica.count ?? examples.length), examples.length) };
+      return {
+        lane: word(replica.lane),
+        device: word(replica.device ?? ""),
+        examples,
+        count: Math.max(count(replica.count ?? examples.length), examples.length),
+      };
     }),
-    labels: new Map(Object.entries(labels).slice(0, MOST_EXAMPLES * MOST_REPLICAS).map(([name, label]) => [name, chip(label)])),
+    labels: new Map(
+      Object.entries(labels)
+        .slice(0, MOST_EXAMPLES * MOST_REPLICAS)
+        .map(([name, label]) => [name, chip(label)]),
+    ),
   };
 }
 
@@ -95,7 +104,10 @@ function replay(from: Record<string, unknown>): Replay {
     shape: shape(from.shape),
     operation: word(from.operation),
     algorithm: word(from.algorithm ?? ""),
-    replicas: list(from.replicas, MOST_REPLICAS, 1).map((each) => ({ lane: word(record(each).lane), values: same(numbers(record(each).values)) })),
+    replicas: list(from.replicas, MOST_REPLICAS, 1).map((each) => ({
+      lane: word(record(each).lane),
+      values: same(numbers(record(each).values)),
+    })),
     reduced,
     before: same(numbers(from.before)),
     after: from.after === null || from.after === undefined ? null : same(numbers(from.after)),
@@ -124,7 +136,9 @@ function unfit(): never {
 }
 
 function record(value: unknown): Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : unfit();
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : unfit();
 }
 
 function list(value: unknown, most: number, least = 0): unknown[] {
@@ -152,6 +166,8 @@ function shape(value: unknown): number[] {
 
 function numbers(value: unknown): number[] {
   return list(value, MOST_VALUES, 1).map((each) =>
-    typeof each === "number" || each === "nan" || each === "inf" || each === "-inf" ? measure(each as Measure) : unfit(),
+    typeof each === "number" || each === "nan" || each === "inf" || each === "-inf"
+      ? measure(each as Measure)
+      : unfit(),
   );
 }

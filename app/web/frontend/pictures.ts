@@ -32,14 +32,31 @@ function drawShards({ title, replicas, labels }: Shards): HTMLElement {
       make(
         "div.chips",
         {},
-        ...examples.map((example) => make("span.chip-of-lane", {}, [example, labels.get(example)].filter(Boolean).join(" · "))),
+        ...examples.map((example) =>
+          make("span.chip-of-lane", {}, [example, labels.get(example)].filter(Boolean).join(" · ")),
+        ),
         rest > 0 && make("span", {}, say("picture.more", { count: figure(rest) })),
       ),
     );
   });
-  const words = replicas.map(({ lane, examples, count }) => `${lane}: ${sayCount("picture.examples", count)}: ${examples.slice(0, 8).join(", ")}${count > 8 ? " …" : ""}.`);
-  const rows = replicas.flatMap(({ lane, device, examples }) => examples.map((example) => [example, ...(labels.size ? [labels.get(example) ?? ""] : []), lane, shortDevice(device)]));
-  const heads = [say("picture.example"), ...(labels.size ? [say("picture.label")] : []), say("picture.replica"), say("picture.device")];
+  const words = replicas.map(
+    ({ lane, examples, count }) =>
+      `${lane}: ${sayCount("picture.examples", count)}: ${examples.slice(0, 8).join(", ")}${count > 8 ? " …" : ""}.`,
+  );
+  const rows = replicas.flatMap(({ lane, device, examples }) =>
+    examples.map((example) => [
+      example,
+      ...(labels.size ? [labels.get(example) ?? ""] : []),
+      lane,
+      shortDevice(device),
+    ]),
+  );
+  const heads = [
+    say("picture.example"),
+    ...(labels.size ? [say("picture.label")] : []),
+    say("picture.replica"),
+    say("picture.device"),
+  ];
   const name = [say("picture.shards"), title].filter(Boolean).join(" · ");
   return make(
     "figure.drawn",
@@ -53,7 +70,8 @@ function drawShards({ title, replicas, labels }: Shards): HTMLElement {
 function drawPlacement({ variables }: Placement): HTMLElement {
   const devices = [...new Set(variables.flatMap((variable) => variable.devices))];
   const short = shortDevices(devices);
-  const dot = (i: number): HTMLElement => make(`span.copy.${deviceColour(devices[i] as string)}`, { role: "img", "aria-label": say("picture.here") });
+  const dot = (i: number): HTMLElement =>
+    make(`span.copy.${deviceColour(devices[i] as string)}`, { role: "img", "aria-label": say("picture.here") });
   const name = say("picture.placement");
   const cell = (text: string): HTMLElement => make("td", {}, text);
   const rows = variables.map((variable) =>
@@ -67,9 +85,21 @@ function drawPlacement({ variables }: Placement): HTMLElement {
       cell(size(variable.bytes)),
     ),
   );
-  const held = devices.map((device) => variables.reduce((sum, variable) => sum + (variable.devices.includes(device) ? variable.bytes : 0), 0));
-  const foot = make("tr", {}, make("th", { scope: "row" }, say("picture.together")), ...held.map((bytes) => make("td.where", {}, size(bytes))), cell(""), cell(""), cell(""));
-  const heads = [say("picture.variable"), ...short, say("picture.kind"), say("picture.shape"), say("picture.size")].map(head);
+  const held = devices.map((device) =>
+    variables.reduce((sum, variable) => sum + (variable.devices.includes(device) ? variable.bytes : 0), 0),
+  );
+  const foot = make(
+    "tr",
+    {},
+    make("th", { scope: "row" }, say("picture.together")),
+    ...held.map((bytes) => make("td.where", {}, size(bytes))),
+    cell(""),
+    cell(""),
+    cell(""),
+  );
+  const heads = [say("picture.variable"), ...short, say("picture.kind"), say("picture.shape"), say("picture.size")].map(
+    head,
+  );
   const table = make(
     "table",
     {},
@@ -78,7 +108,11 @@ function drawPlacement({ variables }: Placement): HTMLElement {
     make("tbody", {}, ...rows),
     make("tfoot", {}, foot),
   );
-  return make("figure.drawn.placement", {}, make("div.numbers-frame", { role: "group", tabindex: 0, "aria-label": name }, table));
+  return make(
+    "figure.drawn.placement",
+    {},
+    make("div.numbers-frame", { role: "group", tabindex: 0, "aria-label": name }, table),
+  );
 }
 
 /** A head of a column; what a device's name says in brackets stands below it. */
@@ -90,7 +124,9 @@ function head(text: string): HTMLElement {
 /** `/job:worker/replica:0/task:1/device:GPU:0` as "worker 1 GPU:0"; the job only where there are several. */
 function shortDevices(devices: readonly string[]): string[] {
   const hosts = new Set(devices.map((device) => host(device)));
-  return devices.map((device) => (hosts.size > 1 ? `${host(device)} ${shortDevice(device)}` : shortDevice(device)).trim());
+  return devices.map((device) =>
+    (hosts.size > 1 ? `${host(device)} ${shortDevice(device)}` : shortDevice(device)).trim(),
+  );
 }
 
 function shortDevice(device: string): string {

@@ -132,7 +132,9 @@ export class PlainCode {
 
 /** The text; a line break at the very end only holds the last line open. */
 function textIn(root: Node): string {
-  const walker = document.createTreeWalker(root, NodeFilter.SHOW_ALL, (node) => (node.hasChildNodes() ? NodeFilter.FILTER_SKIP : NodeFilter.FILTER_ACCEPT));
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_ALL, (node) =>
+    node.hasChildNodes() ? NodeFilter.FILTER_SKIP : NodeFilter.FILTER_ACCEPT,
+  );
   const leaves: Node[] = [];
   while (walker.nextNode()) leaves.push(walker.currentNode);
   if (leaves.at(-1) instanceof HTMLBRElement) leaves.pop();

@@ -82,7 +82,9 @@ export class ProvenanceLine {
 
 /** In the words of the cell's machine picker, where it has them. */
 function machineWords(cell: HTMLElement, { topology, keras }: Machine, now: Machine): string {
-  const choices = document.querySelector<HTMLTemplateElement>(`template[data-choices="${CSS.escape(cell.dataset.group ?? "")}"]`);
+  const choices = document.querySelector<HTMLTemplateElement>(
+    `template[data-choices="${CSS.escape(cell.dataset.group ?? "")}"]`,
+  );
   const words = choices?.content.querySelector(`[value="${CSS.escape(topology)}"] + span .machine-words`)?.textContent;
   return (words ?? topology) + (keras === now.keras ? "" : `, Keras ${keras}`);
 }

@@ -63,7 +63,11 @@ export function drawReplay(data: Replay): HTMLElement {
     picture.classList.toggle("reducing", stage === 0 && to === 1);
     stage = to;
     lines.forEach((line, i) => line.classList.toggle("waiting", (rows[i] as Row).stage > stage));
-    words.textContent = say("picture.stage", { stage: stage + 1, stages: stages.length, words: stages[stage] as string });
+    words.textContent = say("picture.stage", {
+      stage: stage + 1,
+      stages: stages.length,
+      words: stages[stage] as string,
+    });
     back.disabled = stage === 0;
     on.disabled = stage === stages.length - 1;
   };
@@ -94,7 +98,10 @@ export function drawReplay(data: Replay): HTMLElement {
   show(0);
 
   const heads = [say("picture.element"), ...rows.map((row) => row.name)];
-  const body = data.reduced.map((_, i) => [data.positions[i]?.join(", ") || String(i), ...rows.map((row) => reading(row.values[i] as number))]);
+  const body = data.reduced.map((_, i) => [
+    data.positions[i]?.join(", ") || String(i),
+    ...rows.map((row) => reading(row.values[i] as number)),
+  ]);
   return make(
     "figure.drawn",
     {},
@@ -110,9 +117,24 @@ function rowsOf(data: Replay): Row[] {
   const [each, sum] = [reach(data.replicas.flatMap((replica) => replica.values)), reach(data.reduced)];
   const variable = reach([...data.before, ...(data.after ?? [])]);
   const gradients = Math.min(tall / length(each), TALLEST / length(sum));
-  const row = (name: string, values: readonly number[], colour: string, stage: number, span: Reach, scale: number): Row => {
+  const row = (
+    name: string,
+    values: readonly number[],
+    colour: string,
+    stage: number,
+    span: Reach,
+    scale: number,
+  ): Row => {
     const bars = Math.max(SHORTEST, length(span) * scale);
-    return { name, values, colour, stage, scale, height: bars + 2 * PADDING, zero: PADDING + (span.high / length(span)) * bars };
+    return {
+      name,
+      values,
+      colour,
+      stage,
+      scale,
+      height: bars + 2 * PADDING,
+      zero: PADDING + (span.high / length(span)) * bars,
+    };
   };
   const rows = data.replicas.map(({ lane, values }) => row(lane, values, laneColour(lane, ""), 0, each, gradients));
   rows.push(row(operationOf(data), data.reduced, "own", 1, sum, gradients));
@@ -143,7 +165,11 @@ function way(rows: readonly Row[], from: number, to: number): number {
 }
 
 function stagesOf(data: Replay): string[] {
-  const stages = [say("picture.eachGradient"), say("picture.reduced", { operation: operationOf(data) }), say("picture.variableBefore")];
+  const stages = [
+    say("picture.eachGradient"),
+    say("picture.reduced", { operation: operationOf(data) }),
+    say("picture.variableBefore"),
+  ];
   return data.after ? [...stages, say("picture.variableAfter")] : stages;
 }
 
@@ -155,7 +181,11 @@ function operationOf({ operation }: Replay): string {
 function rowOf(row: Row): HTMLElement {
   const { height, zero, scale } = row;
   const width = COLUMN * row.values.length;
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" }, draw("line", { x1: 0, x2: width, y1: zero, y2: zero }));
+  const svg = draw(
+    "svg",
+    { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none" },
+    draw("line", { x1: 0, x2: width, y1: zero, y2: zero }),
+  );
   const bars = make("div.replay-bars", {}, svg);
   row.values.forEach((value, i) => {
     const x = i * COLUMN + (COLUMN - BAR) / 2;

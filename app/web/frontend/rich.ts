@@ -61,7 +61,9 @@ function picture(type: string, content: string, text: string, cell: string): HTM
 
 function frame(html: string, url: string, cell: string): HTMLElement {
   const rows = html.match(/<tr[\s>]/gi)?.length ?? 0;
-  const height = rows ? Math.min(420, rows * ROW_PX + FRAME_MARGIN_PX) : Math.min(420, 90 + Math.floor(html.length / 40));
+  const height = rows
+    ? Math.min(420, rows * ROW_PX + FRAME_MARGIN_PX)
+    : Math.min(420, 90 + Math.floor(html.length / 40));
   const element = make<HTMLIFrameElement>("iframe", {
     sandbox: "",
     title: say("output.html", { cell }),
@@ -98,8 +100,7 @@ export function pngSize(content: string): [number, number] | null {
   try {
     const head = atob(content.slice(0, 32));
     if (!head.startsWith("\x89PNG")) return null;
-    const at = (i: number): number =>
-      [0, 1, 2, 3].reduce((sum, k) => sum * 256 + head.charCodeAt(i + k), 0);
+    const at = (i: number): number => [0, 1, 2, 3].reduce((sum, k) => sum * 256 + head.charCodeAt(i + k), 0);
     return [at(16), at(20)];
   } catch {
     return null;

@@ -36,7 +36,8 @@ interface Cursor {
 }
 
 // A control sequence, an operating-system command, another escape, or one control character.
-const CONTROL = /\x1b\[([\x30-\x3f]*)[\x20-\x2f]*([\x40-\x7e])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[\x20-\x2f]*[\x30-\x5a\x5c-\x7e]|[\x00-\x1f\x7f]/g;
+const CONTROL =
+  /\x1b\[([\x30-\x3f]*)[\x20-\x2f]*([\x40-\x7e])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[\x20-\x2f]*[\x30-\x5a\x5c-\x7e]|[\x00-\x1f\x7f]/g;
 const UNFINISHED = /\x1b(?:\[[\x20-\x3f]{0,64}|\][^\x07\x1b]{0,2048}\x1b?|[\x20-\x2f]{0,8})?$/;
 const TAB = 8;
 /** Where moving the cursor ends; a terminal is narrower. Text may go on. */
@@ -105,7 +106,8 @@ export class Rows {
     const column = Math.min(at.column, row.length);
     if (how === 2) set(row, []);
     else if (how === 0 && at.column < LONGEST_ROW) set(row, cut(row.spans, 0, column));
-    else if (how === 1) row.spans = [{ text: BLANK.slice(0, column), style: PLAIN }, ...cut(row.spans, column, Infinity)];
+    else if (how === 1)
+      row.spans = [{ text: BLANK.slice(0, column), style: PLAIN }, ...cut(row.spans, column, Infinity)];
     this.changed(row);
   }
 

@@ -106,7 +106,16 @@ export class Training {
     if (this.lines.size >= MOST_LINES) return null;
     const base = name.replace(VALIDATION, "");
     const made: Line = {
-      name, lane, base, unit, validation: base !== name, xs: [], ys: [], ends: [], low: Infinity, high: -Infinity,
+      name,
+      lane,
+      base,
+      unit,
+      validation: base !== name,
+      xs: [],
+      ys: [],
+      ends: [],
+      low: Infinity,
+      high: -Infinity,
     };
     this.lines.set(key, made);
     return made;

@@ -83,7 +83,8 @@ export class SessionPanel {
     // A button of the panel may be gone once it has done its work: then the focus stays with the panel.
     const sheet = document.getElementById("session-sheet");
     const visible = sheet?.checkVisibility() ?? false;
-    if (this.pressed && document.activeElement === document.body && visible) document.getElementById("session-title")?.focus();
+    if (this.pressed && document.activeElement === document.body && visible)
+      document.getElementById("session-title")?.focus();
   }
 
   /** The cells on the panel's machine say as it does whether that is simulated or real. */

@@ -170,7 +170,8 @@ export class Sheet {
 
   /** A box that scrolls must be reachable by keyboard; one that does not must not be a stop. */
   private makeScrollable(): void {
-    const scrolls = this.box.scrollHeight > this.box.clientHeight + 1 || this.box.scrollWidth > this.box.clientWidth + 1;
+    const scrolls =
+      this.box.scrollHeight > this.box.clientHeight + 1 || this.box.scrollWidth > this.box.clientWidth + 1;
     if (scrolls === this.box.hasAttribute("tabindex")) return;
     if (scrolls) this.box.tabIndex = 0;
     else this.box.removeAttribute("tabindex");

@@ -14,7 +14,10 @@ export class SseParser {
     this.rest += chunk;
     // A final \r may be half of a \r\n; it waits for what follows.
     const held = this.rest.endsWith("\r") ? "\r" : "";
-    const blocks = this.rest.slice(0, this.rest.length - held.length).replace(/\r\n?/g, "\n").split("\n\n");
+    const blocks = this.rest
+      .slice(0, this.rest.length - held.length)
+      .replace(/\r\n?/g, "\n")
+      .split("\n\n");
     this.rest = (blocks.pop() ?? "") + held;
     return blocks.map(message).filter((m): m is Message => m !== null);
   }

@@ -51,7 +51,10 @@ class Standing {
     });
     window.addEventListener("online", () => void this.tellAll());
     // A page may come back from the browser's memory after its learner has signed out.
-    window.addEventListener("pageshow", ({ persisted }) => persisted && document.body.dispatchEvent(new CustomEvent("lockstep:progress")));
+    window.addEventListener(
+      "pageshow",
+      ({ persisted }) => persisted && document.body.dispatchEvent(new CustomEvent("lockstep:progress")),
+    );
   }
 
   // --- the header came, or came anew ---
@@ -98,7 +101,9 @@ class Standing {
     if (kept && kept.who === this.who && this.who) this.cursor = kept.cursor; // another tab may have shown them
     const response = await send(`/${language()}/progress/awards?since=${encodeURIComponent(this.cursor)}`);
     if (!response.ok) throw await declined(response);
-    const news = new DOMParser().parseFromString(await response.text(), "text/html").querySelector<HTMLElement>("[data-cursor]");
+    const news = new DOMParser()
+      .parseFromString(await response.text(), "text/html")
+      .querySelector<HTMLElement>("[data-cursor]");
     if (!news) return;
     this.cursor = news.dataset.cursor ?? this.cursor;
     this.keep();
@@ -120,7 +125,9 @@ class Standing {
   private kept(): { who: string; cursor: string } | null {
     try {
       const kept = JSON.parse(localShelf()?.getItem(NEWS) ?? "null") as { who?: unknown; cursor?: unknown } | null;
-      return typeof kept?.who === "string" && typeof kept.cursor === "string" ? { who: kept.who, cursor: kept.cursor } : null;
+      return typeof kept?.who === "string" && typeof kept.cursor === "string"
+        ? { who: kept.who, cursor: kept.cursor }
+        : null;
     } catch {
       return null;
     }
@@ -189,7 +196,9 @@ class Standing {
     const courses = new Set([...links].map((link) => link.dataset.lessonLink?.split("/")[0] ?? ""));
     const stages = new Map<string, Stage>();
     for (const course of courses) {
-      const response = await send(`/${language()}/progress/outline?course=${encodeURIComponent(course)}`).catch(() => null);
+      const response = await send(`/${language()}/progress/outline?course=${encodeURIComponent(course)}`).catch(
+        () => null,
+      );
       if (!response?.ok) continue;
       const { lessons } = (await response.json()) as { lessons: LessonState[] };
       for (const { slug, stage } of lessons) stages.set(`${course}/${slug}`, stage);

@@ -69,14 +69,17 @@ export function waitingLine(waiting: Waiting): Line {
   if (waiting.state === "reconnecting") return live(say("state.runnerAway"));
   if (waiting.state === "unstored") return live(say("state.unstored"));
   if (waiting.state === "starting") return live(say("state.starting"));
-  if (waiting.state === "queued" && waiting.position) return { ...live(say("state.position", { position: waiting.position })), facts: waitFacts(waiting) };
+  if (waiting.state === "queued" && waiting.position)
+    return { ...live(say("state.position", { position: waiting.position })), facts: waitFacts(waiting) };
   if (waiting.ahead > 0) return live(sayCount("state.behind", waiting.ahead));
   return live(say("state.queued"));
 }
 
 function waitFacts({ wait_s }: Waiting): string[] {
   if (wait_s === null || wait_s === undefined) return [];
-  return [wait_s ? say("wait.about", { time: duration(wait_s * 1_000) }) : say("wait.lessThan", { time: duration(10_000) })];
+  return [
+    wait_s ? say("wait.about", { time: duration(wait_s * 1_000) }) : say("wait.lessThan", { time: duration(10_000) }),
+  ];
 }
 
 export function running(ms: number): Line {

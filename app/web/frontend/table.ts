@@ -3,7 +3,11 @@
 import { make } from "./element";
 
 /** The first cell of each row is its head. */
-export function numbersTable(caption: string, columns: readonly string[], rows: readonly (readonly string[])[]): HTMLElement {
+export function numbersTable(
+  caption: string,
+  columns: readonly string[],
+  rows: readonly (readonly string[])[],
+): HTMLElement {
   const head = make("tr", {}, ...columns.map((name) => make("th", { scope: "col" }, name)));
   const body = rows.map((row) =>
     make("tr", {}, ...row.map((text, i) => (i === 0 ? make("th", { scope: "row" }, text) : make("td", {}, text)))),

@@ -208,7 +208,11 @@ function inLane(lane: string | null, text: string): string {
 function asText(item: Item): string {
   if (item.kind === "row") return plain(item);
   if (item.kind === "notice") return `[Lockstep] ${item.event.text}${item.count > 1 ? ` (${item.count} times)` : ""}`;
-  if (item.kind === "error") return item.event.frames.map((f) => f.text).join("\n").replace(/\x1b\[[0-9;:]*m/g, "");
+  if (item.kind === "error")
+    return item.event.frames
+      .map((f) => f.text)
+      .join("\n")
+      .replace(/\x1b\[[0-9;:]*m/g, "");
   const text = item.event.data["text/plain"];
   return typeof text === "string" ? text : `[${Object.keys(item.event.data).join(", ")}]`;
 }

@@ -25,7 +25,14 @@ function shelf(...keys: string[]): Shelf & { kept: Map<string, string> } {
 function adas(): ReturnType<typeof shelf> {
   const place = shelf("lockstep:theme", "lockstep:lanes", "somebody:else");
   settle(place, ADA);
-  for (const key of [DRAFT("ada"), "lockstep:machine:c/one", "lockstep:comment:ada-byron:c/one", "lockstep:problem", "lockstep:mark:c/one", "lockstep:news"]) {
+  for (const key of [
+    DRAFT("ada"),
+    "lockstep:machine:c/one",
+    "lockstep:comment:ada-byron:c/one",
+    "lockstep:problem",
+    "lockstep:mark:c/one",
+    "lockstep:news",
+  ]) {
     place.setItem(key, "Ada's");
   }
   return place;

@@ -15,7 +15,8 @@ function transcriptOf(...lines: [lane: string | null, text: string][]): Transcri
   return transcript;
 }
 
-const words = (items: Item[]): string[] => items.map((item) => (item.kind === "row" ? item.spans.map((s) => s.text).join("") : item.kind));
+const words = (items: Item[]): string[] =>
+  items.map((item) => (item.kind === "row" ? item.spans.map((s) => s.text).join("") : item.kind));
 
 test("what the cell wrote before any lane stands above, what it wrote later below", () => {
   const arrangement = new Arrangement();
@@ -23,10 +24,13 @@ test("what the cell wrote before any lane stands above, what it wrote later belo
   arrangement.take(items);
   assert.deepEqual(words(arrangement.above), ["a"]);
   assert.deepEqual(words(arrangement.below), ["c"]);
-  assert.deepEqual([...arrangement.lanes].map(([lane, mine]) => [lane, words(mine)]), [
-    ["worker 1", ["b", "e"]],
-    ["worker 0", ["d"]],
-  ]);
+  assert.deepEqual(
+    [...arrangement.lanes].map(([lane, mine]) => [lane, words(mine)]),
+    [
+      ["worker 1", ["b", "e"]],
+      ["worker 0", ["d"]],
+    ],
+  );
 });
 
 test("items that come in pieces are taken once", () => {
@@ -46,8 +50,32 @@ test("a program that invents names gets a bounded number of lanes, and nothing i
 
 test("lanes stand in the order in which people look for them", () => {
   assert.deepEqual(
-    inOrder(["odd", "replica 1", "worker 2 · replica 1", "evaluator", "worker 10", "ps 0", "replica 0", "worker 2", "chief", "coordinator", "a b"]),
-    ["coordinator", "chief", "worker 2", "worker 2 · replica 1", "worker 10", "ps 0", "evaluator", "replica 0", "replica 1", "odd", "a b"],
+    inOrder([
+      "odd",
+      "replica 1",
+      "worker 2 · replica 1",
+      "evaluator",
+      "worker 10",
+      "ps 0",
+      "replica 0",
+      "worker 2",
+      "chief",
+      "coordinator",
+      "a b",
+    ]),
+    [
+      "coordinator",
+      "chief",
+      "worker 2",
+      "worker 2 · replica 1",
+      "worker 10",
+      "ps 0",
+      "evaluator",
+      "replica 0",
+      "replica 1",
+      "odd",
+      "a b",
+    ],
   );
 });
 
@@ -55,7 +83,12 @@ test("a worker has the colour of its first replica, and who trains nothing is in
   const colours = (topology: string, ...lanes: string[]): string[] => lanes.map((lane) => laneColour(lane, topology));
   assert.deepEqual(colours("gpu:4", "replica 0", "replica 3", "replica 9"), ["r0", "r3", "r1"]);
   assert.deepEqual(colours("workers:2xgpu:2", "worker 0", "worker 1", "worker 1 · replica 3"), ["r0", "r2", "r3"]);
-  assert.deepEqual(colours("workers:3+chief+evaluator", "chief", "worker 0", "worker 1", "evaluator"), ["r0", "r1", "r2", "r-ink"]);
+  assert.deepEqual(colours("workers:3+chief+evaluator", "chief", "worker 0", "worker 1", "evaluator"), [
+    "r0",
+    "r1",
+    "r2",
+    "r-ink",
+  ]);
   assert.deepEqual(colours("ps:2+1", "coordinator", "worker 0", "worker 1", "ps 0"), ["r-ink", "r0", "r1", "r-ink"]);
   assert.deepEqual(colours("cpu", "whatever 3"), ["r-ink"]);
 });

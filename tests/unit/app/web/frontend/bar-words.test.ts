@@ -7,16 +7,28 @@ import type { Progress } from "../../../../../app/web/frontend/protocol";
 import { reading } from "../../../../../app/web/frontend/reading";
 
 const template = readFileSync("app/web/templates/strings.html", "utf8");
-const words = Object.fromEntries([...template.matchAll(/"(progress\.[\w.]+)": _\("([^"]+)"\)/g)].map(([, key, text]) => [key, text]));
+const words = Object.fromEntries(
+  [...template.matchAll(/"(progress\.[\w.]+)": _\("([^"]+)"\)/g)].map(([, key, text]) => [key, text]),
+);
 Object.assign(globalThis, {
   document: {
     documentElement: { lang: "en" },
-    getElementById: () => ({ textContent: JSON.stringify({ ...words, "progress.steps.other": "{done} of {count} steps" }) }),
+    getElementById: () => ({
+      textContent: JSON.stringify({ ...words, "progress.steps.other": "{done} of {count} steps" }),
+    }),
   },
 });
 
 const progress = (done: number, more: Partial<Progress> = {}): Progress => ({
-  kind: "progress", seq: 1, at_ms: 1, label: "fit", done, total: 1_200, unit: "step", left_s: null, ...more,
+  kind: "progress",
+  seq: 1,
+  at_ms: 1,
+  label: "fit",
+  done,
+  total: 1_200,
+  unit: "step",
+  left_s: null,
+  ...more,
 });
 
 test("what is done, of how much, and the time left", () => {
@@ -34,12 +46,31 @@ test("only what Keras begins is being traced", () => {
 test("the time left is round, and never longer in words than it helps", () => {
   const told = [0, 4.4, 12, 52, 56, 89, 3_540, 3_600, 4_000, 7_900, 90_000].map(timeLeft);
   assert.deepEqual(told, [
-    "1 second", "4 seconds", "10 seconds", "50 seconds", "1 minute", "1 minute", "59 minutes", "1 hour", "1 hour", "2 hours 10 minutes", "25 hours",
+    "1 second",
+    "4 seconds",
+    "10 seconds",
+    "50 seconds",
+    "1 minute",
+    "1 minute",
+    "59 minutes",
+    "1 hour",
+    "1 hour",
+    "2 hours 10 minutes",
+    "25 hours",
   ]);
 });
 
 test("a number is as short as it may be, and what is none is a word", () => {
   assert.deepEqual([0, 0.5, 1234.56, -0.25, 1e-5, -2.5e7, 0.001, NaN, Infinity, -Infinity].map(reading), [
-    "0", "0.5", "1,235", "−0.25", "1e−5", "−2.5e7", "0.001", "nan", "inf", "−inf",
+    "0",
+    "0.5",
+    "1,235",
+    "−0.25",
+    "1e−5",
+    "−2.5e7",
+    "0.001",
+    "nan",
+    "inf",
+    "−inf",
   ]);
 });

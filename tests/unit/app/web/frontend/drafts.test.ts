@@ -59,7 +59,12 @@ test("what is broken or forbidden is no draft and no error", () => {
   place.kept.set("lockstep:draft::c/one:fit", "{broken");
   assert.equal(draftsOf("c/one", place).find("fit", ""), null);
   draftsOf("c/one", null).keep("fit", "a", "b");
-  const full = { ...place, setItem: () => { throw new Error("full"); } };
+  const full = {
+    ...place,
+    setItem: () => {
+      throw new Error("full");
+    },
+  };
   draftsOf("c/one", full).keep("fit", "a", "b");
 });
 

@@ -3,7 +3,10 @@ import { test } from "node:test";
 
 import { Choices } from "../../../../../app/web/frontend/machine-picker";
 
-const OFFERED: [string[], number[]] = [["gpu:2", "gpu:4"], [2, 3]];
+const OFFERED: [string[], number[]] = [
+  ["gpu:2", "gpu:4"],
+  [2, 3],
+];
 
 function shelf(): Pick<Storage, "getItem" | "setItem"> & { kept: Map<string, string> } {
   const kept = new Map<string, string>();

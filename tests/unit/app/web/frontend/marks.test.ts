@@ -63,7 +63,13 @@ test("all marks are told to whoever has not heard of them", () => {
   const marks = new Marks(place);
   marks.add(mark(1));
   marks.add({ ...mark(2), lesson: "c/two" });
-  assert.deepEqual(marks.all().map(({ lesson }) => lesson).sort(), ["c/one", "c/two"]);
+  assert.deepEqual(
+    marks
+      .all()
+      .map(({ lesson }) => lesson)
+      .sort(),
+    ["c/one", "c/two"],
+  );
   assert.equal(marks.told("ada"), false);
   marks.keepTold("ada");
   assert.equal(new Marks(place).told("ada"), true);
@@ -85,7 +91,7 @@ test("after a sign-out nothing of the one before is left for the next", () => {
 
 test("what another program left under our name is no mark", () => {
   const place = shelf();
-  place.setItem("lockstep:mark:c/one", "{\"opened_at\": \"yesterday\"}");
+  place.setItem("lockstep:mark:c/one", '{"opened_at": "yesterday"}');
   place.setItem("lockstep:mark:c/two", "not JSON");
   assert.deepEqual(new Marks(place).all(), []);
 });

@@ -12,11 +12,15 @@ test("the same code on the same machine in a live session made it", () => {
 });
 
 test("other code is another version, in whatever it differs", () => {
-  for (const code of ["x = 2\n", "x = 1  # one", "", " x = 1"]) assert.deepEqual(differences(MADE, code, HERE, false), ["version"]);
+  for (const code of ["x = 2\n", "x = 1  # one", "", " x = 1"])
+    assert.deepEqual(differences(MADE, code, HERE, false), ["version"]);
 });
 
 test("another topology or another Keras is another machine, whose session is another anyway", () => {
-  for (const other of [{ topology: "gpu:2", keras: 3 }, { topology: "gpu:4", keras: 2 }]) {
+  for (const other of [
+    { topology: "gpu:2", keras: 3 },
+    { topology: "gpu:4", keras: 2 },
+  ]) {
     assert.deepEqual(differences(MADE, MADE.code, other, false), ["machine"]);
     assert.deepEqual(differences(MADE, MADE.code, other, true), ["machine"]);
   }

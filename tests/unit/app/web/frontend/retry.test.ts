@@ -22,7 +22,10 @@ function server(...errors: Error[]): { attempt: () => Promise<string>; calls: ()
 test("a hand-in is tried until it is taken, and says each time that nothing answers", async () => {
   const { attempt, calls } = server(starting(), new Unreachable("away"));
   const said: string[] = [];
-  assert.equal(await untilTaken(attempt, (error) => said.push(error.message), new AbortController().signal, 1), "taken");
+  assert.equal(
+    await untilTaken(attempt, (error) => said.push(error.message), new AbortController().signal, 1),
+    "taken",
+  );
   assert.deepEqual([calls(), said], [3, ["The runner is starting.", "away"]]);
 });
 
@@ -52,7 +55,10 @@ test("a run taken while it was being given up is still given, so that it can be 
 
 test("a refusal is passed on, but not once nobody asks any more", async () => {
   const refusal = new Declined(413, "code_too_long", "too long");
-  await assert.rejects(untilTaken(server(refusal).attempt, () => undefined, new AbortController().signal), refusal);
+  await assert.rejects(
+    untilTaken(server(refusal).attempt, () => undefined, new AbortController().signal),
+    refusal,
+  );
   const hope = new AbortController();
   const late = async (): Promise<string> => {
     hope.abort();

@@ -6,7 +6,10 @@ import type { Stream } from "../../../../../app/web/frontend/protocol";
 
 function shown(...pieces: (string | [Stream, string])[]): string[] {
   const rows: Row[] = [];
-  const screen = new Rows((row) => rows.push(row), () => undefined);
+  const screen = new Rows(
+    (row) => rows.push(row),
+    () => undefined,
+  );
   for (const piece of pieces) {
     if (typeof piece === "string") screen.write("stdout", piece);
     else screen.write(...piece);
@@ -68,16 +71,28 @@ test("a warning in the middle of a bar gets a row of its own and the bar goes on
 
 test("each row knows its stream, and styles stay with their stream", () => {
   const rows: Row[] = [];
-  const screen = new Rows((row) => rows.push(row), () => undefined);
+  const screen = new Rows(
+    (row) => rows.push(row),
+    () => undefined,
+  );
   screen.write("stderr", "\x1b[31mred\n");
   screen.write("stdout", "plain\n");
-  assert.deepEqual(rows.map((row) => row.stream), ["stderr", "stdout"]);
-  assert.deepEqual(rows.map((row) => row.spans[0]?.style.fg), [1, null]);
+  assert.deepEqual(
+    rows.map((row) => row.stream),
+    ["stderr", "stdout"],
+  );
+  assert.deepEqual(
+    rows.map((row) => row.spans[0]?.style.fg),
+    [1, null],
+  );
 });
 
 function one(...pieces: string[]): Row {
   const rows: Row[] = [];
-  const screen = new Rows((row) => rows.push(row), () => undefined);
+  const screen = new Rows(
+    (row) => rows.push(row),
+    () => undefined,
+  );
   for (const piece of pieces) screen.write("stdout", piece);
   assert.equal(rows.length, 1);
   return rows[0] as Row;
@@ -130,5 +145,12 @@ test("a row redrawn in ever other colours stays bounded too", () => {
 
 test("styles written over others are those one sees", () => {
   const row = one("\x1b[31mabcdef\r\x1b[32mXY\x1b[33mZW\r\x1b[2C\x1b[32mQ");
-  assert.deepEqual(row.spans.map((span) => [span.text, span.style.fg]), [["XYQ", 2], ["W", 3], ["ef", 1]]);
+  assert.deepEqual(
+    row.spans.map((span) => [span.text, span.style.fg]),
+    [
+      ["XYQ", 2],
+      ["W", 3],
+      ["ef", 1],
+    ],
+  );
 });

@@ -22,7 +22,14 @@ const page = { getElementById: () => ({ textContent: JSON.stringify(WORDS) }), d
 (globalThis as unknown as { document: typeof page }).document = page;
 
 const finished = (outcome: Outcome): Finished => ({
-  kind: "finished", seq: 1, at_ms: 400, outcome, duration_ms: 60, first_output_ms: 325, peak_bytes: null, limit: null,
+  kind: "finished",
+  seq: 1,
+  at_ms: 400,
+  outcome,
+  duration_ms: 60,
+  first_output_ms: 325,
+  peak_bytes: null,
+  limit: null,
 });
 
 test("every figure says what it measures", () => {
@@ -58,7 +65,10 @@ test("a limit is named, with its value in units for people", () => {
 });
 
 test("the advice is for the limit that was met, also where the outcome has another name", () => {
-  assert.equal(ended({ ...finished("output"), limit: { name: "events", value: 9, unit: "count" } }).advice, "advice.events");
+  assert.equal(
+    ended({ ...finished("output"), limit: { name: "events", value: 9, unit: "count" } }).advice,
+    "advice.events",
+  );
   assert.equal(ended(finished("timeout")).advice, "advice.time");
   assert.equal(ended(finished("files")).advice, "advice.open_files");
 });

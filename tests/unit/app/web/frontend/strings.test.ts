@@ -10,18 +10,36 @@ const source = readdirSync(FOLDER)
   .map((name) => readFileSync(`${FOLDER}/${name}`, "utf8"))
   .join("\n");
 const island = new Set(
-  [...readFileSync("app/web/templates/strings.html", "utf8").matchAll(/^ {2}"([\w.-]+)":/gm)].map((found) => found[1] as string),
+  [...readFileSync("app/web/templates/strings.html", "utf8").matchAll(/^ {2}"([\w.-]+)":/gm)].map(
+    (found) => found[1] as string,
+  ),
 );
 
 /** Keys made at run time: one for each outcome, one for a session that failed, and for each limit a run can meet. */
-const OUTCOMES = ["ok", "error", "interrupted", "timeout", "cpu", "memory", "output", "processes", "disk", "files", "crash", "lost", "session"];
+const OUTCOMES = [
+  "ok",
+  "error",
+  "interrupted",
+  "timeout",
+  "cpu",
+  "memory",
+  "output",
+  "processes",
+  "disk",
+  "files",
+  "crash",
+  "lost",
+  "session",
+];
 const OTHERS = ["advice.crash", "advice.lost", "advice.session"];
 const OF_REFUSALS = ["sessions_per_learner", "runs_per_session", "sessions"];
 const protocol = readFileSync("runners/protocol.py", "utf8");
 const LIMITS = [.../LimitName = Literal\[([^\]]*)\]/.exec(protocol)![1]!.matchAll(/"(\w+)"/g)]
   .map(([, name]) => name as string)
   .filter((name) => !OF_REFUSALS.includes(name));
-const REASONS = [...readFileSync("runners/session.py", "utf8").matchAll(/^ {4}\w+: "([a-z-]+)",$/gm)].map(([, reason]) => reason as string);
+const REASONS = [...readFileSync("runners/session.py", "utf8").matchAll(/^ {4}\w+: "([a-z-]+)",$/gm)].map(
+  ([, reason]) => reason as string,
+);
 
 test("every sentence the script says is on the page, and nothing else is", () => {
   const said = new Set<string>();
@@ -48,7 +66,10 @@ test("every notice of the runner has its words", () => {
   assert.ok(codes.length > 0);
   const inside = /^NOTICES[^{]*\{([^}]*(?:\{\w+\}[^}]*)*)\}$/m.exec(readFileSync("runners/reports.py", "utf8"));
   codes.push(...[...inside![1]!.matchAll(/^ {4}"([a-z-]+)":/gm)].map(([, code]) => `notice.${code as string}`));
-  assert.deepEqual(codes.filter((key) => !island.has(key)), []);
+  assert.deepEqual(
+    codes.filter((key) => !island.has(key)),
+    [],
+  );
 });
 
 test("values are filled in; an unknown name stays", () => {

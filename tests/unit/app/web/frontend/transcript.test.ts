@@ -51,7 +51,10 @@ test("a gap is refused, and the missing event can still come", () => {
 test("a notice that output was deleted bridges the gap that it leaves", () => {
   for (const read of [[], [text(1, "a\n"), text(2, "b\n")]]) {
     const transcript = after(...read, { ...notice(900, "deleted"), code: "output-expired" } as RunEvent);
-    assert.equal(transcript.apply({ kind: "finished", seq: 901, at_ms: 901, outcome: "ok", duration_ms: 1 } as RunEvent), "applied");
+    assert.equal(
+      transcript.apply({ kind: "finished", seq: 901, at_ms: 901, outcome: "ok", duration_ms: 1 } as RunEvent),
+      "applied",
+    );
     assert.equal(transcript.text(), `${read.length ? "a\nb\n" : ""}[Lockstep] deleted\n`);
     assert.equal(transcript.finished?.outcome, "ok");
   }
@@ -67,7 +70,11 @@ test("any division into pieces gives the same text", () => {
 });
 
 test("a display with an id is updated where it stands", () => {
-  const transcript = after(display(1, "0 %", { display_id: "p" }), text(2, "below\n"), display(3, "100 %", { display_id: "p", update: true }));
+  const transcript = after(
+    display(1, "0 %", { display_id: "p" }),
+    text(2, "below\n"),
+    display(3, "100 %", { display_id: "p", update: true }),
+  );
   assert.equal(transcript.text(), "100 %\nbelow\n");
   assert.equal(transcript.items.length, 2);
 });
@@ -96,8 +103,24 @@ test("text behind a display starts a row of its own", () => {
 test("an error and the end are kept apart", () => {
   const transcript = after(
     { kind: "started", seq: 1, at_ms: 1 },
-    { kind: "error", seq: 2, at_ms: 2, name: "ValueError", value: "no", frames: [{ text: "\x1b[31mValueError\x1b[0m: no", own: true }] },
-    { kind: "finished", seq: 3, at_ms: 3, outcome: "error", duration_ms: 2, first_output_ms: 1, peak_bytes: null, limit: null },
+    {
+      kind: "error",
+      seq: 2,
+      at_ms: 2,
+      name: "ValueError",
+      value: "no",
+      frames: [{ text: "\x1b[31mValueError\x1b[0m: no", own: true }],
+    },
+    {
+      kind: "finished",
+      seq: 3,
+      at_ms: 3,
+      outcome: "error",
+      duration_ms: 2,
+      first_output_ms: 1,
+      peak_bytes: null,
+      limit: null,
+    },
   );
   assert.equal(transcript.started, true);
   assert.equal(transcript.finished?.outcome, "error");
@@ -168,7 +191,10 @@ test("a notice that comes again and again in its lane is one line with a number"
   });
   const transcript = after(...ends.flatMap((end, i) => [end, elsewhere[i] as RunEvent]));
   const notices = transcript.items.filter((item) => item.kind === "notice");
-  assert.deepEqual(notices.map((item) => item.count), [40]);
+  assert.deepEqual(
+    notices.map((item) => item.count),
+    [40],
+  );
   assert.ok(transcript.text().includes(`[worker 1] [Lockstep] ${ended} (40 times)\n`));
   assert.ok(transcript.takeTouched().has(notices[0] as (typeof notices)[0]));
 });
