@@ -24,7 +24,9 @@ npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
 # The tests start hundreds of processes: without bytecode each would compile Lockstep again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup serve test test-long test-all check lock floors setup-tests need-python
+checks := check-style check-types check-imports check-frontend-types check-frontend-style
+
+.PHONY: setup serve test test-long test-all check $(checks) lock floors setup-tests need-python
 .SILENT:
 
 setup: need-python
@@ -36,12 +38,25 @@ setup-tests: need-python
 serve: setup
 	exec $(bin)/lockstep serve --host "$(HOST)" --port "$(PORT)"
 
+# Side by side, each to its end, and what one prints stays together.
 check: setup-tests
+	$(MAKE) --no-print-directory --jobs --keep-going --output-sync $(checks)
+
+check-style:
 	$(bin)/ruff check --quiet .
 	$(bin)/ruff format --check --quiet .
+
+check-types:
 	$(bin)/mypy --no-error-summary
+
+check-imports:
 	$(bin)/lint-imports --no-logo >.venv/lockstep/imports.log || { cat .venv/lockstep/imports.log; exit 1; }
+
+check-frontend-types:
 	$(npm) run check
+
+check-frontend-style:
+	$(npm) run lint
 
 test: check
 	$(npm) test

@@ -118,6 +118,14 @@ def test_the_front_ends_lock_names_no_registry() -> None:
     assert "://" not in json.dumps(lock)
 
 
+@pytest.mark.parametrize("tool", ["@biomejs/cli-", "@esbuild/", "@typescript/typescript-"])
+@pytest.mark.parametrize("platform", ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64"])
+def test_the_front_ends_tools_are_locked_for_every_platform(tool: str, platform: str) -> None:
+    """npm leaves out of the lock what its registry had no build of on that day."""
+    packages = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    assert packages[f"node_modules/{tool}{platform}"]["optional"]
+
+
 def test_the_front_ends_lock_is_in_step_with_package_json() -> None:
     wanted = json.loads((ROOT / "package.json").read_text())
     locked = json.loads((ROOT / "package-lock.json").read_text())["packages"][""]

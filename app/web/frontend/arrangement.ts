@@ -3,7 +3,7 @@
  * wrote later below, each in its order. Pure.
  */
 
-import { laneOf, type Item } from "./transcript";
+import { type Item, laneOf } from "./transcript";
 
 /** A program may invent names; whoever comes later shares the last lane. */
 export const MOST_LANES = 16;

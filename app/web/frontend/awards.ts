@@ -1,7 +1,7 @@
 /** Awards, shown at once and politely: a few small cards, read out, closed by key or by themselves, never in the way. */
 
-import badge from "./badge.css";
 import css from "./awards.css";
+import badge from "./badge.css";
 import { make } from "./element";
 import { say } from "./strings";
 
@@ -30,7 +30,7 @@ export function show(cards: HTMLElement[]): void {
       "aria-relevant": "additions",
     });
     document.body.append(place);
-    document.addEventListener("keydown", escape);
+    document.addEventListener("keydown", closeNewest);
   }
   window.setTimeout(fill, 100); // what is there when a live region is made is not read out
 }
@@ -41,7 +41,9 @@ function fill(): void {
 
 function hang(place: HTMLElement, card: HTMLElement): void {
   let timer = 0;
-  const wait = (): void => void (timer ||= window.setTimeout(() => close(card), STAYS_MS));
+  const wait = (): void => {
+    timer ||= window.setTimeout(() => close(card), STAYS_MS);
+  };
   const stay = (): void => {
     window.clearTimeout(timer);
     timer = 0;
@@ -65,7 +67,7 @@ function close(card: HTMLElement): void {
 }
 
 /** Escape closes the newest card, unless it has something else to do. */
-function escape(event: KeyboardEvent): void {
+function closeNewest(event: KeyboardEvent): void {
   const inUse = (event.target as Element).closest(".cm-editor, dialog, input, select, textarea");
   const busy = event.defaultPrevented || inUse || document.querySelector(":popover-open");
   const card = place?.lastElementChild as HTMLElement | null | undefined;

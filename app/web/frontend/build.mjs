@@ -7,8 +7,8 @@
 
 import { spawnSync } from "node:child_process";
 import { cp, mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 import * as esbuild from "esbuild";
 import subsetFont from "subset-font";

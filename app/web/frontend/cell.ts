@@ -8,15 +8,15 @@ import { announce } from "./announce";
 import { Declined, stop, submit, Unreachable, warmUp } from "./api";
 import type { Board, Entry, Owner } from "./board";
 import type { Drafts } from "./drafts";
-import { make, need } from "./element";
 import type { CellEditor } from "./editor";
+import { make, need } from "./element";
 import { Output } from "./output";
 import { PlainCode } from "./plain-code";
-import { differences, type LiveKernels, ProvenanceLine } from "./provenance";
 import type { Finished, Machine, Outcome, Run, Waiting } from "./protocol";
+import { differences, type LiveKernels, ProvenanceLine } from "./provenance";
 import { untilTaken } from "./retry";
 import { Seeing } from "./seeing";
-import { ended, live, running, trouble, waitingLine, type Line } from "./status";
+import { ended, type Line, live, running, trouble, waitingLine } from "./status";
 import { say, sayCount } from "./strings";
 
 /** Waiting shorter than this is not worth a word. */
@@ -265,7 +265,10 @@ export class Cell implements Owner {
   }
 
   waits(entry: Entry, waiting: Waiting): void {
-    if (this.shown !== entry && this.shown && !this.shown.over) return this.tellQueue();
+    if (this.shown !== entry && this.shown && !this.shown.over) {
+      this.tellQueue();
+      return;
+    }
     if (waiting.state === "running") return;
     if (waiting.state === "reconnecting" || waiting.state === "unstored" || !entry.transcript.started) {
       this.say(waitingLine(waiting), entry.transcript.started ? "running" : "waiting");
@@ -286,13 +289,17 @@ export class Cell implements Owner {
     const finished = entry.transcript.finished;
     if (!finished) {
       this.settle(null);
-      return this.say(trouble(say("state.incomplete")), "idle");
+      this.say(trouble(say("state.incomplete")), "idle");
+      return;
     }
     void this.output.paintAll().then(() => this.conclude(entry, finished, restored));
   }
 
   private conclude(entry: Entry, finished: Finished, restored: boolean): void {
-    if (this.shown !== entry) return this.settle(finished.outcome);
+    if (this.shown !== entry) {
+      this.settle(finished.outcome);
+      return;
+    }
     const { items } = entry.transcript;
     const errors = items.filter((item) => item.kind === "error");
     const error = errors.findLast((item) => !item.event.lane) ?? errors.at(-1);
@@ -392,7 +399,10 @@ export class Cell implements Owner {
   }
 
   private show(code: string): void {
-    if (this.editor) return this.editor.setCode(code);
+    if (this.editor) {
+      this.editor.setCode(code);
+      return;
+    }
     this.plain.set(code);
     void this.open();
   }

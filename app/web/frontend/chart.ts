@@ -8,13 +8,13 @@
 import "./seen-style";
 
 import { announce } from "./announce";
-import { make } from "./element";
-import type { Metric } from "./protocol";
 import { offer } from "./download";
+import { make } from "./element";
 import { PanelView } from "./panel";
-import { before, MOST_PANELS, Series, asCsv, measure, spread, type Line, type Training } from "./series";
-import { say, sayCount, figure } from "./strings";
+import type { Metric } from "./protocol";
 import { reading } from "./reading";
+import { asCsv, before, type Line, MOST_PANELS, measure, Series, spread, type Training } from "./series";
+import { figure, say, sayCount } from "./strings";
 import { numbersTable } from "./table";
 
 /** Between two paintings, at least, and between two sentences for those who listen. */
@@ -174,7 +174,7 @@ class TrainingView {
     }
     this.more.hidden = panels.length === shown.length;
     this.more.textContent = sayCount("chart.more", panels.length - shown.length);
-    shown.forEach((panel, i) => this.views[i]?.paint(panel, this.training, this.head));
+    for (const [i, panel] of shown.entries()) this.views[i]?.paint(panel, this.training, this.head);
     this.tell();
     if (this.numbers.open && performance.now() - this.tableAt > TABLE_REST_MS) this.fillTable();
   }
@@ -186,7 +186,10 @@ class TrainingView {
 
   /** Moves the head to where the pointer is; away from the drawing it goes back. */
   private point(x: number | null): void {
-    if (x === null) return this.read(this.pinned ? this.head : null);
+    if (x === null) {
+      this.read(this.pinned ? this.head : null);
+      return;
+    }
     const { xs } = this.lead();
     const at = before(xs, x);
     const [low, high] = [xs[Math.max(0, at)] as number, xs[Math.min(xs.length - 1, at + 1)] as number];

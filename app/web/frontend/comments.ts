@@ -3,8 +3,8 @@
  * the next text, and the focus goes where something happened. All of it works without this script too, less kindly.
  */
 
-import { announce } from "./announce";
 import { localShelf } from "./account-storage";
+import { announce } from "./announce";
 import { setUpMentions } from "./mentions";
 import { say } from "./strings";
 

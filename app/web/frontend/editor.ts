@@ -10,7 +10,7 @@ import { python } from "@codemirror/lang-python";
 import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { countColumn, EditorSelection, EditorState, type Extension } from "@codemirror/state";
 import { drawSelection, EditorView, highlightSpecialChars, keymap } from "@codemirror/view";
-import { tagHighlighter, tags as t } from "@lezer/highlight";
+import { tags as t, tagHighlighter } from "@lezer/highlight";
 import { StyleModule } from "style-mod";
 
 import { announce } from "./announce";

@@ -3,8 +3,8 @@
  * the server has it. Without this script the same links lead to a page with the form.
  */
 
-import { announce } from "./announce";
 import { localShelf } from "./account-storage";
+import { announce } from "./announce";
 import { say } from "./strings";
 
 const DRAFT = "lockstep:problem";

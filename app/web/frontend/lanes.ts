@@ -10,7 +10,7 @@ import "./lanes-style";
 import { Arrangement, inOrder, OTHERS } from "./arrangement";
 import { make } from "./element";
 import { laneColour } from "./lane-colour";
-import { Sheet, type Hands } from "./sheet";
+import { type Hands, Sheet } from "./sheet";
 import { say, sayCount } from "./strings";
 import type { Item } from "./transcript";
 

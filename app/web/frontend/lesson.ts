@@ -1,13 +1,13 @@
 /** A page with cells: sets each up, restores what ran before, and tells the session card when something changes. */
 
 import { currentAccount, localShelf } from "./account-storage";
-import { untilAnswered } from "./retry";
 import { send } from "./api";
 import { Board } from "./board";
 import { Cell } from "./cell";
 import { Drafts } from "./drafts";
 import { setUpPickers } from "./machine-picker";
 import { LiveKernels } from "./provenance";
+import { untilAnswered } from "./retry";
 import { RunAll } from "./run-all";
 import { SessionPanel } from "./session-panel";
 import { language } from "./strings";
@@ -36,8 +36,12 @@ export function setUpCells(): void {
   });
   board.onChange(() => panel.follow(board.running()));
   followSession(lesson, panel);
-  hearOfKernels(lesson, kernels, () => cells.forEach((cell) => cell.compare()));
-  window.addEventListener("pagehide", () => cells.forEach((cell) => cell.keep()));
+  hearOfKernels(lesson, kernels, () => {
+    for (const cell of cells) cell.compare();
+  });
+  window.addEventListener("pagehide", () => {
+    for (const cell of cells) cell.keep();
+  });
   void untilAnswered(() => board.restore(lesson, (name) => cells.find((cell) => cell.name === name)));
 }
 

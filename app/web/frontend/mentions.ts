@@ -26,7 +26,7 @@ export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement)
     field.removeAttribute("aria-controls");
   };
   const mark = (): void => {
-    [...list.children].forEach((item, i) => item.setAttribute("aria-selected", String(i === chosen)));
+    for (const [i, item] of [...list.children].entries()) item.setAttribute("aria-selected", String(i === chosen));
     field.setAttribute("aria-activedescendant", list.children[chosen]?.id ?? "");
   };
   const take = (handle: string): void => {
@@ -38,7 +38,10 @@ export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement)
     field.dispatchEvent(new Event("input", { bubbles: true }));
   };
   const show = (people: Person[]): void => {
-    if (!people.length) return close();
+    if (!people.length) {
+      close();
+      return;
+    }
     chosen = 0;
     list.replaceChildren(
       ...people.map(({ handle, name }, i) => {
@@ -84,13 +87,13 @@ export function setUpMentions(form: HTMLFormElement, field: HTMLTextAreaElement)
   field.addEventListener("keydown", (event) => {
     if (list.hidden || event.isComposing) return;
     const count = list.children.length;
-    if (event.key === "ArrowDown" || event.key === "ArrowUp")
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       chosen = (chosen + (event.key === "ArrowDown" ? 1 : count - 1)) % count;
-    else if (event.key === "Enter" || event.key === "Tab")
-      return event.preventDefault(), take((list.children[chosen] as HTMLElement).dataset.handle ?? "");
-    else if (event.key === "Escape") return event.preventDefault(), close();
+      mark();
+    } else if (event.key === "Enter" || event.key === "Tab") {
+      take((list.children[chosen] as HTMLElement).dataset.handle ?? "");
+    } else if (event.key === "Escape") close();
     else return;
     event.preventDefault();
-    mark();
   });
 }

@@ -13,10 +13,10 @@ import { Pace } from "./pace";
 import { paintRow } from "./paint";
 import type { Notice, Run } from "./protocol";
 import { quieten, showDisplay } from "./rich";
-import { Sheet, type Hands } from "./sheet";
+import { type Hands, Sheet } from "./sheet";
 import { figure, say, sayCount } from "./strings";
 import { showTraceback } from "./traceback";
-import { laneOf, type Item, type Transcript } from "./transcript";
+import { type Item, laneOf, type Transcript } from "./transcript";
 
 /** So many documents of HTML are alive at once; the earlier ones are links. */
 const LIVE_FRAMES = 20;

@@ -1,9 +1,9 @@
 /** Rows and styles as elements. Colours of the palette are classes; any other colour follows the theme by itself. */
 
-import { PLAIN, type Colour, type Style } from "./ansi";
+import { type Colour, PLAIN, type Style } from "./ansi";
 import { make } from "./element";
 import { legible, themed } from "./legible";
-import { Rows, type Row, type Span } from "./rows";
+import { type Row, Rows, type Span } from "./rows";
 import { sayCount } from "./strings";
 
 export function paintRow(row: Row, into?: HTMLElement): HTMLElement {

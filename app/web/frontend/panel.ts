@@ -4,7 +4,7 @@ import { make } from "./element";
 import { laneColour } from "./lane-colour";
 import { laneShape } from "./lane-shape";
 import { reading } from "./reading";
-import { apart, before, roundSteps, scale, thinned, type Line, type Panel, type Scale, type Training } from "./series";
+import { apart, before, type Line, type Panel, roundSteps, type Scale, scale, type Training, thinned } from "./series";
 import { figure, say } from "./strings";
 import { draw, shape } from "./vector";
 
@@ -92,7 +92,10 @@ export class PanelView {
   /** Puts the reading head at a position; null takes it away. */
   read(x: number | null): void {
     const { frame, panel, training, topology } = this;
-    if (x === null || !frame || !panel || !training) return this.headMark.replaceChildren();
+    if (x === null || !frame || !panel || !training) {
+      this.headMark.replaceChildren();
+      return;
+    }
     const across = horizontal(frame, x);
     const dots = panel.lines.flatMap((line) => {
       const at = before(training.placed(line), x);

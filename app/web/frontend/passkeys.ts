@@ -1,6 +1,7 @@
 /** Passkeys: asks the server for a challenge, the device for an answer, and brings that back. */
 
 import { Declined, declined, send } from "./api";
+import { need } from "./element";
 import { say } from "./strings";
 
 interface Descriptor {
@@ -38,19 +39,19 @@ export function setUpPasskeys(): void {
   else entry?.remove();
   if (form && able) setUpNew(form);
   else if (form) {
-    document.querySelector<HTMLElement>("[data-passkey-none]")!.hidden = false;
+    need(document, "[data-passkey-none]").hidden = false;
     form.remove();
   }
 }
 
 function setUpSignIn(entry: HTMLElement): void {
-  const button = entry.querySelector("button")!;
-  const trouble = entry.querySelector<HTMLElement>(".wrong")!;
+  const button = need<HTMLButtonElement>(entry, "button");
+  const trouble = need(entry, ".wrong");
   let waiting: AbortController | null = null;
 
   /** One tab at a time: the first answer gives the browser a cookie that binds challenges to it; a second would replace it. */
   async function ask(): Promise<Asked> {
-    return navigator.locks.request("lockstep:passkey", async () => (await post(entry.dataset.options!)) as Asked);
+    return navigator.locks.request("lockstep:passkey", async () => (await post(address(entry, "options"))) as Asked);
   }
 
   async function signIn(asked: Asked, mediation: CredentialMediationRequirement, signal: AbortSignal): Promise<void> {
@@ -62,13 +63,14 @@ function setUpSignIn(entry: HTMLElement): void {
     const found = (await navigator.credentials.get({ publicKey, mediation, signal })) as PublicKeyCredential | null;
     if (!found) throw new DOMException("", "NotAllowedError");
     const body = JSON.stringify({ credential: written(found), next: entry.dataset.next });
-    location.assign(((await post(entry.dataset.answer!, { body })) as { next: string }).next);
+    location.assign(((await post(address(entry, "answer"), { body })) as { next: string }).next);
   }
 
   /** The browser offers passkeys among the names it fills in, and waits until one is chosen. */
   async function offer(): Promise<void> {
     if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
-    const mine = (waiting = new AbortController());
+    const mine = new AbortController();
+    waiting = mine;
     const asked = await ask().catch(() => null);
     if (!asked || mine.signal.aborted) return; // nobody has pressed anything yet: the button will say why
     try {
@@ -80,7 +82,8 @@ function setUpSignIn(entry: HTMLElement): void {
 
   button.addEventListener("click", () => {
     waiting?.abort();
-    const { signal } = (waiting = new AbortController());
+    waiting = new AbortController();
+    const { signal } = waiting;
     trouble.textContent = "";
     button.setAttribute("aria-busy", "true");
     ask()
@@ -95,12 +98,12 @@ function setUpSignIn(entry: HTMLElement): void {
 }
 
 function setUpNew(form: HTMLFormElement): void {
-  const trouble = form.querySelector<HTMLElement>(":scope > .wrong")!;
-  const button = form.querySelector<HTMLButtonElement>(":scope > button")!;
+  const trouble = need(form, ":scope > .wrong");
+  const button = need<HTMLButtonElement>(form, ":scope > button");
 
   async function add(): Promise<void> {
     const typed = new URLSearchParams([...new FormData(form)].map(([name, value]) => [name, String(value)]));
-    const asked = (await post(form.dataset.options!, { body: typed })) as AskedForNew;
+    const asked = (await post(address(form, "options"), { body: typed })) as AskedForNew;
     const publicKey: PublicKeyCredentialCreationOptions = {
       ...asked,
       challenge: bytes(asked.challenge),
@@ -110,7 +113,7 @@ function setUpNew(form: HTMLFormElement): void {
     const made = (await navigator.credentials.create({ publicKey })) as PublicKeyCredential | null;
     if (!made) throw new DOMException("", "NotAllowedError");
     const body = JSON.stringify({ credential: written(made) });
-    location.assign(((await post(form.dataset.answer!, { body })) as { next: string }).next);
+    location.assign(((await post(address(form, "answer"), { body })) as { next: string }).next);
   }
 
   form.dataset.ready = "";
@@ -128,6 +131,13 @@ function setUpNew(form: HTMLFormElement): void {
   });
 }
 
+/** The address that a template wrote into an element's data. */
+function address(element: HTMLElement, name: string): string {
+  const found = element.dataset[name];
+  if (!found) throw new Error(`the element has no data-${name}`);
+  return found;
+}
+
 /** Says beside each field what is wrong with it, and goes to the first. */
 function mark(form: HTMLFormElement, wrong: Record<string, string>): void {
   for (const field of form.querySelectorAll("input")) {
@@ -143,7 +153,7 @@ function mark(form: HTMLFormElement, wrong: Record<string, string>): void {
     line.className = "wrong";
     line.id = id;
     line.textContent = told;
-    field.closest(".field")!.append(line);
+    field.closest(".field")?.append(line);
     field.setAttribute("aria-invalid", "true");
     field.setAttribute("aria-describedby", hint ? `${id} ${hint.id}` : id);
   }

@@ -4,8 +4,8 @@
  * What is not as it should be is no picture; its words are shown instead. Pure.
  */
 
-import { measure } from "./series";
 import type { Measure } from "./protocol";
+import { measure } from "./series";
 
 const MOST_REPLICAS = 16;
 const MOST_EXAMPLES = 256;

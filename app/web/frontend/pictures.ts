@@ -5,7 +5,7 @@ import "./seen-style";
 import { make } from "./element";
 import { size } from "./figures";
 import { laneColour } from "./lane-colour";
-import { readPicture, type Placement, type PictureData, type Shards } from "./picture-data";
+import { type PictureData, type Placement, readPicture, type Shards } from "./picture-data";
 import { drawReplay } from "./replay";
 import { figure, say, sayCount } from "./strings";
 import { disclosed, numbersTable } from "./table";

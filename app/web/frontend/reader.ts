@@ -1,6 +1,6 @@
 /** Reading a lesson: notes that it was opened, the place one is at, and that its end was in view. */
 
-import { type Mark, type Marks } from "./marks";
+import type { Mark, Marks } from "./marks";
 
 const REST_MS = 800;
 /** Where on the screen one reads. */

@@ -62,7 +62,7 @@ export function drawReplay(data: Replay): HTMLElement {
   const show = (to: number): void => {
     picture.classList.toggle("reducing", stage === 0 && to === 1);
     stage = to;
-    lines.forEach((line, i) => line.classList.toggle("waiting", (rows[i] as Row).stage > stage));
+    for (const [i, line] of lines.entries()) line.classList.toggle("waiting", (rows[i] as Row).stage > stage);
     words.textContent = say("picture.stage", {
       stage: stage + 1,
       stages: stages.length,

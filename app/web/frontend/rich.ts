@@ -6,8 +6,8 @@
  */
 
 import { make } from "./element";
-import type { DisplayItem } from "./transcript";
 import { say } from "./strings";
+import type { DisplayItem } from "./transcript";
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /** What Lockstep's helpers say of a picture that this page draws itself (see `pictures.ts`). */

@@ -159,7 +159,10 @@ function append(row: Row, text: string, style: Style): void {
 
 /** Writes over what stands at `column`, which is no further than the row's end. */
 function overwrite(row: Row, column: number, text: string, style: Style): void {
-  if (column === row.length) return append(row, text, style);
+  if (column === row.length) {
+    append(row, text, style);
+    return;
+  }
   const { spans } = row;
   const end = column + text.length;
   const [first, firstStart] = spanAt(spans, 0, 0, column);

@@ -305,7 +305,7 @@ export function asCsv(events: readonly Metric[]): string {
   const rows = events.map((event) =>
     [quoted(event.lane ?? ""), event.per, event.step, ...names.map((name) => event.values[name] ?? "")].join(","),
   );
-  return [head, ...rows].join("\r\n") + "\r\n";
+  return `${[head, ...rows].join("\r\n")}\r\n`;
 }
 
 /** A field that no spreadsheet takes for a formula. */

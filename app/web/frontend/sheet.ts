@@ -4,8 +4,8 @@
  */
 
 import { make } from "./element";
-import type { Item } from "./transcript";
 import { sayCount } from "./strings";
+import type { Item } from "./transcript";
 
 const HEAD = 100;
 const TAIL = 1_500;

@@ -3,10 +3,10 @@
  * the state of lessons as JSON, and what the server cannot know of a stranger from the marks of this browser.
  */
 
+import { localShelf } from "./account-storage";
 import { declined, send } from "./api";
 import { make } from "./element";
 import { type Mark, Marks } from "./marks";
-import { localShelf } from "./account-storage";
 import { setUpReading } from "./reader";
 import { language, say } from "./strings";
 

@@ -4,7 +4,7 @@
  */
 
 import type { Display, ErrorEvent, Finished, Metric, Notice, Progress, RunEvent } from "./protocol";
-import { plain, Rows, type Row } from "./rows";
+import { plain, type Row, Rows } from "./rows";
 
 export interface DisplayItem {
   kind: "display";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { accountIn, draftKey, settle, type Shelf } from "../../../../../app/web/frontend/account-storage";
+import { accountIn, draftKey, type Shelf, settle } from "../../../../../app/web/frontend/account-storage";
 
 const [ADA, BOB] = ["lockstep_account=ada", "theme=x; __Host-lockstep_account=bob"];
 const [SIGNED_OUT, EXPIRED] = ["lockstep_account=signed-out", ""];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { digest, Drafts } from "../../../../../app/web/frontend/drafts";
+import { Drafts, digest } from "../../../../../app/web/frontend/drafts";
 
 function shelf(): Pick<Storage, "getItem" | "setItem" | "removeItem"> & { kept: Map<string, string> } {
   const kept = new Map<string, string>();

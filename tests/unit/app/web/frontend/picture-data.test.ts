@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { readPicture, type Replay, type Shards } from "../../../../../app/web/frontend/picture-data";
+import { type Replay, readPicture, type Shards } from "../../../../../app/web/frontend/picture-data";
 
 const shards = {
   picture: "shards",

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-
-import { LONGEST_ROW, MOST_SPANS, plain, Rows, type Row } from "../../../../../app/web/frontend/rows";
 import type { Stream } from "../../../../../app/web/frontend/protocol";
+import { LONGEST_ROW, MOST_SPANS, plain, type Row, Rows } from "../../../../../app/web/frontend/rows";
 
 function shown(...pieces: (string | [Stream, string])[]): string[] {
   const rows: Row[] = [];
@@ -33,7 +32,7 @@ test("CR LF is one end of line", () => {
 test("backspaces go back, but not past the start", () => {
   assert.deepEqual(shown("abc\b\b\bxy"), ["xyc"]);
   assert.deepEqual(shown("\b\b\bok"), ["ok"]);
-  assert.deepEqual(shown("😀\bx"), ["x\ude00".slice(0, 1) + "\ude00"]);
+  assert.deepEqual(shown("😀\bx"), [`${"x\ude00".slice(0, 1)}\ude00`]);
 });
 
 test("the progress bar of Keras redraws in place", () => {
@@ -99,9 +98,9 @@ function one(...pieces: string[]): Row {
 }
 
 test("the cursor moves no further than a wide terminal, however often it is sent", () => {
-  assert.equal(plain(one("\x1b[9999C".repeat(60_000) + "x")).length, 1_001);
+  assert.equal(plain(one(`${"\x1b[9999C".repeat(60_000)}x`)).length, 1_001);
   assert.equal(plain(one("\x1b[9999Gx")).length, 1_001);
-  assert.equal(plain(one("a".repeat(2_000) + "\x1b[5Cb")).length, 2_001);
+  assert.equal(plain(one(`${"a".repeat(2_000)}\x1b[5Cb`)).length, 2_001);
 });
 
 test("a row is shown up to a bound and keeps all of its text", () => {
@@ -116,7 +115,7 @@ test("writing over a long row or erasing it takes what was folded too", () => {
   assert.equal(plain(one(long, "\r", "b".repeat(LONGEST_ROW + 3))), "b".repeat(LONGEST_ROW + 3));
   assert.equal(plain(one(long, "\r\x1b[Kb")), "b");
   assert.equal(plain(one(long, "\x1b[2K\rb")), "b");
-  assert.equal(plain(one("a".repeat(5_000), "\x1b[2Kb")), " ".repeat(5_000) + "b");
+  assert.equal(plain(one("a".repeat(5_000), "\x1b[2Kb")), `${" ".repeat(5_000)}b`);
 });
 
 test("a row of 150,000 colours has a bounded number of spans and is never searched while it grows", () => {
@@ -125,7 +124,12 @@ test("a row of 150,000 colours has a bounded number of spans and is never search
   let reads = 0;
   const screen = new Rows(
     (row) => {
-      row.spans = new Proxy(row.spans, { get: (spans, key) => ((reads += 1), Reflect.get(spans, key) as unknown) });
+      row.spans = new Proxy(row.spans, {
+        get(spans, key): unknown {
+          reads += 1;
+          return Reflect.get(spans, key);
+        },
+      });
       rows.push(row);
     },
     () => undefined,

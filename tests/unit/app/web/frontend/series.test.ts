@@ -6,13 +6,13 @@ import {
   apart,
   asCsv,
   before,
-  roundSteps,
-  scale,
-  Series,
-  spread,
-  thinned,
   MOST_LINES,
   MOST_TRAININGS,
+  roundSteps,
+  Series,
+  scale,
+  spread,
+  thinned,
 } from "../../../../../app/web/frontend/series";
 
 let seq = 0;
