@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
+import hypothesis
 import pytest
 import structlog
 from argon2 import PasswordHasher
@@ -25,8 +26,12 @@ from app.settings import Settings
 from tests.factories.browser import browser
 from tests.factories.course import write_course
 from tests.factories.databases import KINDS, delete_rows, drop_tables, postgresql_database
+from tests.factories.drawn import examples
 from tests.factories.sessions import SecondSession, allow_one_session_per_task
 from tests.factories.supervisor import Supervisor
+
+hypothesis.settings.register_profile("lockstep", examples(50))
+hypothesis.settings.load_profile("lockstep")
 
 _TERMINAL = (
     *("CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "FORCE_COLOR", "GITHUB_ACTIONS", "NO_COLOR", "PY_COLORS", "TERM"),

@@ -7,13 +7,14 @@ import time
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.comments.markdown import MOST_HTML_BYTES, MOST_MENTIONS, in_words, mentioned, to_html
 from app.comments.writing import MOST_CHARACTERS
 from app.web.text import tidy
 from tests.factories.attacks import ATTACKS
+from tests.factories.drawn import examples
 
 _TAGS = {
     *("a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "ul"),
@@ -274,7 +275,7 @@ def test_no_comment_makes_html_without_bound(source: str) -> None:
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(10)
 @given(pieces=st.lists(st.one_of(st.sampled_from(GROWS), TEXT), min_size=1, max_size=5))
 def test_no_mixture_makes_html_without_bound(pieces: list[str]) -> None:
     text = tidy("x" + ("".join(pieces) * MOST_CHARACTERS)[: MOST_CHARACTERS - 1], MOST_CHARACTERS * 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.exports.markdown import CellHere, plain_parts
@@ -13,6 +13,7 @@ from app.lessons.course_file import read_course
 from app.lessons.python_code import same_but_for_words, syntax_fault
 from app.lessons.read import NotText, decode, read
 from app.lessons.render import render
+from tests.factories.drawn import examples
 from tests.factories.lesson import CELL, HEADER, lesson_text
 
 _STYLE_OR_SCRIPT = re.compile(r"<(script|style|iframe|object|embed|form)\b|\sstyle=|\son\w+=", re.IGNORECASE)
@@ -44,10 +45,10 @@ _SOURCES = st.one_of(
     st.lists(_PIECES, max_size=40).map(lambda pieces: lesson_text("".join(pieces))),
     st.lists(st.one_of(_PIECES, st.text(max_size=5)), max_size=40).map(lambda pieces: lesson_text("".join(pieces))),
 )
-_PATIENT = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_MANY = examples(100)
 
 
-@_PATIENT
+@_MANY
 @given(_SOURCES)
 @example(lesson_text("a: &x [*x]\n"))
 @example("---\na: &x [*x]\n---\n")
@@ -74,7 +75,7 @@ def test_any_text_ends_in_a_lesson_or_in_mistakes_with_lines(source: str) -> Non
         assert not _STYLE_OR_SCRIPT.search(re.sub(r">[^<]*<", "><", f">{html}<")), html
 
 
-@_PATIENT
+@_MANY
 @given(_SOURCES, _SOURCES)
 def test_any_translation_of_any_text_ends_the_same_way(english: str, translation: str) -> None:
     original = read(lesson_text(f"{CELL}{english}"), "en")
@@ -83,7 +84,7 @@ def test_any_translation_of_any_text_ends_the_same_way(english: str, translation
     assert all(1 <= fault.line <= translation.count("\n") + 1 + translation.count("\r") for fault in document.faults)
 
 
-@_PATIENT
+@_MANY
 @given(st.text(max_size=200) | st.lists(_PIECES, max_size=20).map("".join))
 def test_any_code_is_python_or_has_a_faulty_line(code: str) -> None:
     fault = syntax_fault(code)
@@ -114,7 +115,7 @@ _TOML = st.sampled_from(
 )
 
 
-@_PATIENT
+@_MANY
 @given(st.text(max_size=100) | st.lists(_TOML, max_size=30).map("".join))
 def test_any_course_file_ends_in_a_course_or_in_faults_with_lines(text: str) -> None:
     course, faults = read_course(text, "course")

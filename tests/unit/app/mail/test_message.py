@@ -12,7 +12,7 @@ from email.message import EmailMessage
 from quopri import encodestring
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounts.models import Account
@@ -25,6 +25,7 @@ from app.mail.models import OutboxMail
 from app.mail.transport import Smtp, SmtpServer
 from app.notifications.models import Kind, Notification
 from app.notifications.views import About, View
+from tests.factories.drawn import examples
 from tests.factories.smtp import Postbox, smtp_server
 
 SENDER = "Lockstep <learn@example.org>"
@@ -128,7 +129,7 @@ def test_a_name_that_decodes_to_headers_stays_in_the_body(kind: Kind, smtp: Smtp
     assert "<b>" not in part(read, "html")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(40)
 @given(name=HOSTILE, kind=st.sampled_from(Kind), quoted=HOSTILE)
 def test_no_name_changes_a_header_or_the_structure_of_a_page(
     smtp: Smtp, postbox: Postbox, name: str, kind: Kind, quoted: str
@@ -151,7 +152,7 @@ def test_no_name_changes_a_header_or_the_structure_of_a_page(
     assert [tag for tag in tags[0] if "quote" not in tag] == [tag for tag in tags[1] if "quote" not in tag]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(40)
 @given(subject=HOSTILE)
 def test_a_subject_that_was_queued_with_a_name_goes_out_as_the_text_it_is(
     smtp: Smtp, postbox: Postbox, subject: str

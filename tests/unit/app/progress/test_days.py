@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, select
 
@@ -24,6 +24,7 @@ from app.progress.models import Entry, LearnerZone, LessonProgress
 from app.progress.rulebook import RuleBook
 from app.progress.service import Progress
 from tests.factories.course import LESSON, write_course
+from tests.factories.drawn import examples
 
 _BEGIN = datetime(2026, 11, 16, 10, 30, tzinfo=UTC)
 _DAY = timedelta(hours=23)
@@ -76,7 +77,7 @@ async def _days(db: Database, learner: str) -> dict[str, datetime]:
         return {row.subject: row.at for row in await session.execute(mine)}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10)
 @given(steps=st.lists(_STEP, max_size=14))
 async def test_within_any_23_hours_two_days_count_at_most(
     database: Database, progress: Progress, clock: SimpleNamespace, steps: list[tuple[int, str, str]]

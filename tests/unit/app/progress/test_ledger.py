@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 
@@ -20,6 +20,7 @@ from app.progress.ledger import Awarded, alone
 from app.progress.lessons import Visit
 from app.progress.models import Entry, LearnerZone, LessonProgress
 from tests.factories.accounts import an_account
+from tests.factories.drawn import examples
 from tests.factories.progress import EVERYTHING, POSSIBLE, small_ledger
 
 _LEDGER = small_ledger()
@@ -217,7 +218,7 @@ _STEP = st.one_of(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10)
 @given(steps=st.lists(_STEP, max_size=12))
 async def test_any_interleaving_of_awards_and_merges_is_as_if_one_learner_had_done_it_all(
     database: Database, steps: list[tuple[str, list[Fact]] | str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from random import Random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, select
 
@@ -15,6 +15,7 @@ from app.progress.facts import Fact
 from app.progress.ledger import alone
 from app.progress.lessons import Visit
 from app.progress.models import Entry, LessonProgress
+from tests.factories.drawn import examples
 from tests.factories.progress import small_ledger
 
 _LEDGER = small_ledger()
@@ -62,7 +63,7 @@ def _known(row: LessonProgress) -> tuple[datetime | bool | str | None, ...]:
     return row.started_at, row.end_reached_at, row.seen_at, row.place, *done
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10)
 @given(steps=st.lists(_STEP, max_size=10), order=st.randoms(use_true_random=False))
 async def test_any_order_any_repetition_and_any_merge_ends_up_the_same(
     database: Database, steps: list[tuple[str, Visit | Fact | None]], order: Random

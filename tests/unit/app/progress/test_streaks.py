@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.progress.streaks import Streak, streak
+from tests.factories.drawn import examples
 
 _MONDAY = date(2026, 1, 5)
 _DAYS = st.sets(st.integers(0, 120).map(lambda n: _MONDAY + timedelta(n)), max_size=60)
@@ -69,7 +70,7 @@ def test_more_activity_never_shortens_a_streak(days: set[date], more: set[date])
     assert streak(days | more, today).longest >= streak(days, today).longest
 
 
-@settings(max_examples=500)
+@examples(200)
 @given(_WEEKS, st.integers(0, 17))
 def test_one_more_week_never_shortens_a_streak(counts: list[bool], more: int) -> None:
     today = _MONDAY + timedelta(weeks=18)
