@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import secrets
 import socket
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Self
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -20,14 +20,22 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from tests.factories.server import Server
+
 CLIENT, SECRET = "lockstep", "a secret: 50% & more"
+
+
+@cache
+def _own_key() -> RSAKey:
+    """One for all issuers: making it takes a tenth of a second and more."""
+    return RSAKey.generate_key(2048, {"kid": "first", "use": "sig"})
 
 
 class Issuer:
     """Use it in ``async with``. Change its fields to have it say something else."""
 
     def __init__(self) -> None:
-        self.key = RSAKey.generate_key(2048, {"kid": "first", "use": "sig"})
+        self.key = _own_key()
         self.person: dict[str, Any] = {"sub": "ada", "name": "Ada Byron", "email": "ada@example.org"}
         self.person["email_verified"] = True
         self.claims: dict[str, Any] = {}
@@ -39,22 +47,16 @@ class Issuer:
         self.asked: list[str] = []
         """The paths of all requests."""
         self._codes: dict[str, dict[str, str]] = {}
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        self._server = uvicorn.Server(
-            uvicorn.Config(self._app(), port=urlsplit(self.url).port or 0, log_config=None, lifespan="off", ws="none")
-        )
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._server = Server(uvicorn.Config(self._app(), log_config=None, lifespan="off", ws="none"))
 
     async def __aenter__(self) -> Self:
-        self._serving = asyncio.create_task(self._server.serve())
-        while not self._server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-            await asyncio.sleep(0.01)
+        await self._server.start([self._listener])
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        await self._serving
+        await self._server.stop()
 
     def settings(self, **more: str) -> dict[str, str]:
         """Those of the application for this issuer."""

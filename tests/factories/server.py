@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import uvicorn
@@ -13,11 +13,30 @@ from fastapi import FastAPI
 
 
 class Server(uvicorn.Server):
-    """One that leaves signals to the tests."""
+    """A server that leaves signals to the tests, and starts and stops at once: uvicorn's own polls every 0.1 s."""
 
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        yield
+    async def start(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve from now on."""
+        self.config.load()
+        self.lifespan = self.config.lifespan_class(self.config)
+        await self.startup(sockets)
+        await self.on_tick(0)  # the date of every answer
+
+    async def stop(self) -> None:
+        """Accept nothing more, let requests end within the grace of the configuration, then cancel them."""
+        state = self.server_state
+        for server in self.servers:
+            server.close()
+        for connection in list(state.connections):
+            connection.shutdown()
+        patience_s = self.config.timeout_graceful_shutdown
+        while state.tasks:
+            _done, late = await asyncio.wait(set(state.tasks), timeout=patience_s)
+            for task in late:
+                task.cancel()
+        while state.connections:  # noqa: ASYNC110 - the last of them is closing, and uvicorn has no event for it
+            await asyncio.sleep(0.001)
+        await self.lifespan.shutdown()
 
 
 @asynccontextmanager
@@ -26,14 +45,11 @@ async def serving(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     server = Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=5))
-    task = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:  # noqa: ASYNC110 - uvicorn sets a plain flag
-        await asyncio.sleep(0.01)
+    await server.start([listener])
     try:
         async with httpx.AsyncClient(base_url=url, headers={"origin": url}, timeout=20) as client:
             yield client
     finally:
         app.state.bus.close()
-        server.should_exit = True
-        await task
+        await server.stop()
         listener.close()

@@ -72,7 +72,6 @@ class Supervisor:
         self.garbled: set[int] = set()
         """Numbers of events that are left out of streams, as no real supervisor would."""
         self._server: Server | None = None
-        self._task: asyncio.Task[None] | None = None
         self._cut = asyncio.Event()
         self._sessions_changed = asyncio.Condition()
         self._awaited: set[str] = set()
@@ -84,20 +83,18 @@ class Supervisor:
         self._cut = asyncio.Event()
         config = uvicorn.Config(self._app(), uds=str(self.socket), lifespan="off", log_config=None, access_log=False)
         self._server = Server(config)
-        self._task = asyncio.create_task(self._server.serve())
-        while not self._server.started:  # noqa: ASYNC110 - uvicorn sets a plain flag
-            await asyncio.sleep(0.01)
+        await self._server.start()
 
     async def stop(self) -> None:
         """Go away: streams break off, connections are refused."""
-        if self._server is None or self._task is None:
+        if self._server is None:
             return
-        self._server.should_exit = True
-        while not self._task.done():
+        stopping = asyncio.create_task(self._server.stop())
+        while not stopping.done():
             await self.break_streams()
-            await asyncio.wait({self._task}, timeout=0.02)
+            await asyncio.wait({stopping}, timeout=0.02)
         self.socket.unlink(missing_ok=True)
-        self._server = self._task = None
+        self._server = None
 
     async def restart(self) -> None:
         """Crash and come back knowing nothing."""
