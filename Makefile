@@ -5,6 +5,7 @@
 #   make test-long [PART="soak matrix"]       what takes long by nature: the folders of tests/long
 #   make test-all                             both
 #   make check                                only the checks that run nothing: style, types, import rules
+#   make fix                                  mend what the checks of style can mend by themselves
 #   make setup                                only set up
 #   make lock [UPGRADE=1]                     write locks/ again after pyproject.toml changed
 #   make floors [PYTEST=tests/unit/app]       install the lowest versions pyproject.toml allows and test with them
@@ -26,7 +27,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 checks := check-style check-types check-imports check-frontend-types check-frontend-style
 
-.PHONY: setup serve test test-long test-all check $(checks) lock floors setup-tests need-python
+.PHONY: setup serve test test-long test-all check $(checks) fix lock floors setup-tests need-python
 .SILENT:
 
 setup: need-python
@@ -57,6 +58,11 @@ check-frontend-types:
 
 check-frontend-style:
 	$(npm) run lint
+
+fix: setup-tests
+	$(bin)/ruff check --quiet --fix . || true # make check says what is left
+	$(bin)/ruff format --quiet .
+	$(npm) run fix
 
 test: check
 	$(npm) test
