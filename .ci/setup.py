@@ -55,7 +55,14 @@ def main(arguments: list[str]) -> int:
     """Do what is missing. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(";")[0])
     parser.add_argument("--tests", action="store_true", help="also what only the tests need")
+    parser.add_argument(
+        "--missing", action="store_true", help="only print the packages of Debian and Ubuntu that are missing"
+    )
     wanted = parser.parse_args(arguments)
+    if wanted.missing:
+        for package in missing_packages(wanted.tests):
+            print(package)
+        return 0
     try:
         with (ROOT / "Makefile").open() as door:  # one set-up at a time
             fcntl.flock(door, fcntl.LOCK_EX)
@@ -122,8 +129,12 @@ def can_make_environments() -> bool:
     return ran.returncode == 0
 
 
+def venv_package() -> str:
+    return f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+
+
 def get_venv_module() -> None:
-    package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+    package = venv_package()
     if not can_install():
         raise Trouble(
             f"this Python has no venv module. Install the package {package} (as root: apt-get install {package}), "
@@ -220,6 +231,12 @@ NEEDS = (
         True,
     ),
 )
+
+
+def missing_packages(tests: bool) -> list[str]:
+    """What an administrator has to install before a plain user sets up."""
+    missing = [need.package for need in NEEDS if (tests or not need.only_tests) and not need.found()]
+    return missing if can_make_environments() else [*missing, venv_package()]
 
 
 def bring_system_packages(needs: Iterable[Need]) -> None:

@@ -215,6 +215,29 @@ def test_without_the_right_to_install_a_missing_package_is_named_with_what_is_lo
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "can_make", "words"),
+    [
+        (["--missing"], True, "moat\n"),
+        (["--missing", "--tests"], True, "moat\ntent\n"),
+        (["--missing"], False, rf"moat\npython3\.{sys.version_info[1]}-venv\n"),
+    ],
+)
+def test_the_missing_packages_are_printed_for_an_administrator_to_install(
+    setup: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    can_make: bool,
+    words: str,
+) -> None:
+    needs = [setup.Need(lambda: False, "moat", ""), setup.Need(lambda: True, "door", "")]
+    monkeypatch.setattr(setup, "NEEDS", [*needs, setup.Need(lambda: False, "tent", "", True)])
+    monkeypatch.setattr(setup, "can_make_environments", lambda: can_make)
+    assert setup.main(arguments) == 0
+    assert re.fullmatch(words, capsys.readouterr().out)
+
+
 def test_without_the_venv_module_the_package_that_has_it_is_named(
     setup: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
