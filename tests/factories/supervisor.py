@@ -38,6 +38,10 @@ from runners.protocol import (
 from tests.factories.server import Server
 
 
+_PATIENCE_S = 60.0
+"""How long a command may take to start and submit its run on a busy machine."""
+
+
 @dataclass
 class ScriptedRun:
     """One run: what it was asked with, and the events nobody has acknowledged yet."""
@@ -71,6 +75,7 @@ class Supervisor:
         """If set, every run prints these and ends ``ok`` by itself."""
         self.garbled: set[int] = set()
         """Numbers of events that are left out of streams, as no real supervisor would."""
+        self._submission = asyncio.Condition()
         self._server: Server | None = None
         self._cut = asyncio.Event()
         self._sessions_changed = asyncio.Condition()
@@ -115,11 +120,9 @@ class Supervisor:
 
     async def run(self, run_id: str | None = None) -> ScriptedRun:
         """The run of that id, or the latest, once it was submitted."""
-        for _ in range(500):
-            if run_id in self.runs or (run_id is None and self.runs):
-                return self.runs[run_id or self.submitted[-1]]
-            await asyncio.sleep(0.01)
-        raise AssertionError("no such run was submitted")
+        async with asyncio.timeout(_PATIENCE_S), self._submission:
+            await self._submission.wait_for(lambda: self.runs and (run_id is None or run_id in self.runs))
+        return self.runs[run_id or self.submitted[-1]]
 
     async def say(self, run: ScriptedRun, *texts: str) -> None:
         for text in texts:
@@ -242,6 +245,8 @@ class Supervisor:
         ahead = sum(not run.finished and run.request.session == asked.session for run in self.runs.values())
         if asked.id not in self.runs:
             self.runs[asked.id] = run = ScriptedRun(asked)
+            async with self._submission:
+                self._submission.notify_all()
             if self.answer is not None:
                 await self.emit(run, kind="started")
                 await self.say(run, *self.answer)
