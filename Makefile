@@ -66,7 +66,8 @@ fix: setup-tests
 
 test: check
 	$(npm) test
-	.ci/with-postgres $(pytest) --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile $(PYTEST)
+	.ci/with-postgres $(pytest) --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile \
+		--no-loadscope-reorder $(PYTEST)
 
 test-long: setup-tests
 	for part in $(PART); do test -d "tests/long/$$part" || { echo "There is no part $$part of the long tests; the parts" \
