@@ -33,6 +33,14 @@ from tests.factories.supervisor import Supervisor
 hypothesis.settings.register_profile("lockstep", examples(50))
 hypothesis.settings.load_profile("lockstep")
 
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        # As the application sets it up. By default Rich draws the locals of each frame: seconds for one error.
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
+
 _TERMINAL = (
     *("CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "FORCE_COLOR", "GITHUB_ACTIONS", "NO_COLOR", "PY_COLORS", "TERM"),
     *("COLUMNS", "LINES", "TERMINAL_WIDTH", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),

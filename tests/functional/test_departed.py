@@ -56,8 +56,8 @@ def _everything(learner: str, at: datetime, events: int = 3) -> list[Base]:
 
 async def _add(db: Database, *rows: Base) -> None:
     async with db.writing() as session:
-        for row in rows:
-            session.add(row)
+        for _, alike in itertools.groupby(rows, type):  # a run before its events
+            session.add_all(alike)
             await session.flush()
 
 

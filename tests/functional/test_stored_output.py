@@ -77,7 +77,7 @@ async def _flood(client: httpx.AsyncClient, supervisor: Supervisor, runs: int, c
 async def test_a_flood_of_one_visitor_stays_within_the_quota(
     app: FastAPI, client: httpx.AsyncClient, supervisor: Supervisor
 ) -> None:
-    ended = await _flood(client, supervisor, 15)
+    ended = await _flood(client, supervisor, 9)
 
     assert await _stored(app) < MiB
     assert ended[:4] == ["ok"] * 4
@@ -87,7 +87,7 @@ async def test_a_flood_of_one_visitor_stays_within_the_quota(
 async def test_a_flood_of_code_is_refused_in_words(
     app: FastAPI, client: httpx.AsyncClient, supervisor: Supervisor
 ) -> None:
-    ended = await _flood(client, supervisor, 25, code="#" * 99_000)
+    ended = await _flood(client, supervisor, 14, code="#" * 99_000)
 
     assert await _stored(app) < 1.2 * MiB
     assert ended[-1] == "quota_reached"
