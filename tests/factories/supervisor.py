@@ -37,7 +37,6 @@ from runners.protocol import (
 )
 from tests.factories.server import Server
 
-
 _PATIENCE_S = 60.0
 """How long a command may take to start and submit its run on a busy machine."""
 

@@ -123,7 +123,9 @@ async def test_two_processes_that_store_the_same_end_award_it_once(settings: Set
             await supervisor.say(scripted, "1")
             await supervisor.finish(scripted)
             await _until_finished(one, run["id"])
-        await asyncio.sleep(0.3)
+        async with asyncio.timeout(15):
+            while one.state.desk.pump.watching or other.state.desk.pump.watching:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
 
         entries = await _entries(one)
         assert [subject for kind, subject in sorted(entries) if kind == "cell"] == [

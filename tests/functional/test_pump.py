@@ -45,6 +45,13 @@ async def _until_finished(app: FastAPI, run_id: str) -> Run:
             await asyncio.sleep(0.02)
 
 
+async def _until_nobody_watches(*apps: FastAPI) -> None:
+    """Each process has seen the end of its runs, so it stores nothing more."""
+    async with asyncio.timeout(15):
+        while any(app.state.desk.pump.watching for app in apps):  # noqa: ASYNC110 - the pump has no event for it
+            await asyncio.sleep(0.02)
+
+
 async def test_events_are_stored_as_they_come_and_acknowledged_afterwards(
     app: FastAPI, client: httpx.AsyncClient, supervisor: Supervisor
 ) -> None:
@@ -115,7 +122,7 @@ async def test_a_run_that_a_restarted_supervisor_no_longer_knows_is_lost_once(
         await supervisor.restart()
 
         assert (await _until_finished(one, run["id"])).outcome == "lost"
-        await asyncio.sleep(0.3)
+        await _until_nobody_watches(one, other)
         events = await _stored(one, run["id"])
         assert [(event.seq, event.kind) for event in events] == [(1, "text"), (2, "finished")]
         assert supervisor.submitted == [run["id"]]
@@ -181,11 +188,10 @@ async def test_several_processes_following_one_run_store_each_event_once(
                 await asyncio.sleep(0.02)
         await supervisor.finish(scripted)
         await _until_finished(one, run["id"])
-        await asyncio.sleep(0.3)
+        await _until_nobody_watches(*apps)
 
         events = await _stored(one, run["id"])
         assert [event.seq for event in events] == list(range(1, 402))
-        assert not any(app.state.desk.pump.watching for app in apps)
 
 
 async def test_a_process_that_was_overtaken_lets_go_of_what_it_will_never_be_sent(
@@ -285,9 +291,7 @@ async def test_a_run_that_vanished_from_the_database_is_let_go(
         await session.delete(await session.get_one(Run, run["id"]))
     await supervisor.say(await supervisor.run(run["id"]), "x")
 
-    async with asyncio.timeout(5):
-        while app.state.desk.pump.watching:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
+    await _until_nobody_watches(app)
     async with app.state.db.session() as session:
         assert await session.scalar(select(func.count()).select_from(RunEvent)) == 0
 

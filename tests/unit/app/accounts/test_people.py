@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from fastapi import FastAPI
 
@@ -31,10 +29,9 @@ def test_an_address_is_read_as_mail_reads_it(typed: str, read: str | None) -> No
     assert readable_email(typed) == read
 
 
-def test_a_text_as_long_as_a_form_may_be_is_no_address_at_once() -> None:
-    begun = time.process_time()
+def test_a_text_as_long_as_a_form_may_be_is_no_address_and_never_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("app.accounts.people.validate_email")  # it takes seconds for this
     assert readable_email("\u0301" * 400_000 + "@example.org") is None
-    assert time.process_time() - begun < 0.1
 
 
 def test_an_address_has_one_key_however_it_is_written() -> None:

@@ -229,9 +229,8 @@ def test_a_table_of_some_hundred_rows_is_one() -> None:
 
 
 def test_a_very_long_line_of_code_is_not_coloured() -> None:
-    begun = time.process_time()
     html = to_html("```console\n" + "a" * 9_900)
-    assert time.process_time() - begun < 0.25
+    assert "<span" not in html
     assert "a" * 9_900 in html
     assert '<span class="nb">print</span>' in to_html("```python\nprint(1)")
 
