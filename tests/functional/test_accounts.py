@@ -261,7 +261,7 @@ async def test_a_forgotten_password_is_replaced_and_every_other_browser_signed_o
     await until(lambda: "was changed" in mailbox.to(ADA["email"])[-1].subject)
 
 
-async def test_a_link_that_was_used_or_replaced_or_is_too_old_or_forged_says_so_and_offers_another(
+async def test_a_link_that_no_longer_works_says_so_and_offers_another(
     app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await client.post("/en/sign-up", data=ADA)
@@ -403,7 +403,7 @@ async def test_a_new_password_shows_what_else_opens_the_account(
     assert "/en/settings/security\n" in told
 
 
-async def test_whoever_guesses_keeps_nobody_from_opening_an_account_or_changing_the_password(
+async def test_guessing_keeps_nobody_from_opening_an_account_or_changing_the_password(
     client: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await client.post("/en/sign-up", data=ADA)
@@ -535,7 +535,7 @@ async def test_an_invitation_opens_the_account_of_its_address_at_once_and_only_o
 
 
 @pytest.mark.parametrize("shut", ["invitation"], indirect=True)
-async def test_an_invitation_that_two_tabs_use_at_once_makes_one_account_and_tells_the_other_what_to_do(
+async def test_an_invitation_that_two_tabs_use_at_once_makes_one_account(
     shut: FastAPI,
 ) -> None:
     async with shut.state.db.writing() as session:

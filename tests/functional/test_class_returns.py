@@ -41,7 +41,7 @@ async def a_class(app: FastAPI, learners: int, leave: AsyncExitStack) -> list[ht
     return browsers
 
 
-async def test_a_hundred_learners_who_return_at_once_are_all_answered_and_their_sign_ins_last_from_now(
+async def test_a_hundred_learners_who_return_at_once_are_answered_and_stay_signed_in(
     app: FastAPI, supervisor: Supervisor
 ) -> None:
     begun = now()

@@ -103,7 +103,7 @@ async def test_the_doctor_names_a_setting_that_cannot_be_used_and_ends_with_2(
     assert json.loads(told.out)["unusable_settings"] == [sentence]
 
 
-async def test_the_doctor_starts_a_runner_of_its_own_and_ends_with_3_where_a_wall_is_missing(
+async def test_the_doctor_starts_its_own_runner_and_ends_with_3_where_a_wall_is_missing(
     place: Path, lessons: Path
 ) -> None:
     before = without_bubblewrap(place)

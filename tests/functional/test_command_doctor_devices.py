@@ -122,7 +122,7 @@ async def test_a_tpu_that_two_sessions_have_or_that_stays_with_the_first_is_no_p
     ]
 
 
-async def test_where_sessions_run_out_before_devices_it_waits_no_longer_than_for_a_place_and_says_so(
+async def test_where_sessions_run_out_before_devices_it_waits_for_one_and_says_so(
     supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(proofs, "_PLACE_S", 0.3)

@@ -278,7 +278,7 @@ async def test_an_account_of_the_same_address_is_not_taken_over(
     assert [each.id for each in await accounts(app)] == [account.id]
 
 
-async def test_an_account_that_was_never_opened_is_its_owners_without_the_password_of_who_typed_it(
+async def test_an_account_never_opened_is_its_owners_and_the_typed_password_is_gone(
     app: FastAPI, client: httpx.AsyncClient, issuer: Issuer
 ) -> None:
     async with app.state.db.writing() as session:
@@ -363,7 +363,7 @@ async def test_who_is_signed_in_links_a_site_and_unlinks_it_but_not_the_last_way
     assert "only way into your account" in refused.text
 
 
-async def test_a_link_that_was_begun_by_somebody_else_or_leads_to_somebody_elses_links_nothing(
+async def test_linking_that_somebody_else_began_or_whose_identity_is_taken_links_nothing(
     app: FastAPI, client: httpx.AsyncClient, issuer: Issuer
 ) -> None:
     await back(client, issuer)

@@ -54,7 +54,7 @@ async def accounts(db: Database) -> list[Account]:
         return list(await session.scalars(select(Account)))
 
 
-async def test_who_owns_the_address_of_an_account_that_was_never_opened_takes_it_for_theirs(
+async def test_the_owner_of_an_address_takes_over_an_account_that_was_never_opened(
     app: FastAPI, stranger: httpx.AsyncClient, bob: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await stranger.post("/en/sign-up", data=SQUATTER)
@@ -70,7 +70,7 @@ async def test_who_owns_the_address_of_an_account_that_was_never_opened_takes_it
     assert refused.status_code == 404
 
 
-async def test_who_signs_up_after_somebody_typed_their_address_gets_nothing_of_what_was_typed(
+async def test_who_signs_up_after_somebody_typed_their_address_gets_nothing_of_that(
     app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await stranger.post("/en/sign-up", data=SQUATTER)

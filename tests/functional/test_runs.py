@@ -380,7 +380,7 @@ def full_disk(app: FastAPI) -> Iterator[list[str]]:
     event.remove(engine, "before_cursor_execute", refuse)
 
 
-async def test_a_run_that_goes_on_is_shown_though_the_disk_became_full_when_it_was_handed_in(
+async def test_a_run_is_shown_though_the_disk_became_full_when_it_was_submitted(
     client: httpx.AsyncClient, supervisor: Supervisor, full_disk: list[str]
 ) -> None:
     supervisor.answer = ["all of it"]

@@ -99,7 +99,7 @@ async def test_a_body_of_unknown_length_within_the_limit_arrives(
     assert response.status_code == 202
 
 
-async def test_a_visitor_keeps_one_cookie_which_lasts_from_the_last_run_on_and_pages_give_none(
+async def test_a_visitor_keeps_one_cookie_that_runs_renew_and_pages_never_set(
     client: httpx.AsyncClient, supervisor: Supervisor
 ) -> None:
     assert "set-cookie" not in (await client.get("/en/courses/small/first")).headers

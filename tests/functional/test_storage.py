@@ -39,7 +39,7 @@ async def app(settings: Settings, database: Database) -> AsyncIterator[FastAPI]:
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "too many requests"), ("ko", "요청"), ("zh", "请求")])
-async def test_where_every_connection_is_in_use_requests_are_told_when_to_come_back_and_then_answered(
+async def test_with_every_connection_in_use_requests_are_told_when_to_come_back(
     app: FastAPI, supervisor: Supervisor, language: str, words: str
 ) -> None:
     db: Database = app.state.db
@@ -87,7 +87,7 @@ async def until_told(app: FastAPI, run_id: str, state: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_on_a_full_disk_runs_are_refused_in_words_output_waits_and_afterwards_everything_goes_on(
+async def test_on_a_full_disk_runs_are_refused_and_output_waits_until_there_is_room(
     settings: Settings, supervisor: Supervisor, kind: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with small_disk(40) as disk:

@@ -51,7 +51,7 @@ def test_the_runner_has_no_network_no_capability_and_cannot_gain_any() -> None:
     assert not {"privileged", "cap_add", "devices", "pid", "ipc", "ports"} & runner.keys()
 
 
-def test_the_runner_knows_that_strangers_reach_it_and_that_its_container_is_the_outer_wall() -> None:
+def test_the_runner_knows_of_strangers_and_that_its_container_is_the_outer_wall() -> None:
     recipe = (ROOT / "docker" / "runner.Dockerfile").read_text()
 
     assert re.search(r"^CMD .*\"runners.server\".*\"--strangers\"", recipe, re.MULTILINE)
@@ -133,7 +133,7 @@ def test_the_database_is_reached_from_the_web_container_only() -> None:
     assert [name for name, s in whole["services"].items() if "inside" in s.get("networks", [])] == ["web", "db"]
 
 
-def test_the_port_is_published_on_this_machine_only_unless_an_operator_says_otherwise() -> None:
+def test_the_port_is_published_on_this_machine_unless_the_operator_says_otherwise() -> None:
     published = {name: service["ports"] for name, service in services().items() if "ports" in service}
     assert published == {"web": ["${LOCKSTEP_ADDRESS:-127.0.0.1}:${LOCKSTEP_PORT:-8000}:8000"]}
 
@@ -174,7 +174,7 @@ def test_the_images_are_made_of_the_locks() -> None:
         assert re.search(r"^USER lockstep$", recipe, re.MULTILINE)
 
 
-def test_the_runner_image_holds_nothing_of_the_application_and_the_web_image_only_the_wire() -> None:
+def test_the_runner_image_has_no_application_and_the_web_image_only_the_wire() -> None:
     runner, web = ((ROOT / "docker" / f"{name}.Dockerfile").read_text() for name in ("runner", "web"))
     assert not re.search(r"^COPY .*\bapp\b", runner, re.MULTILINE)
     copied = re.findall(r"^COPY (.*runners/.*) \S+$", web, re.MULTILINE)

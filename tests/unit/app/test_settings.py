@@ -81,7 +81,7 @@ def test_a_socket_too_deep_for_the_system_is_put_where_its_path_is_short() -> No
     assert deep.socket != Settings(data_dir=deep.data_dir / "x").socket
 
 
-def test_the_folder_of_such_a_socket_is_not_taken_for_one_that_a_dead_supervisor_left() -> None:
+def test_the_folder_of_such_a_socket_is_not_one_that_a_dead_supervisor_left() -> None:
     folder = Settings(data_dir=Path("/srv") / ("deep/" * 30)).socket.parent
 
     assert not re.match(r"lockstep-[0-9]+-", folder.name)

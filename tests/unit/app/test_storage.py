@@ -68,7 +68,7 @@ async def test_sqlite_says_that_it_has_no_room_and_that_it_may_not_be_written(tm
     await db.close()
 
 
-async def test_who_gets_no_connection_or_no_turn_to_write_is_told_soon_that_others_are_busy(database: Database) -> None:
+async def test_without_a_connection_or_a_turn_to_write_one_is_told_soon(database: Database) -> None:
     small = Database(database.url, connections=1, wait_s=0.1)
     held, over = asyncio.Event(), asyncio.Event()
 

@@ -69,7 +69,7 @@ async def test_of_many_answers_one_counts(database: Database) -> None:
     assert [each for each in answers if each] == [Begun(None, {"name": "Mein Schlüssel"})]
 
 
-async def test_a_challenge_that_was_offered_is_kept_nowhere_and_counts_once_in_its_browser_and_in_time(
+async def test_an_offered_challenge_is_stored_nowhere_and_counts_once_in_its_browser(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asking, elsewhere = a_request(), a_request()

@@ -61,7 +61,7 @@ async def test_who_was_told_of_a_reply_is_not_told_again_when_it_comes_to_mentio
     assert await _told(people, reply) == [(people.ada.id, "reply")]
 
 
-async def test_a_comment_that_is_changed_again_and_again_calls_no_more_people_than_one_could(people: People) -> None:
+async def test_a_comment_changed_again_and_again_calls_no_more_people_than_one_could(people: People) -> None:
     others = [await an_account(people.db) for _ in range(MOST_MENTIONS + 5)]
     comment = await people.write(people.ada, "Hello")
 

@@ -17,7 +17,7 @@ def test_who_has_written_little_need_not_wait() -> None:
     assert wait(_written(1, 2, 3), NOW, RULES) == timedelta(0)
 
 
-def test_who_has_written_as_much_as_one_may_waits_until_the_oldest_is_long_enough_ago() -> None:
+def test_who_has_written_enough_waits_until_the_oldest_is_long_enough_ago() -> None:
     rules = (Rule(3, timedelta(minutes=1)),)
 
     assert wait(_written(5, 10, 20), NOW, rules) == timedelta(seconds=40)

@@ -18,7 +18,7 @@ def test_what_the_messages_say_to_write_leaves_nothing_to_report() -> None:
     assert _reported(f"{JUPYTEXT}\n{KERNEL}\n") == []
 
 
-def test_without_the_filter_the_file_and_line_say_what_would_be_lost_and_what_to_write() -> None:
+def test_without_the_filter_the_file_and_line_say_what_is_lost_and_what_to_write() -> None:
     (mistake,) = _reported(f"{KERNEL}\njupytext: {{text_representation: {{format_name: myst}}}}\n")
 
     assert mistake.startswith("course/this/lesson.md:7: saving this file in JupyterLab would delete its front matter")

@@ -142,7 +142,7 @@ def test_who_stays_in_one_place_loses_no_day(zone: str, minutes: list[int]) -> N
 
 
 @pytest.mark.timeout(120)
-async def test_fifty_marks_runs_and_merges_of_two_processes_at_once_count_two_days_and_lose_nothing(
+async def test_fifty_marks_runs_and_merges_of_two_processes_at_once_count_two_days(
     database: Database, progress: Progress, clock: SimpleNamespace
 ) -> None:
     other = Database(database.url)

@@ -77,7 +77,7 @@ def test_a_long_run_counts_at_night_by_the_learners_clock(hour: int) -> None:
     assert "night" not in _proved(here=_NOON.replace(hour=hour), duration_ms=119_999)
 
 
-def test_the_loss_is_scaled_at_the_first_try_only_in_code_of_ones_own_on_several_replicas() -> None:
+def test_scaling_the_loss_at_the_first_try_needs_own_code_on_several_replicas() -> None:
     own: dict[str, Any] = {"code": _SCALED, "first": True}
 
     assert _proved(**own)["scaled"] == {"course/lesson#cell"}

@@ -11,7 +11,7 @@ from app.web.origin import origin
 SCHOOL, OTHER = "8.8.8.8", "8.8.4.4"
 
 
-def test_one_learner_too_many_from_an_address_is_refused_and_those_who_are_here_go_on() -> None:
+def test_one_learner_too_many_from_an_address_is_refused_and_the_others_go_on() -> None:
     addresses = Addresses(2)
     for visitor in ("a", "b", "a"):
         addresses.admit(SCHOOL, visitor, 0)

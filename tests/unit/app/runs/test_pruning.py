@@ -115,7 +115,7 @@ async def test_a_step_that_was_rolled_back_has_done_nothing(database: Database) 
     assert await _pruned(database, run_id) == "k"
 
 
-async def test_output_of_superseded_runs_goes_first_then_the_oldest_and_last_the_superseded_runs(
+async def test_superseded_output_goes_first_then_the_oldest_then_superseded_runs(
     database: Database,
 ) -> None:
     cells = "abab"  # each twice; then c, the newest

@@ -126,7 +126,7 @@ async def test_a_visitor_who_has_become_an_accounts_is_left_alone(database: Data
     assert (await _count(database, old.learner_id), await _count(database, "moved")) == (1, 1)
 
 
-async def test_whoever_makes_an_account_while_a_sweep_is_on_keeps_everything_or_had_lost_it_whole(
+async def test_an_account_made_during_a_sweep_keeps_everything_or_nothing(
     database: Database,
 ) -> None:
     for i in range(10):
