@@ -11,6 +11,9 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
+_TURNS = 5
+"""Of the event loop, until whatever was accepted before the end is among the connections."""
+
 
 class Server(uvicorn.Server):
     """A server that leaves signals to the tests, and starts and stops at once: uvicorn's own polls every 0.1 s."""
@@ -27,14 +30,17 @@ class Server(uvicorn.Server):
         state = self.server_state
         for server in self.servers:
             server.close()
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
         for connection in list(state.connections):
             connection.shutdown()
-        patience_s = self.config.timeout_graceful_shutdown
         while state.tasks:
-            _done, late = await asyncio.wait(set(state.tasks), timeout=patience_s)
+            _done, late = await asyncio.wait(set(state.tasks), timeout=self.config.timeout_graceful_shutdown)
             for task in late:
                 task.cancel()
-        while state.connections:  # noqa: ASYNC110 - the last of them is closing, and uvicorn has no event for it
+        while state.connections:  # the last of them is closing, and uvicorn has no event for it
+            for connection in list(state.connections):
+                connection.shutdown()
             await asyncio.sleep(0.001)
         await self.lifespan.shutdown()
 
