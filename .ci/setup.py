@@ -80,6 +80,8 @@ def set_up(tests: bool) -> None:
     """All steps, in order."""
     check_python(sys.version_info[:2])
     bring_system_packages([need for need in NEEDS if tests or not need.only_tests])
+    if tests:
+        check_namespaces()
     make_environment()
     install_packages(tests)
     install_project()
@@ -240,7 +242,8 @@ def missing_packages(tests: bool) -> list[str]:
 
 
 def bring_system_packages(needs: Iterable[Need]) -> None:
-    """Install what is missing where we may, and say what is lost where we may not."""
+    """Install what is missing where we may, and say what is lost where we may not; in CI, go no further without it."""
+    missing = []
     for need in needs:
         if need.found():
             continue
@@ -253,6 +256,19 @@ def bring_system_packages(needs: Iterable[Need]) -> None:
                 why = str(trouble)
         if not need.found():
             say("system", f"{need.package} is missing, so {need.loss}; {why}")
+            missing.append(need.package)
+    if missing and os.environ.get("CI"):
+        raise Trouble(f"in CI nothing may be left out. As root: apt-get install {' '.join(missing)}")
+
+
+def check_namespaces() -> None:
+    """Refuse to test where no sandbox can be made: hundreds of tests would say so one by one."""
+    command = ["unshare", "--user", "--map-current-user", "true"]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        raise Trouble(
+            "this machine allows no user namespaces, which sandboxes are made of. On Ubuntu 24.04 and later, as root: "
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0; elsewhere: sysctl user.max_user_namespaces=15000"
+        )
 
 
 def can_install() -> bool:

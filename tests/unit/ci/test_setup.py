@@ -207,12 +207,31 @@ def test_without_the_right_to_install_a_missing_package_is_named_with_what_is_lo
     setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(setup, "can_install", lambda: False)
+    monkeypatch.delenv("CI", raising=False)
     setup.bring_system_packages(
         [setup.Need(lambda: False, "moat", "dragons walk in"), setup.Need(lambda: True, "door", "it is cold")]
     )
     assert capsys.readouterr().out.split(maxsplit=1)[1] == (
         "moat is missing, so dragons walk in; as root: apt-get install moat\n"
     )
+
+
+def test_in_ci_nothing_that_is_missing_may_be_left_out(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(setup, "can_install", lambda: False)
+    monkeypatch.setenv("CI", "true")
+    setup.bring_system_packages([setup.Need(lambda: True, "door", "it is cold")])
+    with pytest.raises(setup.Trouble, match=r"left out\. As root: apt-get install moat tent$"):
+        setup.bring_system_packages([setup.Need(lambda: False, name, "dragons walk in") for name in ("moat", "tent")])
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not here")
+def test_without_user_namespaces_the_setting_that_allows_them_is_named(setup: ModuleType, tmp_path: Path) -> None:
+    setup.check_namespaces()
+    program = f"import sys; sys.path.insert(0, {str(SCRIPT.parent)!r}); import setup; setup.check_namespaces()"
+    walled = ["bwrap", "--dev-bind", "/", "/", "--unshare-user", "--disable-userns", sys.executable, "-c", program]
+    ran = subprocess.run(walled, capture_output=True, text=True, check=False)
+    assert "setup.Trouble: this machine allows no user namespaces" in ran.stderr
+    assert "sysctl kernel.apparmor_restrict_unprivileged_userns=0" in ran.stderr
 
 
 @pytest.mark.parametrize(
