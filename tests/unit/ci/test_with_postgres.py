@@ -1,0 +1,52 @@
+"""What surrounds a run of the tests: a server and a folder of its own, and nothing of either afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / ".ci" / "with-postgres"
+
+
+def start(command: str) -> subprocess.Popen[str]:
+    """Start it in a process group of its own, without a server, which would take a second."""
+    environment = {**os.environ, "LOCKSTEP_TEST_POSTGRES_URL": "postgresql+asyncpg://elsewhere/tests"}
+    return subprocess.Popen(
+        [SCRIPT, "bash", "-c", command], env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def test_the_command_has_a_folder_that_is_gone_afterwards_and_its_own_exit_status() -> None:
+    process = start('touch "$TMPDIR/file"; echo "$TMPDIR $LOCKSTEP_TEST_POSTGRES_URL"; exit 3')
+    out, _ = process.communicate(timeout=60)
+    folder, url = out.split()
+    assert process.returncode == 3
+    assert url == "postgresql+asyncpg://elsewhere/tests"
+    assert Path(folder).is_absolute()
+    assert not Path(folder).parent.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_leaves_no_folder_behind(number: signal.Signals) -> None:
+    process = start('echo "$TMPDIR"; touch "$TMPDIR/file"; exec sleep 600')
+    assert process.stdout is not None
+    folder = Path(process.stdout.readline().strip())
+    assert folder.is_dir()
+    os.killpg(process.pid, number)
+    process.communicate(timeout=60)
+    assert process.returncode == -number
+    assert not folder.parent.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_what_a_command_left_mounted_is_unmounted() -> None:
+    process = start(
+        'mkdir "$TMPDIR/disk" && mount -t tmpfs tmpfs "$TMPDIR/disk" && touch "$TMPDIR/disk/x"; echo "$TMPDIR"'
+    )
+    out, _ = process.communicate(timeout=60)
+    assert not Path(out.strip()).parent.exists()
+    assert out.strip() not in Path("/proc/mounts").read_text()
