@@ -18,7 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_PATIENCE_S = 200
+_CPU_S = 200
+"""CPU time that a program may take: a busy machine is no reason to end it."""
+_PATIENCE_S = 850
+"""For one that hangs without taking any."""
 
 
 class Ran(NamedTuple):
@@ -29,12 +32,13 @@ class Ran(NamedTuple):
 
 
 class Forge:
-    """The process that forks."""
+    """The process that forks; it has its home, and what Keras keeps there, in ``home``."""
 
-    def __init__(self, keras: int) -> None:
+    def __init__(self, keras: int, home: Path) -> None:
         environment = {**os.environ, "PYTHONPATH": str(_REPOSITORY), "TF_CPP_MIN_LOG_LEVEL": "3"}
         environment |= {"TF_USE_LEGACY_KERAS": str(int(keras == 2)), "KERAS_BACKEND": "tensorflow"}
         environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "-1"}
+        environment |= {"HOME": str(home), "KERAS_HOME": str(home / ".keras")}
         command = [sys.executable, "-m", "tests.factories.forge"]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd=_REPOSITORY, text=True)
@@ -81,6 +85,7 @@ def _run(code: str, topology: str, environment: dict[str, str]) -> tuple[int, st
 def _be(code: str, topology: str, environment: dict[str, str]) -> None:
     status = 1
     try:
+        signal.setitimer(signal.ITIMER_PROF, _CPU_S)
         signal.alarm(_PATIENCE_S)
         os.environ.update(environment)
         from runners.devices import setup

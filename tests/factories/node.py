@@ -31,6 +31,8 @@ SECRET = "do-not-tell-8d1f0c"
 """Lies in the environment of every supervisor of the tests; no session may see it."""
 
 _PATIENCE_S = 90.0
+_START_S = 250.0
+"""A little more than the node itself gives a zygote: a busy machine may take that long to import TensorFlow."""
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _USERS = 256
 """As many as a node of the tests may have."""
@@ -107,7 +109,7 @@ class Node:
         """Start it and wait until it is ready, with a warm kernel unless told otherwise."""
         self.launch()
         wanted = 1 if warm and self._settings["warm_kernels"] else 0
-        self.wait(lambda: self.health()["status"] == "ready" and self.health()["warm_kernels"] >= wanted)
+        self.wait(lambda: self.health()["status"] == "ready" and self.health()["warm_kernels"] >= wanted, _START_S)
         return self
 
     def launch(self) -> None:

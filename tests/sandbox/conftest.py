@@ -20,7 +20,7 @@ from tests.factories.node import Learner, Node, Told, new_name
 from tests.factories.traces import FirstLooks, settled
 
 LIMITS = {
-    "run_s": 8,
+    "run_s": 60,
     "cpu_s": 60,
     "memory_mb": 512,
     "processes": 128,

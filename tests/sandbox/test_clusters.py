@@ -114,7 +114,7 @@ async def test_a_flood_of_wishes_and_notices_leaves_the_supervisor_at_rest(worke
 
 
 async def test_a_flood_on_the_link_ends_who_sends_it_or_the_run(workers: Learner) -> None:
-    told = await workers.run(FLOOD)
+    told = await workers.run(FLOOD, timeout_s=2)
     assert told.outcome in (Outcome.error, Outcome.timeout, Outcome.memory, Outcome.crash)
     assert (await workers.run("print('again')")).outcome == Outcome.ok
 

@@ -109,11 +109,16 @@ async def test_what_a_run_leaves_behind_is_counted_too(learner: Learner, code: s
 
 
 async def test_a_session_below_its_limits_is_left_alone_and_told_its_peak(learner: Learner) -> None:
-    for _ in range(3):
-        told = await learner.run("import time\nx = bytearray(200 * 2**20)\ntime.sleep(0.6)")
+    assert (await learner.run("import time\nx = bytearray(200 * 2**20)")).outcome == "ok"
+    peak: int | None = None
+    for _ in range(100):  # a run has a peak once somebody has looked while it lasted
+        told = await learner.run("time.sleep(0.3)")
         assert (told.outcome, told.finished.limit) == ("ok", None)
-        assert told.finished.peak_bytes is not None
-        assert 200 * MiB < told.finished.peak_bytes < 400 * MiB
+        peak = told.finished.peak_bytes
+        if peak is not None and peak > 200 * MiB:
+            break
+    assert peak is not None
+    assert 200 * MiB < peak < 400 * MiB
 
 
 async def test_where_proc_is_covered_and_no_cgroup_can_be_made_tensorflow_runs(bare: Node) -> None:

@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from runners.client import RunnerClient
 from runners.protocol import Notice, Outcome
+from tests.factories.forge import Forge
 from tests.factories.node import Learner
 
 HARNESS = """
-import contextlib, io, json, linecache, sys
-from runners.devices import eager, setup
-from runners.devices.topology import Topology
+import contextlib, io, json, linecache
 from runners.kernel import report
 from runners.reports import as_report
 
 notices = []
 report.send_through(lambda kind, content, lane: notices.append(as_report(content["data"])[1]["text"]))
-eager.run_ops_as_ops()
-setup.set_up(Topology.parse(sys.argv[1]))
-results = {}
-names = {"__name__": "__main__"}
-for name, code in json.load(sys.stdin).items():
+results = {{}}
+names = {{"__name__": "__main__"}}
+for name, code in json.loads({programs!r}).items():
     notices.clear()
-    printed, error, file = io.StringIO(), "", f"<{name}>"
+    printed, error, file = io.StringIO(), "", f"<{{name}}>"
     linecache.cache[file] = len(code), None, code.splitlines(True), file  # AutoGraph reads the source
     try:
         with contextlib.redirect_stdout(printed):
             exec(compile(code, file, "exec"), names)
     except Exception as e:
-        error = "\\n".join([f"{type(e).__name__}: {e}", *getattr(e, "__notes__", ())])
-    results[name] = {"printed": printed.getvalue(), "error": error, "notices": list(notices)}
+        error = "\\n".join([f"{{type(e).__name__}}: {{e}}", *getattr(e, "__notes__", ())])
+    results[name] = {{"printed": printed.getvalue(), "error": error, "notices": list(notices)}}
 print("RESULTS" + json.dumps(results))
 """
 
@@ -130,6 +125,39 @@ PROGRAMS = {
     "loop": LOOP,
     "equivalence": EQUIVALENCE,
     "fit": FIT,
+    "an optimizer in a tf.function": """
+with strategy.scope():
+    weight = tf.Variable(1.0)
+    plain = tf.keras.optimizers.SGD(0.5)
+    plain.build([weight])
+@tf.function(jit_compile=True)
+def update(value):
+    with tf.GradientTape() as tape:
+        loss = weight * tf.reduce_sum(value)
+    plain.apply_gradients([(tape.gradient(loss, weight), weight)])
+@tf.function
+def outer(values): strategy.run(update, args=(values,))
+outer(strategy.experimental_distribute_values_from_function(lambda c: tf.constant(0.25)))
+print(float(weight.numpy()))
+""",
+    "bfloat16": """
+tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')
+try:
+    with pair.scope():
+        half = build()
+        half.compile('sgd', 'mse')
+    print(np.isfinite(half.fit(dataset, verbose=0).history['loss'][0]), half.layers[-1].compute_dtype)
+finally: tf.keras.mixed_precision.set_global_policy('float32')
+""",
+    "shut down": """
+tf.tpu.experimental.shutdown_tpu_system(resolver)
+print(len(tf.config.list_logical_devices('TPU')))
+""",
+}
+"""What has to do with Keras, or is what everything else needs; in this order."""
+RULES = {
+    "prelude": PRELUDE,
+    "strategy": STRATEGY,
     "names": """
 for name in (None, 'local', 'my-tpu', 'grpc://10.0.0.2:8470'):
     other = tf.distribute.cluster_resolver.TPUClusterResolver(name, zone='z', project='p')
@@ -159,21 +187,6 @@ once = next(iter(strategy.experimental_distribute_dataset(dataset)))
 total = strategy.reduce('SUM', strategy.run(replica_fn, args=(once,)), axis=None)
 print(abs(float(total) - 2 * float(x[:16].sum())) < 1e-3)
 print(strategy.gather(once[0], axis=0).shape)
-""",
-    "an optimizer in a tf.function": """
-with strategy.scope():
-    weight = tf.Variable(1.0)
-    plain = tf.keras.optimizers.SGD(0.5)
-    plain.build([weight])
-@tf.function(jit_compile=True)
-def update(value):
-    with tf.GradientTape() as tape:
-        loss = weight * tf.reduce_sum(value)
-    plain.apply_gradients([(tape.gradient(loss, weight), weight)])
-@tf.function
-def outer(values): strategy.run(update, args=(values,))
-outer(strategy.experimental_distribute_values_from_function(lambda c: tf.constant(0.25)))
-print(float(weight.numpy()))
 """,
     "jit around run": """
 @tf.function(jit_compile=True)
@@ -259,40 +272,45 @@ for size in (4, 4, 3): outer(tf.zeros([size, 2]), 1.0)
 for factor in (1.0, 2.0, 3.0, 4.0): outer(tf.zeros([4, 2]), factor)
 """,
     "ragged": "strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensors(tf.ragged.constant([[1], []])))",
-    "bfloat16": """
-tf.keras.mixed_precision.set_global_policy('mixed_bfloat16')
-try:
-    with pair.scope():
-        half = build()
-        half.compile('sgd', 'mse')
-    print(np.isfinite(half.fit(dataset, verbose=0).history['loss'][0]), half.layers[-1].compute_dtype)
-finally: tf.keras.mixed_precision.set_global_policy('float32')
-""",
-    "shut down": """
-tf.tpu.experimental.shutdown_tpu_system(resolver)
-print(len(tf.config.list_logical_devices('TPU')))
-""",
 }
+"""What TensorFlow and a TPU allow, whatever the Keras."""
 
 Results = dict[str, dict[str, Any]]
+
+Run = Callable[[str, int, dict[str, str]], Results]
 
 pytestmark = pytest.mark.timeout(900)
 """TensorFlow traces every step for every core, which takes a busy machine minutes."""
 
 
-def _run(topology: str, keras: str, programs: dict[str, str]) -> Results:
-    environment = os.environ | {"TF_USE_LEGACY_KERAS": str(int(keras == "2")), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-c", HARNESS, topology]
-    done = subprocess.run(command, input=json.dumps(programs), env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    results: Results = json.loads(done.stdout.rpartition("RESULTS")[2])
-    return results
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs programs one after the other in a process with these devices and this Keras."""
+    forges: dict[int, Forge] = {}
+
+    def run(topology: str, keras: int, programs: dict[str, str]) -> Results:
+        if keras not in forges:
+            forges[keras] = Forge(keras, tmp_path_factory.mktemp("home"))
+        done = forges[keras].run(HARNESS.format(programs=json.dumps(programs)), topology)
+        assert done.status == 0, done.output[-3000:]
+        results: Results = json.loads(done.output.rpartition("RESULTS")[2])
+        return results
+
+    yield run
+    for forge in forges.values():
+        forge.close()
 
 
-@pytest.fixture(scope="module", params=["3", "2"], ids=["Keras 3", "Keras 2"])
-def results(request: pytest.FixtureRequest) -> Results:
+@pytest.fixture(scope="module", params=[3, 2], ids=["Keras 3", "Keras 2"])
+def results(request: pytest.FixtureRequest, run: Run) -> Results:
     """What came of every program."""
-    return _run("tpu:4", request.param, PROGRAMS)
+    return run("tpu:4", request.param, PROGRAMS)
+
+
+@pytest.fixture(scope="module")
+def ruled(run: Run) -> Results:
+    """What came of programs that keep the rules of a TPU, or do not."""
+    return run("tpu:4", 3, RULES)
 
 
 def _lines(results: Results, name: str) -> list[str]:
@@ -325,13 +343,14 @@ def test_the_update_of_four_replicas_is_that_of_one_large_batch(results: Results
 
 def test_fit_with_steps_per_execution_computes_what_one_device_computes(results: Results) -> None:
     learned, apart, evaluated, predicted = _lines(results, "fit")
+    assert results["fit"]["notices"] == []  # its batches are all of one size
     assert (learned, predicted) == ("True", "True")
     assert float(apart) < 1e-5
     assert evaluated == "[0.0, 0.0]"
 
 
-def test_any_name_finds_the_tpu_and_old_names_of_classes_work(results: Results) -> None:
-    assert _lines(results, "names") == [
+def test_any_name_finds_the_tpu_and_old_names_of_classes_work(ruled: Results) -> None:
+    assert _lines(ruled, "names") == [
         " {} {'TPU': 4}",
         " {} {'TPU': 4}",
         "grpc://simulated-tpu:8470 {'worker': ['simulated-tpu:8470']} {'TPU': 4}",
@@ -343,91 +362,100 @@ def test_any_name_finds_the_tpu_and_old_names_of_classes_work(results: Results) 
         "TPUMirroredVariable",
         "11.0",
     ]
-    assert results["names"]["notices"][0].startswith("TPU:3 is simulated by TensorFlow's logical device CPU:3")
-    assert "TPU:0 to TPU:3" in results["no such core"]["error"]
+    assert ruled["names"]["notices"][0].startswith("TPU:3 is simulated by TensorFlow's logical device CPU:3")
+    assert "TPU:0 to TPU:3" in ruled["no such core"]["error"]
 
 
-def test_a_size_that_is_unknown_on_any_core_is_found(results: Results) -> None:
-    assert results["one core without a size"]["error"] == ""
-    (notice,) = results["one core without a size"]["notices"]
+def test_a_size_that_is_unknown_on_any_core_is_found(ruled: Results) -> None:
+    assert ruled["one core without a size"]["error"] == ""
+    (notice,) = ruled["one core without a size"]["notices"]
     assert notice.startswith("take_step: an input of shape (None,) has a size that is unknown")
 
 
-def test_run_outside_of_a_function_is_refused_as_on_a_tpu(results: Results) -> None:
-    assert "NotImplementedError" in results["eager"]["error"]
-    assert "pure eager" in results["eager"]["error"]
+def test_run_outside_of_a_function_is_refused_as_on_a_tpu(ruled: Results) -> None:
+    assert "NotImplementedError" in ruled["eager"]["error"]
+    assert "pure eager" in ruled["eager"]["error"]
 
 
-def test_functions_within_a_step_are_compiled_with_it(results: Results) -> None:
-    assert _lines(results, "a tf.function of its own") == ["True", "(16, 8)"]
+def test_functions_within_a_step_are_compiled_with_it(ruled: Results) -> None:
+    assert _lines(ruled, "a tf.function of its own") == ["True", "(16, 8)"]
+    assert "leave jit_compile out" in ruled["jit around run"]["error"]
+
+
+def test_an_optimizer_within_a_function_updates_once(results: Results) -> None:
     assert _lines(results, "an optimizer in a tf.function") == ["0.5"]
-    assert "leave jit_compile out" in results["jit around run"]["error"]
 
 
-def test_python_in_a_step_does_not_compile(results: Results) -> None:
-    error = results["python"]["error"]
+def test_python_in_a_step_does_not_compile(ruled: Results) -> None:
+    error = ruled["python"]["error"]
     assert error.startswith("InvalidArgumentError: Compilation failure: unsupported operations")
     assert "no registered 'EagerPyFunc' OpKernel for XLA_TPU_JIT" in error
     assert "from python_step:5" in error
     assert "Dataset.map" in error
 
 
-def test_what_a_tpu_pads_emulates_or_leaves_to_the_host_is_said_once(results: Results) -> None:
-    assert results["rules"]["error"] == ""
-    assert [notice[:31] for notice in results["rules"]["notices"]] == [
+def test_what_a_tpu_pads_emulates_or_leaves_to_the_host_is_said_once(ruled: Results) -> None:
+    assert ruled["rules"]["error"] == ""
+    assert [notice[:31] for notice in ruled["rules"]["notices"]] == [
         "loose_step:5: the size of what ",
         "loose_step:6: a TPU cannot run ",
         "loose_step:8: MatMul computes i",
     ]
 
 
-def test_a_size_that_is_computed_in_the_step_is_named_and_one_of_a_shape_or_a_loop_is_not(results: Results) -> None:
-    assert results["sizes"]["error"] == ""
-    assert [notice.partition(" makes as much")[0] for notice in results["sizes"]["notices"]] == [
+def test_a_size_that_is_computed_in_the_step_is_named_and_one_of_a_shape_or_a_loop_is_not(ruled: Results) -> None:
+    assert ruled["sizes"]["error"] == ""
+    assert [notice.partition(" makes as much")[0] for notice in ruled["sizes"]["notices"]] == [
         "sizes_step:7: StridedSlice (x[a:b])",
         "sizes_step:8: Range (tf.range)",
     ]
 
 
-def test_text_in_a_step_does_not_compile(results: Results) -> None:
-    assert "'AsString' OpKernel for XLA_TPU_JIT" in results["text"]["error"]
-    assert "set_soft_device_placement(True)" in results["text"]["error"]
+def test_text_in_a_step_does_not_compile(ruled: Results) -> None:
+    assert "'AsString' OpKernel for XLA_TPU_JIT" in ruled["text"]["error"]
+    assert "set_soft_device_placement(True)" in ruled["text"]["error"]
 
 
-def test_a_smaller_last_batch_is_another_compilation_or_one_of_unknown_size(results: Results) -> None:
-    assert results["a last batch"]["error"] == ""
-    each, whole = results["a last batch"]["notices"]
+def test_a_smaller_last_batch_is_another_compilation_or_one_of_unknown_size(ruled: Results) -> None:
+    assert ruled["a last batch"]["error"] == ""
+    each, whole = ruled["a last batch"]["notices"]
     assert "eager_step has now been compiled 2 times: for float32(2, 8), float32(2, 1) after float32(4, 8)" in each
     assert whole.startswith("looping_step: an input of shape (None, 8)")
-    assert results["fit"]["notices"] == []  # its batches are all of one size
 
 
-def test_compilations_are_counted(results: Results) -> None:
-    first, second = results["shapes that change"]["notices"]
+def test_compilations_are_counted(ruled: Results) -> None:
+    first, second = ruled["shapes that change"]["notices"]
     assert "sized_step has now been compiled 2 times: for float32(3, 2) after float32(4, 2)." in first
     assert "sized_step has now been compiled 5 times: for 4.0 after 3.0." in second
 
 
-def test_ragged_batches_are_refused_as_on_a_tpu(results: Results) -> None:
-    assert "TPUStrategy does not support" in results["ragged"]["error"]
+def test_ragged_batches_are_refused_as_on_a_tpu(ruled: Results) -> None:
+    assert "TPUStrategy does not support" in ruled["ragged"]["error"]
 
 
 def test_bfloat16_trains(results: Results) -> None:
     assert _lines(results, "bfloat16") == ["True bfloat16"]
 
 
-def test_without_a_tpu_the_usual_error_says_which_topology_to_choose() -> None:
-    found = _run("gpu:4", "3", {"named": "import tensorflow as tf\n" + PRELUDE})
+def test_without_a_tpu_the_usual_error_says_which_topology_to_choose(run: Run) -> None:
+    found = run("gpu:4", 3, {"named": "import tensorflow as tf\n" + PRELUDE})
     assert "Please provide a TPU Name to connect to." in found["named"]["error"]
     assert "Lockstep: this session is gpu:4, which has no TPU. Choose a topology" in found["named"]["error"]
+
+
+STEP = """
+total = tf.function(lambda: strategy.run(lambda: tf.distribute.get_replica_context().all_reduce("sum", 1.0)))()
+print(strategy.experimental_local_results(total)[0].numpy())
+"""
 
 
 async def test_a_tpu_in_a_session(client: RunnerClient) -> None:
     learner = Learner(client, topology="tpu:8")
     try:
-        told = await learner.run("\n".join((PRELUDE, STRATEGY, LOOP)))
+        told = await learner.run("\n".join((PRELUDE, STRATEGY, STEP)))
     finally:
         await learner.leave()
     assert told.outcome is Outcome.ok, told.text
     assert "8 True" in told.stdout
+    assert told.stdout.endswith("8.0\n")
     assert [event.code for event in told.events if isinstance(event, Notice)] == ["tpu-simulated"]

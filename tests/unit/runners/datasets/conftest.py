@@ -5,10 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +19,7 @@ import pytest
 
 from runners.datasets.catalog import Arrays, ArraySpec, DataFile, DataSet
 from runners.datasets.standins import STAND_INS, Drawn
+from tests.unit.runners.conftest import Forges
 
 TRAIN, TEST = 40, 20
 
@@ -147,54 +145,49 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _learn(code: str, cache: Path, **environment: str) -> dict[str, Any]:
-    """Run ``code`` where data sets are installed and every connection fails; returns what it put into ``told``."""
-    script = textwrap.dedent(
-        """
-        import io, json, os, socket, sys, contextlib
-        import numpy as np
-        from pathlib import Path
-        import tensorflow as tf
-        from runners.datasets.inside import install
+SCRIPT = """
+import io, json, os, socket, sys, contextlib
+import numpy as np
+from pathlib import Path
+import tensorflow as tf
+from runners.datasets.inside import install
 
-        def refuse(*_, **__):
-            raise AssertionError("the network was tried")
+def refuse(*_, **__):
+    raise AssertionError("the network was tried")
 
-        socket.socket.connect = socket.getaddrinfo = refuse
-        threads = len(os.listdir("/proc/self/task"))
-        install(Path(sys.argv[1]))
-        told = {"threads": len(os.listdir("/proc/self/task")) - threads}
+socket.socket.connect = socket.getaddrinfo = refuse
+threads = len(os.listdir("/proc/self/task"))
+cache = Path({cache!r})
+install(cache)
+told = {{"threads": len(os.listdir("/proc/self/task")) - threads}}
 
-        def output(call):
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                result = call()
-            return printed.getvalue(), result
+def output(call):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        result = call()
+    return printed.getvalue(), result
 
-        def form(result):
-            return [[[list(array.shape), str(array.dtype)] for array in part] for part in result]
-        """
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script + textwrap.dedent(code) + "\nprint(json.dumps(told))", str(cache)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "OPENBLAS_NUM_THREADS": "1", **environment},
-    )
-    assert done.returncode == 0, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return told
+def form(result):
+    return [[[list(array.shape), str(array.dtype)] for array in part] for part in result]
+"""
 
 
 class Learn(Protocol):
-    def __call__(self, code: str, cache: Path, **environment: str) -> dict[str, Any]: ...
+    def __call__(self, code: str, cache: Path, keras: int = 3) -> dict[str, Any]: ...
 
 
 @pytest.fixture
-def learner() -> Learn:
-    """Runs code in a process where data sets are installed."""
-    return _learn
+def learner(forges: Forges) -> Learn:
+    """Runs code where data sets are installed and every connection fails; returns what it put into ``told``."""
+
+    def learn(code: str, cache: Path, keras: int = 3) -> dict[str, Any]:
+        program = SCRIPT.format(cache=str(cache)) + textwrap.dedent(code) + "\nprint(json.dumps(told))"
+        ran = forges(keras).run(program, "cpu")
+        assert ran.status == 0, ran.output[-4000:]
+        told: dict[str, Any] = json.loads(ran.output.splitlines()[-1])
+        return told
+
+    return learn
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ READ = """
             told["refusals"].append([type(e).__name__, str(e)])
     refused(lambda: output(lambda: get_file("a.zip", "https://example.org/a.zip")))
     refused(lambda: output(lambda: tf.keras.applications.MobileNetV2(input_shape=(96, 96, 3), alpha=0.35)))
-    own = Path(sys.argv[1]) / "own.txt"
+    own = cache / "own.txt"
     own.write_text("mine")
     told["own"] = Path(output(lambda: get_file("own.txt", own.as_uri()))[1]).read_text()
 """
@@ -59,17 +59,16 @@ LINE = (
 )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("legacy", ["0", "1"])
-def test_files_are_there_and_what_a_network_would_bring_is_refused(tmp_path: Path, learner: Learn, legacy: str) -> None:
-    told = learner(READ, tmp_path, TF_USE_LEGACY_KERAS=legacy, HOME=str(tmp_path), KERAS_HOME=str(tmp_path / ".keras"))
+@pytest.mark.parametrize("keras", [3, 2])
+def test_files_are_there_and_what_a_network_would_bring_is_refused(tmp_path: Path, learner: Learn, keras: int) -> None:
+    told = learner(READ, tmp_path, keras)
     assert told["imdb"] == [True, True, 999, [0, 1], 2, "object"]
     assert told["index"] == [88_584, 1]
     assert told["houses"] == [[[[253, 13], "float64"], [[253], "float64"]]] * 2
     assert told["again"]
     assert told.get("california", "none") == (
         "none"
-        if legacy == "1"
+        if keras == 2
         else [[[[480, 8], "float32"], [[480], "float32"]], [[[120, 8], "float32"], [[120], "float32"]]]
     )
     houses = LINE.format("Boston Housing", "boston_housing.npz", "made-up houses", "boston_housing")
@@ -111,9 +110,8 @@ EXTRACT = """
 """
 
 
-@pytest.mark.slow
 def test_an_archive_is_unpacked_as_it_would_be(tmp_path: Path, learner: Learn) -> None:
-    told = learner(EXTRACT, tmp_path, HOME=str(tmp_path))
+    told = learner(EXTRACT, tmp_path)
     names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
     line = LINE.format("CIFAR-10", "cifar-10-python.tar.gz", "drawn shapes", "cifar10")
     assert told["False"] == told["True"] == [line, names]

@@ -68,7 +68,7 @@ def test_legacy_keras_as_tf_keras_gets_it_too_and_damage_is_refused(tmp_path: Pa
         """
         told["line"], result = output(tf.keras.datasets.fashion_mnist.load_data)
         told["form"] = form(result)
-        folder = Path(sys.argv[1]) / "fashion_mnist"
+        folder = cache / "fashion_mnist"
         folder.mkdir()
         (folder / "train-images-idx3-ubyte.gz").write_bytes(b"half")
         try:
@@ -77,7 +77,7 @@ def test_legacy_keras_as_tf_keras_gets_it_too_and_damage_is_refused(tmp_path: Pa
             told["refusal"] = [type(e).__name__, str(e)]
         """,
         tmp_path,
-        TF_USE_LEGACY_KERAS="1",
+        keras=2,
     )
     assert told["threads"] == 0
     assert told["line"] == LINE
@@ -161,12 +161,11 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(cache)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("legacy", ["0", "1"])
+@pytest.mark.parametrize("keras", [3, 2])
 def test_coloured_images_and_digits_have_the_form_of_keras_and_can_be_learned(
-    ready: Path, learner: Learn, legacy: str
+    ready: Path, learner: Learn, keras: int
 ) -> None:
-    told = learner(CIFAR, ready, TF_USE_LEGACY_KERAS=legacy)
+    told = learner(CIFAR, ready, keras)
     assert told["mnist"] == FORM
     images = (
         [[[50000, 32, 32, 3], "uint8"], [[50000, 1], "uint8"]],

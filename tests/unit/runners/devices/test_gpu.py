@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
 
 import pytest
 
 from tests.factories.forge import Forge
+from tests.unit.runners.conftest import Forges
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=[3, 2], ids=["keras3", "keras2"])
-def either(request: pytest.FixtureRequest) -> Iterator[Forge]:
+@pytest.fixture(params=[3, 2], ids=["keras3", "keras2"])
+def either(request: pytest.FixtureRequest, forges: Forges) -> Forge:
     """One for each Keras."""
-    forge = Forge(request.param)
-    yield forge
-    forge.close()
+    return forges(request.param)
 
 
-@pytest.fixture(scope="module")
-def forge() -> Iterator[Forge]:
+@pytest.fixture
+def forge(forges: Forges) -> Forge:
     """For what has to do with no Keras."""
-    forge = Forge(3)
-    yield forge
-    forge.close()
+    return forges(3)
 
 
 def run(forge: Forge, code: str, topology: str = "gpu:4", **environment: str) -> str:
