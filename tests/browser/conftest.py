@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright, expect
 from pytest_asyncio import is_async_test
 
+from tests.browser.loopback import Loopback
 from tests.browser.site import Site
 
 HERE = Path(__file__).parent
@@ -26,6 +27,9 @@ _ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+_PATIENCE_MS = 20_000
+"""For anything that a page is to show or do; on an idle machine it takes a moment."""
+expect.set_options(timeout=_PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -36,16 +40,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def site() -> Iterator[Site]:
+def network() -> Iterator[Loopback]:
+    """What the browser and the sites have for a network."""
+    network = Loopback()
+    yield network
+    network.close()
+
+
+@pytest.fixture(scope="session")
+def site(network: Loopback) -> Iterator[Site]:
     """The application on a port of its own, with its runner."""
     if not (ROOT / "app/web/static/dist/app.js").is_file():
         subprocess.run(["npm", "run", "--silent", "build"], cwd=ROOT, check=True)
-    with Site() as site:
+    with Site(network=network) as site:
         yield site
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
+async def chromium(network: Loopback) -> AsyncIterator[Browser]:
     """The browser of this machine."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
@@ -53,10 +65,12 @@ async def chromium() -> AsyncIterator[Browser]:
             pytest.fail("there is no Chromium on this machine, and CI must not pass without its browser tests")
         pytest.skip("there is no Chromium on this machine")
     arguments = [*_ARGUMENTS, "--no-sandbox"] if os.geteuid() == 0 else _ARGUMENTS
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=arguments)
-        yield browser
-        await browser.close()
+    with network.entered():
+        playwright = await async_playwright().start()
+    browser = await playwright.chromium.launch(executable_path=path, args=arguments)
+    yield browser
+    await browser.close()
+    await playwright.stop()
 
 
 class Visitor:
@@ -133,7 +147,7 @@ class Hall:
             has_touch=phone,
             reduced_motion="reduce" if still else "no-preference",
         )
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(_PATIENCE_MS)
         visitor = Visitor(context, self._site)
         self.visitors.append(visitor)
         return visitor

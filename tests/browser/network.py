@@ -1,4 +1,4 @@
-"""A network that fails."""
+"""What a page sends: answers that are lost, and the end of what was sent before."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ async def lose_answers(page: Page, addresses: str) -> None:
         await route.abort("connectionreset")
 
     await page.route(addresses, lose)
+
+
+async def settled(page: Page) -> None:
+    """What the page has asked its site before now has had its turn: one more request is answered and drawn."""
+    await page.evaluate("fetch('/healthz').then(() => new Promise((done) => requestAnimationFrame(() => done())))")

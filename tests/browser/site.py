@@ -11,25 +11,37 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-_PATIENCE_S = 60.0
+from tests.browser.loopback import Loopback
+
+_PATIENCE_S = 120.0
+"""For a machine with much else to do. A process that ends is noticed at once."""
 
 
 class Site:
     """``lockstep serve`` and ``python -m runners.server`` with a data directory of their own."""
 
-    def __init__(self, **settings: str) -> None:
-        """``settings`` of web process and runner, named as in their classes; ``{port}`` in them is the site's."""
+    def __init__(self, *, network: Loopback | None = None, runner: bool = True, **settings: str) -> None:
+        """``settings`` of web process and runner, named as in their classes; ``{port}`` in them is the site's.
+
+        A site whose pages run no code needs no runner, which takes seconds to import TensorFlow. Without ``network`` it
+        is in that of the machine.
+        """
+        self._inside = network.entered if network else nullcontext
+        self._with_runner = runner
         self._folder = Path(tempfile.mkdtemp(prefix="lockstep-browser-"))
         self._socket = self._folder / "supervisor.sock"
-        self._port = _free_port()
+        with self._inside():
+            self._port = _free_port()
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")},
             "LOCKSTEP_DATA_DIR": str(self._folder / "data"),
             "LOCKSTEP_RUNNER_SOCKET": str(self._socket),
+            "LOCKSTEP_PREPARE_DATA_SETS": "0",
             **{f"LOCKSTEP_{k.upper()}": v.replace("{port}", str(self._port)) for k, v in settings.items()},
         }
         self._log = (self._folder / "log").open("wb")
@@ -60,9 +72,15 @@ class Site:
         return (self._folder / "log").read_text(errors="replace")
 
     def __enter__(self) -> Self:
-        self.start_runner()
-        self.start_web()
-        self._wait("/readyz")
+        try:
+            if self._with_runner:
+                self.start_runner()
+            self.start_web()
+            if self._with_runner:
+                self._wait("/readyz")
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(
@@ -84,6 +102,7 @@ class Site:
         assert self._runner is not None
         self._runner.kill()
         self._runner.wait()
+        self._runner = None
 
     def start_web(self) -> None:
         """Start the web process on the same port as before."""
@@ -96,19 +115,23 @@ class Site:
         assert self._web is not None
         self._web.kill()
         self._web.wait()
+        self._web = None
 
     def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(command, env=self._environment, stdout=self._log, stderr=subprocess.STDOUT)
+        with self._inside():
+            return subprocess.Popen(command, env=self._environment, stdout=self._log, stderr=subprocess.STDOUT)
 
     def _wait(self, path: str) -> None:
         end = time.monotonic() + _PATIENCE_S
         while time.monotonic() < end:
             try:
-                with urllib.request.urlopen(self.url(path), timeout=5):
+                with self._inside(), urllib.request.urlopen(self.url(path), timeout=5):
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.1)
-        raise TimeoutError(f"{path} did not answer; the end of the log: {(self._folder / 'log').read_text()[-2000:]}")
+            if any(process is not None and process.poll() is not None for process in (self._web, self._runner)):
+                break
+        raise TimeoutError(f"{path} did not answer; the end of the log: {self.log()[-2000:]}")
 
 
 def _free_port() -> int:

@@ -1,21 +1,25 @@
-"""Pages that are seldom seen, or only without a script: they are for every eye too."""
+"""What axe finds on pages and parts that no other module opens: links of mails, forms, menus, lists, and refusals."""
 
 from __future__ import annotations
 
 import secrets
 
-import pytest
 from playwright.async_api import expect
 
 from app.accounts.links import Purpose, make_link
-from app.accounts.models import Account
+from app.accounts.models import Account, Role
 from app.comments import writing
 from app.comments.writing import Draft
 from app.db import Database, now
 from app.progress.models import Entry
+from tests.browser.accessibility import (
+    PHONE,
+    assert_accessible_everywhere,
+    assert_fits_phones_in,
+    assert_readable_in_both_themes,
+)
 from tests.browser.conftest import Hall
 from tests.browser.people import somebody
-from tests.browser.test_pages import PICTURES, violations
 
 LESSON = "distributed-tensorflow/distribution-strategies"
 
@@ -47,17 +51,67 @@ async def made_ready(url: str, account: Account) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    ("lang", "width", "dark"), [("en", 1280, False), ("ko", 360, True), ("zh", 360, False)], ids=["desk", "phone", "zh"]
-)
-async def test_axe_finds_nothing_on_pages_that_are_seldom_seen(hall: Hall, lang: str, width: int, dark: bool) -> None:
-    ada, account = await somebody(hall, "Ada Byron", width=width, height=800, dark=dark)
+async def test_axe_finds_nothing_on_pages_of_comments_profiles_and_mails(hall: Hall) -> None:
+    ada, account = await somebody(hall, "Ada Byron")
     pages = await made_ready(ada.site.database, account)
-    PICTURES.mkdir(exist_ok=True, parents=True)
     page = await ada.page()
     for name, path in pages.items():
-        await page.goto(ada.site.url(f"/{lang}/{path}"))
+        await page.goto(ada.site.url(f"/en/{path}"))
         await expect(page.get_by_role("heading", level=1)).to_be_visible()
-        assert await violations(page) == [], name
-        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} scrolls"
-        await page.screenshot(path=PICTURES / f"seldom-{name}-{lang}.png", full_page=True)
+        await assert_accessible_everywhere(page, name)
+    await assert_fits_phones_in("ko", page, [ada.site.url(f"/ko/{path}") for path in pages.values()])
+
+
+async def test_axe_finds_nothing_in_menus_and_sheets(hall: Hall) -> None:
+    ada, _ = await somebody(hall, "Grace Hopper", Role.instructor)
+    page = await ada.open(f"/en/courses/{LESSON}")
+    await page.locator("button.account-button").click()
+    await expect(page.locator("#account-menu")).to_be_visible()
+    await assert_accessible_everywhere(page, "the menu of an instructor", "#account-menu")
+    await page.keyboard.press("Escape")
+    await page.locator("#cell-strategy .machine-button").click()
+    await expect(page.locator("#cell-strategy .picker")).to_be_visible()
+    await assert_accessible_everywhere(page, "the choice of a machine", "#cell-strategy .picker")
+    await page.set_viewport_size(PHONE)
+    await page.locator(".outline-button").click()
+    await expect(page.locator("#outline")).to_be_visible()
+    await assert_readable_in_both_themes(page, "the outline", "#outline")
+
+
+async def test_axe_finds_nothing_in_suggested_names_and_refused_comments(hall: Hall) -> None:
+    ada, account = await somebody(hall, "Grace Hopper")
+    ada.tolerated += ["status of 422", "ERR_", "Failed to fetch", "htmx"]
+    page = await ada.open(f"/en/courses/{LESSON}/comments")
+    field, send = page.locator(".comments > form textarea"), page.locator(".comments > form button.primary")
+    await field.fill(f"Here I am, {account.handle}")
+    await send.click()
+    await expect(page.locator(".thread", has_text=account.handle)).to_have_count(1)
+    await field.press_sequentially(f"@{account.handle[:-1]}")
+    await expect(page.locator(".suggestions").get_by_role("option").first).to_be_visible()
+    await assert_accessible_everywhere(page, "the names suggested", ".comments > form")
+    await page.keyboard.press("Escape")
+    await field.fill(" ")
+    await send.click()
+    await expect(page.locator(".comment-error").first).not_to_be_empty()
+    await assert_accessible_everywhere(page, "an empty comment", ".comments > form")
+    await page.route("**/comments", lambda route: route.abort())
+    await field.fill("Into the tunnel")
+    await send.click()
+    await expect(page.locator(".comment-error").first).not_to_be_empty()
+    await assert_accessible_everywhere(page, "a comment that could not be sent", ".comments > form")
+
+
+async def test_axe_finds_nothing_where_something_was_refused(hall: Hall) -> None:
+    bob, _ = await somebody(hall, "Bob Moore")
+    bob.tolerated += ["status of 422", "status of 403", "status of 404"]
+    page = await bob.page()
+    paths = ("feedback/inbox", "comments/none/history", f"courses/{LESSON}/comments?before=~")
+    for path in paths:
+        await page.goto(bob.site.url(f"/en/{path}"))
+        await assert_accessible_everywhere(page, path)
+    await page.goto(bob.site.url("/en/settings"))
+    await page.locator("#field-handle").fill("-")
+    await page.locator("main form button").last.click()
+    await expect(page.locator("#field-handle")).to_have_attribute("aria-invalid", "true")
+    await assert_accessible_everywhere(page, "settings with a mistake")
+    await assert_fits_phones_in("ko", page, [bob.site.url(f"/ko/{path}") for path in paths])

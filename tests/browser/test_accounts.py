@@ -9,9 +9,10 @@ import secrets
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.browser.accessibility import DESK, assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import Hall, Visitor
 from tests.browser.site import Site
-from tests.browser.test_pages import COURSE, PICTURES, violations
+from tests.browser.test_pages import COURSE
 
 PASSWORD = "correct horse battery"
 REFUSED = "status of 422"
@@ -147,29 +148,25 @@ async def test_a_mistake_gets_the_focus_and_is_read_with_its_field(hall: Hall) -
     await expect(page.locator("#field-email")).to_have_value("ada@example.org")
 
 
-@pytest.mark.parametrize(
-    ("lang", "width", "dark"), [("en", 1280, False), ("ko", 360, True), ("zh", 360, False)], ids=["desk", "phone", "zh"]
-)
-async def test_axe_finds_nothing_on_pages_of_accounts(hall: Hall, lang: str, width: int, dark: bool) -> None:
-    visitor = await hall.admit(width=width, height=800, dark=dark)
+async def test_axe_finds_nothing_on_pages_of_accounts(hall: Hall) -> None:
+    visitor = await hall.admit()
     visitor.tolerated.append("status of 404")
     page = await visitor.page()
-    PICTURES.mkdir(exist_ok=True, parents=True)
+    outside = ("sign-in", "sign-up", "forgotten", "mail/nothing")
+    inside = ("settings", "settings/security", "settings/data")
+    for name in outside:
+        await page.goto(visitor.site.url(f"/en/{name}"))
+        await assert_accessible_everywhere(page, name)
+    await assert_fits_phones_in("ko", page, [visitor.site.url(f"/ko/{name}") for name in outside])
+    await page.set_viewport_size(DESK)
 
-    async def look(name: str) -> None:
-        assert await violations(page) == [], name
-        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{name} scrolls"
-        await page.screenshot(path=PICTURES / f"account-{name}-{lang}.png", full_page=True)
-
-    for name in ("sign-in", "sign-up", "forgotten", "mail/nothing"):
-        await page.goto(visitor.site.url(f"/{lang}/{name}"))
-        await look(name.replace("/", "-"))
-    await sign_up(visitor, page, lang)
+    await sign_up(visitor, page)
     await expect(page.locator(".account-said")).to_be_visible()
-    await look("signed-in")
+    await assert_accessible_everywhere(page, "signed in", ".account-said")
     await page.locator(".account-said button").click()
     await page.locator("button.account-button").click()
-    await look("menu")
-    for name in ("settings", "settings/security", "settings/data"):
-        await page.goto(visitor.site.url(f"/{lang}/{name}"))
-        await look(name.replace("/", "-"))
+    await assert_accessible_everywhere(page, "the menu of an account", "#account-menu")
+    for name in inside:
+        await page.goto(visitor.site.url(f"/en/{name}"))
+        await assert_accessible_everywhere(page, name)
+    await assert_fits_phones_in("ko", page, [visitor.site.url(f"/ko/{name}") for name in inside])

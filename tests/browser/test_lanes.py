@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.async_api import Locator, Page, Route, expect
 
+from tests.browser.accessibility import assert_accessible, assert_fits, assert_readable_in_both_themes
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
-from tests.browser.test_pages import violations
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 SPEAKING = """\
@@ -42,15 +41,14 @@ def view(cell: Instrument, name: str) -> Locator:
     return cell.root.get_by_role("group", name="How the output is shown").get_by_role("radio", name=name)
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(hall: Hall, dark: bool) -> None:
-    cell = await speak(await (await hall.admit(dark=dark)).open(LESSON))
+async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(hall: Hall) -> None:
+    cell = await speak(await (await hall.admit()).open(LESSON))
 
     assert await lane(cell, "replica 0").locator(".row").all_text_contents() == [f"step {i} of 0" for i in range(3)]
     assert await lane(cell, "replica 1").locator(".row").all_text_contents() == [f"step {i} of 1" for i in range(3)]
     assert await cell.root.locator(".run-lane .lane-name").all_text_contents() == ["replica 0", "replica 1"]
     assert await cell.root.locator(".stretch").all_text_contents() == ["before", "after"]
-    assert await violations(cell.page) == []
+    await assert_readable_in_both_themes(cell.page, "lanes", "#cell-strategy")
 
 
 async def test_lanes_can_be_one_list_and_the_choice_is_kept(hall: Hall) -> None:
@@ -65,10 +63,10 @@ async def test_lanes_can_be_one_list_and_the_choice_is_kept(hall: Hall) -> None:
         lines = await cell.root.locator(".output .rows > *").all_text_contents()
         assert (lines[0], lines[-1]) == ("before", "after")
         assert sorted(lines[1:-1]) == sorted(f"replica {r}step {i} of {r}" for i in range(3) for r in range(2))
-        assert await violations(page) == []
         await page.reload()
         await cell.finished()
 
+    await assert_accessible(page, "one list", "#cell-strategy")
     await view(cell, "Lanes").check()
     await expect(lane(cell, "replica 1")).to_be_visible()
 
@@ -82,7 +80,7 @@ async def test_on_a_phone_one_lane_is_open_and_the_others_are_folded(hall: Hall)
     assert sorted(opened) == [False, True]
     await lane(cell, f"replica {opened.index(False)}").locator("summary").tap()
     await expect(cell.root.locator(".run-lane[open]")).to_have_count(2)
-    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "it scrolls sideways"
+    await assert_fits(page)
 
 
 async def test_a_very_long_lane_is_folded_and_ends_in_sight(hall: Hall) -> None:
@@ -116,7 +114,7 @@ async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Hall) -
     await cell.root.get_by_role("radio", name="2 GPUs, simulated").check()
     await expect(page.locator("#announcements")).to_contain_text("Runs on 2 GPUs, simulated from now on.")
     await expect(page.locator("#session .session-machine .machine-words")).to_have_text("2 GPUs, simulated")
-    assert await violations(page) == []
+    await assert_readable_in_both_themes(page, "the choice of a machine", "#cell-strategy")
     await page.keyboard.press("Escape")
     await expect(button).to_be_focused()
     await cell.run()
@@ -150,7 +148,7 @@ async def test_after_another_machine_was_picked_one_button_runs_from_the_first_c
     await second.root.get_by_role("radio", name="4 GPUs, simulated").check()
 
     await expect(again).to_be_visible()
-    assert await violations(page) == []
+    await assert_accessible(page, "the offer to run again", "#cell-strategy")
     await again.press("Enter")
     await first.finished()
     await second.finished()

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Route, expect
 
 from app.db import Database
 from app.runs.pruning import Reason, prune
+from tests.browser.accessibility import PHONE, assert_accessible_everywhere, assert_readable_in_both_themes
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 from tests.browser.people import change_who_is_at, somebody
 from tests.browser.site import Site
-from tests.browser.test_pages import violations
 
 LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
 CHOICE = "/en/courses/distributed-tensorflow/mirrored-strategy"
 VERSION, SESSION = "From an earlier version of this cell", "From an earlier session"
-SHOTS = os.environ.get("LOCKSTEP_TEST_SCREENSHOTS")
 
 
 class Result(Instrument):
@@ -164,79 +159,66 @@ async def test_a_session_that_was_restarted_leaves_its_output_behind(hall: Hall)
     await first.comes_from(VERSION, SESSION)
 
 
-async def test_output_of_before_the_runner_restarted_is_of_an_earlier_session(hall: Hall, site: Site) -> None:
+async def test_every_eye_can_read_output_that_is_dimmed(hall: Hall) -> None:
     visitor = await hall.admit()
-    visitor.tolerated.append("status of 503")
     page = await visitor.open(LESSON.format("en"))
-    cell = Result(page, "strategy")
-    await cell.has_run("print('before')")
-
-    site.kill_runner()
-    site.start_runner()
-
-    await expect(page.locator("#session-notice")).to_contain_text("variables of earlier runs", timeout=60_000)
-    await cell.comes_from(SESSION)
-    await page.goto(site.url("/en/"))
-    await Result(page, "strategy").comes_from(SESSION)
-
-
-@pytest.mark.parametrize(
-    ("language", "width", "dark", "words"),
-    [
-        ("en", 1280, False, VERSION),
-        ("ko", 360, True, "이 셀의 이전 버전이 만든 출력"),
-        ("zh", 1280, True, "来自此单元格的早期版本"),
-    ],
-)
-async def test_every_eye_can_read_output_that_is_dimmed(
-    hall: Hall, language: str, width: int, dark: bool, words: str
-) -> None:
-    page = await (await hall.admit(width=width, dark=dark)).open(LESSON.format(language))
     cell = Result(page, "strategy")
     await cell.has_run("import sys\nprint('plain \\033[31mred \\033[33myellow\\033[0m')\nprint('err', file=sys.stderr)")
 
     await cell.button("reset").click()
 
-    await cell.comes_from(words)
-    await shoot(page, cell, f"provenance-{language}")
-    assert await violations(page) == []
+    await cell.comes_from(VERSION)
+    await assert_readable_in_both_themes(page, "dimmed output", "#cell-strategy")
+    for language, words in (("ko", "이 셀의 이전 버전이 만든 출력"), ("zh", "来自此单元格的早期版本")):
+        await page.goto(visitor.site.url(LESSON.format(language)))
+        await cell.comes_from(words)
 
 
-@pytest.mark.parametrize(
-    ("language", "width", "dark", "deleted", "ended"),
-    [
-        ("en", 1280, False, "deleted to make room for newer runs", "Ended with an error"),
-        ("ko", 360, True, "이 실행의 출력을 삭제했습니다", "오류로 끝남"),
-        ("zh", 360, False, "此次运行的输出已被删除", "因错误结束"),
-    ],
-)
-async def test_deleted_output_says_so_and_keeps_its_code_and_outcome(
-    hall: Hall, site: Site, language: str, width: int, dark: bool, deleted: str, ended: str
-) -> None:
-    visitor = await hall.admit(width=width, dark=dark)
-    page = await visitor.open(LESSON.format(language))
+async def test_deleted_output_says_so_and_keeps_its_code_and_outcome(hall: Hall, site: Site) -> None:
+    visitor = await hall.admit()
+    page = await visitor.open(LESSON.format("en"))
     cell = Result(page, "strategy")
-    await cell.write("print('gone soon')\n1 / 0")
+    code = "print('gone soon')\n1 / 0"
+    await cell.write(code)
     await cell.run()
     await cell.finished("error")
     await _delete_output(site, await cell.root.get_attribute("data-run") or "")
 
-    await page.reload()
+    for language, width, deleted, ended in (
+        ("ko", 360, "이 실행의 출력을 삭제했습니다", "오류로 끝남"),
+        ("zh", 360, "此次运行的输出已被删除", "因错误结束"),
+        ("en", 1280, "deleted to make room for newer runs", "Ended with an error"),
+    ):
+        await page.set_viewport_size({"width": width, "height": 900})
+        await page.goto(site.url(LESSON.format(language)))
+        await expect(cell.root.locator(".output")).to_contain_text(deleted)
+        await expect(cell.status.locator(".word")).to_have_text(ended)
+        await expect(cell.rows.get_by_text("gone soon")).to_have_count(0)
+        await cell.comes_from()
 
-    await expect(cell.root.locator(".output")).to_contain_text(deleted)
-    await expect(cell.status.locator(".word")).to_have_text(ended)
-    await expect(cell.rows.get_by_text("gone soon")).to_have_count(0)
-    await cell.comes_from()
     await cell.button("reset").click()
     await expect(cell.root).to_have_attribute("data-stale", "")
-    await shoot(page, cell, f"deleted-{language}")
-    assert await violations(page) == []
+    await assert_accessible_everywhere(page, "deleted output", "#cell-strategy")
+    await page.set_viewport_size(PHONE)
     box = await cell.button("show-code").bounding_box()
     assert box is not None
-    assert box["height"] >= (44 if width < 600 else 24)
+    assert box["height"] >= 24
     await cell.button("show-code").click()
     await cell.comes_from()
-    assert await cell.code() == "print('gone soon')\n1 / 0"
+    assert await cell.code() == code
+
+
+async def test_the_button_that_shows_the_code_that_ran_fits_a_thumb(hall: Hall) -> None:
+    page = await (await hall.admit(width=360, height=800)).open(LESSON.format("ko"))
+    cell = Result(page, "strategy")
+    await cell.has_run("print('one')")
+    await cell.button("reset").click()
+    await expect(cell.root).to_have_attribute("data-stale", "")
+
+    box = await cell.button("show-code").bounding_box()
+
+    assert box is not None
+    assert box["height"] >= 44
 
 
 async def _delete_output(site: Site, run: str) -> None:
@@ -245,9 +227,3 @@ async def _delete_output(site: Site, run: str) -> None:
     async with db.writing() as session:
         assert await prune(session, [run], Reason.quota) > 0
     await db.close()
-
-
-async def shoot(page: Page, cell: Instrument, name: str) -> None:
-    if SHOTS:
-        await cell.root.scroll_into_view_if_needed()
-        await page.screenshot(path=Path(SHOTS) / f"{name}.png")

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
+from tests.browser.accessibility import PHONE, assert_readable_in_both_themes, take_picture
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
+from tests.browser.loopback import Loopback
 from tests.browser.site import Site
+from tests.browser.test_provenance import SESSION, Result
 
 LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
-SHOTS = os.environ.get("LOCKSTEP_TEST_SCREENSHOTS")
 
 
 @pytest.fixture(scope="module")
-def brief_site() -> Iterator[Site]:
-    """A site whose sessions end soon and may not use much; it has a place for each test here."""
-    limits = {"limits__run_s": "4", "limits__memory_mb": "400", "limits__output_mb": "1"}
-    with Site(idle_s="25", warm_kernels="1", **limits) as site:
+def brief_site(network: Loopback) -> Iterator[Site]:
+    """A site whose sessions are about to end from the first minute on, but not while a slow machine looks at them."""
+    with Site(network=network, idle_s="55", warm_kernels="1") as site:
         yield site
 
 
-@pytest.fixture
-def narrow_site() -> Iterator[Site]:
-    """A site with one place, free again some seconds after its learner has done nothing."""
-    with Site(max_sessions="1", idle_s="10", warm_kernels="1") as site:
+@pytest.fixture(scope="module")
+def narrow_site(network: Loopback) -> Iterator[Site]:
+    """A site with one place, free again some seconds after its learner has done nothing, and with low limits."""
+    with Site(
+        network=network,
+        max_sessions="1",
+        idle_s="10",
+        warm_kernels="1",
+        limits__run_s="4",
+        limits__memory_mb="400",
+        limits__output_mb="1",
+    ) as site:
         yield site
 
 
@@ -56,56 +63,37 @@ async def crowd(chromium: Browser, narrow_site: Site) -> AsyncIterator[Hall]:
         yield hall
 
 
-async def shoot(page: Page, name: str) -> None:
-    if SHOTS:
-        await page.screenshot(path=Path(SHOTS) / f"{name}.png")
-
-
-async def accessible(page: Page) -> None:
-    """axe finds nothing in the session card and the cells' status lines."""
-    await page.evaluate((Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js").read_text())
-    found = await page.evaluate("axe.run('#session').then(r => r.violations.map(v => v.id + ': ' + v.help))")
-    assert found == []
-
-
-@pytest.mark.parametrize(
-    ("language", "warning", "keep"),
-    [
-        ("en", "This session ends in less than a minute because nothing ran", "Keep it"),
-        ("ko", "이 세션이 곧 끝납니다", "세션 유지"),
-        ("zh", "此会话即将结束", "保留会话"),
-    ],
-)
-async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(
-    guests: Hall, language: str, warning: str, keep: str
-) -> None:
-    phone = language == "ko"
-    visitor = await guests.admit(width=390 if phone else 1280, dark=language == "zh")
-    page = await visitor.open(LESSON.format(language))
+async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(guests: Hall) -> None:
+    visitor = await guests.admit()
+    page = await visitor.open(LESSON.format("en"))
     cell = Instrument(page, "strategy")
     await cell.write("x = 1")
     await cell.run()
     await cell.finished()
     focused = await page.evaluate("document.activeElement.className")
 
+    warning = "This session ends in less than a minute because nothing ran"
     notice = page.get_by_role("status").filter(has_text=warning)
     await expect(notice).to_be_visible()
     assert await page.evaluate("document.activeElement.className") == focused
     await expect(notice).to_be_in_viewport()
-    await shoot(page, f"warning-{language}")
-    await accessible(page)
+    await assert_readable_in_both_themes(page, "the warning", "#session")
 
     async with page.expect_response(lambda answer: "/session/keep" in answer.url) as answer:
-        await page.get_by_role("button", name=keep).press("Enter")
+        await page.get_by_role("button", name="Keep it").press("Enter")
     assert (await answer.value).status == 200
     await cell.write("print(x)")
     await cell.run()
     await cell.has_row("1")
-    await page.close()
+
+    for language, words in (("ko", "이 세션이 곧 끝납니다"), ("zh", "此会话即将结束")):
+        await page.goto(visitor.site.url(LESSON.format(language)))
+        await page.set_viewport_size(PHONE)
+        await expect(page.get_by_role("status").filter(has_text=words)).to_be_in_viewport()
 
 
-async def test_the_end_is_said_and_what_the_next_run_does(guests: Hall) -> None:
-    page = await (await guests.admit()).open(LESSON.format("en"))
+async def test_the_end_is_said_and_what_the_next_run_does(crowd: Hall) -> None:
+    page = await (await crowd.admit()).open(LESSON.format("en"))
     first, second = Instrument(page, "strategy"), Instrument(page, "components")
     await first.write("x = 1")
     await first.run()
@@ -114,13 +102,13 @@ async def test_the_end_is_said_and_what_the_next_run_does(guests: Hall) -> None:
     await expect(page.locator("#session")).to_have_attribute("data-state", "gone", timeout=60_000)
     await expect(page.locator("#session-notice")).to_contain_text("run the cells that you need again first")
     await expect(first.root.locator(".provenance")).to_contain_text("From an earlier session")
-    await shoot(page, "ended")
+    await take_picture(page, "ended")
 
     await second.write("print(x)")
     await second.run()
     await second.finished("error")
     await expect(second.status).to_contain_text("This session has not run every cell above")
-    await shoot(page, "name-error")
+    await take_picture(page, "name-error")
     await second.status.get_by_role("button", name="Run again from the first cell").click()
     await first.finished()
     await second.finished()
@@ -139,18 +127,18 @@ async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(cro
 
     await expect(waiting.status).to_contain_text("Queued: position 1")
     await expect(second.locator(".session-state")).to_contain_text("Waiting for a free place: position 1")
-    await shoot(second, "queued")
+    await take_picture(second, "queued")
     await waiting.has_row("my turn", timeout_s=60)
 
 
 @pytest.mark.parametrize(
     ("language", "told", "width"),
-    [("en", "gave its place to someone", 1280), ("ko", "자리를 내주었습니다", 360), ("zh", "让给了正在等待的人", 1280)],
+    [("en", "gave its place to someone", 1280), ("ko", "자리를 내주었습니다", 360)],
 )
 async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
     crowd: Hall, language: str, told: str, width: int
 ) -> None:
-    first = await (await crowd.admit(width=width, dark=language == "zh")).open(LESSON.format(language))
+    first = await (await crowd.admit(width=width)).open(LESSON.format(language))
     second = await (await crowd.admit()).open(LESSON.format("en"))
     done, waiting = Instrument(first, "strategy"), Instrument(second, "strategy")
     await done.write("x = 1")
@@ -163,8 +151,8 @@ async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
     await waiting.has_row("my turn")
     await expect(notice).to_be_visible(timeout=30_000)
     await expect(notice).to_be_in_viewport()
-    await shoot(first, f"gave-way-{language}")
-    await accessible(first)
+    await take_picture(first, "gave-way")
+    await assert_readable_in_both_themes(first, "a session that gave way", "#session")
     await expect(first.locator("#session")).to_have_attribute("data-state", "gone")
 
 
@@ -177,26 +165,24 @@ async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
     ],
 )
 async def test_a_limit_is_named_with_its_value_and_what_to_try(
-    guests: Hall, language: str, code: str, outcome: str, words: list[str]
+    crowd: Hall, language: str, code: str, outcome: str, words: list[str]
 ) -> None:
-    page = await (await guests.admit(dark=language == "ko")).open(LESSON.format(language))
+    page = await (await crowd.admit()).open(LESSON.format(language))
     cell = Instrument(page, "strategy")
     await cell.write(code)
     await cell.run()
     await cell.finished(outcome, timeout_s=60)
     for piece in words:
         await expect(cell.status).to_contain_text(piece)
-    await shoot(page, f"limit-{language}")
+    await take_picture(page, "limit")
 
 
 async def test_after_a_restart_of_the_runner_one_button_runs_again_from_the_first_cell(hall: Hall, site: Site) -> None:
     visitor = await hall.admit()
     visitor.tolerated.append("status of 503")
     page = await visitor.open(LESSON.format("en"))
-    first, second = Instrument(page, "strategy"), Instrument(page, "components")
-    await first.write("kept = 41")
-    await first.run()
-    await first.finished()
+    first, second = Result(page, "strategy"), Result(page, "components")
+    await first.has_run("kept = 41\nprint('before')")
     await second.write("import time\nprint(kept + 1, flush=True)\nif not globals().get('short'): time.sleep(60)")
     await second.run()
     await second.has_row("42")
@@ -205,8 +191,12 @@ async def test_after_a_restart_of_the_runner_one_button_runs_again_from_the_firs
     site.start_runner()
     await second.finished("lost", timeout_s=60)
     await expect(page.locator("#session-notice")).to_contain_text("variables of earlier runs", timeout=60_000)
+    await first.comes_from(SESSION)
+    front = await visitor.open("/en/")
+    await Result(front, "strategy").comes_from(SESSION)
+    await front.close()
     await expect(second.status.get_by_role("button", name="Run again", exact=True)).to_be_visible()
-    await shoot(page, "lost")
+    await take_picture(page, "lost")
 
     await first.write("kept, short = 41, True")
     await second.status.get_by_role("button", name="Run again from the first cell").click()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from contextlib import suppress
 
-from playwright.async_api import Browser, Error, Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from app.accounts.sign_ins import end_all
 from app.db import Database
@@ -19,6 +18,7 @@ from tests.browser.test_accounts import sign_up
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 SECRET = "what Ada wrote"
 PROGRAM = f"from IPython.display import HTML\nprint('{SECRET}')\nHTML('<p>{SECRET}</p>')"
+NOT_RESTORED = "performance.getEntriesByType('navigation')[0].notRestoredReasons"
 
 
 async def test_the_next_account_finds_nothing_of_the_one_that_signed_out(hall: Hall) -> None:
@@ -76,13 +76,15 @@ async def test_back_shows_no_page_that_the_browser_kept_of_an_account(chromium: 
 
     await page.goto(site.url("/en/"))
     await go_back(page)
+    await page.wait_for_url(site.url(LESSON), wait_until="commit")
+    assert await page.evaluate(NOT_RESTORED) is None, "the browser did not keep the page, for these reasons"
     await expect(page.locator("html")).to_have_attribute("data-persisted", "true")
     await expect(page.locator("body")).to_have_css("visibility", "visible")
 
     await page.goto(site.url("/en/"))
     await visitor.context.clear_cookies()
     await go_back(page)
-    await page.wait_for_url(site.url(LESSON))
+    await page.wait_for_url(site.url(LESSON), wait_until="commit")
     await shows_nothing(page)
     assert hall.visitors[0].unexpected() == []
     await browser.close()
@@ -135,9 +137,11 @@ async def test_a_sign_in_that_expired_keeps_the_edits_for_its_account_alone(hall
 
 
 async def go_back(page: Page) -> None:
-    """Press Back. Playwright waits in vain for the load of a page that comes from the browser's memory."""
-    with suppress(Error):  # the page that was asked is gone before it can answer
-        await page.evaluate("history.back()")
+    """Press Back, once the page has answered that it will: it is gone afterwards.
+
+    Playwright's own ``go_back`` waits in vain for the load of a page that comes from the browser's memory.
+    """
+    await page.evaluate("void setTimeout(() => history.back())")
 
 
 async def write_and_run(page: Page) -> str:

@@ -1,0 +1,87 @@
+"""Whether everybody can use a page: what axe finds on it, and whether it fits its window."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from playwright.async_api import Page, ViewportSize
+
+AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
+DESK = ViewportSize(width=1280, height=900)
+PHONE = ViewportSize(width=360, height=800)
+_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+_CONTRAST = ["color-contrast", "link-in-text-block"]
+_PICTURES = os.environ.get("LOCKSTEP_TEST_SCREENSHOTS")
+"""A folder for pictures of what is checked. Taking one of a whole lesson costs as much as checking it."""
+
+
+async def violations(page: Page, within: str = "html", rules: Sequence[str] = ()) -> list[str]:
+    """What axe finds, in words; by these rules alone, if any are named.
+
+    Its script goes in through the debugger, once per document: the page's policy stays as it is.
+    """
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(AXE.read_text())
+    only = {"type": "rule", "values": list(rules)} if rules else {"type": "tag", "values": _TAGS}
+    options = {"runOnly": only, "resultTypes": ["violations"]}
+    found = await page.evaluate("([within, options]) => axe.run(within, options)", [within, options])
+    return [f"{v['id']}: {node['html'][:200]}" for v in found["violations"] for node in v["nodes"]]
+
+
+async def assert_fits(page: Page, name: str = "the page") -> None:
+    """Nothing makes the page scroll sideways. A phone's own idea of its width grows with what does not fit."""
+    window = page.viewport_size
+    assert window is not None
+    wide = await page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= window["width"], f"{name} scrolls sideways: it is {wide} px wide"
+
+
+async def assert_accessible(page: Page, name: str = "the page", within: str = "html") -> None:
+    """Axe finds nothing there as the page is now, and the page fits its window."""
+    assert await violations(page, within) == [], name
+    await assert_fits(page, name)
+    await take_picture(page, name)
+
+
+async def assert_readable_in_both_themes(page: Page, name: str = "the page", within: str = "html") -> None:
+    """Axe finds nothing there in the light, and no contrast too low in the dark."""
+    await assert_accessible(page, name, within)
+    await page.emulate_media(color_scheme="dark")
+    assert await violations(page, within, _CONTRAST) == [], f"{name} in the dark"
+    await take_picture(page, f"{name} dark")
+    await page.emulate_media(color_scheme="light")
+
+
+async def assert_accessible_everywhere(page: Page, name: str = "the page", within: str = "html") -> None:
+    """Axe finds nothing there and it fits: in the wide light window it is in, and in a dark one of a phone's width.
+
+    Room and colors do not depend on each other, so these two windows stand for all four.
+    """
+    wide = page.viewport_size
+    assert wide is not None
+    assert wide["width"] > PHONE["width"]
+    await assert_accessible(page, name, within)
+    await page.set_viewport_size(PHONE)
+    await page.emulate_media(color_scheme="dark")
+    await assert_accessible(page, f"{name} on a dark phone", within)
+    await page.emulate_media(color_scheme="light")
+    await page.set_viewport_size(wide)
+
+
+async def assert_fits_phones_in(language: str, page: Page, urls: Sequence[str]) -> None:
+    """The same pages in another language, whose words are longer or break elsewhere, fit a phone too."""
+    await page.set_viewport_size(PHONE)
+    for url in urls:
+        await page.goto(url)
+        assert await page.locator("html").get_attribute("lang") == language
+        await assert_fits(page, url)
+        await take_picture(page, url.partition("://")[2])
+
+
+async def take_picture(page: Page, name: str) -> None:
+    """For whoever wants to look: only where LOCKSTEP_TEST_SCREENSHOTS names a folder."""
+    if _PICTURES:
+        file = "-".join("".join(sign if sign.isalnum() else " " for sign in name).split())
+        await page.screenshot(path=Path(_PICTURES) / f"{file}.png", full_page=True)
