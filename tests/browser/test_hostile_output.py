@@ -116,7 +116,7 @@ async def heard_nothing(hall: Hall, evil: Evil) -> None:
 async def click_each(links: list[Locator], page: Page) -> None:
     """Press the mouse there: a click that a policy stops never counts as done for Playwright."""
     for link in links:
-        await link.scroll_into_view_if_needed()
+        await link.evaluate("link => link.scrollIntoView({ block: 'nearest' })")
         box = await link.bounding_box()
         assert box is not None
         await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)

@@ -161,24 +161,21 @@ async def test_thousands_of_points_are_few_on_the_page(hall: Hall) -> None:
 
 
 async def test_a_bar_says_how_long_it_takes_and_goes_with_the_run(hall: Hall) -> None:
-    code = """
-progress("fit", 0, 300)
-time.sleep(3)
-progress("fit", 120, 300, left_s=130)
-time.sleep(3)
-"""
-    cell = await opened(hall, code)
-    bar = cell.root.get_by_role("progressbar", name="fit")
+    cell = await opened(hall, """progress("fit", 0, 300)\ntime.sleep(600)""")
+    bar, words = cell.root.get_by_role("progressbar", name="fit"), cell.root.locator(".gauge-words")
 
-    await expect(cell.root.locator(".gauge-words")).to_have_text(
-        "TensorFlow is tracing the model: the first step takes longest", timeout=60_000
-    )
+    await expect(words).to_have_text("TensorFlow is tracing the model: the first step takes longest", timeout=60_000)
     assert await bar.get_attribute("value") is None
-    await expect(cell.root.locator(".gauge-words")).to_have_text(
-        "120 of 300 steps · about 2 minutes left", timeout=20_000
-    )
+    await cell.button("stop").click()
+    await cell.finished("interrupted")
+    await expect(bar).to_have_count(0)
+
+    await cell.write(REPORT + """progress("fit", 120, 300, left_s=130)\ntime.sleep(600)""")
+    await cell.run()
+    await expect(words).to_have_text("120 of 300 steps · about 2 minutes left")
     assert await bar.evaluate("bar => bar.position") == pytest.approx(0.4)
-    await cell.finished()
+    await cell.button("stop").click()
+    await cell.finished("interrupted")
     await expect(bar).to_have_count(0)
 
 
