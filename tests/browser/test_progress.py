@@ -146,7 +146,7 @@ async def test_the_end_of_a_lesson_leads_to_what_is_missing(hall: Hall) -> None:
     assert "#cell-" in page.url
 
 
-async def test_a_page_that_comes_back_after_a_sign_out_shows_and_tells_nothing_of_who_was_there(hall: Hall) -> None:
+async def test_a_page_that_comes_back_after_a_sign_out_tells_nothing_of_who_was_there(hall: Hall) -> None:
     """A computer of many people: the next one presses Back, and signs in later."""
     visitor, _ = await somebody(hall, "Ada Byron")
     page = await visitor.open(LESSON)
