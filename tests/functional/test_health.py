@@ -41,7 +41,9 @@ async def test_a_runner_that_is_away_or_starting_is_missing(client: httpx.AsyncC
 
 
 async def test_why_something_is_missing_is_for_the_log_alone(
-    app: FastAPI, supervisor: Supervisor, capfd: pytest.CaptureFixture[str]
+    capfd: pytest.CaptureFixture[str],
+    app: FastAPI,
+    supervisor: Supervisor,  # capfd ends after the app has logged
 ) -> None:
     set_up_logging(app.state.settings)
     await migrate.downgrade(app.state.db, "base")
@@ -56,7 +58,9 @@ async def test_why_something_is_missing_is_for_the_log_alone(
 
 
 async def test_a_load_balancer_that_asks_again_and_again_does_not_fill_the_log(
-    app: FastAPI, supervisor: Supervisor, capfd: pytest.CaptureFixture[str]
+    capfd: pytest.CaptureFixture[str],
+    app: FastAPI,
+    supervisor: Supervisor,  # capfd ends after the app has logged
 ) -> None:
     set_up_logging(app.state.settings)
     async with browser(app) as client:
