@@ -26,7 +26,8 @@ log = structlog.get_logger()
 
 _PATIENCE_S = (2.0, 3.0)
 """How long a run may take to end after the first and after the second interrupt, before it is killed."""
-_DRAIN_S = 0.3
+_DRAIN_S = 5.0
+"""How long it may take to read what a kernel that has ended had sent: at most what its socket holds."""
 _ANSWER_S = 1.0
 """The answer to a run comes before the kernel says that it is done; this much later the kernel is asked again."""
 _CUT_OFF_S = 0.5
@@ -72,6 +73,9 @@ class Execution:
         output = asyncio.create_task(self._read_output(request))
         try:
             stopped_for = await self._wait(output, usage)
+            if self._kernel.exited.done():
+                await self._hear_the_rest(output)
+                stopped_for = stopped_for or self._run.met
         finally:
             output.cancel()
             await asyncio.gather(output, return_exceptions=True)
@@ -136,7 +140,6 @@ class Execution:
             if cut_off in done:
                 await self._end_what_broke()
             if exited.done():
-                await asyncio.wait({output}, timeout=_DRAIN_S)
                 return None
             why: LimitName | Literal["interrupted"] = "time"
             if overflow in done or cut_off in done:
@@ -152,6 +155,18 @@ class Execution:
         finally:
             for task in causes:
                 task.cancel()
+
+    async def _hear_the_rest(self, output: asyncio.Task[None]) -> None:
+        """Read what a kernel that has ended had sent, and what it had printed and not sent."""
+        if self._run.overflow.is_set() or self._kernel.sent_too_much:
+            return
+        drained = asyncio.create_task(self._kernel.drained.wait())
+        try:
+            await asyncio.wait({output, drained}, timeout=_DRAIN_S, return_when="FIRST_COMPLETED")
+        finally:
+            drained.cancel()
+        for stream, text, lane in self._kernel.unheard():
+            self._run.text(stream, text, lane)
 
     async def _end_what_broke(self) -> None:
         """See how a kernel that broke a channel ended. One that lives on is ended: nothing more will be heard of it.

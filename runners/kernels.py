@@ -22,6 +22,7 @@ from runners.channel import Channel, open_channel
 from runners.devices.hardware import Real
 from runners.devices.topology import Topology
 from runners.envelope import Envelopes, Malformed
+from runners.printed import Heard, Text
 from runners.protocol import Keras
 from runners.sandbox.host import Sandbox, SandboxGone
 from runners.settings import Limits, MiB
@@ -64,6 +65,7 @@ class Kernel:
         given: the real devices of its sandbox, None if it has none.
         cut_off: set when a channel broke: the kernel ended, closed it, or sent what no kernel sends. It does not come
             back but by ``restart``.
+        drained: set once all was taken that the output channel had brought when it broke.
     """
 
     exited: asyncio.Future[int]
@@ -78,6 +80,8 @@ class Kernel:
         self.when_closed: Callable[[], None] | None = None
         """Called once, when nothing of its sandbox is left."""
         self.cut_off = asyncio.Event()
+        self.drained = asyncio.Event()
+        self._heard = Heard()
         self.message_bytes = 0
         self.message_s = 0.0
         self._cause: WireError | None = None
@@ -129,13 +133,21 @@ class Kernel:
     async def output(self) -> dict[str, Any]:
         """The next message of the kernel's output channel: trust nothing in it.
 
-        Once the channel is broken this waits for ever; ``cut_off`` tells. Raises Malformed for a message that is none.
+        Once the channel is broken and all that came before is taken, ``drained`` is set and this waits for ever. Raises
+        Malformed for a message that is none.
         """
-        return await self._next(self._iopub)
+        message = await self._next(self._iopub)
+        self._heard.note(message)
+        return message
 
     async def reply(self) -> dict[str, Any]:
         """The next message of the shell channel: the answer to a request. As ``output``."""
         return await self._next(self._shell)
+
+    def unheard(self) -> list[Text]:
+        """After its end: what it had printed that no message brought, in order within each stream."""
+        tasks = Topology.parse(self.topology).tasks
+        return self._heard.rest(self.sandbox.printed, tasks[0].lane if tasks else None)
 
     def interrupt(self) -> None:
         """SIGINT: a KeyboardInterrupt in the learner's code."""
@@ -159,6 +171,7 @@ class Kernel:
     async def _start(self) -> None:
         key = secrets.token_hex(_KEY_BYTES).encode()
         self._envelopes = Envelopes(key)
+        self._heard = Heard()
         self.exited = self.sandbox.start_kernel(self.topology, self.keras, key)
         try:
             async with asyncio.timeout(_READY_AFTER_IMPORT_S if self.cold else _READY_S):
@@ -176,6 +189,7 @@ class Kernel:
         """
         self._disconnect()
         self.cut_off.clear()
+        self.drained.clear()
         self._cause = None
         self._iopub, self._shell = self._channels()
         greeting = asyncio.create_task(self._greet())
@@ -217,6 +231,8 @@ class Kernel:
         try:
             frames = await channel.receive()
         except WireError:
+            if channel is self._iopub:
+                self.drained.set()
             never: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
             return await never
         begun = time.thread_time()

@@ -138,6 +138,13 @@ def lane_of(metadata: Any) -> str | None:
     return _word(lane, _LONGEST_LANE) or None if isinstance(lane, str) else None
 
 
+def position_of(metadata: Any) -> int | None:
+    """How far the text of a message reaches in its stream's journal, ``{"lockstep": {"position": …}}``."""
+    own = metadata.get("lockstep") if isinstance(metadata, Mapping) else None
+    position = own.get("position") if isinstance(own, Mapping) else None
+    return position if type(position) is int else None
+
+
 def number(value: Any) -> float | str | None:
     """A number as JSON can have it: ``nan``, ``inf`` and ``-inf`` are words; None for what is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float):

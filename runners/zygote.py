@@ -6,7 +6,7 @@ It never runs an op, lists logical devices, or starts a thread: a child of such 
 the supervisor over one SEQPACKET socket (file descriptor given on the command line):
 
     supervisor -> zygote   {"policy": …, "user": N or null}  with the descriptors a sandbox's PID 1 serves: control,
-                           then kernel sockets
+                           the memory of ``runners.journal``, then kernel sockets
     zygote -> supervisor   {"ready": true} once, after the imports
                            {"pid": N, "landlock": N}, the first as the zygote sees it, with a pidfd, or {"error": "why"}
 """
@@ -36,8 +36,8 @@ from runners.sandbox.seccomp import become_only, compile_never
 _LARGEST_REQUEST = 1 << 18
 _MAY_CHANGE_USER = 1 << 6 | 1 << 7
 """CAP_SETGID and CAP_SETUID."""
-_DESCRIPTORS = 6
-"""Control, and the kernel's shell, iopub, stdin, control and heartbeat listeners."""
+_DESCRIPTORS = 7
+"""Control, the memory for what is printed, and the kernel's shell, iopub, stdin, control and heartbeat listeners."""
 
 
 def main() -> None:
@@ -243,8 +243,8 @@ def _child(
         except OSError as e:
             report.send(f"!user {user}: {e}".encode())
             os._exit(1)
-    control, *listeners = descriptors
-    enter(policy, report, lambda: Init(socket.socket(fileno=control), listeners, first).serve())
+    control, printed, *listeners = descriptors
+    enter(policy, report, lambda: Init(socket.socket(fileno=control), printed, listeners, first).serve())
 
 
 def told(report: socket.socket) -> tuple[int, int]:

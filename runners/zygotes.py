@@ -16,6 +16,7 @@ from pathlib import Path
 
 import structlog
 
+from runners import journal
 from runners.devices.hardware import Real, Usable
 from runners.protocol import Wall
 from runners.sandbox import outer
@@ -170,13 +171,15 @@ class Zygote:
         name = secrets.token_hex(6)
         folder = self._folder / name
         folder.mkdir(mode=0o700)
-        channels = listeners(folder)
+        channels, printed = listeners(folder), journal.create()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
-                user, pid, landlock, pidfd = await self._ask(given, [theirs.fileno(), *(c.fileno() for c in channels)])
+                handed = [theirs.fileno(), printed, *(channel.fileno() for channel in channels)]
+                user, pid, landlock, pidfd = await self._ask(given, handed)
         except BaseException:
             ours.close()
+            os.close(printed)
             for path in (*folder.iterdir(),):
                 path.unlink()
             folder.rmdir()
@@ -184,7 +187,7 @@ class Zygote:
         finally:
             for channel in channels:
                 channel.close()
-        sandbox = Sandbox(name, folder, pid, pidfd, ours, NoGroup(), landlock=landlock)
+        sandbox = Sandbox(name, folder, pid, pidfd, ours, NoGroup(), landlock=landlock, printed=printed)
         sandbox.watch()
         lease = asyncio.create_task(self._lease(user, sandbox), name="user")
         self._leases.add(lease)

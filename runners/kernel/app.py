@@ -43,6 +43,7 @@ from traitlets.config import Config
 from runners.devices import setup
 from runners.devices.topology import Topology
 from runners.ending import left_well
+from runners.journal import Stream
 from runners.kernel import faults, lanes, meeting, place, plain, portpicker, report, seeing, serving, steps
 from runners.kernel.advice import advice
 from runners.kernel.cluster import Failure, Others, summary
@@ -281,6 +282,7 @@ def prepare(
     listeners: list[int],
     topology: str,
     key: bytes,
+    printed: dict[str, Stream],
     keyboard: bool = False,
     own: Place | None = None,
     news: socket.socket | None = None,
@@ -291,6 +293,7 @@ def prepare(
         listeners: bound, listening Unix sockets in the order of CHANNELS.
         topology: what TensorFlow shall see, e.g. ``gpu:4``.
         key: signs the messages between this kernel and its client.
+        printed: where standard output and error go, by name.
         keyboard: whether ``input()`` may ask that client.
         own: its place in a cluster, if it is part of one.
         news: where PID 1 tells of the cluster's other processes.
@@ -306,6 +309,7 @@ def prepare(
     asyncio.set_event_loop(asyncio.new_event_loop())
     application: WarmKernelApp = WarmKernelApp.instance()
     application.listeners = tuple(listeners)
+    WarmStream.streams = printed
     application.session.session = new_id()
     application.session.pid = os.getpid()
     application.session.key = key

@@ -18,7 +18,8 @@ over its control socket, one JSON object a packet:
                           {"files": N, "left": [[B, I], …]}   bytes in the sandbox's own folders, which live in
                                           memory; and for each what is left there, in bytes and in inodes
 
-A kernel has ended only once PID 1 has said so, also after "kill": then nothing that was in the sandbox is left.
+A kernel has ended only once PID 1 has said so: then nothing that was in the sandbox is left, and what the kernel
+printed is in its journal (see ``runners.journal``).
 
 When the control socket closes, PID 1 ends, and with it everything in its PID namespace.
 """
@@ -37,7 +38,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runners import journal
 from runners.devices.topology import Topology
+from runners.journal import Stream
 from runners.sandbox import linux
 from runners.sandbox.policy import HOME
 
@@ -58,11 +61,13 @@ class Init:
     Args:
         control: the supervisor's end is trusted.
         listeners: bound Unix sockets for the kernel's channels, in the order of ``app.CHANNELS``.
+        printed: the memory of ``runners.journal``; closed here.
         first: what each kernel begins with.
     """
 
-    def __init__(self, control: socket.socket, listeners: list[int], first: Callable[[], None]) -> None:
+    def __init__(self, control: socket.socket, printed: int, listeners: list[int], first: Callable[[], None]) -> None:
         self._control = control
+        self._printed = Printed(printed)
         self._listeners = listeners
         self._first = first
         self._kernel: int | None = None
@@ -123,6 +128,7 @@ class Init:
 
     def _start(self, command: dict[str, Any]) -> None:
         self._complaint, complain = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._printed.begin()
         self._number = int(command["kernel"])
         topology = Topology.parse(command["topology"])
         self._team = team = self._team_of(topology) if topology.cluster else None
@@ -136,12 +142,14 @@ class Init:
                 team.leave_in_child(kernel=True)
                 place, news = team.place(0), team.kernels_news
             key, keyboard = command["key"].encode(), bool(command["keyboard"])
-            kernel = app.prepare(self._listeners, command["topology"], key, keyboard, place, news)
+            printed = self._printed.streams
+            kernel = app.prepare(self._listeners, command["topology"], key, printed, keyboard, place, news)
             faulthandler.enable(complain)  # nothing else is left to say how it crashed
             kernel.start()
 
         self._kernel = self._fork(be_kernel, complain)
         os.close(complain)
+        self._printed.close_write_ends()
         if team:
             team.begin(self._kernel)
 
@@ -154,6 +162,7 @@ class Init:
         def without_a_client() -> None:
             for fd in self._listeners:
                 os.close(fd)  # they are the kernel's
+            self._printed.close_read_ends()
             work()
 
         return self._fork(without_a_client, complain)
@@ -183,16 +192,23 @@ class Init:
         """Kill everything in the sandbox but PID 1, wait until it is gone, and say so if a kernel was in it."""
         had_kernel, self._kernel = self._kernel is not None, None
         self._read_last_words()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                os.waitpid(-1, 0)
+        self._kill_all()
         if self._team:
             self._team.close()
             self._team = None
         if had_kernel:
             self._tell_exit(-signal.SIGKILL)
+
+    def _kill_all(self) -> None:
+        """Kill everything but PID 1, wait until it is gone, and complete the journal."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, 0)
+                if self._team:
+                    self._team.ended(pid, os.waitstatus_to_exitcode(status))
+        self._printed.settle()
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
@@ -203,6 +219,7 @@ class Init:
                 if pid == self._kernel:
                     self._kernel = None
                     exited, words = os.waitstatus_to_exitcode(status), self._read_last_words()
+                    self._kill_all()  # what it left behind holds its channels and pipes open
                     if words and exited >= 0:
                         self._tell({"failed": words[-_LONGEST_COMPLAINT:]})
                     self._tell_exit(exited, words if exited < 0 else "")
@@ -229,6 +246,46 @@ class Init:
 
     def _tell(self, word: dict[str, Any]) -> None:
         self._control.send(json.dumps(word).encode())
+
+
+class Printed:
+    """What kernels print, as PID 1 holds it: the journals, and the pipes that standard output and error lead into.
+
+    The read ends stay open here, so that what is in a pipe outlives the kernel.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._journals = journal.open_streams(memory)
+        os.close(memory)
+        self._pipes: dict[str, tuple[int, int]] = {}
+
+    @property
+    def streams(self) -> dict[str, Stream]:
+        """Of the kernel that is about to start, by name."""
+        return {name: Stream(self._journals[name], *ends) for name, ends in self._pipes.items()}
+
+    def begin(self) -> None:
+        """Another kernel is about to start."""
+        for name, own in self._journals.items():
+            own.begin()
+            self._pipes[name] = os.pipe()
+
+    def close_write_ends(self) -> None:
+        """The kernel has them now."""
+        for _, write_end in self._pipes.values():
+            os.close(write_end)
+
+    def close_read_ends(self) -> None:
+        """In a child that is not the kernel."""
+        for read_end, _ in self._pipes.values():
+            os.close(read_end)
+
+    def settle(self) -> None:
+        """The kernel has ended, and everything else: write what is left in its pipes."""
+        for name, (read_end, _) in self._pipes.items():
+            self._journals[name].settle(read_end)
+            os.close(read_end)
+        self._pipes.clear()
 
 
 def shown(words: bytes) -> str:

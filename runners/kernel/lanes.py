@@ -27,6 +27,11 @@ def begin(nonce: str, task: str | None) -> None:
     _nonce, _task = nonce, task
 
 
+def nonce() -> str:
+    """The number in this session's marks."""
+    return _nonce
+
+
 def lane(replica: int | None) -> str | None:
     """The lane of a replica of this process, or of the process itself."""
     return marks.lane(_task, replica)

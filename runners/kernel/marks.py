@@ -28,6 +28,11 @@ class Splitter:
         self._held = ""
         self._replica: int | None = None
 
+    @property
+    def held(self) -> int:
+        """Characters, all ASCII, that wait: they may be half a mark."""
+        return len(self._held)
+
     def feed(self, text: str, final: bool = False) -> list[tuple[int | None, str]]:
         """The text so far in pieces, each with its replica; what may be half a mark waits, unless this is ``final``."""
         text, self._held = self._held + text, ""

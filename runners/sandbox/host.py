@@ -59,6 +59,8 @@ class Sandbox:
     trace: str = ""
     """How the kernel crashed, if it did: lines from inside, which may say anything."""
     gone: asyncio.Event = field(default_factory=asyncio.Event)
+    printed: int = -1
+    """The memory in which its kernels keep what they print, see ``runners.journal``."""
     _exit: asyncio.Future[int] | None = None
     _kernels: int = 0
     """Started so far: the end of one is no word about the next."""
@@ -177,6 +179,8 @@ class Sandbox:
             return
         asyncio.get_running_loop().remove_reader(self.control.fileno())
         self.control.close()
+        if self.printed >= 0:
+            os.close(self.printed)
         if self.gone.is_set():
             os.close(self.pidfd)
 

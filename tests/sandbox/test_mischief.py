@@ -102,14 +102,63 @@ async def test_it_harms_only_itself(attack: Attack, code: str, outcomes: set[Out
     assert outcomes is None or told.outcome in outcomes, told.events
 
 
-async def test_what_was_printed_before_the_crash_arrives(client: RunnerClient) -> None:
+ENDS = {
+    "a segmentation fault": "import ctypes; ctypes.string_at(0)",
+    "an abort": "os.abort()",
+    "an exit": "os._exit(3)",
+    "a kill": "os.kill(os.getpid(), 9)",
+    "a kill of all processes": "os.fork() or os.kill(-1, 9)\nos.kill(-1, 9)\nwhile True: pass",
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+async def test_everything_printed_before_a_crash_arrives_once(client: RunnerClient, end: str) -> None:
     learner = Learner(client)
-    told = await learner.run(
-        "import os\nfor i in range(100): print(i, flush=True)\nimport time; time.sleep(1); os._exit(1)"
-    )
+    for nth in range(3):
+        told = await learner.run(
+            "import os, subprocess, sys\n"
+            f"for i in range({nth * 500}): print(i)\n"
+            "subprocess.run(['echo', 'from a child'])\n"
+            "print('flushed', flush=True)\n"
+            "print('an error, not flushed', file=sys.stderr)\n"
+            "print('not flushed ✓', end='')\n"
+            "os.write(1, b' and written at last')\n"
+            f"{end}"
+        )
+        counted = "".join(f"{i}\n" for i in range(nth * 500))
+        assert told.outcome == Outcome.crash
+        assert told.stdout == f"{counted}from a child\nflushed\nnot flushed ✓ and written at last"
+        assert told.stderr == "an error, not flushed\n"
     await learner.leave()
-    assert told.outcome == Outcome.crash
-    assert told.stdout.split() == [str(i) for i in range(100)]
+
+
+async def test_words_before_the_kill_for_memory_arrive(client: RunnerClient) -> None:
+    learner = Learner(client)
+    told = await learner.run("print('making room')\nx = b'1' * 2**30")
+    await learner.leave()
+    assert (told.outcome, told.stdout) == (Outcome.memory, "making room\n")
+
+
+FORGED_JOURNAL = """
+import gc, mmap, os, random, struct
+from runners.journal import StreamJournal
+own = [it for it in gc.get_objects() if isinstance(it, StreamJournal)]
+assert own
+for journal in own:
+    struct.pack_into("<qqq16s", journal._header, 0, *numbers, bytes(range(240, 256)))
+    journal._kept[:] = os.urandom(len(journal._kept))
+os._exit(1)
+"""
+
+
+@pytest.mark.parametrize("numbers", [(-1, -1, -1), (2**63 - 1, 0, 1), (5, 7, 8), (-(2**63), 2**62, 0)], ids=str)
+async def test_a_forged_journal_fools_only_its_own_run(client: RunnerClient, numbers: tuple[int, int, int]) -> None:
+    learner = Learner(client)
+    told = await learner.run(f"numbers = {numbers}\n{FORGED_JOURNAL}")
+    again = await learner.run("print('again')")
+    await learner.leave()
+    assert told.outcome in (Outcome.crash, Outcome.output)
+    assert again.stdout == "again\n"
 
 
 async def test_a_crash_shows_the_line_that_was_running(client: RunnerClient, node: Node) -> None:

@@ -1,0 +1,50 @@
+"""What a kernel printed and the supervisor heard of it: the difference is told after a crash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from runners import journal
+from runners.kernel.marks import Splitter, lane
+from runners.messages import clean
+from runners.reports import position_of
+
+_NONCE = re.compile("[0-9a-f]{8}")
+
+
+class Text(NamedTuple):
+    """A piece of one stream."""
+
+    stream: str
+    text: str
+    lane: str | None
+
+
+class Heard:
+    """How far the messages of one kernel have brought each of its streams."""
+
+    def __init__(self) -> None:
+        self._positions = dict.fromkeys(journal.STREAMS, 0)
+
+    def note(self, message: Mapping[str, Any]) -> None:
+        """A message came; whatever it claims, it is believed about its own stream only."""
+        content, position = message.get("content"), position_of(message.get("metadata"))
+        if message.get("msg_type") == "stream" and isinstance(content, Mapping) and position is not None:
+            name = content.get("name")
+            if isinstance(name, str) and name in self._positions:
+                self._positions[name] = max(self._positions[name], position)
+
+    def rest(self, memory: int, task: str | None) -> list[Text]:
+        """What is in the journals beyond that, with the lanes of a process that does ``task``; call after its end."""
+        texts: list[Text] = []
+        for name, stream in journal.open_streams(memory).items():
+            data, lost = stream.after(self._positions[name])
+            if lost:
+                texts.append(Text(name, f"\n… {lost:,} bytes were lost in the crash …\n", task))
+            text = data.decode("utf-8", "replace")
+            nonce = stream.nonce
+            pieces = Splitter(nonce).feed(text, final=True) if _NONCE.fullmatch(nonce) else [(None, text)]
+            texts += [Text(name, clean(piece), lane(task, replica)) for replica, piece in pieces if piece]
+        return texts
