@@ -11,6 +11,7 @@ import gc
 import os
 import random
 import secrets
+import signal
 import socket
 import sys
 import tempfile
@@ -44,7 +45,7 @@ from runners.devices import setup
 from runners.devices.topology import Topology
 from runners.ending import left_well
 from runners.journal import Stream
-from runners.kernel import faults, lanes, meeting, place, plain, portpicker, report, seeing, serving, steps
+from runners.kernel import faults, interrupts, lanes, meeting, place, plain, portpicker, report, seeing, serving, steps
 from runners.kernel.advice import advice
 from runners.kernel.cluster import Failure, Others, summary
 from runners.kernel.errors import below_a_cell, show_only_the_ends
@@ -97,6 +98,10 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
             super().__init__(**kwargs)
         finally:
             ipkernel.sys = sys
+
+    def pre_handler_hook(self) -> None:
+        """Before each request: from here on SIGINT is a KeyboardInterrupt."""
+        self.saved_sigint_handler = signal.signal(signal.SIGINT, interrupts.handle)
 
     def publish(self, kind: str, content: dict[str, Any], lane: str | None = None) -> None:
         """Send a message of the output channel, from any thread."""

@@ -32,7 +32,7 @@ from jupyter_client.jsonutil import json_clean, json_default
 from jupyter_client.session import Session
 
 from runners.devices import cluster, setup
-from runners.kernel import app, lanes, report, seeing
+from runners.kernel import app, interrupts, lanes, report, seeing
 from runners.kernel.pipes import unread
 from runners.kernel.place import Place
 from runners.kernel.waiting import Watch
@@ -124,7 +124,7 @@ class _Program:
         """Run one cell to its end, and say how it ended."""
         error: BaseException | None = None
         try:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, interrupts.handle)
             with self._watch.cell():
                 result = self._shell.run_cell(cell["code"], store_history=bool(cell["store_history"]))
             error = result.error_before_exec or result.error_in_exec

@@ -6,9 +6,10 @@ import asyncio
 import secrets
 
 import psutil
+import pytest
 
 from runners.client import RunnerClient
-from runners.protocol import Outcome, RunAccepted
+from runners.protocol import Error, Outcome, RunAccepted
 from tests.factories.node import Learner, Told
 
 STUBBORN = {
@@ -113,3 +114,22 @@ async def started_by(argument: str) -> psutil.Process:
                 return kernel
         await asyncio.sleep(0.05)
     raise AssertionError(f"nothing was started with {argument}")
+
+
+@pytest.mark.parametrize("topology", ["gpu:2", "workers:2"])
+async def test_an_interrupt_leaves_what_tensorflow_knows_of_types_alone(client: RunnerClient, topology: str) -> None:
+    learner = Learner(client, topology=topology)
+    told = await learner.run(
+        "import abc, os, signal, time\n"
+        "class Asked(abc.ABC):\n"
+        "    @classmethod\n"
+        "    def __subclasshook__(cls, other):\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        return True\n"
+        "print(isinstance(3, Asked), flush=True)\n"
+        "time.sleep(60)"
+    )
+    await learner.leave()
+    assert told.outcome == Outcome.error
+    assert set(told.lanes("stdout").values()) == {"True\n"}
+    assert {event.name for event in told.events if isinstance(event, Error)} == {"KeyboardInterrupt"}

@@ -1,0 +1,45 @@
+"""How a KeyboardInterrupt comes: anywhere, but not into the questions that TensorFlow asks in C++.
+
+TensorFlow asks Python for the kind of each type that it meets in a nest, ``isinstance(value, CompositeTensor)``, and
+keeps the answer for the life of the process. An exception in the middle of ``isinstance`` it takes for a yes: from then
+on every list, say, is taken for a composite tensor, and each function fails that is traced in this kernel.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from abc import ABCMeta
+from types import FrameType
+
+_QUESTIONS = frozenset((ABCMeta.__instancecheck__.__code__, ABCMeta.__subclasscheck__.__code__))
+_NEAR = 40
+"""Frames above the innermost in which a question is looked for: the next signal can find the handler still at work."""
+_AGAIN_S = 0.001
+_MOST_TRIES = 500
+"""After which the interrupt comes in any case: a program can ask a question that has no end."""
+
+_tries = 0
+
+
+def handle(signum: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, or, where a question is being answered, a moment later: the handler of SIGINT."""
+    global _tries
+    if _tries < _MOST_TRIES and _in_question(frame):
+        _tries += 1
+        again = threading.Timer(_AGAIN_S, signal.pthread_kill, (threading.get_ident(), signum))
+        again.daemon = True
+        again.start()
+        return
+    _tries = 0
+    raise KeyboardInterrupt
+
+
+def _in_question(frame: FrameType | None) -> bool:
+    for _ in range(_NEAR):
+        if frame is None:
+            return False
+        if frame.f_code in _QUESTIONS:
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,61 @@
+"""An interrupt does not break into ``isinstance``, whose answers TensorFlow keeps."""
+
+from __future__ import annotations
+
+import signal
+import time
+from abc import ABCMeta
+from collections.abc import Iterator
+
+import pytest
+
+from runners.kernel import interrupts
+
+
+@pytest.fixture(autouse=True)
+def _handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, interrupts.handle)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+class Interrupted(metaclass=ABCMeta):  # noqa: B024 - asked about, never made
+    """Whoever asks whether something is one is interrupted before the answer."""
+
+    @classmethod
+    def __subclasshook__(cls, _: type) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return True
+
+
+class Endless(metaclass=ABCMeta):  # noqa: B024 - as above
+    """A question without an answer."""
+
+    @classmethod
+    def __subclasshook__(cls, _: type) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        while True:
+            time.sleep(0.001)
+
+
+def test_a_question_is_answered_before_the_interrupt_comes() -> None:
+    answers = []
+
+    def ask() -> None:
+        answers.append(isinstance(object(), Interrupted))
+        time.sleep(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        ask()
+    assert answers == [True]
+
+
+def test_elsewhere_the_interrupt_comes_at_once() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_question_without_an_answer_is_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "_MOST_TRIES", 5)
+    with pytest.raises(KeyboardInterrupt):
+        isinstance(object(), Endless)
