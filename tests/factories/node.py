@@ -189,9 +189,12 @@ class Node:
 
     def zygotes(self) -> list[psutil.Process]:
         """The processes it starts sessions from."""
-        children = psutil.Process(self.pid).children()
-        behind_walls = [p for wall in children if wall.name() == "bwrap" for p in wall.children()]
-        return [p for p in (*children, *behind_walls) if "runners.zygote" in p.cmdline() and p.name() != "bwrap"]
+        found: list[psutil.Process] = []
+        for child in psutil.Process(self.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended has no command line any more
+                inside = child.children() if child.name() == "bwrap" else [child]
+                found += [p for p in inside if "runners.zygote" in p.cmdline() and p.name() != "bwrap"]
+        return found
 
     def cgroups(self) -> list[Path]:
         """Its own cgroup, one for each controller; those of its sessions lie below it."""
