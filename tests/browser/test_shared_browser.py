@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 
 from playwright.async_api import Browser, Page, expect
 
 from app.accounts.sign_ins import end_all
 from app.db import Database
-from tests.browser.conftest import Hall
+from tests.browser.conftest import Hall, program
 from tests.browser.instrument import Instrument
 from tests.browser.people import somebody
 from tests.browser.site import Site
@@ -63,7 +62,7 @@ async def test_back_shows_no_page_that_the_browser_kept_of_an_account(chromium: 
     """Playwright turns off the memory that Back takes pages from; a browser of its own has it."""
     arguments = ["--disable-back-forward-cache", "--disable-features=BackForwardCache"]
     browser = await chromium.browser_type.launch(
-        executable_path=shutil.which("chromium"), args=["--no-sandbox"], ignore_default_args=arguments
+        executable_path=program(whole=True), args=["--no-sandbox"], ignore_default_args=arguments
     )
     hall = Hall(browser, site)
     visitor, _ = await somebody(hall, "Ada Byron")

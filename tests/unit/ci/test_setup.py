@@ -216,6 +216,22 @@ def test_without_the_right_to_install_a_missing_package_is_named_with_what_is_lo
     )
 
 
+def test_a_stand_in_does_where_the_better_package_cannot_be_installed(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(package: str) -> None:
+        raise setup.Trouble(f"there is no package {package}")
+
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setattr(setup, "can_install", lambda: True)
+    monkeypatch.setattr(setup, "apt_install", refuse)
+    need = setup.Need(lambda: False, "moat", "dragons walk in", stand_in=lambda: True)
+    monkeypatch.setattr(setup, "NEEDS", [need])
+    setup.bring_system_packages([need])
+    assert setup.missing_packages(tests=False) == []
+    assert "dragons" not in capsys.readouterr().out
+
+
 def test_in_ci_nothing_that_is_missing_may_be_left_out(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "can_install", lambda: False)
     monkeypatch.setenv("CI", "true")
