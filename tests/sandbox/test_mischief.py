@@ -107,7 +107,7 @@ ENDS = {
     "an abort": "os.abort()",
     "an exit": "os._exit(3)",
     "a kill": "os.kill(os.getpid(), 9)",
-    "a kill of all processes": "os.fork() or os.kill(-1, 9)\nos.kill(-1, 9)\nwhile True: pass",
+    "a kill of all processes": "os.fork() or os.kill(-1, 9)\nos.kill(-1, 9)\nos.kill(os.getpid(), 9)",
 }
 
 
