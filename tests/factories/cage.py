@@ -10,7 +10,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,16 +48,28 @@ def main() -> None:
         linux.become(_USER)
     if "namespaces" in layers:
         _behind_namespaces(policy, program)
-    beside = os.fork()  # a process of the same user that is behind no wall
-    if not beside:
-        time.sleep(9)
-        os._exit(0)
+    beside, _until = _process_beside()
     linux.no_new_privileges()
     if policy.landlock:
         landlock.restrict(policy.landlock)
     for code in policy.seccomp:
         linux.install_seccomp(bytes.fromhex(code))
     _run(program, beside)
+
+
+def _process_beside() -> tuple[int, int]:
+    """A process of the same user that is behind no wall, and the descriptor that keeps it alive.
+
+    It ends with the program: it has the program's output open, and ``said`` reads that to its end.
+    """
+    end, until = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(until)
+        os.read(end, 1)
+        os._exit(0)
+    os.close(end)
+    return pid, until
 
 
 def _behind_namespaces(policy: Policy, program: str) -> None:

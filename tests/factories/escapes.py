@@ -43,7 +43,8 @@ for path in ('/etc/shadow', '/root', '/home', '/var', '/run', '/sys', '/srv', '/
 for folder in ('/', '/usr', '/etc', '/usr/bin', sys.prefix, '/dev', '/proc', '/opt/lockstep/datasets', '/bin'):
     attempt(folder, lambda: open(os.path.join(folder, 'planted'), 'w').name)
 attempt('interpreter', lambda: open(os.path.realpath(sys.executable), 'r+b').name)
-attempt('tensorflow', lambda: open(__import__('tensorflow').__file__, 'a').name)
+from importlib.util import find_spec  # where it lies; the import itself takes seconds
+attempt('tensorflow', lambda: open(find_spec('tensorflow').origin, 'a').name)
 """,
     "other processes": """
 attempt('environ of 1', lambda: Path('/proc/1/environ').read_bytes())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +17,7 @@ import pytest
 
 from runners.client import NotKnown, RunnerClient
 from runners.protocol import Outcome, RunAccepted, RunRequest, SessionInfo, SessionSpec
+from tests.factories import impatient
 from tests.factories.node import Learner, Node, Told, new_name
 from tests.factories.traces import FirstLooks, settled
 
@@ -34,6 +36,8 @@ LIMITS = {
     "events": 2000,
 }
 LIMIT_SETTINGS: dict[str, Any] = {f"limits__{name}": value for name, value in LIMITS.items()}
+IMPATIENT = (sys.executable, impatient.__file__)
+"""What starts the node under attack: most attacks take no notice of an interrupt."""
 _GRACE_S = 15.0
 """Past its time limit a run may still take the patience before the kill, and what a busy machine needs."""
 
@@ -41,7 +45,7 @@ _GRACE_S = 15.0
 @pytest.fixture(scope="session")
 def node() -> Iterator[Node]:
     """The node under attack."""
-    node = Node(**LIMIT_SETTINGS)
+    node = Node(IMPATIENT, **LIMIT_SETTINGS)
     yield node.start()
     node.remove()
 

@@ -11,7 +11,7 @@ from runners.outcome import OUTCOMES, limit_of
 from runners.protocol import Limit, LimitName, Notice
 from runners.settings import Limits
 from tests.factories.node import Learner, Node
-from tests.sandbox.conftest import LIMITS, Attack
+from tests.sandbox.conftest import IMPATIENT, LIMITS, Attack
 
 ALL = Limits(**LIMITS)
 SHORT_S = 1.0
@@ -223,7 +223,7 @@ LEFT_BEHIND = {
 @pytest.fixture(scope="module")
 def patient() -> Iterator[Node]:
     """A node where a run may take its time, but not much of the CPU's."""
-    node = Node(limits__cpu_s=CPU_S, limits__run_s=3600)
+    node = Node(IMPATIENT, limits__cpu_s=CPU_S, limits__run_s=3600)
     yield node.start()
     node.remove()
 
