@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
-from playwright.async_api import Locator, Page, Route, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible, assert_fits, assert_readable_in_both_themes
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
+from tests.browser.loopback import Loopback
+from tests.browser.site import Site
+from tests.factories import course
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 SPEAKING = """\
@@ -130,6 +135,23 @@ async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Hall) -
     assert set(machines) == {"gpu:2"}
     await cell.finished()
     assert await cell.lines() == ["Replicas: 2"]
+
+
+async def test_a_learner_picks_another_version_of_keras(chromium: Browser, network: Loopback, tmp_path: Path) -> None:
+    course.add_choice(course.write_course(tmp_path))
+    with Site(network=network, runner=False, lessons_dir=str(tmp_path)) as site:
+        page = await (visitor := await Hall(chromium, site).admit()).open(f"/en/courses/{course.LESSON}")
+        cell = Instrument(page, "choice")
+        await cell.root.get_by_role("button", name="Change the machine:").click()
+
+        await cell.root.get_by_role("radio", name="Keras 2").check()
+
+        await expect(cell.root.locator(".machine-button")).to_contain_text("Keras 2")
+        await expect(page.locator("#session .session-machine")).to_contain_text("Keras 2")
+        async with page.expect_request(lambda request: request.url.endswith("/runs")) as asked:
+            await cell.run()
+        assert json.loads((await asked.value).post_data or "{}")["keras"] == 2
+        await visitor.context.close()
 
 
 async def test_after_another_machine_was_picked_one_button_runs_from_the_first_cell(hall: Hall) -> None:

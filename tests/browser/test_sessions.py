@@ -14,25 +14,18 @@ from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 from tests.browser.loopback import Loopback
 from tests.browser.site import Site
-from tests.browser.test_provenance import SESSION, Result
 
 LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
 
 
 @pytest.fixture(scope="module")
-def brief_site(network: Loopback) -> Iterator[Site]:
-    """A site whose sessions are about to end from the first minute on, but not while a slow machine looks at them."""
-    with Site(network=network, idle_s="55", warm_kernels="1") as site:
-        yield site
-
-
-@pytest.fixture(scope="module")
 def narrow_site(network: Loopback) -> Iterator[Site]:
-    """A site with one place, free again some seconds after its learner has done nothing, and with low limits."""
+    """A site with one place and low limits. Its sessions are about to end from the first minute on, and end soon
+    after they are idle, but not while a slow machine looks at them."""
     with Site(
         network=network,
         max_sessions="1",
-        idle_s="10",
+        idle_s="15",
         warm_kernels="1",
         limits__run_s="4",
         limits__memory_mb="400",
@@ -52,19 +45,13 @@ async def hall_of(chromium: Browser, site: Site) -> AsyncIterator[Hall]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def guests(chromium: Browser, brief_site: Site) -> AsyncIterator[Hall]:
-    async with hall_of(chromium, brief_site) as hall:
-        yield hall
-
-
-@pytest_asyncio.fixture(loop_scope="session")
 async def crowd(chromium: Browser, narrow_site: Site) -> AsyncIterator[Hall]:
     async with hall_of(chromium, narrow_site) as hall:
         yield hall
 
 
-async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(guests: Hall) -> None:
-    visitor = await guests.admit()
+async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(crowd: Hall) -> None:
+    visitor = await crowd.admit()
     page = await visitor.open(LESSON.format("en"))
     cell = Instrument(page, "strategy")
     await cell.write("x = 1")
@@ -175,31 +162,3 @@ async def test_a_limit_is_named_with_its_value_and_what_to_try(
     for piece in words:
         await expect(cell.status).to_contain_text(piece)
     await take_picture(page, "limit")
-
-
-async def test_after_a_restart_of_the_runner_one_button_runs_again_from_the_first_cell(hall: Hall, site: Site) -> None:
-    visitor = await hall.admit()
-    visitor.tolerated.append("status of 503")
-    page = await visitor.open(LESSON.format("en"))
-    first, second = Result(page, "strategy"), Result(page, "components")
-    await first.has_run("kept = 41\nprint('before')")
-    await second.write("import time\nprint(kept + 1, flush=True)\nif not globals().get('short'): time.sleep(60)")
-    await second.run()
-    await second.has_row("42")
-
-    site.kill_runner()
-    site.start_runner()
-    await second.finished("lost", timeout_s=60)
-    await expect(page.locator("#session-notice")).to_contain_text("variables of earlier runs", timeout=60_000)
-    await first.comes_from(SESSION)
-    front = await visitor.open("/en/")
-    await Result(front, "strategy").comes_from(SESSION)
-    await front.close()
-    await expect(second.status.get_by_role("button", name="Run again", exact=True)).to_be_visible()
-    await take_picture(page, "lost")
-
-    await first.write("kept, short = 41, True")
-    await second.status.get_by_role("button", name="Run again from the first cell").click()
-    await first.finished()
-    await second.finished(timeout_s=60)
-    assert await second.lines() == ["42"]
