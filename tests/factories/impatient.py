@@ -1,7 +1,7 @@
 """A supervisor that soon loses patience with a run: ``python impatient.py python -m runners.server …``.
 
-A run that does not end when it is interrupted is killed after a second instead of five. All else is real. For tests that
-only need such a run to be over; the tests of interrupts keep the product's patience.
+A run that does not end when it is interrupted is killed after one second instead of five. All else is real. It is for
+tests that only need such a run to be over; the tests of interrupts keep the product's patience.
 """
 
 from __future__ import annotations
