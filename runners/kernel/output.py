@@ -4,14 +4,16 @@ made of."""
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import os
 import select
 import sys
 import threading
+from collections import deque
 from typing import Any, ClassVar
 
-from ipykernel.iostream import OutStream
+from ipykernel.iostream import IOPubThread, OutStream
 from jupyter_client.jsonutil import json_clean, json_default
 from jupyter_client.session import json_packer
 
@@ -21,6 +23,11 @@ from runners.kernel.meter import meter
 from runners.kernel.pipes import unread
 
 _PATIENCE_S = 1.0
+_FLUSHES = 64
+"""At most so many wait to be sent at a time."""
+
+Piece = tuple[dict[str, Any], str]
+"""Text and the header of the message that it answers."""
 
 
 class WarmStream(OutStream):  # type: ignore[misc]
@@ -29,7 +36,8 @@ class WarmStream(OutStream):  # type: ignore[misc]
     What C++ code (``tf.print``) and child processes write to the descriptor comes through a pipe and a thread.
     ``write`` and ``flush`` wait for it here, so that it arrives in order, before the run ends, and in its own run.
 
-    All text is in the journal before it is anywhere else, and each message says how far its text reaches there.
+    All text is in the journal before it is anywhere else, and each message says how far its text reaches there. So
+    ``flush`` leaves the sending to its thread: a program that ends right after it loses nothing.
     """
 
     streams: ClassVar[dict[str, Stream]] = {}
@@ -38,12 +46,13 @@ class WarmStream(OutStream):  # type: ignore[misc]
     def _setup_stream_redirects(self, name: str) -> None:
         self._journal = self.streams[name].journal
         self._journal.nonce = lanes.nonce()
-        self._position = 0
         self._taken = 0
         self._taking = threading.Condition()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._splitter = lanes.splitter()
-        self._asked = False
+        self._at_once = _AtOnce(self.pub_thread)
+        self._flushed: deque[tuple[int, list[Piece], bool]] = deque()
+        os.register_at_fork(before=self.flush, after_in_child=self._forget)
         self._fid = self.streams[name].read_end
         descriptor = self._original_stdstream_fd = getattr(sys, name).fileno()
         self._original_stdstream_copy = os.dup(descriptor)
@@ -53,10 +62,21 @@ class WarmStream(OutStream):  # type: ignore[misc]
         self.watch_fd_thread.start()
 
     def flush(self) -> None:
-        """Send all that was written so far, through Python or the descriptor."""
+        """Send all that was written so far, through Python or the descriptor, before whatever is sent next.
+
+        Only a program that flushes faster than its text can be sent waits for that.
+        """
         self._drain()
-        self._asked = True
-        super().flush()
+        self._gather(final=True)
+        self.pub_thread.schedule(self._send_first)
+        if len(self._flushed) > _FLUSHES:
+            self._wait()
+
+    def finish(self) -> None:
+        """Flush, and wait until all is sent."""
+        self.flush()
+        self.pub_thread.schedule(self._send_all)
+        self._wait()
 
     def write(self, string: str) -> int | None:
         """Take text after what the descriptor got before it."""
@@ -70,26 +90,51 @@ class WarmStream(OutStream):  # type: ignore[misc]
                 self._journal.append(text.encode("utf-8", "replace"), taken)
             super().write(text)
 
+    def _gather(self, *, final: bool) -> None:
+        with self._buffer_lock:
+            self._flushed.append((self._journal.end, list(self._flush_buffers()), final))
+
+    def _wait(self) -> None:
+        if threading.current_thread() is not self.pub_thread.thread:
+            sent = threading.Event()
+            self.pub_thread.schedule(sent.set)
+            sent.wait(self.flush_timeout)
+
+    def _send_first(self) -> None:
+        with contextlib.suppress(IndexError):
+            self._send_pieces(*self._flushed.popleft())
+
+    def _send_all(self) -> None:
+        """Send also what an interrupt kept from being scheduled."""
+        while self._flushed:
+            self._send_first()
+
     def _flush(self) -> None:
-        """Send what was gathered, each lane's as a message of its own."""
+        """Flush by the timer: after what was flushed before, from whichever stream."""
         self._flush_pending = self._subprocess_flush_pending = False
-        final, self._asked = self._asked, False
-        pieces = [
+        self._gather(final=False)
+        self.pub_thread.schedule(self._send_first)
+
+    def _send_pieces(self, position: int, pieces: list[Piece], final: bool) -> None:
+        """Send each lane's text as a message of its own; it reaches to that position in the journal. Where it is not
+        ``final``, half a mark at its end waits for the other half."""
+        split = [
             (parent, lanes.lane(replica), text)
-            for parent, data in self._flush_buffers()
+            for parent, data in pieces
             for replica, text in self._splitter.feed(data, final)
         ]
-        for left, (parent, lane, text) in enumerate(pieces, 1 - len(pieces)):
+        for left, (parent, lane, text) in enumerate(split, 1 - len(split)):
             own: dict[str, Any] = {"lane": lane} if lane else {}
             if not left and self._is_master_process():
-                own["position"] = self._position - self._splitter.held
+                own["position"] = position - self._splitter.held
             self._send(parent, text, own)
             meter().printed(text, self.name, lane)
 
-    def _rotate_buffers(self) -> Any:
-        with self._buffer_lock:
-            self._position = self._journal.end
-            return super()._rotate_buffers()
+    def _forget(self) -> None:
+        """In a child: what another thread printed during the fork is the parent's to send, and so is the lock."""
+        self._buffer_lock = threading.RLock()
+        self._flushed.clear()
+        self._buffers.clear()
 
     def _send(self, parent: dict[str, Any], text: str, own: dict[str, Any]) -> None:
         self.session.pid = os.getpid()  # a child's text goes through its parent's thread
@@ -99,7 +144,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
             message = hook(message)
             if message is None:
                 return
-        self.session.send(self.pub_thread, message, ident=self.topic)
+        self.session.send(self._at_once, message, ident=self.topic)
 
     def _drain(self) -> None:
         if self._fid is None or not self._is_master_process() or threading.current_thread() == self.watch_fd_thread:
@@ -120,6 +165,13 @@ class WarmStream(OutStream):  # type: ignore[misc]
                 self._take(self._decoder.decode(data), len(data))
                 self._taken += len(data)
                 self._taking.notify_all()
+
+
+class _AtOnce:
+    """What a ``Session`` sends through in the thread of the sockets: before what others have scheduled meanwhile."""
+
+    def __init__(self, thread: IOPubThread) -> None:
+        self.send_multipart = thread._really_send
 
 
 def pack(message: Any) -> bytes:

@@ -33,7 +33,7 @@ def begin_run() -> None:
 
 def end_run() -> None:
     """A run ends: what waits is sent, with the numbers in what C++ code printed."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "finish", stream.flush)()  # a program may have put a stream of its own there
     meter().end_run()
     steps.begin_again()

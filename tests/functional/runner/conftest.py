@@ -14,7 +14,7 @@ from tests.factories.node import Learner, Node
 @pytest.fixture(scope="session")
 def node() -> Iterator[Node]:
     """A node with room for everybody."""
-    node = Node(limits__run_s=200, max_sessions=50, prepare_data_sets=1)
+    node = Node(limits__run_s=60, max_sessions=50, prepare_data_sets=1)
     yield node.start()
     node.remove()
 

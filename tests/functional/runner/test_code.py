@@ -86,6 +86,36 @@ async def test_five_thousand_lines_arrive_complete_and_in_order(learner: Learner
     assert len(told.events) < 3000
 
 
+async def test_both_streams_and_displays_arrive_in_the_order_of_their_flushes(learner: Learner) -> None:
+    told = await learner.run(
+        "import sys\n"
+        "from IPython.display import display\n"
+        "for i in range(0, 300, 3):\n"
+        "    print(i, flush=True)\n"
+        "    print(i + 1, file=sys.stderr, flush=True)\n"
+        "    display(i + 2)"
+    )
+    seen = [e.text if e.kind == "text" else e.data["text/plain"] for e in told.events if e.kind in ("text", "display")]
+    assert "\n".join(seen).split() == [str(i) for i in range(300)]
+
+
+async def test_a_child_repeats_nothing_that_its_parent_printed(learner: Learner) -> None:
+    told = await learner.run(
+        "import os, sys\n"
+        "print('parent')\n"
+        "for _ in range(20):\n"
+        "    print('.', end='')\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        print('c', end='', flush=True)\n"
+        "        os._exit(0)\n"
+        "    os.waitpid(child, 0)"
+    )
+    assert told.stdout.startswith("parent\n")
+    assert told.outcome == "ok", told.events
+    assert (told.stdout.count("parent"), told.stdout.count("."), told.stdout.count("c")) == (1, 20, 20)
+
+
 async def test_carriage_returns_and_colours_are_kept(learner: Learner) -> None:
     told = await learner.run(r"print('10%\r50%\r\x1b[32m100%\x1b[0m\x08')")
     assert told.stdout == "10%\r50%\r\x1b[32m100%\x1b[0m\x08\n"
