@@ -169,7 +169,7 @@ class Attack:
         told, took = await attack
         assert took < (timeout_s or LIMITS["run_s"]) + _GRACE_S
         assert (await self.client.health()).status == "ready"
-        again = await self.hostile.run("1 + 1")
+        again = await self.hostile.run("1 + 1", timeout_s)
         if again.outcome != Outcome.ok:  # the program may have broken its own kernel, but not for good
             await self.client.restart(self.hostile.session)
             again = await self.hostile.run("1 + 1")
