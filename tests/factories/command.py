@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import sys
+import tempfile
 from asyncio.subprocess import PIPE, Process
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
+
+_LOADED = ("app.cli.serve", "app.cli.script", "app.cli.examination", "app.main", "app.migrate", __name__)
+"""What commands import: most of the second that one takes."""
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload(list(_LOADED))
 
 
 @dataclass(frozen=True)
@@ -32,10 +40,8 @@ async def start(
 
     ``before`` is what the command line begins with: another program that starts it.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
-    environment |= {f"LOCKSTEP_{name.upper()}": str(value) for name, value in settings.items()}
     return await asyncio.create_subprocess_exec(
-        *before, *LOCKSTEP, *arguments, stdin=stdin, stdout=stdout, stderr=PIPE, env=environment
+        *before, *LOCKSTEP, *arguments, stdin=stdin, stdout=stdout, stderr=PIPE, env=_environment(settings)
     )
 
 
@@ -50,6 +56,46 @@ async def finish(process: Process, typed: bytes | None = b"", within_s: float = 
     return Ended(process.returncode, (out or b"").decode(), err.decode())
 
 
-async def lockstep(*arguments: str, typed: bytes = b"", **settings: Any) -> Ended:
-    """Run ``lockstep`` to its end."""
-    return await finish(await start(*arguments, **settings), typed)
+async def lockstep(*arguments: str, typed: bytes = b"", within_s: float = 40, **settings: Any) -> Ended:
+    """Run ``lockstep`` to its end, in a fork of a process that has imported it; ``start`` starts a new Python."""
+    with tempfile.TemporaryDirectory() as folder:
+        streams = [Path(folder, name) for name in ("in", "out", "err")]
+        streams[0].write_bytes(typed)
+        process = _forks.Process(target=_be, args=(arguments, streams, _environment(settings), Path.cwd()))
+        process.start()
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(process.sentinel, ended.set)
+        try:
+            await asyncio.wait_for(ended.wait(), within_s)
+        finally:
+            loop.remove_reader(process.sentinel)
+            if not ended.is_set():
+                process.kill()
+            process.join()
+        status = process.exitcode
+        assert status is not None
+        out, err = (stream.read_text() for stream in streams[1:])
+        process.close()
+    return Ended(status, out, err)
+
+
+def _environment(settings: dict[str, Any]) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
+    return environment | {f"LOCKSTEP_{name.upper()}": str(value) for name, value in settings.items()}
+
+
+def _be(arguments: tuple[str, ...], streams: list[Path], environment: dict[str, str], folder: Path) -> None:
+    """Be ``lockstep`` in this process."""
+    from app.cli.main import app
+
+    modes = (os.O_RDONLY, *[os.O_WRONLY | os.O_CREAT] * 2)
+    for number, (stream, mode) in enumerate(zip(streams, modes, strict=True)):
+        os.dup2(os.open(stream, mode), number)
+    sys.stdin = os.fdopen(0)
+    sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = ["-c", *arguments]
+    app()

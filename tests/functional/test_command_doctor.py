@@ -25,6 +25,8 @@ from tests.factories.plain import as_plain_user
 from tests.factories.supervisor import Supervisor
 
 UID = 62_900 + os.getpid() % 90
+LEAST = {"warm_kernels": 0, "prepare_data_sets": 0}
+"""Of what a runner does when it starts."""
 SENTENCE = "I accept that strangers can harm this machine"
 
 
@@ -107,7 +109,7 @@ async def test_the_doctor_starts_its_own_runner_and_ends_with_3_where_a_wall_is_
     place: Path, lessons: Path
 ) -> None:
     before = without_bubblewrap(place)
-    command = await start("doctor", before=before, data_dir=place / "data", lessons_dir=lessons)
+    command = await start("doctor", before=before, data_dir=place / "data", lessons_dir=lessons, **LEAST)
     ended = await finish(command, within_s=120)
 
     assert ended.status == 3, ended.out
@@ -152,7 +154,7 @@ async def _served(place: Path, lessons: Path, **settings: Any) -> AsyncIterator[
 
     Its runner is up.
     """
-    options: dict[str, Any] = {"data_dir": place / "data", "lessons_dir": lessons, "warm_kernels": 0} | settings
+    options: dict[str, Any] = {"data_dir": place / "data", "lessons_dir": lessons} | LEAST | settings
     serve = ("serve", "--host", "0.0.0.0", "--port", "0")
     process = await start(*serve, before=without_bubblewrap(place), **options)
     try:

@@ -74,13 +74,14 @@ async def test_a_terminal_gets_colours_and_no_orders(supervisor: Supervisor, scr
 
 @pytest.mark.parametrize("outcome", ["error", "crash"])
 async def test_every_other_outcome_is_1(supervisor: Supervisor, script: Path, tmp_path: Path, outcome: str) -> None:
-    process = await start("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
+    command = lockstep("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
+    ending = asyncio.create_task(command)
     run = await supervisor.run()
     if outcome == "error":
         frames = [{"text": "ValueError: no", "own": True}]
         await supervisor.emit(run, kind="error", name="ValueError", value="no", frames=frames)
     await supervisor.finish(run, outcome)
-    ended = await finish(process)
+    ended = await ending
 
     assert ended.status == 1
     assert ended.err.startswith("ValueError: no" if outcome == "error" else "lockstep: ")

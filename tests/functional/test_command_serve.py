@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import signal
 import socket
 from asyncio.subprocess import Process
@@ -19,6 +20,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from runners.protocol import Health
+from runners.server import bind
 from tests.factories.browser import press_run
 from tests.factories.command import finish, lockstep, start
 from tests.factories.course import LESSON
@@ -217,17 +219,21 @@ async def test_a_setting_that_a_runner_refuses_is_one_sentence_and_no_address(tm
     assert not (tmp_path / "new").exists()
 
 
-async def test_a_data_directory_that_another_server_uses_is_a_sentence(tmp_path: Path) -> None:
-    async with _served(data_dir=tmp_path, warm_kernels=0) as (_, client):
-        async with asyncio.timeout(30):
-            while "runner" in (await client.get("/readyz")).json()["missing"]:  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
-        serve = ("serve", "--port", "0", "--workers")
-        both = await asyncio.gather(*(lockstep(*serve, workers, data_dir=tmp_path) for workers in ("1", "2")))
+async def test_a_data_directory_that_another_server_uses_is_a_sentence(socket_path: Path, migrated_file: Path) -> None:
+    data = socket_path.parent  # where its name is short enough for a socket
+    shutil.copy(migrated_file, data / "lockstep.db")
+    socket_of_another, lock = bind(data / "run" / "supervisor.sock")
+    socket_of_another.close()
+    another = Supervisor(data / "run" / "supervisor.sock")
+    await another.start()
+    serve = ("serve", "--port", "0", "--workers")
+    both = await asyncio.gather(*(lockstep(*serve, workers, data_dir=data) for workers in ("1", "2")))
+    await another.stop()
+    os.close(lock)
 
     for ended in both:
         assert ended.status == 2
-        assert ended.err.endswith(f"Another Lockstep uses {tmp_path}. Choose another folder with LOCKSTEP_DATA_DIR.\n")
+        assert ended.err.endswith(f"Another Lockstep uses {data}. Choose another folder with LOCKSTEP_DATA_DIR.\n")
         assert "Lockstep is at" not in ended.err
         assert "Traceback" not in ended.err
         assert "starting it again" not in ended.err

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.factories.command import Ended, finish, start
+from tests.factories.command import Ended, lockstep
 from tests.factories.node import Node
 
 WHO = """
@@ -49,8 +49,7 @@ MACHINES = {
 async def ran(node: Node, folder: Path, code: str, *options: str) -> Ended:
     script = folder / "script.py"
     script.write_text(code)
-    command = ("run", str(script), *options)
-    return await finish(await start(*command, runner_socket=node.socket, data_dir=folder), within_s=120)
+    return await lockstep("run", str(script), *options, within_s=120, runner_socket=node.socket, data_dir=folder)
 
 
 @pytest.mark.parametrize("topology", MACHINES)

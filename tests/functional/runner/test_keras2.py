@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runners.protocol import Outcome
-from tests.factories.command import Ended, finish, start
+from tests.factories.command import Ended, lockstep
 from tests.factories.course import LESSON, write_course
 from tests.factories.node import Learner, Node
 
@@ -27,7 +27,7 @@ def fresh() -> Iterator[Node]:
 
 async def ran(node: Node, data: Path, program: str, *options: str) -> Ended:
     command = ("run", str(PROGRAMS / program), "--keras=2", *options)
-    return await finish(await start(*command, runner_socket=node.socket, data_dir=data), within_s=200)
+    return await lockstep(*command, within_s=200, runner_socket=node.socket, data_dir=data)
 
 
 async def test_the_first_run_on_keras_2_is_told_that_it_starts_and_the_second_finds_it_there(fresh: Node) -> None:
@@ -92,7 +92,7 @@ async def test_a_lesson_and_its_cells_choose_their_keras(fresh: Node, tmp_path: 
 
     command = ("lesson", "check")
     options: dict[str, Any] = {"runner_socket": fresh.socket, "data_dir": tmp_path, "lessons_dir": courses}
-    ended = await finish(await start(*command, **options), within_s=120)
+    ended = await lockstep(*command, within_s=120, **options)
 
     assert ended.status == 0, ended.out + ended.err
     assert "0 unexpected outcomes." in ended.out

@@ -8,7 +8,7 @@ import pytest
 
 from runners.client import RunnerClient
 from runners.protocol import Outcome
-from tests.factories.command import finish, start
+from tests.factories.command import lockstep
 from tests.factories.node import Learner, Node
 
 TUTORIAL = Path(__file__).parents[1] / "programs" / "custom_training.py"
@@ -20,7 +20,7 @@ async def test_the_calls_of_tensorflows_custom_training_tutorial_run_and_train_a
     outputs = []
     for topology in ("cpu", "gpu:2"):
         command = ("run", str(TUTORIAL), f"--topology={topology}")
-        ended = await finish(await start(*command, runner_socket=node.socket, data_dir=tmp_path), within_s=120)
+        ended = await lockstep(*command, within_s=120, runner_socket=node.socket, data_dir=tmp_path)
         assert ended.status == 0, ended.out[-1000:] + ended.err[-3000:]
         outputs.append(ended.out)
 
