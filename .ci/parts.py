@@ -20,7 +20,7 @@ CAUSES: dict[str, tuple[str, ...]] = {
     "lessons/": ("lessons",),
     "app/lessons/": ("lessons",),
     "app/cli/": ("lessons", "load"),
-    "app/": ("load",),
+    "app/": ("fuzz", "load"),
     "migrations/": ("load",),
     "runners/": ALL,
     "locks/dev.txt": ALL,

@@ -34,7 +34,7 @@ async def test_one_session_more_than_the_node_holds_waits_and_then_has_its_turn(
     assert (told.outcome, told.stdout) == (Outcome.ok, "my turn\n")
 
 
-async def test_one_learner_who_asks_for_hundreds_gets_no_more_than_theirs_and_keeps_nobody_out(
+async def test_a_learner_who_asks_for_hundreds_gets_a_share_and_keeps_nobody_out(
     client: RunnerClient,
 ) -> None:
     neighbour = Learner(client)

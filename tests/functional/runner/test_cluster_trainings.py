@@ -133,7 +133,7 @@ print("through", int(done.numpy()))
 """
 
 
-async def test_workers_that_are_warned_save_the_same_step_and_go_on_from_it_once_started_anew(
+async def test_warned_workers_save_the_same_step_and_resume_from_it_after_a_restart(
     client: RunnerClient,
 ) -> None:
     learner = Learner(client, topology="workers:2")
@@ -261,9 +261,7 @@ train(4)
 
 
 @pytest.mark.parametrize("last", ["train(20)", "train(20, wait=poll)"])
-async def test_a_worker_paused_right_after_anothers_restart_is_named_and_its_steps_are_done_once_it_goes_on(
-    client: RunnerClient, last: str
-) -> None:
+async def test_a_worker_paused_after_another_restarts_is_named_and_catches_up(client: RunnerClient, last: str) -> None:
     learner = Learner(client, topology="ps:2+1")
     assert (await learner.run(HELD)).outcome == "ok"
     accepted = await learner.submit(

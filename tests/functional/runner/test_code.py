@@ -226,7 +226,7 @@ async def test_the_data_set_of_the_lessons_loads_without_a_network_and_says_what
     assert "Stand-in data" in told.text
 
 
-async def test_a_file_of_a_data_set_is_made_in_the_sandbox_and_weights_are_refused_in_a_sentence(
+async def test_a_file_of_a_data_set_is_made_in_the_sandbox_and_weights_are_refused(
     learner: Learner,
 ) -> None:
     told = await learner.run(

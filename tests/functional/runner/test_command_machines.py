@@ -53,7 +53,7 @@ async def ran(node: Node, folder: Path, code: str, *options: str) -> Ended:
 
 
 @pytest.mark.parametrize("topology", MACHINES)
-async def test_a_script_sees_the_machine_it_was_given_and_standard_error_says_what_is_simulated(
+async def test_a_script_sees_its_machine_and_standard_error_says_what_is_simulated(
     node: Node, tmp_path: Path, topology: str
 ) -> None:
     code, wanted = MACHINES[topology]

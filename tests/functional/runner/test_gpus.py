@@ -38,7 +38,7 @@ async def test_nvidia_smi_shows_the_devices_of_the_session_and_that_they_are_sim
     assert "memory is that of the session" in told.stderr
 
 
-async def test_nvidia_smi_works_as_a_shell_command_of_a_cell_and_is_missing_where_there_are_no_gpus(
+async def test_nvidia_smi_works_in_a_cell_and_is_missing_without_gpus(
     client: RunnerClient,
 ) -> None:
     learner = Learner(client, topology="gpu:1")
@@ -74,7 +74,7 @@ model.fit(np.ones((16, 2), "float32"), np.ones((16, 1), "float32"), batch_size=4
 """
 
 
-async def test_several_steps_per_execution_fail_in_keras_3_with_a_sentence_whose_advice_works(
+async def test_several_steps_per_execution_fail_in_keras_3_with_advice_that_works(
     client: RunnerClient,
 ) -> None:
     learner = Learner(client, topology="gpu:2")
@@ -98,7 +98,7 @@ model.fit(np.ones((8, 2), "float32"), np.ones((8, 1), "float32"), batch_size=4, 
 """
 
 
-async def test_accumulating_gradients_in_an_optimizer_fails_in_keras_3_with_a_sentence_and_is_one_on_one_gpu(
+async def test_accumulating_gradients_in_an_optimizer_says_why_it_fails_in_keras_3(
     client: RunnerClient,
 ) -> None:
     learner = Learner(client, topology="gpu:2")

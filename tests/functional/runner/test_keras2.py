@@ -30,7 +30,7 @@ async def ran(node: Node, data: Path, program: str, *options: str) -> Ended:
     return await lockstep(*command, within_s=200, runner_socket=node.socket, data_dir=data)
 
 
-async def test_the_first_run_on_keras_2_is_told_that_it_starts_and_the_second_finds_it_there(fresh: Node) -> None:
+async def test_the_first_run_on_keras_2_says_that_it_starts_and_the_second_finds_it(fresh: Node) -> None:
     code = "import tensorflow as tf\ntf.keras.layers.__name__.split('.')[0]"
     async with fresh.client() as client:
         first, second = Learner(client, topology="cpu", keras=2), Learner(client, topology="cpu", keras=2)

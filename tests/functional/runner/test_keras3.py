@@ -14,9 +14,7 @@ from tests.factories.node import Learner, Node
 TUTORIAL = Path(__file__).parents[1] / "programs" / "custom_training.py"
 
 
-async def test_the_calls_of_tensorflows_custom_training_tutorial_run_and_train_as_on_one_device(
-    node: Node, tmp_path: Path
-) -> None:
+async def test_tensorflows_custom_training_tutorial_trains_as_on_one_device(node: Node, tmp_path: Path) -> None:
     outputs = []
     for topology in ("cpu", "gpu:2"):
         command = ("run", str(TUTORIAL), f"--topology={topology}")

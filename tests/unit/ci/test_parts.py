@@ -34,7 +34,7 @@ parts = loaded()
         (["README.md", "docs/helpers.md", "tests/unit/test_docs.py"], []),
         (["lessons/distributed-tensorflow/mixed-precision/lesson.md"], ["lessons"]),
         (["app/lessons/reader.py"], ["lessons"]),
-        (["app/runs/pump.py", "lessons/distributed-tensorflow/course.toml"], ["lessons", "load"]),
+        (["app/runs/pump.py", "lessons/distributed-tensorflow/course.toml"], ["lessons", "fuzz", "load"]),
         (["runners/kernel/faults.py"], list(parts.ALL)),
         (["tests/long/soak/programs.py", "README.md"], ["soak"]),
         (["locks/web.txt"], []),

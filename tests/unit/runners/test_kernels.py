@@ -26,7 +26,7 @@ class NoMachine:
         raise NoZygote("no room")
 
 
-async def test_one_kernel_that_cannot_be_made_does_not_make_the_node_broken_but_several_in_a_row_do() -> None:
+async def test_several_kernels_in_a_row_that_cannot_be_made_break_the_node_one_does_not() -> None:
     pool = Pool(0, lambda _: NoMachine(), ("cpu", 3))
 
     troubles = []
@@ -152,7 +152,7 @@ async def test_who_is_cancelled_leaves_no_kernel_half_closed(monkeypatch: pytest
     assert made[0].closed
 
 
-async def test_a_cluster_that_nobody_wants_any_more_and_that_cannot_be_made_does_not_end_the_filling(
+async def test_an_unwanted_cluster_that_cannot_be_made_does_not_stop_the_pool(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     being_made, may_fail = asyncio.Event(), asyncio.Event()

@@ -14,7 +14,7 @@ from runners.machine import accelerators
 from runners.protocol import Machine
 
 
-def test_the_survey_is_a_program_that_needs_no_settings_and_says_what_to_do_about_all_it_misses() -> None:
+def test_the_survey_needs_no_settings_and_says_what_to_do_about_each_gap() -> None:
     command = [sys.executable, "-m", "runners.machine"]
     environment = os.environ | {"LOCKSTEP_MAX_SESSIONS": "nonsense"}
     said = subprocess.run(command, capture_output=True, check=True, timeout=60, env=environment).stdout

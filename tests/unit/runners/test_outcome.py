@@ -113,7 +113,7 @@ def test_of_limits_on_files_the_message_names_one_and_the_folders_tell_which(
     ("refused", "raised", "met"),
     [(1, False, True), (0, False, True), (1, True, True), (0, True, False)],
 )
-def test_a_process_too_many_is_believed_if_it_was_counted_or_the_learner_did_not_raise_it(
+def test_one_process_too_many_is_believed_if_counted_or_not_raised_by_the_learner(
     said: Said, refused: int, raised: bool, met: bool
 ) -> None:
     verdict = judge(Facts(error=said._replace(raised=raised), forks_refused=refused), LIMITS)

@@ -21,7 +21,7 @@ def test_seats_follow_memory() -> None:
     assert [seats(gib * 1024) for gib in (4, 8, 16, 32)] == [11, 27, 59, 123]
 
 
-def test_a_node_of_larger_sessions_has_fewer_of_them_and_of_smaller_ones_not_many_more() -> None:
+def test_a_node_of_larger_sessions_has_fewer_and_of_smaller_ones_few_more() -> None:
     counts = {}
     for memory_mb in (8192, 2048, 256):
         settings = RunnerSettings(limits=Limits(memory_mb=memory_mb))

@@ -223,7 +223,7 @@ def test_a_folder_without_a_size_is_a_gap() -> None:
     assert gaps(judged(changed(WHOLE, "kernel", mounts=endless))) == ["disk", "files and folders"]
 
 
-def test_every_limit_that_can_be_set_has_a_row_or_is_one_of_those_that_the_system_keeps() -> None:
+def test_every_limit_setting_has_a_row_or_is_one_that_the_system_keeps() -> None:
     rows = [wall for wall in judged(WHOLE).values() if wall.kind == "limit"]
     kept = [wall.name for wall in rows if wall.detail.endswith("; the supervisor")]
     measured = {"memory_mb", "processes", "cpu_cores", "disk_mb", "inodes", "open_files", "file_mb"}

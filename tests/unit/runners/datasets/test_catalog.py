@@ -54,7 +54,7 @@ ONE_DIGEST = {
 """Files of which no second one is published."""
 
 
-def test_every_file_of_the_shipped_catalog_has_an_address_and_every_digest_that_is_published() -> None:
+def test_every_file_of_the_catalog_has_an_address_and_each_published_digest() -> None:
     for data_set in read_catalog().values():
         for file in data_set.files.values():
             assert set(file.digests) == ONE_DIGEST.get(file.name, {"sha256", "md5"})

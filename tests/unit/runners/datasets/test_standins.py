@@ -134,7 +134,7 @@ def _digest(array: np.ndarray) -> str:
 @pytest.mark.parametrize(
     ("name", "low", "high"), [("mnist", 0.6, 0.9), ("cifar10", 0.25, 0.6), ("cifar100", 0.05, 0.4)]
 )
-def test_the_other_images_have_the_catalogs_form_the_golden_bytes_and_something_to_learn(
+def test_other_images_have_the_catalogs_form_golden_bytes_and_can_be_learned(
     name: str, low: float, high: float
 ) -> None:
     data_set = read_catalog()[name]

@@ -66,7 +66,7 @@ def test_a_card_that_is_held_is_given_to_nobody_else() -> None:
     assert why("one-a100", "gpu:1", held, mode="gpu") == "every GPU of this machine is in use by other sessions"
 
 
-def test_where_sessions_share_a_card_each_has_its_part_and_the_last_place_is_the_last() -> None:
+def test_sessions_that_share_a_card_get_equal_parts_and_the_last_place_is_last() -> None:
     first = given("one-a100", "gpu:2", sharing=3)
     assert [(share.logical, share.memory_mb) for share in first.shares] == [(2, (40960 // 3 - 512) // 2)]
     held = Counter(first.holds * 2)
@@ -186,7 +186,7 @@ def test_a_tpu_without_its_software_or_of_several_machines_is_left_out_in_words(
     assert "one whole machine" in pod.left_out[0]
 
 
-def test_a_tpu_without_libtpu_is_left_out_and_who_must_have_it_is_refused_with_that_sentence() -> None:
+def test_a_tpu_without_libtpu_is_left_out_or_refused_where_it_is_required() -> None:
     without = usable(replace(listing("tpu-v3-8"), tpu_library=""))
     sentence = "TPU v3-8: libtpu is missing; install it beside tensorflow-tpu: pip install libtpu"
 
@@ -195,7 +195,7 @@ def test_a_tpu_without_libtpu_is_left_out_and_who_must_have_it_is_refused_with_t
     assert decide("auto", Topology("tpu", 8), without, {}) == Simulated(sentence)
 
 
-def test_nodes_that_only_root_may_open_and_a_limit_on_locked_memory_are_said_with_what_to_do() -> None:
+def test_device_nodes_for_root_only_and_a_locked_memory_limit_come_with_advice() -> None:
     as_it_came = listing("tpu-v5litepod-4")
     opened = replace(as_it_came, closed=())
     ready = replace(opened, pinned_mb=None)

@@ -135,7 +135,7 @@ def test_a_long_cell_waits_for_no_worker_that_reads_nothing_and_arrives_whole(
     assert result(main.submit(kernel.others.finish)) == ([], False)
 
 
-def test_who_starts_while_nothing_more_can_be_opened_is_parted_with_and_the_next_one_joins(
+def test_a_worker_that_starts_without_descriptors_left_is_dropped_and_the_next_joins(
     kernel: Kernel, main: ThreadPoolExecutor
 ) -> None:
     link = kernel.join(cut_off=True)

@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_group_that_goes_away_has_met_what_it_had_met_and_says_once_that_it_cannot_be_read(folder: Path) -> None:
+def test_a_cgroup_that_disappears_keeps_its_limits_met_and_is_logged_once(folder: Path) -> None:
     group = _V2Group(folder, _Left())
     assert group.facts() == Facts(oom_kills=2, forks_refused=3, peak_bytes=8192, cpu_s=1.5)
 

@@ -17,7 +17,7 @@ def test_no_two_sandboxes_are_of_one_user() -> None:
         users.take()
 
 
-def test_a_user_is_lent_again_only_when_given_back_and_the_one_that_rested_longest_first() -> None:
+def test_a_user_is_lent_again_only_once_given_back_the_longest_rested_first() -> None:
     users = Users(range(10, 13))
     first, second = users.take(), users.take()
     users.give_back(second)
