@@ -2,14 +2,60 @@
 
 from __future__ import annotations
 
+import secrets
+from functools import cache
 from typing import Unpack
 
+from argon2 import PasswordHasher
+from argon2.profiles import RFC_9106_LOW_MEMORY
+from playwright.async_api import Page
+
 from app.accounts.models import Account, Role
+from app.accounts.people import make_account
 from app.accounts.sign_in_cookie import NAME
 from app.accounts.sign_ins import start_sign_in
 from app.db import Database
 from tests.browser.conftest import Hall, Visitor, Window
+from tests.browser.site import Site
 from tests.factories.accounts import an_account
+
+PASSWORD = "correct horse battery"
+
+
+@cache
+def _hash() -> str:
+    """With the parameters of the site, which would hash it again otherwise."""
+    return PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY).hash(PASSWORD)
+
+
+async def account_with_password(site: Site, name: str = "Ada Byron") -> str:
+    """Store an account that ``PASSWORD`` opens. Returns its address."""
+    address = f"ada-{secrets.token_hex(4)}@example.org"
+    db = Database(site.database)
+    async with db.writing() as session:
+        await make_account(session, email=address, name=name, password_hash=_hash(), confirmed=True)
+    await db.close()
+    return address
+
+
+async def sign_in(page: Page, site: Site, address: str) -> None:
+    """Sign in with ``PASSWORD`` in the form; the front page is next."""
+    await page.goto(site.url("/en/sign-in"))
+    await page.locator("#field-email").fill(address)
+    await page.locator("#field-password").fill(PASSWORD)
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(site.url("/en/"))
+
+
+async def lose_cookies(visitor: Visitor) -> None:
+    """Forget the visitor's cookies after their pages were left.
+
+    A page that notices that its account is gone loads itself again. Where a test opens the next page at that moment,
+    one of the two navigations ends the other with ERR_ABORTED.
+    """
+    for page in visitor.context.pages:
+        await page.goto("about:blank")
+    await visitor.context.clear_cookies()
 
 
 async def somebody(
@@ -28,7 +74,7 @@ async def somebody(
 
 async def change_who_is_at(visitor: Visitor, owner: Visitor) -> None:
     """From now on somebody else's cookies are in the browser of a visitor, as if they had signed in there."""
-    await visitor.context.clear_cookies()
+    await lose_cookies(visitor)
     for theirs in await owner.context.cookies():
         await visitor.context.add_cookies(
             [

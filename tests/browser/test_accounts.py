@@ -11,10 +11,10 @@ from playwright.async_api import Page, expect
 
 from tests.browser.accessibility import DESK, assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import Hall, Visitor
+from tests.browser.people import PASSWORD, account_with_password, sign_in
 from tests.browser.site import Site
 from tests.browser.test_pages import COURSE
 
-PASSWORD = "correct horse battery"
 REFUSED = "status of 422"
 _LINK = re.compile(r"/(?:en|ko|zh)/mail/[A-Za-z0-9_-]{43}")
 
@@ -74,7 +74,7 @@ async def test_a_double_click_sends_a_form_once(hall: Hall) -> None:
     visitor = await hall.admit()
     visitor.tolerated.append(REFUSED)
     page = await visitor.page()
-    await sign_up(visitor, page)
+    await sign_in(page, visitor.site, await account_with_password(visitor.site))
     await page.goto(visitor.site.url("/en/settings/security"))
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
@@ -98,7 +98,7 @@ async def test_the_bar_says_who_is_signed_in_and_does_not_move(hall: Hall) -> No
     await page.goto(visitor.site.url("/en/"))
     before = await page.locator(".bar .account").bounding_box()
 
-    await sign_up(visitor, page)
+    await sign_in(page, visitor.site, await account_with_password(visitor.site))
 
     await expect(page.locator(".account-said")).to_contain_text("You are signed in.")
     await expect(page.locator("#announcements")).to_contain_text("You are signed in.")
@@ -115,10 +115,8 @@ async def test_the_bar_says_who_is_signed_in_and_does_not_move(hall: Hall) -> No
 
 async def test_a_sign_in_leads_back_to_the_lesson_it_was_begun_from(hall: Hall) -> None:
     visitor = await hall.admit()
-    page = await visitor.page()
-    address = await sign_up(visitor, page)
-    await page.context.clear_cookies()
-    await page.goto(visitor.site.url(COURSE))
+    address = await account_with_password(visitor.site)
+    page = await visitor.open(COURSE)
     link = page.locator(".bar").get_by_role("link", name="Sign in")
     await expect(link).to_have_attribute("href", re.compile("next="))
 
@@ -160,7 +158,7 @@ async def test_axe_finds_nothing_on_pages_of_accounts(hall: Hall) -> None:
     await assert_fits_phones_in("ko", page, [visitor.site.url(f"/ko/{name}") for name in outside])
     await page.set_viewport_size(DESK)
 
-    await sign_up(visitor, page)
+    await sign_in(page, visitor.site, await account_with_password(visitor.site))
     await expect(page.locator(".account-said")).to_be_visible()
     await assert_accessible_everywhere(page, "signed in", ".account-said")
     await page.locator(".account-said button").click()

@@ -8,7 +8,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
-from tests.browser.test_accounts import PASSWORD, sign_up
+from tests.browser.people import PASSWORD, account_with_password, sign_in
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 MOST_STOPS = 60
@@ -37,7 +37,8 @@ async def tab_to(page: Page, wanted: Locator) -> None:
 async def test_a_whole_visit_needs_no_mouse(hall: Hall) -> None:
     visitor = await hall.admit()
     page = await visitor.page()
-    address = await sign_up(visitor, page)
+    address = await account_with_password(visitor.site)
+    await sign_in(page, visitor.site, address)
     await page.goto(visitor.site.url(LESSON))
     cell = Instrument(page, "strategy")
 

@@ -8,9 +8,9 @@ import re
 from playwright.async_api import CDPSession, Page, Route, expect
 
 from app.accounts.sign_in_cookie import NAME
-from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
+from tests.browser.accessibility import DESK, assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import Hall, Visitor
-from tests.browser.people import somebody
+from tests.browser.people import lose_cookies, somebody
 
 SECURITY = "/en/settings/security"
 
@@ -55,7 +55,7 @@ async def test_a_passkey_is_added_by_keyboard_and_signs_in_from_then_on(hall: Ha
     await expect(page.get_by_text("The passkey is added.").first).to_be_visible()
     await expect(page.get_by_text("My laptop").first).to_be_visible()
     await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": False})
-    await visitor.context.clear_cookies()
+    await lose_cookies(visitor)
     await page.goto(named(visitor, "/en/sign-in?next=/en/settings/security"))
     await expect(page.locator("#field-email")).to_have_attribute("autocomplete", "username webauthn")
     await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": True})
@@ -136,10 +136,10 @@ async def test_axe_finds_nothing_on_pages_of_passkeys(hall: Hall) -> None:
     korean = [each.replace("/en/", "/ko/") for each in (page.url, named(visitor, SECURITY))]
     await assert_fits_phones_in("ko", page, korean)
 
-    # Without cookies this page turns into the sign-in page too, where a device that needs no finger answers by itself.
+    # A device that needs no finger would answer by itself.
     await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": False})
-    await visitor.context.clear_cookies()
-    sign_in = await visitor.page()
-    await sign_in.goto(named(visitor, "/en/sign-in"))
-    await expect(sign_in.locator("[data-passkey-sign-in] button")).to_be_visible()
-    await assert_accessible_everywhere(sign_in, "sign-in with a passkey")
+    await lose_cookies(visitor)
+    await page.goto(named(visitor, "/en/sign-in"))
+    await expect(page.locator("[data-passkey-sign-in] button")).to_be_visible()
+    await page.set_viewport_size(DESK)
+    await assert_accessible_everywhere(page, "sign-in with a passkey")

@@ -10,8 +10,8 @@ from playwright.async_api import Page, expect
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
-from tests.browser.people import somebody
-from tests.browser.test_accounts import PASSWORD, sign_up
+from tests.browser.people import PASSWORD, somebody
+from tests.browser.test_accounts import sign_up
 from tests.browser.test_pages import LESSON
 
 COURSE = LESSON.rpartition("/")[0]

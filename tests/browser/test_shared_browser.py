@@ -10,9 +10,8 @@ from app.accounts.sign_ins import end_all
 from app.db import Database
 from tests.browser.conftest import Hall, program
 from tests.browser.instrument import Instrument
-from tests.browser.people import somebody
+from tests.browser.people import account_with_password, lose_cookies, sign_in, somebody
 from tests.browser.site import Site
-from tests.browser.test_accounts import sign_up
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 SECRET = "what Ada wrote"
@@ -21,11 +20,9 @@ NOT_RESTORED = "performance.getEntriesByType('navigation')[0].notRestoredReasons
 
 
 async def test_the_next_account_finds_nothing_of_the_one_that_signed_out(hall: Hall) -> None:
-    visitor = await hall.admit()
+    visitor, _ = await somebody(hall, "Ada Byron")
     visitor.tolerated.append("status of 404")
-    page = await visitor.page()
-    await sign_up(visitor, page)
-    await page.goto(visitor.site.url(LESSON))
+    page = await visitor.open(LESSON)
     address = await write_and_run(page)
     await page.evaluate("localStorage.setItem('lockstep:theme', 'dark')")
 
@@ -34,7 +31,7 @@ async def test_the_next_account_finds_nothing_of_the_one_that_signed_out(hall: H
     await page.go_back()
     await shows_nothing(page)
 
-    await sign_up(visitor, page)
+    await sign_in(page, visitor.site, await account_with_password(visitor.site, "Bob"))
     await page.goto(visitor.site.url(LESSON))
     await shows_nothing(page)
     assert SECRET not in str(await kept(page))
@@ -95,7 +92,7 @@ async def test_a_visitors_edits_come_along_into_the_account(hall: Hall) -> None:
     page = await visitor.open(LESSON)
     await Instrument(page, "strategy").write("print('mine')")
 
-    await sign_up(visitor, page)
+    await sign_in(page, visitor.site, await account_with_password(visitor.site))
     await page.goto(visitor.site.url(LESSON))
 
     await expect(Instrument(page, "strategy").editor).to_have_text("print('mine')")
@@ -127,8 +124,8 @@ async def test_a_sign_in_that_expired_keeps_the_edits_for_its_account_alone(hall
     await until_kept(page, SECRET)
     hers = await visitor.context.storage_state()
 
-    await visitor.context.clear_cookies()
-    await page.reload()
+    await lose_cookies(visitor)
+    await page.goto(visitor.site.url(LESSON))
     await shows_nothing(page)
 
     await visitor.context.add_cookies(hers["cookies"])  # type: ignore[arg-type]

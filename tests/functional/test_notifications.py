@@ -34,13 +34,16 @@ NAME = 'Bob <img src=x onerror="alert(1)">'
 EVENTS = {"accept": "text/event-stream"}
 
 
-async def a_reply(app: FastAPI, ada: Account, name: str = NAME, text: str = "Because <b>four</b>.") -> Comment:
-    """Somebody answers Ada's question."""
+async def a_reply(
+    app: FastAPI, ada: Account, name: str = NAME, text: str = "Because <b>four</b>.", *, elsewhere: bool = False
+) -> Comment:
+    """Somebody answers Ada's question; ``elsewhere``: by another web process, which cannot wake this one."""
     bob = await an_account(app.state.db, name=name)
     async with app.state.db.writing() as session:
         root = await writing.write(session, ada, Draft(LESSON, "", None, f"Why four? {now()}", "k1", "en"))
         told = await writing.write(session, bob, Draft(LESSON, "", root.id, text, "k2", "en"))
-    service.wake(app.state.bus, session)
+    if not elsewhere:
+        service.wake(app.state.bus, session)
     return told
 
 
@@ -130,6 +133,8 @@ async def test_the_stream_counts_live_and_ends_with_the_sign_in(app: FastAPI, mo
         assert [frame.data for frame in await anext(frames)] == ["0"]
         await a_reply(app, ada)
         assert [frame.data for frame in await anext(frames)] == ["1"]
+        await a_reply(app, ada, elsewhere=True)
+        assert [frame.data for frame in await anext(frames)] == ["2"]
         async with app.state.db.writing() as session:
             await session.execute(delete(SignIn))
         assert [frame.event for frame in await anext(frames)] == ["over"]
