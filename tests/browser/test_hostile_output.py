@@ -14,7 +14,7 @@ from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 from tests.browser.loopback import Loopback
 
-LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+PAGE = "/en/"
 BLOCKED = ("Blocked", "Refused", "Content Security Policy", "sandbox", "Unsafe attempt", "Loading the", "violates")
 """What Chromium says of an attempt that it stopped."""
 
@@ -92,7 +92,7 @@ async def evil(network: Loopback) -> AsyncIterator[Evil]:
 async def opened(hall: Hall, code: str) -> Instrument:
     visitor = await hall.admit()
     visitor.tolerated.extend(BLOCKED)
-    page = await visitor.open(LESSON)
+    page = await visitor.open(PAGE)
     await page.evaluate("window.told = []; addEventListener('message', (event) => told.push(event.data))")
     cell = Instrument(page, "strategy")
     await cell.write(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -12,10 +13,15 @@ from tests.browser.accessibility import assert_accessible, assert_fits, assert_r
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 from tests.browser.loopback import Loopback
+from tests.browser.network import settled
 from tests.browser.site import Site
 from tests.factories import course
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+OVER = """async () => {
+    const { runs } = await (await fetch("/runs?lesson=distributed-tensorflow/distribution-strategies")).json();
+    return runs.every(run => run.outcome !== null);
+}"""
 SPEAKING = """\
 def say(lane, text):
     content = {"name": "stdout", "text": text}
@@ -38,6 +44,14 @@ async def speak(page: Page, code: str = SPEAKING) -> Instrument:
     return cell
 
 
+async def until_runs_are_over(page: Page) -> None:
+    """Wait until the server has ended every run of the lesson and the page has heard of it."""
+    async with asyncio.timeout(20):
+        while not await page.evaluate(OVER):  # noqa: ASYNC110 - the page is not to be asked
+            await asyncio.sleep(0.05)
+    await settled(page)
+
+
 def lane(cell: Instrument, name: str) -> Locator:
     return cell.root.get_by_role("group", name=name, exact=True)
 
@@ -47,8 +61,18 @@ def view(cell: Instrument, name: str) -> Locator:
 
 
 async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(hall: Hall) -> None:
-    cell = await speak(await (await hall.admit()).open(LESSON))
+    page = await (await hall.admit()).open(LESSON)
+    states: list[str | None] = []
 
+    async def come_late(route: Route) -> None:
+        await until_runs_are_over(page)
+        states.append(await page.locator("#cell-strategy").get_attribute("data-state"))
+        await route.continue_()
+
+    await page.route("**/lanes-*.js", come_late)
+    cell = await speak(page)
+
+    assert states == ["running"], "the end was shown before the script that paints lanes had come"
     assert await lane(cell, "replica 0").locator(".row").all_text_contents() == [f"step {i} of 0" for i in range(3)]
     assert await lane(cell, "replica 1").locator(".row").all_text_contents() == [f"step {i} of 1" for i in range(3)]
     assert await cell.root.locator(".run-lane .lane-name").all_text_contents() == ["replica 0", "replica 1"]

@@ -10,11 +10,12 @@ from playwright.async_api import expect
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 
-LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
+PAGE = "/en/"
+"""The front page has one cell: a browser draws it several times as fast as a lesson."""
 
 
 async def opened(hall: Hall, code: str) -> Instrument:
-    page = await (await hall.admit()).open(LESSON)
+    page = await (await hall.admit()).open(PAGE)
     cell = Instrument(page, "strategy")
     await cell.write(code)
     await cell.run()
@@ -48,12 +49,12 @@ async def test_standard_error_is_marked(hall: Hall) -> None:
     await expect(cell.root.locator(".row.err")).to_have_text("warning")
 
 
-async def test_100_000_lines_are_folded_and_can_be_had_as_text(hall: Hall) -> None:
-    cell = await opened(hall, "for i in range(100_000): print('row', i)")
+async def test_20_000_lines_are_folded_and_can_be_had_as_text(hall: Hall) -> None:
+    cell = await opened(hall, "for i in range(20_000): print('row', i)")
 
     await cell.finished()
 
-    await cell.has_row("row 99999")
+    await cell.has_row("row 19999")
     await cell.has_row("row 0")
     assert await cell.rows.count() < 3_000
     await expect(cell.root.locator(".fold")).to_contain_text("lines folded")
@@ -61,7 +62,7 @@ async def test_100_000_lines_are_folded_and_can_be_had_as_text(hall: Hall) -> No
         await cell.root.get_by_role("button", name="All of it as text").click()
     path = await (await download.value).path()
     text = await asyncio.to_thread(Path(path).read_text)
-    assert text.splitlines() == [f"row {i}" for i in range(100_000)]
+    assert text.splitlines() == [f"row {i}" for i in range(20_000)]
 
 
 async def test_a_traceback_shows_the_learners_frames_and_folds_the_others(hall: Hall) -> None:

@@ -33,7 +33,7 @@ export class Output implements Hands {
   private readonly frames = new Latest<HTMLElement>(LIVE_FRAMES);
   private readonly list: Sheet;
   private lanes: LaneBoard | null = null;
-  private loading = false;
+  private loading: Promise<void> | null = null;
   /** What draws lanes could not be loaded: one list it is. */
   private laneless = false;
   private clearings = 0;
@@ -84,11 +84,12 @@ export class Output implements Hands {
   /** Paints what waits for the next frames: an end is never shown before the last line. */
   async paintAll(): Promise<void> {
     const pace = new Pace();
-    while (this.painting || this.resting) {
+    while (this.painting || this.resting || this.loading) {
       cancelAnimationFrame(this.painting);
       window.clearTimeout(this.resting);
       this.painting = this.resting = 0;
       this.paint();
+      await this.loading; // the first line of a lane fetches the script that paints lanes
       if (this.painting || this.resting) await pace.pause();
     }
   }
@@ -107,7 +108,10 @@ export class Output implements Hands {
       this.clearings = transcript.clearings;
       this.empty();
     }
-    if (transcript.inLanes && !this.lanes && !this.laneless) return void this.makeLanes(transcript);
+    if (transcript.inLanes && !this.lanes && !this.laneless) {
+      this.loading ??= this.makeLanes(transcript);
+      return;
+    }
     const touched = transcript.takeTouched();
     const since = performance.now();
     const whole = (this.lanes?.shown ? this.lanes : this.list).paint(transcript.items, touched);
@@ -119,8 +123,6 @@ export class Output implements Hands {
   }
 
   private async makeLanes(transcript: Transcript): Promise<void> {
-    if (this.loading) return;
-    this.loading = true;
     try {
       const { LaneBoard } = await import("./lanes");
       if (this.transcript === transcript) {
@@ -129,7 +131,7 @@ export class Output implements Hands {
     } catch {
       this.laneless = true;
     }
-    this.loading = false;
+    this.loading = null;
     this.repaintAll();
   }
 
