@@ -74,23 +74,19 @@ async def test_two_jupyters_at_once_have_kernels_of_their_own(node: Node) -> Non
     assert [await asyncio.to_thread(one.end) for one in both] == [("1\n", ""), ("2\n", "")]
 
 
-async def test_a_jupyter_that_is_killed_leaves_nothing(place: Node) -> None:
-    alone = Alone(place, "import subprocess, time\nsubprocess.Popen(['setsid', 'sleep', '1000'])\ntime.sleep(1000)")
+async def test_a_jupyter_that_is_killed_leaves_nothing_whoever_started_its_supervisor(place: Node, node: Node) -> None:
+    own = Alone(place, "import subprocess, time\nsubprocess.Popen(['setsid', 'sleep', '1000'])\ntime.sleep(1000)")
     await comes(lambda: any("sleep" in process for process in place.processes()), 60)
     assert place.folders()
-    alone.process.kill()
-    alone.process.communicate()
-    await alone.has_nothing_left()
-
-
-async def test_a_jupyter_that_is_killed_leaves_nothing_with_a_supervisor_that_goes_on(node: Node) -> None:
     install(node.socket)
     before = settled(node)
-    alone = Alone(node, "import time\ntime.sleep(1000)")
+    guest = Alone(node, "import time\ntime.sleep(1000)")  # of a supervisor that goes on
     await comes(lambda: [f for f in node.folders() if f.name.startswith("lockstep-jupyter-")], 60)
     await comes(lambda: sandboxes(node) - before)
-    alone.process.kill()
-    alone.process.communicate()
+    for alone in (own, guest):  # both at once: what they have had is missed after a silence of seconds
+        alone.process.kill()
+        alone.process.communicate()
+    await own.has_nothing_left()
     await comes(lambda: not sandboxes(node) - before)
     await comes(lambda: not [f for f in node.folders() if f.name.startswith("lockstep-jupyter-")])
 
