@@ -6,6 +6,7 @@ what it does itself.
 
 from __future__ import annotations
 
+import gc
 import json
 import linecache
 import os
@@ -58,6 +59,7 @@ class Forge:
 
 def main() -> None:
     """Answer programs on standard input, one a line, until there are no more."""
+    gc.disable()  # as a zygote does while it imports
     import tensorflow as tf
 
     from runners.devices import eager, gpu, placements  # noqa: F401 - imported once, not in each fork
@@ -66,6 +68,8 @@ def main() -> None:
     placements.print_placements()
     tf.config.list_physical_devices()
     _ = tf.keras.layers, tf.keras.optimizers
+    gc.freeze()
+    gc.enable()
     for line in sys.stdin:
         print(json.dumps(_run(*json.loads(line))), flush=True)
 
