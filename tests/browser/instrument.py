@@ -50,6 +50,10 @@ class Instrument:
 
     async def code(self) -> str:
         """What stands in the cell, whether the editor is there or not."""
-        if await self.editor.count():
-            return "\n".join(await self.editor.locator(".cm-line").all_text_contents())
-        return await self.root.locator("pre.code").inner_text()
+        text: str = await self.root.evaluate(  # at once: the editor may be taking the place of the plain code
+            """cell => {
+                const lines = [...cell.querySelectorAll(".cm-content .cm-line")].map(line => line.textContent);
+                return lines.length ? lines.join("\\n") : cell.querySelector("pre.code").innerText;
+            }"""
+        )
+        return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from app.accounts.sign_ins import end_all
 from app.db import Database
@@ -53,6 +53,25 @@ async def test_another_tab_forgets_when_its_account_signs_out(hall: Hall) -> Non
 
     await shows_nothing(other)
     assert SECRET not in str(await kept(other))
+
+
+async def test_signing_out_leads_to_the_front_page_whatever_happens_on_the_way(hall: Hall) -> None:
+    visitor, _ = await somebody(hall, "Ada Byron")
+    page = await visitor.open(LESSON)
+
+    async def slowly(route: Route) -> None:
+        await asyncio.sleep(0.5)
+        await route.continue_()
+
+    await page.evaluate(  # the cookie as the answer is about to set it, and what another tab's cleaning up leads to
+        """addEventListener("submit", () => setTimeout(() => {
+            document.cookie = "lockstep_account=signed-out; path=/";
+            dispatchEvent(new Event("focus"));
+        }, 100))"""
+    )
+    await page.route("**/sign-out", slowly)
+
+    await sign_out(page)
 
 
 async def test_back_shows_no_page_that_the_browser_kept_of_an_account(chromium: Browser, site: Site) -> None:

@@ -84,16 +84,21 @@ export function localShelf(): Storage | null {
 
 /** The account that this page was made for: empty without one, null once it has left. */
 let current: string | null = "";
+/** How long the answer to a form may take: most often it is a page that takes the place of this one. */
+const LEAVING_MS = 10_000;
+let leavingUntil = 0;
 
 /** Call before anything reads the storage. From then on the page notices when its account leaves. */
 export function setUpAccountStorage(): void {
   current = settled();
   const look = (): void => void currentAccount();
+  window.addEventListener("submit", () => (leavingUntil = performance.now() + LEAVING_MS));
   for (const event of ["storage", "focus"]) window.addEventListener(event, look);
   for (const event of ["visibilitychange", "htmx:after:swap"]) document.addEventListener(event, look);
   // The browser may keep this page for its Back button: nothing of it is seen until it is known who comes back.
   window.addEventListener("pagehide", () => document.documentElement.classList.toggle("away", Boolean(current)));
   window.addEventListener("pageshow", () => {
+    leavingUntil = 0;
     if (currentAccount() !== null) document.documentElement.classList.remove("away");
   });
 }
@@ -106,8 +111,13 @@ export function currentAccount(): string | null {
   if (visitor) return current; // who has signed in now is the one who was here before
   current = null;
   document.documentElement.classList.add("away");
-  window.location.reload();
+  startAgain();
   return null;
+}
+
+/** Reloads the page for whoever is here now, unless a form has just been sent: a reload would call its answer off. */
+export function startAgain(): void {
+  if (performance.now() >= leavingUntil) window.location.reload();
 }
 
 function settled(): string {

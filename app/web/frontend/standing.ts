@@ -3,7 +3,7 @@
  * the state of lessons as JSON, and what the server cannot know of a stranger from the marks of this browser.
  */
 
-import { localShelf } from "./account-storage";
+import { localShelf, startAgain } from "./account-storage";
 import { declined, send } from "./api";
 import { make } from "./element";
 import { type Mark, Marks } from "./marks";
@@ -66,7 +66,7 @@ class Standing {
     button.dataset.seen = "yes";
     const { who = "", cursor = "" } = button.dataset;
     if (this.who && who !== this.who) {
-      window.location.reload(); // somebody else is here now: what the page shows was not theirs
+      startAgain(); // somebody else is here now: what the page shows was not theirs
       return;
     }
     this.who = who;
