@@ -72,7 +72,7 @@ async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(h
     await page.route("**/lanes-*.js", come_late)
     cell = await speak(page)
 
-    assert states == ["running"], "the end was shown before the script that paints lanes had come"
+    assert states in (["waiting"], ["running"]), "the end was shown before the script that paints lanes had come"
     assert await lane(cell, "replica 0").locator(".row").all_text_contents() == [f"step {i} of 0" for i in range(3)]
     assert await lane(cell, "replica 1").locator(".row").all_text_contents() == [f"step {i} of 1" for i in range(3)]
     assert await cell.root.locator(".run-lane .lane-name").all_text_contents() == ["replica 0", "replica 1"]

@@ -16,7 +16,7 @@ from runners.settings import MiB
 from tests.factories import impatient
 from tests.factories.node import Learner, Node
 
-CPU_S = 1
+CPU_S = 3
 CPU = Limit(name="cpu", value=CPU_S, unit="s")
 MEMORY = Limit(name="memory", value=512 * MiB, unit="bytes")
 
