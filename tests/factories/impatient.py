@@ -1,7 +1,8 @@
-"""A supervisor that soon loses patience with a run: ``python impatient.py python -m runners.server …``.
+"""A supervisor that hurries: ``python impatient.py python -m runners.server …``.
 
-A run that does not end when it is interrupted is killed after one second instead of five. All else is real. It is for
-tests that only need such a run to be over; the tests of interrupts keep the product's patience.
+A run that does not end when it is interrupted is killed after one second instead of five, and the next kernel is made
+ready at once instead of half a second after the last was taken. All else is real. It is for tests that only need such a
+run to be over, or the node to be as it was; the tests of interrupts keep the product's patience.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import sys
 from unittest.mock import patch
 
-from runners import execution
+from runners import execution, kernels
 from runners.server import main
 
 PATIENCE_S = (0.4, 0.6)
+PAUSE_S = 0.02
 
 if __name__ == "__main__":
     sys.argv = ["server", *sys.argv[4:]]
-    with patch.object(execution, "_PATIENCE_S", PATIENCE_S):
+    with patch.object(execution, "_PATIENCE_S", PATIENCE_S), patch.object(kernels, "_PAUSE_S", PAUSE_S):
         main()
