@@ -15,7 +15,7 @@ from app.db import Database
 
 FOLDER = Path(__file__).parents[1] / "migrations"
 _ONE_AT_A_TIME = 0x10C_57E9
-"""A number of ours for PostgreSQL's advisory lock, so that two servers starting at once upgrade one after the other."""
+"""The key of PostgreSQL's advisory lock: two servers that start at the same time upgrade one after the other."""
 
 
 def alembic_config() -> Config:
@@ -54,6 +54,8 @@ async def _with(db: Database, act: Callable[[Config], None]) -> None:
     def run(connection: Connection) -> None:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ONE_AT_A_TIME})
+        else:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # SQLite's driver would begin only with the first row
         config = alembic_config()
         config.attributes["connection"] = connection
         act(config)

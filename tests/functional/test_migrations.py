@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
@@ -74,6 +76,30 @@ async def test_upgrading_twice_changes_nothing(empty: Database) -> None:
     await migrate.upgrade(empty)
 
     assert await migrate.current_revision(empty) == migrate.HEAD
+
+
+async def test_servers_that_start_at_the_same_time_upgrade_one_after_the_other(empty_database_url: str) -> None:
+    servers = [Database(empty_database_url) for _ in range(4)]
+    await asyncio.gather(*(migrate.upgrade(db) for db in servers))
+    assert await migrate.current_revision(servers[0]) == migrate.HEAD
+    for db in servers:
+        await db.close()
+
+
+async def test_a_migration_that_fails_leaves_the_database_as_it_was(
+    empty: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upgrade = command.upgrade
+
+    def fail_at_the_end(*arguments: Any) -> None:
+        upgrade(*arguments)
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(command, "upgrade", fail_at_the_end)
+    with pytest.raises(RuntimeError):
+        await migrate.upgrade(empty)
+    async with empty.engine.connect() as connection:
+        assert await connection.run_sync(lambda c: inspect(c).get_table_names()) == []
 
 
 def test_files_of_migrations_are_named_by_day_and_verb() -> None:
