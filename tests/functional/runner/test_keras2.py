@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +13,40 @@ import pytest
 from runners.protocol import Outcome
 from tests.factories.command import Ended, lockstep
 from tests.factories.course import LESSON, write_course
-from tests.factories.node import Learner, Node
+from tests.factories.node import Learner, Node, Told
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 
 
+WHICH = "import tensorflow as tf\ntf.keras.layers.__name__.split('.')[0]"
+
+
 @pytest.fixture(scope="module")
-def fresh() -> Iterator[Node]:
+def new_node() -> Iterator[Node]:
     """A node on which nobody has asked for Keras 2."""
     node = Node(limits__run_s=120, limits__cpu_s=240)
     yield node.start()
     node.remove()
+
+
+@pytest.fixture(scope="module")
+def first_run(new_node: Node) -> Told:
+    """The first run on Keras 2 there, whatever the order of the tests."""
+
+    async def run() -> Told:
+        async with new_node.client() as client:
+            learner = Learner(client, topology="cpu", keras=2)
+            told = await learner.run(WHICH)
+            await learner.leave()
+            return told
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def fresh(new_node: Node, first_run: Told) -> Node:
+    """The node after that run."""
+    return new_node
 
 
 async def ran(node: Node, data: Path, program: str, *options: str) -> Ended:
@@ -30,21 +54,20 @@ async def ran(node: Node, data: Path, program: str, *options: str) -> Ended:
     return await lockstep(*command, within_s=200, runner_socket=node.socket, data_dir=data)
 
 
-async def test_the_first_run_on_keras_2_says_that_it_starts_and_the_second_finds_it(fresh: Node) -> None:
-    code = "import tensorflow as tf\ntf.keras.layers.__name__.split('.')[0]"
+async def test_the_first_run_on_keras_2_says_that_it_starts_and_the_second_finds_it(
+    fresh: Node, first_run: Told
+) -> None:
     async with fresh.client() as client:
-        first, second = Learner(client, topology="cpu", keras=2), Learner(client, topology="cpu", keras=2)
-        told = await first.run(code)
-        again = await second.run(code)
+        second = Learner(client, topology="cpu", keras=2)
+        again = await second.run(WHICH)
         assert len(fresh.zygotes()) == 2
-        await client.restart(first.session)
-        anew = await first.run(code)
-        await first.leave()
+        await client.restart(second.session)
+        anew = await second.run(WHICH)
         await second.leave()
 
-    assert (told.outcome, told.result, again.result) == (Outcome.ok, "'tf_keras'", "'tf_keras'")
-    assert told.kinds[0] == "notice"
-    assert getattr(told.events[0], "code", "") == "keras-starting"
+    assert (first_run.outcome, first_run.result, again.result) == (Outcome.ok, "'tf_keras'", "'tf_keras'")
+    assert first_run.kinds[0] == "notice"
+    assert getattr(first_run.events[0], "code", "") == "keras-starting"
     assert "notice" not in again.kinds
     assert "notice" not in anew.kinds, "a restart is a fork"
 
