@@ -66,6 +66,8 @@ class WarmStream(OutStream):  # type: ignore[misc]
 
         Only a program that flushes faster than its text can be sent waits for that.
         """
+        if self.closed:  # Python flushes once more when it ends
+            return
         self._drain()
         self._gather(final=True)
         self.pub_thread.schedule(self._send_first)
@@ -75,8 +77,9 @@ class WarmStream(OutStream):  # type: ignore[misc]
     def finish(self) -> None:
         """Flush, and wait until all is sent."""
         self.flush()
-        self.pub_thread.schedule(self._send_all)
-        self._wait()
+        if not self.closed:
+            self.pub_thread.schedule(self._send_all)
+            self._wait()
 
     def write(self, string: str) -> int | None:
         """Take text after what the descriptor got before it."""

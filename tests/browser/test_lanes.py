@@ -47,7 +47,7 @@ async def speak(page: Page, code: str = SPEAKING) -> Instrument:
 async def until_runs_are_over(page: Page) -> None:
     """Wait until the server has ended every run of the lesson and the page has heard of it."""
     async with asyncio.timeout(20):
-        while not await page.evaluate(OVER):  # noqa: ASYNC110 - the page is not to be asked
+        while not await page.evaluate(OVER):  # noqa: ASYNC110 - the server only answers questions
             await asyncio.sleep(0.05)
     await settled(page)
 

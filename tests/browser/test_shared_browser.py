@@ -74,6 +74,25 @@ async def test_signing_out_leads_to_the_front_page_whatever_happens_on_the_way(h
     await sign_out(page)
 
 
+async def test_a_form_without_a_page_for_an_answer_delays_forgetting_for_seconds_only(hall: Hall) -> None:
+    visitor, _ = await somebody(hall, "Ada Byron")
+    page = await visitor.page()
+    await page.clock.install()
+    await page.goto(visitor.site.url(LESSON))
+    await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
+
+    await page.evaluate(
+        """dispatchEvent(new Event("submit"));
+        document.cookie = "lockstep_account=signed-out; path=/";
+        dispatchEvent(new Event("focus"))"""
+    )
+    await expect(page.locator("body")).to_have_css("visibility", "hidden")
+    async with page.expect_event("load"):
+        await page.clock.run_for(10_000)
+
+    await expect(page.locator("body")).to_have_css("visibility", "visible")
+
+
 async def test_back_shows_no_page_that_the_browser_kept_of_an_account(chromium: Browser, site: Site) -> None:
     """Playwright turns off the memory that Back takes pages from; a browser of its own has it."""
     arguments = ["--disable-back-forward-cache", "--disable-features=BackForwardCache"]

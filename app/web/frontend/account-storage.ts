@@ -92,7 +92,9 @@ let leavingUntil = 0;
 export function setUpAccountStorage(): void {
   current = settled();
   const look = (): void => void currentAccount();
-  window.addEventListener("submit", () => (leavingUntil = performance.now() + LEAVING_MS));
+  window.addEventListener("submit", ({ defaultPrevented }) => {
+    if (!defaultPrevented) leavingUntil = performance.now() + LEAVING_MS;
+  });
   for (const event of ["storage", "focus"]) window.addEventListener(event, look);
   for (const event of ["visibilitychange", "htmx:after:swap"]) document.addEventListener(event, look);
   // The browser may keep this page for its Back button: nothing of it is seen until it is known who comes back.
@@ -115,9 +117,9 @@ export function currentAccount(): string | null {
   return null;
 }
 
-/** Reloads the page for whoever is here now, unless a form has just been sent: a reload would call its answer off. */
+/** Reloads the page for whoever is here now. A form that has just been sent has its time first: a reload would cancel it. */
 export function startAgain(): void {
-  if (performance.now() >= leavingUntil) window.location.reload();
+  window.setTimeout(() => window.location.reload(), leavingUntil - performance.now());
 }
 
 function settled(): string {

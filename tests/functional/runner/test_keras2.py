@@ -62,14 +62,14 @@ async def test_the_first_run_on_keras_2_says_that_it_starts_and_the_second_finds
         again = await second.run(WHICH)
         assert len(fresh.zygotes()) == 2
         await client.restart(second.session)
-        anew = await second.run(WHICH)
+        restarted = await second.run(WHICH)
         await second.leave()
 
     assert (first_run.outcome, first_run.result, again.result) == (Outcome.ok, "'tf_keras'", "'tf_keras'")
     assert first_run.kinds[0] == "notice"
     assert getattr(first_run.events[0], "code", "") == "keras-starting"
     assert "notice" not in again.kinds
-    assert "notice" not in anew.kinds, "a restart is a fork"
+    assert "notice" not in restarted.kinds, "a restart is a fork"
 
 
 NAMES = """
