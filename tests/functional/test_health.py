@@ -11,7 +11,6 @@ from fastapi import FastAPI
 from app import migrate
 from app.health import checks
 from app.main import create_app
-from app.observability import set_up_logging
 from app.settings import Settings
 from runners.protocol import Health
 from tests.factories.browser import browser
@@ -41,14 +40,12 @@ async def test_a_runner_that_is_away_or_starting_is_missing(client: httpx.AsyncC
 
 
 async def test_why_something_is_missing_is_for_the_log_alone(
-    capfd: pytest.CaptureFixture[str],
-    app: FastAPI,
-    supervisor: Supervisor,  # capfd ends after the app has logged
+    capfd: pytest.CaptureFixture[str], settings: Settings, supervisor: Supervisor
 ) -> None:
-    set_up_logging(app.state.settings)
-    await migrate.downgrade(app.state.db, "base")
-    await supervisor.stop()
-    async with browser(app) as client:
+    app = create_app(settings)
+    async with app.router.lifespan_context(app), browser(app) as client:
+        await migrate.downgrade(app.state.db, "base")
+        await supervisor.stop()
         body = (await client.get("/readyz")).json()
 
     assert body == {"status": "not ready", "missing": ["database", "runner"]}
@@ -58,12 +55,10 @@ async def test_why_something_is_missing_is_for_the_log_alone(
 
 
 async def test_a_load_balancer_that_asks_again_and_again_does_not_fill_the_log(
-    capfd: pytest.CaptureFixture[str],
-    app: FastAPI,
-    supervisor: Supervisor,  # capfd ends after the app has logged
+    capfd: pytest.CaptureFixture[str], settings: Settings, supervisor: Supervisor
 ) -> None:
-    set_up_logging(app.state.settings)
-    async with browser(app) as client:
+    app = create_app(settings)
+    async with app.router.lifespan_context(app), browser(app) as client:
         supervisor.health = Health(status="starting", detail="importing TensorFlow")
         for _ in range(3):
             await client.get("/readyz")
