@@ -29,9 +29,12 @@ class Server(uvicorn.Server):
         """Accept nothing more, let requests end within the grace of the configuration, then cancel them."""
         state = self.server_state
         for server in self.servers:
-            server.close()
-        for _ in range(_TURNS):
+            for listener in server.sockets:
+                asyncio.get_running_loop().remove_reader(listener)
+        for _ in range(_TURNS):  # asyncio leaks a connection that was accepted but not yet made when its server closes
             await asyncio.sleep(0)
+        for server in self.servers:
+            server.close()
         for connection in list(state.connections):
             connection.shutdown()
         while state.tasks:
