@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from tests.browser.loopback import Loopback
+from tests.factories.server import free_port
 
 _PATIENCE_S = 120.0
 """For a machine with much else to do. A process that ends is noticed at once."""
@@ -36,7 +36,7 @@ class Site:
         self._folder = Path(tempfile.mkdtemp(prefix="lockstep-browser-"))
         self._socket = self._folder / "supervisor.sock"
         with self._inside():
-            self._port = _free_port()
+            self._port = free_port()
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")},
             "LOCKSTEP_DATA_DIR": str(self._folder / "data"),
@@ -132,13 +132,6 @@ class Site:
             if any(process is not None and process.poll() is not None for process in (self._web, self._runner)):
                 break
         raise TimeoutError(f"{path} did not answer; the end of the log: {self.log()[-2000:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

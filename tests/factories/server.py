@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import httpx
 import uvicorn
@@ -13,6 +14,16 @@ from fastapi import FastAPI
 
 _TURNS = 5
 """Of the event loop, until whatever was accepted before the end is among the connections."""
+_PORTS = range(20_000, 32_000)
+"""Below those that Linux gives to whoever asks for any: no connection takes one of these, and no other listener."""
+
+
+def free_port() -> int:
+    """A port of this machine for a process that wants to be told which. Nobody listens on it."""
+    while True:
+        port = random.SystemRandom().choice(_PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class Server(uvicorn.Server):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,8 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.factories.server import free_port
 
 USER, PASSWORD = "lockstep", "p@ss word"
 HOST = "127.0.0.1"
@@ -56,7 +57,7 @@ def smtp_server(postbox: Postbox, tls: ssl.SSLContext | None = None) -> Iterator
     controller = Controller(
         postbox,
         hostname=HOST,
-        port=_free_port(),
+        port=free_port(),
         tls_context=tls,
         require_starttls=tls is not None,
         auth_required=tls is not None,
@@ -67,12 +68,6 @@ def smtp_server(postbox: Postbox, tls: ssl.SSLContext | None = None) -> Iterator
         yield f"{HOST}:{controller.port}"
     finally:
         controller.stop(no_assert=True)
-
-
-def _free_port() -> int:
-    with socket.create_server((HOST, 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import stat
 import subprocess
 import tempfile
@@ -17,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.factories.server import free_port
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).parent / "programs" / "docker.sh"
@@ -45,12 +46,9 @@ class Installation:
         tools.mkdir()
         shutil.copy(STAND_IN, tools / "docker")
         (tools / "docker").chmod(0o755)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
         self.environment = {
             "PATH": f"{tools}:{PROGRAMS}:{os.environ['PATH']}",
-            "PGPORT": str(port),
+            "PGPORT": str(free_port()),
             "PGHOST": str(folder),
             "DATABASE": str(self.database),
             "DATA": str(self.data),

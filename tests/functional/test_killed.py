@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -21,6 +20,7 @@ from app.progress.models import Entry
 from app.runs.models import Run, RunEvent
 from app.settings import Settings
 from tests.factories.browser import press_run
+from tests.factories.server import free_port
 from tests.factories.supervisor import Supervisor
 
 _ROOT = Path(__file__).parents[2]
@@ -32,8 +32,7 @@ class Web:
     """A web process on a port of its own, which can be killed."""
 
     def __init__(self, settings: Settings, database: Database) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            self.port = listener.getsockname()[1]
+        self.port = free_port()
         self._environment = os.environ | {
             "PYTHONPATH": str(_ROOT),
             "LOCKSTEP_DATA_DIR": str(settings.data_dir),

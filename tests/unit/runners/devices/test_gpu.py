@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 
 from tests.factories.forge import Forge
+from tests.factories.server import free_port
 from tests.unit.runners.conftest import Forges
 
 pytestmark = pytest.mark.slow
@@ -338,10 +337,7 @@ def test_answers_are_those_of_a_machine_with_gpus(forge: Forge, name: str) -> No
 
 @pytest.mark.parametrize("how", ["AUTO", "RING", "NCCL"])
 def test_workers_reduce_over_all_their_gpus_whatever_communication_is_asked_for(forge: Forge, how: str) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = f'{{"cluster": {{"worker": ["127.0.0.1:{port}"]}}, "task": {{"type": "worker", "index": 0}}}}'
+    config = f'{{"cluster": {{"worker": ["127.0.0.1:{free_port()}"]}}, "task": {{"type": "worker", "index": 0}}}}'
     alone = run(forge, COMMUNICATION.replace("HOW", how), "gpu:2")
     in_a_cluster = run(forge, COMMUNICATION.replace("HOW", how), "gpu:2", TF_CONFIG=config)
     assert ("NCCL needs real GPUs." in alone) == ("NCCL needs real GPUs." in in_a_cluster) == (how == "NCCL")
