@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ALL = ("lessons", "matrix", "soak", "fuzz", "load")
+ALL = ("lessons", "hostile", "matrix", "soak", "fuzz", "load")
 """Every part, in the order they run: the likeliest to fail first."""
 CAUSES: dict[str, tuple[str, ...]] = {
     "lessons/": ("lessons",),
@@ -28,7 +28,7 @@ CAUSES: dict[str, tuple[str, ...]] = {
     ".ci/": ALL,
     "Makefile": ALL,
     "tests/conftest.py": ALL,
-    "tests/factories/": ("soak", "load"),
+    "tests/factories/": ("hostile", "soak", "load"),
     **{f"tests/long/{part}/": (part,) for part in ALL},
 }
 """What begins so can break these parts. The longest beginning counts; what no line names breaks none."""

@@ -37,6 +37,7 @@ parts = loaded()
         (["app/runs/pump.py", "lessons/distributed-tensorflow/course.toml"], ["lessons", "fuzz", "load"]),
         (["runners/kernel/faults.py"], list(parts.ALL)),
         (["tests/long/soak/programs.py", "README.md"], ["soak"]),
+        (["tests/factories/escapes.py"], ["hostile", "soak", "load"]),
         (["locks/web.txt"], []),
         (["locks/dev.txt"], list(parts.ALL)),
     ],

@@ -1,4 +1,4 @@
-"""Groups whose files cannot be read or written; what the kernel does with those that can is in tests/sandbox."""
+"""Groups whose files cannot be read or written; what the kernel does with those that can is in tests/long/hostile."""
 
 from __future__ import annotations
 

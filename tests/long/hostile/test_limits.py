@@ -11,7 +11,7 @@ from runners.outcome import OUTCOMES, limit_of
 from runners.protocol import Limit, LimitName, Notice
 from runners.settings import Limits
 from tests.factories.node import Learner, Node
-from tests.sandbox.conftest import IMPATIENT, LIMITS, Attack
+from tests.long.hostile.conftest import IMPATIENT, LIMITS, Attack
 
 ALL = Limits(**LIMITS)
 SHORT_S = 1.0

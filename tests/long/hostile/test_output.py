@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runners.protocol import Outcome
-from tests.sandbox.conftest import Attack
+from tests.long.hostile.conftest import Attack
 
 ERROR, OK, TIME, OUTPUT, MEMORY, DISK = (
     Outcome.error,

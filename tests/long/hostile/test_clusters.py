@@ -11,7 +11,7 @@ import pytest
 
 from runners.protocol import Fault, Outcome
 from tests.factories.node import Learner, Node
-from tests.sandbox.conftest import LIMIT_SETTINGS
+from tests.long.hostile.conftest import LIMIT_SETTINGS
 
 LINKS = """
 import json, os, socket, stat, time

@@ -12,9 +12,9 @@ import pytest
 from runners.client import RunnerClient
 from runners.protocol import Outcome
 from tests.factories.node import SECRET, Learner
-from tests.sandbox.conftest import Attack
+from tests.long.hostile.conftest import Attack
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 SEARCH = """
 import os, sys

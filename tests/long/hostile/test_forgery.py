@@ -10,7 +10,7 @@ import pytest
 from runners.client import RunnerClient
 from runners.protocol import Outcome
 from tests.factories.node import Learner
-from tests.sandbox.conftest import Attack
+from tests.long.hostile.conftest import Attack
 
 CRASH, ERROR, OK, TIME, OUTPUT = Outcome.crash, Outcome.error, Outcome.ok, Outcome.timeout, Outcome.output
 

@@ -11,7 +11,7 @@ import pytest
 from runners.client import RunnerClient
 from runners.protocol import Outcome
 from tests.factories.node import Learner, Node
-from tests.sandbox.conftest import LIMITS
+from tests.long.hostile.conftest import LIMITS
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give each session a user of its own")
 

@@ -7,7 +7,7 @@ import pytest
 from runners.client import RunnerClient
 from runners.protocol import Error, Outcome
 from tests.factories.node import Learner, Node
-from tests.sandbox.conftest import Attack
+from tests.long.hostile.conftest import Attack
 
 CRASH, ERROR, OK, TIME = Outcome.crash, Outcome.error, Outcome.ok, Outcome.timeout
 
