@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[1] / "sandbox"
+FOLDER = Path(__file__).resolve().parents[1] / "long/hostile"
 ROWS = re.findall(r"^\| (.+?) \| `(.+?)` \| (.+?) \|$", (FOLDER / "README.md").read_text(), re.MULTILINE)
 
 
