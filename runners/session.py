@@ -176,6 +176,7 @@ class Session:
         for run in self.waiting:
             self._tell_of_cold(run)
         self._life = asyncio.create_task(self._live(), name=f"session-{self.name}")
+        self._life.add_done_callback(self._ensure_gone)
 
     def submit(self, run: RunLog) -> int:
         """Take a run; returns how many come before it."""
@@ -266,6 +267,12 @@ class Session:
                     await asyncio.shield(self._kernel.close())
             finally:
                 self._be_gone()
+
+    def _ensure_gone(self, _life: asyncio.Task[None]) -> None:
+        """Be gone also where ``_live`` was canceled before its first step, and so never reached its end."""
+        if not self.gone.is_set():
+            self.state, self.gone_because = SessionState.gone, self._end or "ended"
+            self._be_gone()
 
     def _be_gone(self) -> None:
         self.gone_at = time.monotonic()

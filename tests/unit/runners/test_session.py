@@ -39,6 +39,17 @@ async def test_one_that_has_ended_in_the_queue_takes_no_place() -> None:
     assert session.gone.is_set()
 
 
+async def test_one_that_is_ended_before_its_first_step_is_gone() -> None:
+    session = Session("s", SessionSpec(owner="o", topology="cpu", keras=3), Limits(), 60, NoKernels())
+
+    session.admit()
+    session.end("ended")
+
+    async with asyncio.timeout(5):
+        await session.gone.wait()
+    assert (session.state, session.gone_because) == (SessionState.gone, "ended")
+
+
 class Refusing(NoKernels):
     """A source that takes its time and has no device."""
 
