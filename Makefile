@@ -19,7 +19,6 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 bin := .venv/bin
 pytest := $(bin)/python -m pytest
 WORKERS ?= logical
-side_by_side := --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 PART ?= $(shell $(bin)/python .ci/parts.py)
 npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
 
@@ -67,12 +66,13 @@ fix: setup-tests
 
 test: check
 	$(npm) test
-	.ci/with-postgres $(pytest) $(side_by_side) $(PYTEST)
+	.ci/with-postgres $(pytest) --numprocesses $(WORKERS) --maxprocesses 8 --dist loadfile \
+		--no-loadscope-reorder $(PYTEST)
 
 test-long: setup-tests
 	for part in $(PART); do test -d "tests/long/$$part" || { echo "There is no part $$part of the long tests; the parts" \
 	'are: $(notdir $(patsubst %/,%,$(wildcard tests/long/*/))).' >&2; exit 1; }; done
-	.ci/with-postgres $(pytest) $(side_by_side) $(PART:%=tests/long/%) $(PYTEST)
+	.ci/with-postgres $(pytest) $(PART:%=tests/long/%) $(PYTEST)
 
 test-all: test test-long
 

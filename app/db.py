@@ -37,7 +37,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
 
-from app.sqlite import Driver
+from app.sqlite import Driver, keep_log
 from app.storage import StorageMonitor, try_to_write
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ _CLOSE_S = 20
 _AT_ONCE = 100
 """Rows that a cursor hands over at a time."""
 
-_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON")
+_PRAGMAS = ("synchronous=NORMAL", "foreign_keys=ON")
 
 
 class Base(DeclarativeBase):
@@ -203,6 +203,7 @@ def _sqlite_engine(url: str, connections: int, wait_s: float, threads: WeakSet[t
     @event.listens_for(engine.sync_engine, "connect")
     def _set_up(connection: Any, _record: object) -> None:
         threads.add(connection.driver_connection._thread)
+        connection.run_async(lambda driver: keep_log(driver, wait_s))
         cursor = connection.cursor()
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")

@@ -6,7 +6,9 @@ that was never begun. Each costs more than SQLite needs to answer what a page as
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +21,9 @@ from sqlalchemy.dialects.sqlite.aiosqlite import (
     AsyncAdapt_aiosqlite_dbapi,
 )
 from sqlalchemy.util.concurrency import await_
+
+_AGAIN_S = 0.01
+"""Between two attempts at what SQLite does not wait for by itself."""
 
 
 class _Cursor(AsyncAdapt_aiosqlite_cursor):
@@ -108,6 +113,25 @@ class _Connection(AsyncAdapt_aiosqlite_connection):
         if self.begun:
             super().rollback()
             self.begun = False
+
+
+async def keep_log(connection: aiosqlite.Connection, wait_s: float) -> None:
+    """Keep a write-ahead log beside the file, so that readers and a writer do not wait for each other.
+
+    SQLite does not wait for another connection that does this to a new file at the same time, but refuses at once.
+
+    Raises:
+        sqlite3.OperationalError: the file was locked for ``wait_s`` seconds, or cannot be written.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            async with connection.execute("PRAGMA journal_mode=WAL"):
+                return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+        await asyncio.sleep(_AGAIN_S)
 
 
 class Driver(AsyncAdapt_aiosqlite_dbapi):

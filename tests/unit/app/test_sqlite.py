@@ -120,3 +120,20 @@ async def test_more_sessions_than_connections_wait_for_their_turn(db: Database) 
 
     async with db.session() as session:
         assert await session.scalar(text("SELECT count(*) FROM things")) == 60
+
+
+async def test_whoever_opens_a_new_file_at_the_same_time_waits_for_the_other(tmp_path: Path) -> None:
+    for number in range(25):  # without the wait 3 in 100 were refused
+        servers = [Database(f"sqlite+aiosqlite:///{tmp_path / str(number)}") for _ in range(4)]
+
+        modes = await asyncio.gather(*(_journal_mode(server) for server in servers))
+
+        assert modes == ["wal"] * 4
+        for server in servers:
+            await server.close()
+
+
+async def _journal_mode(db: Database) -> str | None:
+    async with db.engine.connect() as connection:
+        mode: str | None = await connection.scalar(text("PRAGMA journal_mode"))
+        return mode
