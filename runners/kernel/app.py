@@ -315,6 +315,7 @@ def prepare(
     application: WarmKernelApp = WarmKernelApp.instance()
     application.listeners = tuple(listeners)
     WarmStream.streams = printed
+    WarmStream.waits = keyboard
     application.session.session = new_id()
     application.session.pid = os.getpid()
     application.session.key = key

@@ -1,8 +1,11 @@
-"""How a KeyboardInterrupt comes: anywhere, but not into the questions that TensorFlow asks in C++.
+"""How a KeyboardInterrupt comes: anywhere, but not where it would do harm that outlives the run.
 
 TensorFlow asks Python for the kind of each type that it meets in a nest, ``isinstance(value, CompositeTensor)``, and
 keeps the answer for the life of the process. An exception in the middle of ``isinstance`` it takes for a yes: from then
 on every list, say, is taken for a composite tensor, and each function fails that is traced in this kernel.
+
+Output is the other such place: an exception between two lines of what hands text over would lose the text. See
+``hold_off``.
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ from __future__ import annotations
 import signal
 import threading
 from abc import ABCMeta
-from types import FrameType
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
 
-_QUESTIONS = frozenset((ABCMeta.__instancecheck__.__code__, ABCMeta.__subclasscheck__.__code__))
+_held_off: set[CodeType] = {ABCMeta.__instancecheck__.__code__, ABCMeta.__subclasscheck__.__code__}
 _NEAR = 40
-"""Frames above the innermost in which a question is looked for: the next signal can find the handler still at work."""
+"""Frames above the innermost that are looked at: the next signal can find the handler still at work."""
 _AGAIN_S = 0.001
 _MOST_TRIES = 500
 """After which the interrupt comes in any case: a program can ask a question that has no end."""
@@ -22,10 +27,15 @@ _MOST_TRIES = 500
 _tries = 0
 
 
+def hold_off(*functions: Callable[..., Any]) -> None:
+    """Keep interrupts out of these functions of Python, and of what they call: they come when it has returned."""
+    _held_off.update(function.__code__ for function in functions)
+
+
 def handle(signum: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, or, where a question is being answered, a moment later: the handler of SIGINT."""
+    """Raise KeyboardInterrupt, or, where it would do harm, a moment later: the handler of SIGINT."""
     global _tries
-    if _tries < _MOST_TRIES and _in_question(frame):
+    if _tries < _MOST_TRIES and _is_held_off(frame):
         _tries += 1
         again = threading.Timer(_AGAIN_S, signal.pthread_kill, (threading.get_ident(), signum))
         again.daemon = True
@@ -35,11 +45,11 @@ def handle(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _in_question(frame: FrameType | None) -> bool:
+def _is_held_off(frame: FrameType | None) -> bool:
     for _ in range(_NEAR):
         if frame is None:
             return False
-        if frame.f_code in _QUESTIONS:
+        if frame.f_code in _held_off:
             return True
         frame = frame.f_back
     return False

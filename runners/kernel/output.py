@@ -4,7 +4,6 @@ made of."""
 from __future__ import annotations
 
 import codecs
-import contextlib
 import json
 import os
 import select
@@ -18,7 +17,7 @@ from jupyter_client.jsonutil import json_clean, json_default
 from jupyter_client.session import json_packer
 
 from runners.journal import Stream
-from runners.kernel import lanes
+from runners.kernel import interrupts, lanes
 from runners.kernel.meter import meter
 from runners.kernel.pipes import unread
 
@@ -42,10 +41,13 @@ class WarmStream(OutStream):  # type: ignore[misc]
 
     streams: ClassVar[dict[str, Stream]] = {}
     """By name; set before the first one is made."""
+    waits: ClassVar[bool] = False
+    """Whether ``flush`` waits until all is sent: for a client that does not read the journal, and may ask for input."""
 
     def _setup_stream_redirects(self, name: str) -> None:
         self._journal = self.streams[name].journal
         self._journal.nonce = lanes.nonce()
+        self._unscheduled = False
         self._taken = 0
         self._taking = threading.Condition()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -64,18 +66,19 @@ class WarmStream(OutStream):  # type: ignore[misc]
     def flush(self) -> None:
         """Send all that was written so far, through Python or the descriptor, before whatever is sent next.
 
-        Only a program that flushes faster than its text can be sent waits for that.
+        Only a program that flushes faster than its text can be sent waits for that, or one whose client wants it.
         """
         if self.closed:  # Python flushes once more when it ends
             return
         self._drain()
         self._gather(final=True)
         self.pub_thread.schedule(self._send_first)
-        if len(self._flushed) > _FLUSHES:
+        if self.waits or len(self._flushed) > _FLUSHES:
             self._wait()
 
     def finish(self) -> None:
         """Flush, and wait until all is sent."""
+        self._flush_pending = False
         self.flush()
         if not self.closed:
             self.pub_thread.schedule(self._send_all)
@@ -92,6 +95,13 @@ class WarmStream(OutStream):  # type: ignore[misc]
             if self._is_master_process():
                 self._journal.append(text.encode("utf-8", "replace"), taken)
             super().write(text)
+        if self._unscheduled:
+            self._unscheduled = False
+            super()._schedule_flush()
+
+    def _schedule_flush(self) -> None:
+        """Leave it until the lock is released: the thread that is told may wait for the lock behind a full queue."""
+        self._unscheduled = True
 
     def _gather(self, *, final: bool) -> None:
         with self._buffer_lock:
@@ -99,13 +109,17 @@ class WarmStream(OutStream):  # type: ignore[misc]
 
     def _wait(self) -> None:
         if threading.current_thread() is not self.pub_thread.thread:
-            sent = threading.Event()
-            self.pub_thread.schedule(sent.set)
-            sent.wait(self.flush_timeout)
+            sent = threading.Lock()  # unlike an event it is as it was when an interrupt breaks off the wait
+            sent.acquire()
+            self.pub_thread.schedule(sent.release)
+            sent.acquire(timeout=self.flush_timeout)
 
     def _send_first(self) -> None:
-        with contextlib.suppress(IndexError):
-            self._send_pieces(*self._flushed.popleft())
+        try:
+            flushed = self._flushed.popleft()
+        except IndexError:
+            return
+        self._send_pieces(*flushed)
 
     def _send_all(self) -> None:
         """Send also what an interrupt kept from being scheduled."""
@@ -168,6 +182,9 @@ class WarmStream(OutStream):  # type: ignore[misc]
                 self._take(self._decoder.decode(data), len(data))
                 self._taken += len(data)
                 self._taking.notify_all()
+
+
+interrupts.hold_off(WarmStream._drain, WarmStream._take, WarmStream._gather, IOPubThread.schedule)
 
 
 class _AtOnce:

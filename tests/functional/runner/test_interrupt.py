@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 
 import psutil
@@ -42,6 +43,23 @@ STUBBORN = {
         "while True: subprocess.run(['sh', '-c', 'trap \"\" INT TERM; sleep 1000'])"
     ),
 }
+
+PRINTS_UNTIL_INTERRUPTED = """
+import json, random, signal
+signal.signal(signal.SIGALRM, signal.getsignal(signal.SIGINT))
+printed = []
+for attempt in range(150):
+    number = 0
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001 + random.random() * 0.004)
+        while True:
+            print(attempt, number, flush=True)
+            number += 1
+    except KeyboardInterrupt:
+        print()  # after half a line
+        printed.append(number)
+print(json.dumps(printed))
+"""
 
 
 async def stop(learner: Learner, accepted: RunAccepted) -> Told:
@@ -133,3 +151,13 @@ async def test_an_interrupt_leaves_what_tensorflow_knows_of_types_alone(client: 
     assert told.outcome == Outcome.error
     assert set(told.lanes("stdout").values()) == {"True\n"}
     assert {event.name for event in told.events if isinstance(event, Error)} == {"KeyboardInterrupt"}
+
+
+async def test_what_was_printed_when_an_interrupt_came_is_not_lost(learner: Learner) -> None:
+    told = await learner.run(PRINTS_UNTIL_INTERRUPTED)
+
+    assert told.outcome == Outcome.ok, told.text
+    *lines, last = told.stdout.splitlines()
+    wanted = [f"{attempt} {number}" for attempt, count in enumerate(json.loads(last)) for number in range(count)]
+    assert not set(wanted) - set(lines)
+    assert (await learner.run("import time\nprint('on')\ntime.sleep(0.5)\nprint('and on')")).stdout == "on\nand on\n"
