@@ -17,10 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 ALL = ("lessons", "hostile", "matrix", "soak", "fuzz", "load")
 """Every part, in the order they run: the likeliest to fail first."""
 CAUSES: dict[str, tuple[str, ...]] = {
-    "lessons/": ("lessons",),
-    "app/lessons/": ("lessons",),
-    "app/cli/": ("lessons", "load"),
-    "app/": ("fuzz", "load"),
+    "lessons/": ("lessons", "load"),
+    "app/lessons/": ("lessons", "soak", "fuzz", "load"),
+    "app/cli/": ("lessons", "soak", "fuzz", "load"),
+    "app/": ("soak", "fuzz", "load"),
+    "docs/strategies.md": ("matrix",),
     "migrations/": ("load",),
     "runners/": ALL,
     "locks/dev.txt": ALL,
@@ -28,7 +29,8 @@ CAUSES: dict[str, tuple[str, ...]] = {
     ".ci/": ALL,
     "Makefile": ALL,
     "tests/conftest.py": ALL,
-    "tests/factories/": ("hostile", "soak", "load"),
+    "tests/factories/": ("hostile", "matrix", "soak", "fuzz", "load"),
+    "tests/browser/site.py": ("load",),
     **{f"tests/long/{part}/": (part,) for part in ALL},
 }
 """What begins so can break these parts. The longest beginning counts; what no line names breaks none."""

@@ -13,8 +13,8 @@ from tests.factories.drawn import VARIABLE
 
 TIMES = os.environ.get(VARIABLE, "3")
 ROOT = Path(__file__).parents[3]
-DRAWN = "tests/functional/test_any_request.py"
-"""It draws its examples beforehand, so hypothesis does not mark its tests."""
+DRAWN = ("tests/functional/test_any_request.py", "tests/long/fuzz/fuzz_openapi.py")
+"""They draw their examples beforehand, so hypothesis does not mark their tests."""
 
 
 def more(*arguments: str) -> str:
@@ -34,4 +34,4 @@ def test_no_example_of_many_breaks_a_property() -> None:
 
 @pytest.mark.timeout(3600)
 def test_no_request_of_many_makes_the_server_fail() -> None:
-    assert " passed" in more(DRAWN)
+    assert " passed" in more(*DRAWN)
