@@ -23,6 +23,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -53,6 +54,15 @@ class Need:
     """Whether something else does the job, if not as well."""
 
 
+def take_turn(door: TextIO) -> None:
+    """Wait, and say so, while another set-up of this checkout is at work."""
+    try:
+        fcntl.flock(door, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("set-up", "waiting for another set-up of this checkout to end")
+        fcntl.flock(door, fcntl.LOCK_EX)
+
+
 def main(arguments: list[str]) -> int:
     """Do what is missing. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(";")[0])
@@ -67,7 +77,7 @@ def main(arguments: list[str]) -> int:
         return 0
     try:
         with (ROOT / "Makefile").open() as door:  # one set-up at a time
-            fcntl.flock(door, fcntl.LOCK_EX)
+            take_turn(door)
             set_up(wanted.tests)
     except Trouble as trouble:
         print(f"\nSet-up stopped: {trouble}", file=sys.stderr)

@@ -7,7 +7,7 @@ import re
 
 from playwright.async_api import Page, expect
 
-from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
+from tests.browser.accessibility import assert_accessible_everywhere, assert_fits, assert_fits_phones_in
 from tests.browser.conftest import Hall
 from tests.browser.instrument import Instrument
 from tests.browser.people import PASSWORD, somebody
@@ -113,6 +113,18 @@ async def test_what_was_read_is_kept_in_the_browser_and_makes_a_visitor_of_no_on
     await expect(page.locator("[data-continue]")).to_contain_text("Continue with “Scaling the loss”")
     await expect(page.locator(f"a[href='{SECOND}']").first).to_contain_text("begun")
     assert await visitor.context.cookies() == []
+
+
+async def test_a_long_title_to_continue_with_fits_a_phone(hall: Hall) -> None:
+    page = await (await hall.admit(width=320, height=800)).open(SECOND)
+    await page.locator("#lesson-end").scroll_into_view_if_needed()
+    await expect(page.locator("#lesson-end [data-end-mark]")).to_have_text("Read to the end")
+    for path in ("/en/", COURSE):
+        await page.goto(page.url.partition("/en/")[0] + path)
+        words = page.locator("[data-continue] .label")
+        await expect(words).to_contain_text("Continue with")
+        await words.evaluate("it => { it.textContent = 'Continue with “A custom training loop on Fashion-MNIST”' }")
+        await assert_fits(page, path)
 
 
 async def test_marks_of_before_the_first_run_are_told_once_the_server_knows_the_learner(hall: Hall) -> None:
