@@ -321,7 +321,7 @@ def _picture(source: str, alt: str, width: str, env: Any) -> str:
         return escapeHtml(alt)
     with suppress(UnfitDrawing):
         if (drawing := drawing_at(env["folder"] / target.name, alt)) is not None:
-            return drawing
+            return str(drawing)  # plain text to whoever joins it: Markup would escape its neighbors
     size = f' width="{width}"' if width.isascii() and width.isdigit() else ""
     address = escapeHtml(target.address(env["slug"]))
     return f'<img src="{address}" alt="{escapeHtml(alt)}"{size} loading="lazy" decoding="async">'
