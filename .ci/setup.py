@@ -54,15 +54,6 @@ class Need:
     """Whether something else does the job, if not as well."""
 
 
-def take_turn(door: TextIO) -> None:
-    """Wait, and say so, while another set-up of this checkout is at work."""
-    try:
-        fcntl.flock(door, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        say("set-up", "waiting for another set-up of this checkout to end")
-        fcntl.flock(door, fcntl.LOCK_EX)
-
-
 def main(arguments: list[str]) -> int:
     """Do what is missing. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(";")[0])
@@ -86,6 +77,15 @@ def main(arguments: list[str]) -> int:
         print("\nSet-up was interrupted; it goes on from here the next time.", file=sys.stderr)
         return 130
     return 0
+
+
+def take_turn(door: TextIO) -> None:
+    """Wait, and say so, while another set-up of this checkout is at work."""
+    try:
+        fcntl.flock(door, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("set-up", "waiting for another set-up of this checkout to end")
+        fcntl.flock(door, fcntl.LOCK_EX)
 
 
 def set_up(tests: bool) -> None:

@@ -176,7 +176,7 @@ class Session:
         for run in self.waiting:
             self._tell_of_cold(run)
         self._life = asyncio.create_task(self._live(), name=f"session-{self.name}")
-        self._life.add_done_callback(self._ensure_gone)
+        self._life.add_done_callback(self._be_gone)
 
     def submit(self, run: RunLog) -> int:
         """Take a run; returns how many come before it."""
@@ -226,7 +226,6 @@ class Session:
             self._stop_current(kill=True)
         self._news.set()
         if self._life is None:
-            self.state, self.gone_because = SessionState.gone, because
             self._be_gone()
         elif self.state == SessionState.starting:
             self._life.cancel()
@@ -261,20 +260,14 @@ class Session:
         finally:
             self.state, self.gone_because = SessionState.gone, because
             self._finish_the_rest(Outcome.interrupted)
-            try:
-                await self._watching.aclose()
-                if self._kernel:
-                    await asyncio.shield(self._kernel.close())
-            finally:
-                self._be_gone()
+            await self._watching.aclose()
+            if self._kernel:
+                await asyncio.shield(self._kernel.close())
 
-    def _ensure_gone(self, _life: asyncio.Task[None]) -> None:
-        """Be gone also where ``_live`` was canceled before its first step, and so never reached its end."""
-        if not self.gone.is_set():
+    def _be_gone(self, _life: asyncio.Task[None] | None = None) -> None:
+        """Follow the end of the session's task, which may have been canceled before its first step."""
+        if self.state != SessionState.gone:
             self.state, self.gone_because = SessionState.gone, self._end or "ended"
-            self._be_gone()
-
-    def _be_gone(self) -> None:
         self.gone_at = time.monotonic()
         self.gone.set()
 

@@ -28,7 +28,7 @@ _tries = 0
 
 
 def hold_off(*functions: Callable[..., Any]) -> None:
-    """Keep interrupts out of these functions of Python, and of what they call: they come when it has returned."""
+    """Delay an interrupt that comes during one of these Python functions, or what it calls, until it has returned."""
     _held_off.update(function.__code__ for function in functions)
 
 

@@ -100,7 +100,7 @@ class WarmStream(OutStream):  # type: ignore[misc]
             super()._schedule_flush()
 
     def _schedule_flush(self) -> None:
-        """Leave it until the lock is released: the thread that is told may wait for the lock behind a full queue."""
+        """Only note it: scheduling waits for room in a queue whose reader may itself be waiting for the lock."""
         self._unscheduled = True
 
     def _gather(self, *, final: bool) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -280,3 +282,21 @@ def test_without_the_venv_module_the_package_that_has_it_is_named(
     monkeypatch.setattr(setup, "can_make_environments", lambda: False)
     with pytest.raises(setup.Trouble, match=r"no venv module.*apt-get install python3\.1\d-venv"):
         setup.make_environment()
+
+
+def test_a_second_set_up_of_a_checkout_says_that_it_waits(
+    setup: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    door = tmp_path / "door"
+    door.touch()
+    with door.open() as first, door.open() as second:
+        setup.take_turn(first)
+        assert capsys.readouterr().out == ""
+        waiting = threading.Thread(target=setup.take_turn, args=[second])
+        waiting.start()
+        waiting.join(0.2)
+        assert waiting.is_alive()
+        fcntl.flock(first, fcntl.LOCK_UN)
+        waiting.join(10)
+        assert not waiting.is_alive()
+    assert "waiting for another set-up of this checkout to end" in capsys.readouterr().out
