@@ -144,6 +144,7 @@ def test_the_front_ends_lock_is_in_step_with_package_json() -> None:
         "nbconvert==7.16.4",
         "nh3==0.3.5",
         "pandas==2.2",
+        "pygments==2.20",
         "ruff==0.12",
         "sqlalchemy==2.0.58",
         "starlette==1.9",
