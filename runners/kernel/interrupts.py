@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from abc import ABCMeta
 from collections.abc import Callable
 from types import CodeType, FrameType
@@ -21,10 +22,13 @@ _held_off: set[CodeType] = {ABCMeta.__instancecheck__.__code__, ABCMeta.__subcla
 _NEAR = 40
 """Frames above the innermost that are looked at: the next signal can find the handler still at work."""
 _AGAIN_S = 0.001
+_UNTIL_NOTICED_S = 0.05
 _MOST_TRIES = 500
 """After which the interrupt comes in any case: a program can ask a question that has no end."""
 
 _tries = 0
+_delayed: object | None = None
+"""The interrupt that is to come later; ``None`` once its handler runs."""
 
 
 def hold_off(*functions: Callable[..., Any]) -> None:
@@ -34,15 +38,30 @@ def hold_off(*functions: Callable[..., Any]) -> None:
 
 def handle(signum: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, or, where it would do harm, a moment later: the handler of SIGINT."""
-    global _tries
+    global _tries, _delayed
+    _delayed = None
     if _tries < _MOST_TRIES and _is_held_off(frame):
         _tries += 1
-        again = threading.Timer(_AGAIN_S, signal.pthread_kill, (threading.get_ident(), signum))
-        again.daemon = True
-        again.start()
+        _delayed = object()
+        threading.Thread(target=_send_again, args=(threading.get_ident(), signum, _delayed), daemon=True).start()
         return
     _tries = 0
     raise KeyboardInterrupt
+
+
+def _send_again(thread: int, signum: int, delayed: object) -> None:
+    """Signal the thread until its handler runs.
+
+    Once is not enough: a signal that arrives after Python last looked for one, but before a blocking call has begun, is
+    noticed only when that call ends.
+    """
+    pause_s = _AGAIN_S
+    while True:
+        time.sleep(pause_s)
+        if _delayed is not delayed or signal.getsignal(signum) is not handle:
+            return
+        signal.pthread_kill(thread, signum)
+        pause_s = _UNTIL_NOTICED_S
 
 
 def _is_held_off(frame: FrameType | None) -> bool:

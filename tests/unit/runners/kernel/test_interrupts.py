@@ -59,3 +59,22 @@ def test_a_question_without_an_answer_is_interrupted_too(monkeypatch: pytest.Mon
     monkeypatch.setattr(interrupts, "_MOST_TRIES", 5)
     with pytest.raises(KeyboardInterrupt):
         isinstance(object(), Endless)
+
+
+def test_an_interrupt_that_a_blocking_call_did_not_notice_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+    send = signal.pthread_kill
+
+    def unnoticed_at_first(thread: int, signum: int) -> None:
+        sent.append(signum)
+        if len(sent) > 1:
+            send(thread, signum)
+
+    def ask() -> None:
+        assert isinstance(0.5, Interrupted)  # of no class that was asked about before: the answers are kept
+        time.sleep(60)
+
+    monkeypatch.setattr(signal, "pthread_kill", unnoticed_at_first)
+    with pytest.raises(KeyboardInterrupt):
+        ask()
+    assert len(sent) > 1
