@@ -3,7 +3,7 @@
  * the state of lessons as JSON, and what the server cannot know of a stranger from the marks of this browser.
  */
 
-import { localShelf, startAgain } from "./account-storage";
+import { currentAccount, localShelf, startAgain } from "./account-storage";
 import { declined, send } from "./api";
 import { make } from "./element";
 import { type Mark, Marks } from "./marks";
@@ -133,9 +133,11 @@ class Standing {
     }
   }
 
+  /** An answer may arrive after the account has signed out in this browser: then nothing is stored. */
   private keep(): void {
     try {
-      if (this.who) localShelf()?.setItem(NEWS, JSON.stringify({ who: this.who, cursor: this.cursor }));
+      if (this.who && currentAccount() !== null)
+        localShelf()?.setItem(NEWS, JSON.stringify({ who: this.who, cursor: this.cursor }));
     } catch {
       // Storage is full or forbidden: this page knows.
     }
