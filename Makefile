@@ -6,6 +6,7 @@
 #   make test-all                             both
 #   make check                                only the checks that run nothing: style, types, import rules
 #   make fix                                  mend what the checks of style can mend by themselves
+#   make docs                                 build the documentation into app/web/docs, which the server shows at /docs/
 #   make setup                                only set up
 #   make lock [UPGRADE=1]                     write locks/ again after pyproject.toml changed
 #   make floors [PYTEST=tests/unit/app]       install the lowest versions pyproject.toml allows and test with them
@@ -27,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 checks := check-style check-types check-imports check-frontend-types check-frontend-style
 
-.PHONY: setup serve test test-long test-all check $(checks) fix lock floors setup-tests need-python
+.PHONY: setup serve test test-long test-all check $(checks) fix docs lock floors setup-tests need-python
 .SILENT:
 
 setup: need-python
@@ -75,6 +76,12 @@ test-long: setup-tests
 	.ci/with-postgres $(pytest) $(PART:%=tests/long/%) $(PYTEST)
 
 test-all: test test-long
+
+# Pages that link to nothing, lie outside every table of contents or name what does not exist are errors.
+docs: need-python
+	$(PYTHON) .ci/setup.py --docs
+	$(bin)/python -m sphinx --quiet --fail-on-warning --keep-going --nitpicky -b html \
+		-d .venv/lockstep/doctrees docs app/web/docs
 
 lock: need-python
 	.ci/lock $(PYTHON) $(if $(UPGRADE),--upgrade)

@@ -21,7 +21,7 @@ CAUSES: dict[str, tuple[str, ...]] = {
     "app/lessons/": ("lessons", "soak", "fuzz", "load"),
     "app/cli/": ("lessons", "soak", "fuzz", "load"),
     "app/": ("soak", "fuzz", "load"),
-    "docs/strategies.md": ("matrix",),
+    "docs/learn/strategies.md": ("matrix",),
     "migrations/": ("load",),
     "runners/": ALL,
     "locks/dev.txt": ALL,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Make a fresh checkout ready to serve or to test; ``make setup``, ``make serve`` and ``make test`` call it.
+"""Make a fresh checkout ready to serve, to test or to build the documentation; ``make`` calls it for each of them.
 
 Needs Python and nothing else. A step says in one line what it does and how far it is, and is skipped while the stamp
 of what it was made from is unchanged. What a step's tools print goes to a log beside the stamps, whose end is shown if
@@ -58,6 +58,7 @@ def main(arguments: list[str]) -> int:
     """Do what is missing. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(";")[0])
     parser.add_argument("--tests", action="store_true", help="also what only the tests need")
+    parser.add_argument("--docs", action="store_true", help="only what building the documentation needs")
     parser.add_argument(
         "--missing", action="store_true", help="only print the packages of Debian and Ubuntu that are missing"
     )
@@ -69,7 +70,7 @@ def main(arguments: list[str]) -> int:
     try:
         with (ROOT / "Makefile").open() as door:  # one set-up at a time
             take_turn(door)
-            set_up(wanted.tests)
+            set_up_docs() if wanted.docs else set_up(wanted.tests)
     except Trouble as trouble:
         print(f"\nSet-up stopped: {trouble}", file=sys.stderr)
         return 1
@@ -99,6 +100,17 @@ def set_up(tests: bool) -> None:
     install_project()
     install_node_modules(tests)
     build_frontend()
+
+
+def set_up_docs() -> None:
+    """The documentation needs no TensorFlow, no front end, and nothing of the system."""
+    check_python(sys.version_info[:2])
+    make_environment()
+    lock = ROOT / "locks" / "docs.txt"
+    with once("docs", digest([lock])) as needed:
+        if needed:
+            say("packages", f"installing what {lock.relative_to(ROOT)} lists")
+            pip("docs", lock.read_text(), "--require-hashes", "--no-deps", "-r", str(lock))
 
 
 # --- Python -----------------------------------------------------------------------------------------------------

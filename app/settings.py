@@ -42,11 +42,14 @@ class OtherSite(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     issuer: str = Field(default="", max_length=200)
-    """What OpenID Connect knows it by; ``google`` and ``github`` have theirs."""
+    """The provider's issuer URL, exactly as in its discovery document. ``google`` and ``github`` have a built-in one.
+    """
     client_id: str = Field(min_length=1, max_length=500)
+    """The client ID that the provider gave you."""
     client_secret: SecretStr = Field(min_length=1)
+    """The client secret that the provider gave you."""
     label: str = Field(default="", max_length=40)
-    """Its name on our pages."""
+    """The provider's name on our pages. The default is the name in the variable, capitalized."""
 
     @field_validator("issuer")
     @classmethod
@@ -67,60 +70,75 @@ class Settings(BaseSettings):
     )
 
     data_dir: Path = Path("data")
-    """Where everything that must survive is kept: the database, data sets, the supervisor's socket."""
+    """The directory for everything that must survive a restart: the database, data sets, secrets, the supervisor's
+    socket."""
     database_url: str = ""
-    """``sqlite+aiosqlite:///path`` or ``postgresql+asyncpg://…``; SQLite in the data directory if empty."""
+    """``sqlite+aiosqlite:///path`` or ``postgresql+asyncpg://user:password@host/name``. If empty, SQLite in the data
+    directory."""
     database_connections: int = Field(default=15, ge=1, le=1000)
-    """Connections of one web process to the database; one more request waits for a free one."""
+    """Connections of one web process to the database. All web processes together need fewer than PostgreSQL's
+    ``max_connections``."""
     database_wait_s: float = Field(default=10, ge=0.1, le=300)
-    """Seconds that a request waits for a connection, or for its turn to write to SQLite, before it is answered 503."""
+    """How long a request waits for a connection, or for its turn to write to SQLite, before it is answered with 503
+    and ``Retry-After``."""
     database_statement_s: float = Field(default=60, ge=1, le=3600)
-    """Seconds that one statement of PostgreSQL may take."""
+    """How long one statement of PostgreSQL may take. Migrations have no limit."""
     runner_socket: Path | None = None
-    """The socket of a supervisor that someone else runs; if empty, ``lockstep serve`` starts its own."""
+    """The socket of a runner that someone else starts. If empty, ``lockstep serve`` starts its own."""
     lessons_dir: Path = Path("lessons")
-    """The folder of courses."""
+    """The directory of courses."""
     public_url: str = ""
-    """``https://learn.example.org``: how learners reach this server, if it is behind a proxy."""
+    """The address at which learners reach the server, such as ``https://learn.example.org``. Set it if there is a
+    proxy."""
     environment: Literal["production", "development"] = "production"
     """``development`` reads templates again when they change."""
     log_format: Literal["console", "json"] = "console"
+    """Lines for people, or JSON for programs."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least severe messages to log."""
     most_unfinished_runs: int = Field(default=32, ge=1, le=10_000)
     """How many runs one learner may have waiting or running."""
     most_stored_bytes: int = Field(default=100_000_000, ge=10_000)
-    """Bytes kept of one run, code included; the runner's own limit on output is lower and comes first."""
+    """Bytes stored for one run, code included. The runner's own limit on output is lower and takes effect first."""
     stored_mb_per_account: int = Field(default=200, ge=0, le=1_000_000)
-    """MiB of code and output kept of a learner with an account, and stored within an hour; 0 for any amount."""
+    """Code and output stored for a learner with an account, and also the amount one web process stores for them
+    within an hour. 0 for any amount."""
     stored_mb_per_visitor: int = Field(default=50, ge=0, le=1_000_000)
     """The same for a visitor without an account."""
     stored_mb_per_address: int = Field(default=200, ge=0, le=1_000_000)
-    """MiB that visitors from one public network address may store within an hour; 0 for any amount."""
+    """What visitors without accounts may store within an hour from one public network address, in each web process. 0
+    for any amount."""
     stored_gb_of_visitors: int = Field(default=10, ge=0, le=1_000_000)
-    """GiB of code and output kept of all visitors without accounts together; 0 for any amount."""
+    """Code and output stored for all visitors without accounts together. The oldest is deleted first. 0 for any
+    amount."""
     keep_output_days: int = Field(default=180, ge=0, le=36_500)
-    """Days after which the output of a run is deleted; 0 for never."""
+    """How long the output of a run is kept. 0 to keep it forever."""
     visitors_per_address: int = Field(default=60, ge=0, le=100_000)
-    """How many visitors may run code from one public network address within 20 minutes; 0 for any number."""
+    """How many visitors may run code from one public network address within 20 minutes, in each web process. They may
+    have a quarter as many live outputs open. 0 for any number."""
     keep_visitors_days: int = Field(default=396, ge=0, le=36_500)
-    """Days after which what is kept of a visitor whom nobody has seen is deleted; 0 for never."""
+    """How long the data of a visitor without an account is kept after they were last seen. The default is 13 months,
+    because their cookie lasts 12. 0 to keep it forever."""
     hold_first_comments: int = Field(default=0, ge=0, le=100)
-    """How many of a new account's comments wait for an instructor; 0 for none."""
+    """How many of a new account's comments wait for an instructor's approval, at ``/en/moderation``."""
     stalled_connection_s: float = Field(default=60, ge=1, le=3600)
-    """Seconds after which a connection is ended whose browser has taken nothing of what waits to be sent."""
+    """How long a browser may read nothing of a response before the connection is closed and its memory freed. A slow
+    browser that keeps reading is not affected."""
     handover_patience_s: float = Field(default=1.5, ge=0, le=30)
-    """Seconds that Run keeps trying while the runner does not answer, before the learner is told."""
+    """How long a press of Run keeps trying while the runner does not answer, before the learner sees an error."""
 
     sign_up: Literal["open", "invitation", "closed"] = "open"
-    """Who may make an account: everyone, whoever was invited, or nobody."""
+    """Who may create an account: everyone, people with an invitation, or nobody."""
     smtp_url: str = ""
-    """``smtp://user:password@host:587`` (STARTTLS), ``smtps://…`` or ``smtp://host:25?tls=off``; if empty, links are
-    written to the log."""
+    """The mail server: ``smtp://user:password@host:587`` (STARTTLS), ``smtps://…`` or ``smtp://host:25?tls=off``.
+    Requires ``LOCKSTEP_MAIL_FROM`` and ``LOCKSTEP_PUBLIC_URL``. If empty, no email is sent and links are written to
+    the log."""
     mail_from: str = ""
-    """Whom mails come from: ``Lockstep <learn@example.org>``."""
+    """The sender of emails, such as ``Lockstep <learn@example.org>``."""
 
     oidc: dict[str, OtherSite] = Field(default={})
-    """The sites whose accounts sign in here, by the name that their address on this site has."""
+    """The identity providers whose accounts can sign in, as one JSON object or as one variable for each value.
+    Requires ``LOCKSTEP_PUBLIC_URL``."""
 
     @field_validator("data_dir", "lessons_dir")
     @classmethod

@@ -96,31 +96,32 @@ class Limits(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     run_s: Annotated[float, Bounds(0.1, _DAY_S, "seconds")] = 600.0
-    """Wall clock of one run, in seconds."""
+    """Wall-clock time of one run."""
     cpu_s: Annotated[int, Bounds(1, int(_DAY_S), "seconds")] = 1200
-    """CPU time of one run, in seconds, all processes of the session together."""
+    """CPU time of one run, all its processes together."""
     cpu_cores: Annotated[float, Bounds(0.01, 1024, "cores")] = 2.0
-    """CPU bandwidth of a session, in cores."""
+    """CPU bandwidth of a session, where the runner can write to a cgroup."""
     memory_mb: Annotated[int, Bounds(256, 1_048_576, "MiB")] = 2048
-    """Memory of a whole session, swap and tmpfs files included, in MiB."""
+    """Memory of a whole session, swap and the files in its temporary folders included."""
     processes: Annotated[int, Bounds(16, 32_768, "processes and threads")] = 512
     """Processes and threads of a session."""
     disk_mb: Annotated[int, Bounds(16, 1_048_576, "MiB")] = 512
-    """The session's temporary folder, its home and its shared memory, each, in MiB; they count as memory too."""
+    """Size of ``/tmp``, of the home folder, and of ``/dev/shm`` of a session, each. They count as memory too."""
     inodes: Annotated[int, Bounds(1024, 16_777_216, "files")] = 32_768
     """Files and folders in each of the three."""
     file_mb: Annotated[int, Bounds(1, 1_048_576, "MiB")] = 512
-    """The largest file, in MiB."""
+    """The largest file."""
     open_files: Annotated[int, Bounds(256, 65_536, "files")] = 1024
     """Open files of one process."""
     output_mb: Annotated[float, Bounds(0.01, 1024, "MiB")] = 8.0
-    """Output of one run, in MiB of text and display data."""
+    """Output of one run, text and display data. In JSON each object and list counts 256 bytes, and each value 32
+    bytes more."""
     output_mb_per_s: Annotated[float, Bounds(0.01, 1024, "MiB")] = 4.0
-    """Output within any one second, in MiB."""
+    """Output within any one second."""
     display_mb: Annotated[float, Bounds(0.001, 1024, "MiB")] = 4.0
-    """One display, in MiB; a larger one is left out."""
+    """The largest display. A larger one is left out, and the run continues."""
     events: Annotated[int, Bounds(100, 1_000_000, "events")] = 20_000
-    """Events of one run; it may send 20 times as many messages, whether or not they make an event."""
+    """Events of one run. A run may send 20 times as many messages, whether or not they create an event."""
 
 
 class RunnerSettings(BaseSettings):
@@ -129,45 +130,54 @@ class RunnerSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="LOCKSTEP_", env_nested_delimiter="__", extra="ignore")
 
     data_dir: Path = Path("data")
-    """Data sets are read from ``datasets/`` below it."""
+    """Data sets are read from ``datasets`` below this directory. The web application reads the same variable."""
     limits: Limits = Limits()
     """``LOCKSTEP_LIMITS__MEMORY_MB=4096`` and so on."""
     mime_types: Annotated[tuple[str, ...], NoDecode] = tuple(sorted(MIME_TYPES))
-    """What a display may be made of, as MIME types with a comma or a space between; the rest of it is not shown."""
+    """The MIME types a display may consist of, separated by commas. Others are not shown."""
     max_sessions: Annotated[int, Bounds(0, 10_000, "sessions")] = 0
-    """Sessions at once on this node; one more waits in the queue. 0, or nothing: see ``runners.seats``."""
+    """Sessions at once; further ones wait in the queue. 0 for one session per 256 MiB of memory beyond 1.25 GiB, from
+    2 to 200, but no more than there are processes for."""
     sessions_per_learner: Annotated[int, Bounds(1, 1000, "sessions")] = 3
-    """A learner's longest idle session ends when one more is asked for."""
+    """Sessions one learner may have. The longest idle one ends when the learner asks for one more."""
     runs_per_session: Annotated[int, Bounds(1, 1000, "runs")] = 64
     """Runs that may wait in one session."""
     unstored_mb: Annotated[int, Bounds(16, 1_048_576, "MiB")] = 512
-    """Code and output of all runs that wait in memory until the app has stored them; past it, no run is taken."""
+    """Code and output of all runs that may wait in the runner's memory until the web application has stored them.
+    Beyond that, runs are refused."""
     idle_s: Annotated[float, Bounds(0.1, 7 * _DAY_S, "seconds")] = 1200.0
-    """A session without a run for this long ends."""
+    """How long a session may be without a run before it ends."""
     give_way_s: Annotated[float, Bounds(0, 7 * _DAY_S, "seconds")] = 1.5
-    """On a full node where somebody waits, a session keeps its place for this long after a run."""
+    """On a full node with a queue, how long a session keeps its seat after a run. The longest idle session is evicted
+    first."""
     warm_kernels: Annotated[int, Bounds(0, 100, "kernels")] = 2
-    """Kernels kept ready per topology in use."""
+    """Kernels kept ready for each topology in use."""
     warm_topology: str = "gpu:4"
-    """The topology that is kept ready before anybody asked; one machine, for a cluster costs many processes."""
+    """The topology that is kept ready before anyone asks for it. It has to be one machine. Of a cluster that was
+    used, one is kept ready for ten minutes."""
     warm_keras: Annotated[tuple[Keras, ...], NoDecode] = (3,)
-    """Versions of Keras whose TensorFlow is imported before anybody asked; another one is when it is first asked for.
-    """
+    """The versions of Keras that start with the runner: ``3``, ``2`` or ``3,2``. The first one gets the warm
+    topology. Another version starts when someone first asks for it."""
     prepare_data_sets: bool = True
-    """Unpacks data sets beside the supervisor, so that sessions share their pages; otherwise each unpacks its own."""
+    """``1``: the runner unpacks the data sets of ``keras.datasets`` after it starts, which takes 475 MB in the data
+    directory, and sessions share them. ``0``: each session unpacks what it loads."""
     devices: Mode = "auto"
-    """``auto``: real GPUs or a TPU where there are some for a session, simulated ones otherwise; ``simulate``: never
-    real ones; ``gpu``, ``tpu``: who asks for such gets real ones or a refusal."""
+    """``auto``: real GPUs or a TPU while some are free for a session, simulated ones otherwise. ``simulate``: never
+    real ones. ``gpu``, ``tpu``: a session that asks for such a device gets a real one or a refusal."""
     sessions_per_gpu: Annotated[int, Bounds(1, 64, "sessions")] = 1
-    """Sessions that may have the same real GPU; each then has a fixed part of its memory."""
+    """Sessions that may share one real GPU. If there are several, each has a fixed part of its memory."""
     outer_wall: Literal["auto", "bubblewrap", "none"] = "auto"
-    """The wall around the zygote; ``none`` where a container is that wall already."""
+    """The isolation around all sessions together. ``none`` declares that a container provides it. A runner that
+    starts as root requires bubblewrap and refuses ``none``."""
     service_uid: Annotated[int, Bounds(1, 2**31 - 2, "a user id")] = 61_000
-    """The plain user the zygote becomes when the supervisor is started as root; each session is a user after it."""
+    """The unprivileged user that sandboxes start from when the runner is started as root. Each session is one of the
+    users after it: the number of sessions, 3 × ``LOCKSTEP_WARM_KERNELS`` and 64 more. Nothing else may use these
+    users."""
     strangers: bool = False
-    """People it does not know can reach it: it runs code only where every essential wall is in force."""
+    """Untrusted users can reach the runner, so it runs code only while every required layer of isolation is in force.
+    """
     unsafe_runner: str = ""
-    """Exactly ``ACCEPTANCE``: it runs their code in any case."""
+    """``ACCEPTANCE``, word for word, makes the runner run untrusted code without the required isolation."""
 
     @field_validator("max_sessions", mode="before")
     @classmethod

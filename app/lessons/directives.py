@@ -7,7 +7,7 @@ A directive is a fence whose info string is ``{name} argument``. Its options sta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,22 +26,65 @@ JUPYTER_OPTIONS = frozenset({"deletable", "editable", "format", "jupyter", "slid
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a directive takes."""
+    """What a directive takes. The texts are for the reference in ``docs/teach``, which is generated from them."""
 
     kind: Literal["cell", "admonition", "titled", "figure", "image", "math", "table"]
     argument: Literal["none", "optional", "required"]
-    options: frozenset[str] = frozenset()
+    argument_is: str
+    """What the argument is, in a few words."""
+    about: str
+    """What the directive becomes."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """What each option means."""
 
+
+_PICTURE_OPTIONS = {
+    "alt": "The alternative text, for readers who cannot see the picture. Required.",
+    "width": "The width on the page, as a whole number of pixels.",
+}
 
 SHAPES: dict[str, Shape] = {
-    "code-cell": Shape("cell", "optional", frozenset({"name", "caption", "tags", "expect", *MACHINE_KEYS})),
-    **{name: Shape("admonition", "optional") for name in ADMONITIONS},
-    "admonition": Shape("titled", "required", frozenset({"class"})),
-    "dropdown": Shape("titled", "required"),
-    "figure": Shape("figure", "required", frozenset({"alt", "width"})),
-    "image": Shape("image", "required", frozenset({"alt", "width"})),
-    "math": Shape("math", "none"),
-    "table": Shape("table", "optional"),
+    "code-cell": Shape(
+        "cell",
+        "optional",
+        "the language, `python` or `ipython3`",
+        "A cell that learners can change and run. The body is its code.",
+        {
+            "name": "Lowercase letters, digits and hyphens, unique in the lesson. Required. Comments, XP and "
+            "translations refer to the cell by its name, so don't change it later.",
+            "caption": "The title above the cell; made from the name if left out.",
+            "tags": "A list of tags, see below.",
+            "expect": "A text, or a list of texts, that the output has to contain.",
+            "topology": "The machine the cell starts on, such as `gpu:4`. Replaces the lesson's.",
+            "topologies": "The machines a learner may choose from. Replaces the lesson's.",
+            "keras": "`2` or `3`. Replaces the lesson's.",
+            "kerases": "The versions of Keras a learner may choose from. Replaces the lesson's.",
+        },
+    ),
+    **{
+        name: Shape("admonition", "optional", "the first paragraph", "A box with this title, in the lesson's language.")
+        for name in ADMONITIONS
+    },
+    "admonition": Shape(
+        "titled",
+        "required",
+        "the title",
+        "A box with a title of your own.",
+        {"class": "`note`, `tip` or `warning` for the look of that box; `dropdown` for a box that opens on a click."},
+    ),
+    "dropdown": Shape("titled", "required", "the title", "A box that opens on a click, for instance a solution."),
+    "figure": Shape(
+        "figure",
+        "required",
+        "the path of a file in `assets`",
+        "A picture with a caption. The body is the caption.",
+        _PICTURE_OPTIONS,
+    ),
+    "image": Shape(
+        "image", "required", "the path of a file in `assets`", "A picture without a caption.", _PICTURE_OPTIONS
+    ),
+    "math": Shape("math", "none", "none", "A formula on a line of its own. The body is LaTeX."),
+    "table": Shape("table", "optional", "the caption", "A table with a caption. The body is a Markdown table."),
 }
 
 

@@ -33,15 +33,25 @@ class Header:
     """What the front matter says; None where it says nothing."""
 
     title: str | None = None
+    """The title of the lesson. Required, in translations too."""
     summary: str | None = None
+    """One or two sentences for the course map. Required, in translations too."""
     minutes: int | None = None
+    """How long the lesson takes, as a whole number from 1 to 600. Required."""
     tags: tuple[str, ...] | None = None
+    """A list of topics in lowercase letters, digits and hyphens: `[mirrored, all-reduce]`."""
     status: Status | None = None
+    """`draft`, `published` or `deprecated`. The default is `draft`."""
     topology: str | None = None
+    """The machine on which cells start. The default is `gpu:4`."""
     topologies: tuple[str, ...] | None = None
+    """A list of the machines a learner may choose from. Without it there is no choice."""
     keras: int | None = None
+    """`2` or `3`, the version of Keras with which cells start. The default is `3`."""
     kerases: tuple[int, ...] | None = None
+    """A list of the versions of Keras a learner may choose from. Without it there is no choice."""
     requires: tuple[str, ...] | None = None
+    """A list of lessons of the same course to read first, by the names of their folders."""
     requires_line: int = 1
 
     def on_top_of(self, english: Header) -> Header:

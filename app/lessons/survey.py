@@ -16,7 +16,11 @@ from app.lessons.links import StrangeLink, Target, read_link
 from app.lessons.model import Heading
 from app.lessons.syntax import Parsed
 
-ROLES = ("kbd", "math")
+ROLES = {
+    "kbd": "A key to press: {kbd}`Shift`.",
+    "math": "A formula within the text, as `$…$` is.",
+}
+"""Every role, and what it means, for the reference in ``docs/teach``."""
 _LOST_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]")
 _TARGET = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 

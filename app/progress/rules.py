@@ -1,6 +1,6 @@
 """Achievements as data: ``lessons/achievements.toml``, read with every fault named. Pure.
 
-docs/progress.md says how an achievement is written.
+docs/teach/achievements.md says how an achievement is written.
 """
 
 from __future__ import annotations

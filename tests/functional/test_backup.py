@@ -1,4 +1,4 @@
-"""The README's recipe to back up and restore, followed word by word.
+"""The documented recipe to back up and restore, followed word for word.
 
 ``docker`` is a stand-in that runs what the recipe wants run in a container on this machine: ``pg_dump``, ``psql`` and
 ``tar`` are real, and so is a database server that comes up as the image's does, first on its socket only.
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not (PROGRAMS / "initdb").exists(), reason="Post
 
 def recipes() -> tuple[str, str]:
     """The two blocks of commands: to back up, and to restore."""
-    section = (ROOT / "README.md").read_text().partition("### Back up and restore\n")[2].partition("\n## ")[0]
+    section = (ROOT / "docs" / "operate" / "backup.md").read_text()
     back_up, restore = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     return back_up, restore
 

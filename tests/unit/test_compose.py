@@ -89,22 +89,22 @@ def test_seats_follow_the_runners_memory_and_the_processes_of_all_sessions_fit()
     assert default(runner["pids_limit"]) >= seats * Limits().processes + 2048  # supervisor, zygotes, warm kernels
 
 
-def test_the_readme_says_how_many_seats_there_are_and_what_a_class_of_40_needs() -> None:
-    told = (ROOT / "README.md").read_text()
+def test_the_documentation_says_how_many_seats_there_are_and_a_class_of_40_needs() -> None:
+    told = (ROOT / "docs" / "operate" / "index.md").read_text()
 
-    assert f"have seats for {seats_with(8192)}:" in told
+    assert f"have seats for {seats_with(8192)} sessions:" in told
     assert f"`LOCKSTEP_RUNNER_MEMORY=12g`, which has seats for {seats_with(12_288)}" in told
     assert seats_with(12_288) >= 40
 
 
-def test_the_readme_names_every_variable_that_compose_passes_on_and_no_other() -> None:
+def test_the_documentation_names_every_variable_that_compose_passes_on_and_no_other() -> None:
     passed_on = set(re.findall(r"\$\{(LOCKSTEP_[A-Z_]+)", (ROOT / "docker-compose.yml").read_text()))
-    hosting = (ROOT / "README.md").read_text().partition("## Host it")[2].partition("\n## ")[0]
+    hosting = (ROOT / "docs" / "operate" / "index.md").read_text()
     rows = [line.split("|")[1] for line in hosting.splitlines() if line.startswith("| `")]
 
     named = {name for row in rows for name in re.findall(r"`(LOCKSTEP_[A-Z_]+)`", row)}
 
-    assert passed_on - named == {"LOCKSTEP_UNSAFE_RUNNER"}  # told under "Is it safe?"
+    assert passed_on - named == {"LOCKSTEP_UNSAFE_RUNNER"}  # on the page "Is it safe?"
     assert named <= passed_on
 
 
@@ -138,8 +138,8 @@ def test_the_port_is_published_on_this_machine_unless_the_operator_says_otherwis
     assert published == {"web": ["${LOCKSTEP_ADDRESS:-127.0.0.1}:${LOCKSTEP_PORT:-8000}:8000"]}
 
 
-def test_the_readmes_proxy_sets_the_address_of_the_client_itself() -> None:
-    behind = (ROOT / "README.md").read_text().partition("### Behind a proxy\n")[2].partition("\n### ")[0]
+def test_the_documented_proxy_sets_the_address_of_the_client_itself() -> None:
+    behind = (ROOT / "docs" / "operate" / "proxy.md").read_text()
     assert "proxy_set_header X-Forwarded-For $remote_addr;" in behind
     assert "$proxy_add_x_forwarded_for" not in behind
 

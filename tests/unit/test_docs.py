@@ -1,10 +1,9 @@
-"""The README names every setting, every command and every make target, and nothing that does not exist."""
+"""The README and the pages of the site name every setting, command and make target, and nothing that does not exist."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +13,41 @@ from pydantic import BaseModel
 
 from app.cli.main import app
 from app.lessons.catalog import Catalog
-from app.settings import Settings
-from runners.settings import RunnerSettings
+from app.settings import OtherSite, Settings
+from docs.reference import attribute_docs, bounds, fill, unit, variables
+from runners.settings import ACCEPTANCE, Limits, RunnerSettings
 from tests.factories.course import LESSON, write_course
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-_MAKE_TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
+PAGES = {page.relative_to(ROOT): fill(page.read_text()) for page in sorted((ROOT / "docs").rglob("*.md"))}
+CONTRIBUTING = Path(".github/CONTRIBUTING.md")
+ALL = {**PAGES, Path("README.md"): README, CONTRIBUTING: (ROOT / CONTRIBUTING).read_text()}
+LONGEST_README = 120
+"""Lines."""
+TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+_INTERNAL_TARGETS = {"need-python", "setup-tests"}
+
+CLASSES: list[tuple[type[BaseModel], str]] = [
+    (Settings, "LOCKSTEP_"),
+    (OtherSite, "LOCKSTEP_OIDC__NAME__"),
+    (RunnerSettings, "LOCKSTEP_"),
+    (Limits, "LOCKSTEP_LIMITS__"),
+]
+FIELDS = [(model, *found) for model, prefix in CLASSES for found in variables(model, prefix)]
 
 
-_ROW = r"^\| `{}` \| (.+) \| .+ \|$"
-_IN_WORDS = {
-    "LOCKSTEP_DATABASE_URL": "SQLite in the data directory",
-    "LOCKSTEP_WARM_KERAS": "3",
-    "LOCKSTEP_MIME_TYPES": "text, HTML, Markdown, LaTeX, JSON and pictures",
-}
-"""Defaults that are worked out where they are used, or too long for a table."""
+def page(name: str) -> str:
+    return PAGES[Path("docs") / name]
 
 
-def defaults(settings: type[BaseModel], prefix: str = "LOCKSTEP_") -> Iterator[tuple[str, str]]:
-    """Every variable and its default, as the README writes it."""
-    for name, field in settings.model_fields.items():
-        variable = f"{prefix}{name.upper()}"
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from defaults(field.annotation, f"{variable}__")
-        else:
-            yield variable, _IN_WORDS.get(variable) or written(field.default)
-
-
-def written(default: Any) -> str:
-    return f"{default:.12g}" if isinstance(default, int | float) else str(default or "empty")
-
-
-def commands(command: Any, name: str = "lockstep") -> Iterator[str]:
-    """The full names of all commands; a group is told by having some (typer brings a click of its own)."""
+def commands(command: Any, name: str = "lockstep") -> list[str]:
+    """The full names of all commands; a group is known by having some (typer brings a click of its own)."""
     if not hasattr(command, "list_commands"):
-        yield name
-        return
+        return [name]
     context = command.context_class(command)
-    for word in command.list_commands(context):
-        yield from commands(command.get_command(context, word), f"{name} {word}")
+    words = command.list_commands(context)
+    return [full for word in words for full in commands(command.get_command(context, word), f"{name} {word}")]
 
 
 def compose_defaults() -> set[tuple[str, str]]:
@@ -61,48 +55,89 @@ def compose_defaults() -> set[tuple[str, str]]:
     return {(variable, default or "empty") for variable, default in found}
 
 
-DEFAULTS = sorted({*defaults(Settings), *defaults(RunnerSettings)})
-SETTINGS = [variable for variable, _default in DEFAULTS]
 COMMANDS = sorted(commands(typer.main.get_command(app)))
+KNOWN_SETTINGS = {variable for _, variable, _, _ in FIELDS} | {variable for variable, _ in compose_defaults()}
 
 
-@pytest.mark.parametrize(("variable", "default"), sorted({*DEFAULTS, *compose_defaults()}))
-def test_a_setting_has_a_row_in_the_readme_with_its_default(variable: str, default: str) -> None:
-    rows = re.findall(_ROW.format(variable), README, re.MULTILINE)
-    assert rows
-    assert set(rows) == {default}
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= LONGEST_README
+
+
+@pytest.mark.parametrize(("model", "variable", "name", "field"), FIELDS, ids=[entry[1] for entry in FIELDS])
+def test_a_setting_says_what_it_means_and_what_its_number_counts(
+    model: type[BaseModel], variable: str, name: str, field: Any
+) -> None:
+    assert attribute_docs(model)[name]
+    if field.annotation in (int, float):
+        least, _most, counted = bounds(name, field)
+        assert least is not None
+        assert counted
+    assert f"{{envvar}} {variable}\n" in page("operate/settings.md")
+
+
+def test_the_unit_of_a_setting_comes_before_the_things_that_it_names() -> None:
+    assert unit("keep_visitors_days") == "days"
+    assert unit("visitors_per_address") == "visitors"
+
+
+@pytest.mark.parametrize(("variable", "default"), sorted(compose_defaults()))
+def test_what_compose_passes_on_is_documented_with_its_default(variable: str, default: str) -> None:
+    if variable == "LOCKSTEP_UNSAFE_RUNNER":
+        assert variable in page("operate/safety.md")
+        return
+    rows = re.findall(rf"^\| [^|]*`{variable}`[^|]* \| ([^|]+) \|", page("operate/index.md"), re.MULTILINE)
+    assert rows == [default] or (variable == "LOCKSTEP_OIDC" and variable in page("operate/sign-in.md"))
+
+
+def test_the_acceptance_of_an_unsafe_runner_is_documented_word_for_word() -> None:
+    assert f'LOCKSTEP_UNSAFE_RUNNER="{ACCEPTANCE}"' in page("operate/safety.md")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_is_shown_in_the_readme(command: str) -> None:
-    assert re.search(rf"^{re.escape(command)}\b", README, re.MULTILINE)
+def test_a_command_is_in_the_reference(command: str) -> None:
+    assert f"## `{command}`\n" in page("operate/commands.md")
 
 
-@pytest.mark.parametrize("target", ["setup", "serve", "test", "check", "lock", "floors"])
-def test_a_make_target_is_shown_in_the_readme(target: str) -> None:
-    assert f"make {target}" in README
+@pytest.mark.parametrize("target", sorted(TARGETS - _INTERNAL_TARGETS))
+def test_a_make_target_is_documented(target: str) -> None:
+    assert target.startswith("check-") or f"`make {target}`" in page("develop/index.md")
 
 
-def test_the_readme_names_no_setting_and_no_command_that_does_not_exist() -> None:
-    known = {variable for variable, _default in {*DEFAULTS, *compose_defaults()}}
-    assert set(re.findall(r"LOCKSTEP_[A-Z_]*[A-Z]", README)) <= known
-    for line in re.findall(r"^lockstep .+$", README, re.MULTILINE):
+@pytest.mark.parametrize("path", sorted(ALL), ids=str)
+def test_a_page_names_only_what_exists(path: Path) -> None:
+    text = ALL[path]
+    code = "\n".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
+
+    assert set(re.findall(r"LOCKSTEP_[A-Z_]*[A-Z]", text)) <= KNOWN_SETTINGS | _SET_BY_OTHERS | _providers(text)
+    assert set(re.findall(r"\bmake ([a-z-]+)\b", code)) <= TARGETS
+    for line in re.findall(r"^lockstep .+$", text, re.MULTILINE):
         assert any(line.startswith(command) for command in COMMANDS), line
+    for mentioned in re.findall(r"`((?:app|runners|lessons|tests|docs|docker|benchmarks|locks)/[\w./-]*)`", text):
+        assert (ROOT / mentioned).exists(), mentioned
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"```.*?```|`[^`\n]+`", "", text, flags=re.DOTALL)):
+        assert (ROOT / path.parent / link).exists(), link
 
 
-def test_the_readme_names_no_make_target_and_no_path_that_does_not_exist() -> None:
-    targets = set(_MAKE_TARGET.findall((ROOT / "Makefile").read_text()))
-    code = "\n".join(re.findall(r"```.*?```|`[^`]+`", README, re.DOTALL))
-    assert set(re.findall(r"\bmake ([a-z-]+)\b", code)) <= targets
-    for path in re.findall(r"`([a-z.]+(?:/[a-z_.]+)*/|[a-z_.]+/[a-z_./]+\.[a-z]+)`", README):
-        assert (ROOT / path).exists(), path
-    for path in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / path).exists(), path
+_SET_BY_OTHERS = {
+    "LOCKSTEP_CI_BASE",
+    "LOCKSTEP_TEST_CHAOS_S",
+    "LOCKSTEP_TEST_CLASS",
+    "LOCKSTEP_TEST_EXAMPLES",
+    "LOCKSTEP_TEST_FUZZ_S",
+    "LOCKSTEP_TEST_SOAK_SESSIONS",
+}
+"""Variables of tests and CI, which are no settings of Lockstep."""
 
 
-def test_the_lesson_in_the_readme_is_a_lesson(tmp_path: Path) -> None:
+def _providers(text: str) -> set[str]:
+    """The settings of the identity providers that a page takes as examples."""
+    return {name for name in re.findall(r"LOCKSTEP_[A-Z_]*[A-Z]", text) if name.startswith("LOCKSTEP_OIDC__")}
+
+
+def test_the_lesson_that_authors_start_from_is_a_lesson(tmp_path: Path) -> None:
     courses = write_course(tmp_path)
-    (example,) = re.findall(r"````md\n(.*?)````", README, re.DOTALL)
+    (example,) = re.findall(r"````md\n(.*?)````", page("teach/index.md"), re.DOTALL)
+    (cell,) = re.findall(r"````md\n(.*?)````", README, re.DOTALL)
     course, slug = LESSON.split("/")
     (courses / course / slug / "lesson.md").write_text(example)
 
@@ -111,6 +146,7 @@ def test_the_lesson_in_the_readme_is_a_lesson(tmp_path: Path) -> None:
 
     assert catalog.problems == ()
     assert [cell.name for cell in catalog.lesson(course, slug, "en").cells] == ["strategy"]
+    assert cell in example
 
 
 def test_every_helper_for_learners_is_described() -> None:
@@ -118,5 +154,5 @@ def test_every_helper_for_learners_is_described() -> None:
     listed = next(
         node.value for node in module.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     )
-    described = set(re.findall(r"lockstep\.([a-z]+)\(", (ROOT / "docs" / "helpers.md").read_text()))
+    described = set(re.findall(r"lockstep\.([a-z]+)\(", page("learn/training-output.md")))
     assert described == set(ast.literal_eval(listed))

@@ -91,6 +91,12 @@ def test_the_runner_image_gets_what_the_runner_asks_for() -> None:
     assert list(unmet(project()["optional-dependencies"]["runner"], "runner.txt")) == []
 
 
+def test_the_documentation_gets_its_tools_and_the_application_without_tensorflow() -> None:
+    wanted = [*project()["dependencies"], *project()["optional-dependencies"]["docs"]]
+    assert list(unmet(wanted, "docs.txt")) == []
+    assert not any(name.startswith(("tensorflow", "keras", "tf-keras")) for name in pins("docs.txt"))
+
+
 def test_a_requirement_that_is_not_locked_is_found() -> None:
     assert list(unmet(["fastapi>=9999"], "web.txt"))
     assert list(unmet(["no-such-package"], "web.txt"))

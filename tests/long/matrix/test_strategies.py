@@ -1,7 +1,7 @@
 """Every strategy, with ``fit`` and with a loop of one's own, in both Kerases, on the machine it was made for.
 
 "Works" means that two steps on all replicas gave the weights and the mean loss that two steps on one large batch give.
-What does not gives the sentence that a learner reads. The tables in ``docs/strategies.md`` are written from these
+What does not gives the sentence that a learner reads. The tables in ``docs/learn/strategies.md`` are written from these
 results: ``LOCKSTEP_TEST_GOLDEN=write`` writes them anew.
 """
 
@@ -25,7 +25,7 @@ from tests.long.matrix.programs import LIMITS, MACHINE_OF_LIMITS, ROWS, SETUP, R
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "strategies.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "learn" / "strategies.md"
 KERAS: tuple[Keras, ...] = (3, 2)
 WAYS = {"fit": "fit", "loop": "a loop of one's own"}
 REPORTS_ANOTHER_LOSS = "The weights are those of one large batch; the loss that is reported is another."

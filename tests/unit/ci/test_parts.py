@@ -31,10 +31,10 @@ parts = loaded()
     ("paths", "called_for"),
     [
         ([], []),
-        (["README.md", "docs/helpers.md", "tests/unit/test_docs.py"], []),
+        (["README.md", "docs/learn/training-output.md", "tests/unit/test_docs.py"], []),
         (["lessons/distributed-tensorflow/mixed-precision/lesson.md"], ["lessons", "load"]),
         (["app/lessons/routes.py"], ["lessons", "soak", "fuzz", "load"]),
-        (["app/runs/pump.py", "docs/strategies.md"], ["matrix", "soak", "fuzz", "load"]),
+        (["app/runs/pump.py", "docs/learn/strategies.md"], ["matrix", "soak", "fuzz", "load"]),
         (["runners/kernel/faults.py"], list(parts.ALL)),
         (["tests/long/soak/programs.py", "README.md"], ["soak"]),
         (["tests/factories/escapes.py"], ["hostile", "matrix", "soak", "fuzz", "load"]),

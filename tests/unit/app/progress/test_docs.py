@@ -1,4 +1,4 @@
-"""docs/progress.md says what the code does."""
+"""The pages on XP and on achievements say what the code does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from app.progress.levels import xp_for
 from app.progress.rules import KINDS, read_rules
 from app.progress.terms import COURSE_XP, LESSON_XP, MODULE_XP
 
-_TEXT = Path("docs/progress.md").read_text()
+_TEXT = Path("docs/learn/progress.md").read_text()
+_ACHIEVEMENTS = Path("docs/teach/achievements.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -35,21 +36,21 @@ def test_the_worth_of_each_fact_is_as_documented(fact: str, xp: int) -> None:
 
 
 def test_every_kind_is_documented() -> None:
-    first_columns = [line.split("|")[1] for line in _TEXT.splitlines() if line.startswith("| `")]
+    first_columns = [line.split("|")[1] for line in _ACHIEVEMENTS.splitlines() if line.startswith("| `")]
     documented = {kind for column in first_columns for kind in re.findall(r"`([a-z]+)`", column)}
 
     assert set(KINDS) <= documented
 
 
 def test_the_levels_are_as_documented() -> None:
-    rows = [line.split("|")[2:-1] for line in _TEXT.splitlines() if re.match(r"\| (level|begins at) \|", line)]
+    rows = [line.split("|")[2:-1] for line in _TEXT.splitlines() if re.match(r"\| (level|starts at) \|", line)]
     levels, sums = ([int(cell.replace(",", "")) for cell in row] for row in rows)
 
     assert [xp_for(level) for level in levels] == sums
 
 
 def test_the_example_can_be_read() -> None:
-    [example] = re.findall(r"```toml\n(.*?)```", _TEXT, re.DOTALL)
+    [example] = re.findall(r"```toml\n(.*?)```", _ACHIEVEMENTS, re.DOTALL)
 
     rules, faults = read_rules(example)
 

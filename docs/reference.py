@@ -1,0 +1,198 @@
+"""The parts of the site that are generated from the code: settings, commands, and the lesson format, as Markdown.
+
+A page asks for one with a comment, ``<!-- generated: commands -->``; ``conf.py`` puts the text in its place. What there
+is to say about a setting, a key or an option is the docstring below it, so it is written once and next to the code.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Literal, get_args, get_origin
+
+import typer
+from annotated_types import Ge, Le
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from app.cli.main import app as command_line
+from app.lessons.directives import SHAPES, Shape
+from app.lessons.header import Header
+from app.lessons.model import Tag
+from app.lessons.survey import ROLES
+from app.settings import OtherSite, Settings
+from runners.settings import Bounds, Limits, RunnerSettings
+
+PREFIX = "LOCKSTEP_"
+_UNITS = {"s": "seconds", "mb": "MiB", "gb": "GiB", "bytes": "bytes", "days": "days"}
+_COUNTED = ("connections", "runs", "comments", "visitors")
+_MARKER = re.compile(r"^<!-- generated: ([a-z ]+) -->$", re.MULTILINE)
+
+
+def fill(text: str) -> str:
+    """Put what is generated in the place of the comments that ask for it."""
+    return _MARKER.sub(lambda marker: PARTS[marker[1]](), text)
+
+
+def attribute_docs(cls: type) -> dict[str, str]:
+    """The docstrings below the attributes of a class, by attribute, as Markdown."""
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    assert isinstance(definition, ast.ClassDef)
+    found = {}
+    for statement, following in zip(definition.body, definition.body[1:], strict=False):
+        target = statement.target if isinstance(statement, ast.AnnAssign) else getattr(statement, "targets", [None])[0]
+        said = following.value if isinstance(following, ast.Expr) else None
+        if isinstance(target, ast.Name) and isinstance(said, ast.Constant) and isinstance(said.value, str):
+            found[target.id] = markdown(said.value)
+    return found
+
+
+def markdown(docstring: str) -> str:
+    """A docstring's text on one line for each paragraph, with `code` as Markdown writes it."""
+    paragraphs = re.split(r"\n\s*\n", inspect.cleandoc(docstring))
+    return "\n\n".join(" ".join(paragraph.split()).replace("``", "`") for paragraph in paragraphs)
+
+
+# --- settings ---------------------------------------------------------------------------------------------------
+
+
+def variables(model: type[BaseModel], prefix: str = PREFIX) -> Iterator[tuple[str, str, FieldInfo]]:
+    """The environment variable, the attribute and the definition of every setting of a class, nested ones left out."""
+    for name, field in model.model_fields.items():
+        if not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            yield f"{prefix}{name.upper()}", name, field
+
+
+def settings(model: type[BaseModel], prefix: str = PREFIX, without: Collection[str] = ()) -> str:
+    """Every setting of a class with its default, what it may be, and what it means; but for attributes left out."""
+    meanings = attribute_docs(model)
+    entries = [
+        f"````{{envvar}} {variable}\n{_facts(name, field)}\n\n{meanings[name]}\n````"
+        for variable, name, field in variables(model, prefix)
+        if name not in without
+    ]
+    return "\n\n".join(entries)
+
+
+def _facts(name: str, field: FieldInfo) -> str:
+    values = _values(name, field)
+    default = "required" if field.is_required() else f"Default: {_default(field.default)}"
+    return f"{default}. Value: {values}." if values else f"{default}."
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, bool):
+        value = int(value)
+    if isinstance(value, int | float):
+        return f"`{value:.12g}`"
+    if isinstance(value, tuple):
+        value = ",".join(map(str, value))
+    return f"`{value}`" if value else "empty"
+
+
+def _values(name: str, field: FieldInfo) -> str:
+    """What a value may be: the words to choose from, or the bounds of a number and what it counts."""
+    kind = field.annotation
+    if get_origin(kind) is Literal:
+        return " or ".join(f"`{word}`" for word in get_args(kind))
+    if kind is bool:
+        return "`0` or `1`"
+    least, most, counted = bounds(name, field)
+    return f"{least:,.12g} to {most:,.12g} {counted}" if most is not None else ""
+
+
+def bounds(name: str, field: FieldInfo) -> tuple[float | None, float | None, str]:
+    """The least and the greatest value of a number, and what it counts; ``None`` where there is no bound."""
+    least: Any = None
+    most: Any = None
+    for rule in field.metadata:
+        if isinstance(rule, Bounds):
+            return rule.least, rule.most, rule.unit
+        least = rule.ge if isinstance(rule, Ge) else least
+        most = rule.le if isinstance(rule, Le) else most
+    return least, most, unit(name)
+
+
+def unit(name: str) -> str:
+    """What the number of a setting counts, by its name: the unit it has, or else the things it names."""
+    words = name.split("_")
+    return next((_UNITS[word] for word in words if word in _UNITS), "") or next(
+        (word for word in words if word in _COUNTED), ""
+    )
+
+
+# --- commands ---------------------------------------------------------------------------------------------------
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    return "\n\n".join(_commands(typer.main.get_command(command_line), "lockstep"))
+
+
+def _commands(command: Any, name: str) -> Iterator[str]:
+    context = command.context_class(command, info_name=name)
+    if hasattr(command, "list_commands"):  # a group is known by having some: typer brings a click of its own
+        for word in command.list_commands(context):
+            yield from _commands(command.get_command(context, word), f"{name} {word}")
+        return
+    usage = " ".join(command.collect_usage_pieces(context))
+    rows = "".join(_parameter(parameter, context) for parameter in command.get_params(context))
+    yield f"## `{name}`\n\n```sh\n{name} {usage}\n```\n\n{markdown(command.help or '')}\n\n{rows}".rstrip()
+
+
+def _parameter(parameter: Any, context: Any) -> str:
+    if getattr(parameter, "hidden", False) or "--help" in parameter.opts:
+        return ""
+    record = parameter.get_help_record(context)
+    return f"`{record[0]}`\n: {markdown(record[1]) or '…'}\n\n" if record else ""
+
+
+# --- lessons ----------------------------------------------------------------------------------------------------
+
+
+def front_matter() -> str:
+    """Every key of a lesson's front matter."""
+    return _definitions(attribute_docs(Header))
+
+
+def directives() -> str:
+    """Every directive with its argument, its options and what it becomes."""
+    return "\n\n".join(_directive(name, shape) for name, shape in SHAPES.items())
+
+
+def _directive(name: str, shape: Shape) -> str:
+    argument = f"{shape.argument_is} (optional)" if shape.argument == "optional" else shape.argument_is
+    options = _definitions({f":{key}:": about for key, about in shape.options.items()})
+    return f"### `{{{name}}}`\n\n{shape.about} Argument: {argument}.\n\n{options}".rstrip()
+
+
+def tags() -> str:
+    """Every tag that a cell may have."""
+    meanings = attribute_docs(Tag)
+    return _definitions({str(tag): meanings[tag.name] for tag in Tag})
+
+
+def roles() -> str:
+    """Every role."""
+    return _definitions({f"{{{name}}}": about for name, about in ROLES.items()})
+
+
+def _definitions(meanings: Mapping[str, str]) -> str:
+    return "\n\n".join(f"`{name}`\n: {markdown(about)}" for name, about in meanings.items())
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "web settings": lambda: settings(Settings),
+    "provider settings": lambda: settings(OtherSite, f"{PREFIX}OIDC__NAME__"),
+    "runner settings": lambda: settings(RunnerSettings, without=["data_dir"]),
+    "limits": lambda: settings(Limits, f"{PREFIX}LIMITS__"),
+    "commands": commands,
+    "front matter": front_matter,
+    "directives": directives,
+    "tags": tags,
+    "roles": roles,
+}
+"""What a page may ask for."""
