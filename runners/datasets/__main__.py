@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     verifying = commands.add_parser("verify", help="read every byte of the cache and compare digests")
     verifying.add_argument("names", nargs="*", metavar="NAME")
     verifying.set_defaults(command=_verify)
-    preparing = commands.add_parser("prepare", help="unpack or draw for sandboxes now; the runner does it by itself")
+    preparing = commands.add_parser("prepare", help="unpack or make for sandboxes now; the runner does it by itself")
     preparing.add_argument("names", nargs="*", metavar="NAME")
     preparing.set_defaults(command=_prepare)
     return parser

@@ -90,7 +90,7 @@ class DataSet(_Entry):
     reader: Literal["lockstep", "keras"] = "lockstep"
     """Who reads the files in a session. What Lockstep reads is prepared as arrays, what Keras reads as files."""
     stand_in: str
-    """What its stand-in is, for the sentence that says so: ``drawn digits``."""
+    """What its stand-in is, for the sentence that says so: ``made-up patterns``."""
     classes: tuple[str, ...] = ()
     arrays: Mapping[str, ArraySpec]
     files: Mapping[str, DataFile]

@@ -1,6 +1,6 @@
-"""Prepared copies: unpacked or drawn once by the runner, used by every sandbox.
+"""Prepared copies: unpacked or made once by the runner, used by every sandbox.
 
-Unpacking Fashion-MNIST takes half a second and 55 MB a session, drawing its stand-in as long. A prepared copy is one
+Unpacking Fashion-MNIST takes half a second and 55 MB a session, making its stand-in as long. A prepared copy is one
 raw file an array, which thirty sessions map at once: the pages are shared, and private only where a learner writes. Of
 a stand-in whose files Keras itself reads, the files are made.
 
@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from runners.datasets.cache import Cache, DamagedDataSet, Stamp, State
 from runners.datasets.catalog import Arrays, ArraySpec, Catalog, DataSet, read_catalog
-from runners.datasets.standins import STAND_INS, draw, write_file
+from runners.datasets.standins import EDITION, draw, write_file
 
 _RECORD = "record.json"
 _SPARE = 5
@@ -33,7 +33,7 @@ _SPARE = 5
 class Record(BaseModel):
     """What lies in a prepared folder: arrays by their names, or files.
 
-    ``origin`` is ``real`` or ``stand-in N``, N the edition of the drawings.
+    ``origin`` is ``real`` or ``stand-in N``, N the edition of the generators.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -169,7 +169,7 @@ def _map(path: Path, spec: ArraySpec, stamp: Stamp) -> np.ndarray[tuple[int, ...
 
 
 def _origin(cache: Cache, data_set: DataSet) -> str:
-    return "real" if cache.present(data_set) else f"stand-in {STAND_INS[data_set.name].edition}"
+    return "real" if cache.present(data_set) else f"stand-in {EDITION}"
 
 
 def _folder(cache: Cache, data_set: DataSet) -> Path:

@@ -1,7 +1,7 @@
-"""Dice that fall the same on every machine: numbers for drawing stand-ins.
+"""Dice that fall the same on every machine: numbers for stand-ins.
 
-Stand-ins must be equal to the last bit wherever they are drawn, so that two workers, two nodes and two releases see
-the same images. NumPy promises that the raw 64-bit output of a bit generator never changes; it makes no such promise
+Stand-ins must be equal to the last bit wherever they are made, so that two workers, two nodes and two releases see
+the same data. NumPy promises that the raw 64-bit output of a bit generator never changes; it makes no such promise
 for the distributions of ``Generator``. Everything here is therefore made from raw bits with exact operations only, and
 no global random state is read or moved.
 """
@@ -32,9 +32,9 @@ class Rolls:
         """A column of ``count`` float32 in [low, high): shape (count, 1), ready to be spread over rows."""
         return self.unit(count, 1) * np.float32(high - low) + np.float32(low)
 
-    def chance(self, share: float, count: int) -> Floats:
-        """A column of ones and zeros, one with probability ``share``."""
-        return (self.unit(count, 1) < np.float32(share)).astype(np.float32)
+    def bytes(self, count: int) -> npt.NDArray[np.uint8]:
+        """``count`` numbers in [0, 256)."""
+        return self._raw(-(-count // 8)).astype("<u8").view(np.uint8)[:count]
 
     def below(self, limit: int, count: int) -> npt.NDArray[np.intp]:
         """``count`` whole numbers in [0, limit)."""

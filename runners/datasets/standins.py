@@ -1,125 +1,61 @@
-"""Stand-ins: data made by program, of the same shapes and types as a real data set that is not there.
+"""Stand-ins: made-up data with the shapes, types and counts of a real data set that is not in the cache.
 
-A stand-in is fixed for ever by its seed and its drawing functions: every node draws the same bytes. A test pins
-their digest; a change of a drawing is a change of a lesson's numbers and has to be meant.
+There is one generator for images, one for reviews and one for rows of numbers; the catalog says which data set has
+which form. A model can learn what they make, but it depicts nothing: soft patterns, numbered words, columns without a
+meaning. The bytes are the same on every machine (see ``rolls``), and a test pins their digests.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import zlib
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from runners.datasets import digits, garments, houses, reviews, scenes
 from runners.datasets.catalog import Arrays, DataSet
 from runners.datasets.decode import encode
 from runners.datasets.rolls import Rolls
-from runners.datasets.silhouettes import Cloth, Span, paint
 
+EDITION = 2
+"""Raise it with every change of a digest: prepared copies of another edition are not used."""
+
+VOCABULARY = 88_584
+"""Words of the index of reviews, as many as the original's."""
+OPINIONS = range(101, 161)
+"""Ranks of the words that praise (odd) and blame (even)."""
+
+_WORD_INDEX = "imdb_word_index.json"
+_PRICES = {"boston_housing": (5.0, 50.0), "california_housing": (60_000.0, 500_000.0)}
+_CLASSES_OF_A_GROUP = 5
+_MODELS = 2
+"""Patterns of each class."""
+_GRID, _CELL = 7, 6
+"""A pattern has 7 x 7 random values, 6 pixels apart, and soft passages between them."""
+_MOST_SHIFT = 6
 _AT_ONCE = 500
-"""Images drawn in one go: few enough to stay in the processor's cache."""
+"""Images made in one go: few enough to stay in the processor's cache."""
 
-Draw = Callable[[Rolls, int], list[Span]]
-Labels = npt.NDArray[np.uint8]
-
-
-class Artist(Protocol):
-    """Draws one class of a set of images after another."""
-
-    def draw(self, rolls: Rolls, label: int, count: int) -> npt.NDArray[np.uint8]:
-        """``count`` images of the class ``label``."""
-
-
-class Wardrobe:
-    """Draws garments: a drawing function a class, and cloth for all."""
-
-    def __init__(self, rolls: Rolls, classes: tuple[Draw, ...]) -> None:
-        self._cloth = Cloth(rolls)
-        self._classes = classes
-
-    def draw(self, rolls: Rolls, label: int, count: int) -> npt.NDArray[np.uint8]:
-        """(count, 28, 28)."""
-        return paint(self._classes[label](rolls, count), self._cloth.cut(rolls, count))
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A stand-in for a set of labelled images."""
-
-    seed: int
-    classes: int
-    artist: Callable[[Rolls], Artist]
-    groups: tuple[int, ...] = ()
-    """A coarse label for each class, where the data set has such."""
-    edition: int = 1
-    """Counts the drawings' versions; prepared copies of another edition are not used."""
-
-    def draw(self, data_set: DataSet) -> Arrays:
-        """Draw as many as the data set has, with labels of its shape."""
-        specs = data_set.arrays
-        arrays = self.arrays(specs["x_train"].shape[0], specs["x_test"].shape[0])
-        return {name: arrays[name].reshape(spec.shape) for name, spec in specs.items()}
-
-    def arrays(self, train: int, test: int) -> Arrays:
-        """Draw ``train`` and ``test`` images, every class equally often, shuffled: uint8, as Keras returns them."""
-        rolls = Rolls(self.seed)
-        artist = self.artist(rolls)
-        arrays: Arrays = {}
-        for part, count in (("train", train), ("test", test)):
-            arrays[f"x_{part}"], labels = self._part(rolls, artist, count)
-            arrays[f"y_{part}"] = labels
-            if self.groups:
-                arrays[f"y_{part}_coarse"] = np.array(self.groups, np.uint8)[labels]
-        return arrays
-
-    def _part(self, rolls: Rolls, artist: Artist, count: int) -> tuple[npt.NDArray[np.uint8], Labels]:
-        labels = (np.arange(count) % self.classes).astype(np.uint8)[rolls.order(count)]
-        images: npt.NDArray[np.uint8] | None = None
-        for label in range(self.classes):
-            places = np.flatnonzero(labels == label)
-            for start in range(0, len(places), _AT_ONCE):
-                some = places[start : start + _AT_ONCE]
-                drawn = artist.draw(rolls, label, len(some))
-                if images is None:
-                    images = np.empty((count, *drawn.shape[1:]), np.uint8)
-                images[some] = drawn
-        assert images is not None
-        return images, labels
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A stand-in made by one function, and files that hold no array."""
-
-    draw: Callable[[DataSet], Arrays]
-    others: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
-    """What is in a file, as JSON."""
-    edition: int = 1
-
-
-STAND_INS: Mapping[str, Drawn | Made] = MappingProxyType(
-    {
-        "fashion_mnist": Drawn(20170825, 10, lambda rolls: Wardrobe(rolls, garments.CLASSES)),
-        "mnist": Drawn(19981101, 10, digits.Pad),
-        "cifar10": Drawn(20090408, 10, lambda rolls: scenes.Studio(rolls, scenes.TEN)),
-        "cifar100": Drawn(20090409, 100, lambda rolls: scenes.Studio(rolls, scenes.hundred()), scenes.GROUP_OF),
-        "imdb": Made(reviews.write, {"imdb_word_index.json": reviews.word_index}),
-        "boston_housing": Made(houses.boston),
-        "california_housing": Made(houses.california),
-    }
-)
-"""By the name of the data set each stands in for."""
+Labels = npt.NDArray[np.intp]
+Pixels = npt.NDArray[np.uint8]
 
 
 def draw(data_set: DataSet) -> Arrays:
-    """Draw the stand-in for ``data_set`` at its full size: one to four seconds for the largest."""
-    return STAND_INS[data_set.name].draw(data_set)
+    """Make the stand-in for ``data_set`` at its full size: one to two seconds for the largest."""
+    rolls = Rolls(zlib.crc32(data_set.name.encode()))
+    if "x" in data_set.arrays:
+        return _table(data_set, rolls)
+    make = _reviews if data_set.arrays["x_train"].dtype == "object" else _images(data_set, rolls)
+    arrays: Arrays = {}
+    for part in ("train", "test"):
+        labels = _labels(data_set, rolls, data_set.arrays[f"x_{part}"].shape[0])
+        arrays[f"x_{part}"] = make(rolls, labels)
+        for name, shown in (("", labels), ("_coarse", labels // _CLASSES_OF_A_GROUP)):
+            if spec := data_set.arrays.get(f"y_{part}{name}"):
+                arrays[f"y_{part}{name}"] = shown.astype(spec.dtype).reshape(spec.shape)
+    return arrays
 
 
 def write_file(data_set: DataSet, file: str, path: Path, arrays: Callable[[], Arrays]) -> None:
@@ -128,9 +64,93 @@ def write_file(data_set: DataSet, file: str, path: Path, arrays: Callable[[], Ar
     Raises:
         OSError: no room, or no right to write.
     """
-    stand_in = STAND_INS[data_set.name]
-    other = stand_in.others.get(file) if isinstance(stand_in, Made) else None
-    if other is None:
-        encode(data_set, file, arrays(), path)
+    if file == _WORD_INDEX:
+        path.write_text(json.dumps(word_index()))
     else:
-        path.write_text(json.dumps(other()))
+        encode(data_set, file, arrays(), path)
+
+
+def word_index() -> dict[str, int]:
+    """Each word's rank, from 1: what ``imdb.get_word_index()`` returns."""
+    return {_word(rank): rank for rank in range(1, VOCABULARY + 1)}
+
+
+def _word(rank: int) -> str:
+    return f"{'good' if rank % 2 else 'bad'}{rank}" if rank in OPINIONS else f"word{rank}"
+
+
+def _labels(data_set: DataSet, rolls: Rolls, count: int) -> Labels:
+    """Every class equally often, shuffled."""
+    return (np.arange(count) % len(data_set.classes))[rolls.order(count)]
+
+
+def _images(data_set: DataSet, rolls: Rolls) -> Callable[[Rolls, Labels], Pixels]:
+    """What makes images: a pattern of the class, moved, under some of another one's, dimmed, with grain."""
+    _, height, width, *colours = data_set.arrays["x_train"].shape
+    planes, patterns = (colours or [1])[0], len(data_set.classes) * _MODELS
+    values = rolls.below(256, patterns * planes * _GRID * _GRID).reshape(patterns, planes, _GRID, _GRID)
+    large = values.astype(np.int32).repeat(_CELL, axis=2).repeat(_CELL, axis=3)
+    for axis in (2, 3):
+        large = np.add.reduce([np.roll(large, step, axis) for step in range(_CELL)]) // _CELL
+    views = np.lib.stride_tricks.sliding_window_view(large.astype(np.uint16), (height, width), axis=(2, 3))
+
+    def some(chosen: Labels) -> npt.NDArray[np.uint16]:
+        down, right = rolls.below(_MOST_SHIFT, len(chosen)), rolls.below(_MOST_SHIFT, len(chosen))
+        return views[chosen, :, down, right]
+
+    def make(rolls: Rolls, labels: Labels) -> Pixels:
+        images = np.empty((len(labels), height, width, planes), np.uint8)
+        for start in range(0, len(labels), _AT_ONCE):
+            chosen = labels[start : start + _AT_ONCE] * _MODELS
+            count = len(chosen)
+            share, light = (
+                (least + rolls.below(256 - least, count)).astype(np.uint16).reshape(count, 1, 1, 1)
+                for least in (128, 96)
+            )
+            image = some(chosen + rolls.below(_MODELS, count)) * share
+            image += some(rolls.below(patterns, count)) * (256 - share)
+            image >>= 8
+            image *= light
+            image >>= 8
+            image += rolls.bytes(image.size).reshape(image.shape) >> 3
+            np.minimum(image, 255, out=image)
+            images[start : start + count] = image.transpose(0, 2, 3, 1)
+        return images if colours else images[..., 0]
+
+    return make
+
+
+def _reviews(rolls: Rolls, labels: Labels) -> npt.NDArray[np.object_]:
+    """Lists of ranks from 1. Each leans to its label's side, some of them only a little."""
+    count = len(labels)
+    share = rolls.unit(count)
+    lengths = 40 + (share * share * share * np.float32(380)).astype(np.int64)
+    total = int(lengths.sum())
+    is_opinion = np.repeat(rolls.between(0.04, 0.16, count)[:, 0], lengths) > rolls.unit(total)
+    leaning = np.repeat(rolls.between(0.6, 1.0, count)[:, 0], lengths) > rolls.unit(total)
+    praises = (np.repeat(labels, lengths) == 1) == leaning
+    opinions = OPINIONS.start + 2 * rolls.below(len(OPINIONS) // 2, total) + ~praises
+    ranks = np.where(is_opinion, opinions, _common_words(rolls, total))
+    ends = np.cumsum(lengths)
+    reviews = np.empty(count, object)
+    reviews[:] = [ranks[end - length : end].tolist() for end, length in zip(ends, lengths, strict=True)]
+    return reviews
+
+
+def _common_words(rolls: Rolls, count: int) -> npt.NDArray[np.int64]:
+    """Ranks, the 100 first in half of all places. Whole numbers only, so that they are the same everywhere."""
+    ranks = np.arange(1, VOCABULARY + 1)
+    edges = np.cumsum((1 << 50) // ((ranks + 2) * (ranks + 2000)))
+    return np.searchsorted(edges, rolls.below(int(edges[-1]), count), side="right") + 1
+
+
+def _table(data_set: DataSet, rolls: Rolls) -> Arrays:
+    """Columns of different scales, and a price that follows from them by a rule with a bend and noise."""
+    (rows, columns), (low, high) = data_set.arrays["x"].shape, _PRICES[data_set.name]
+    shares = [rolls.unit(rows).astype(np.float64) for _ in range(columns)]
+    price = 0.25 + 0.5 * shares[0] * shares[0] + 0.2 * (rolls.unit(rows) + rolls.unit(rows) - 1)
+    for number, share in enumerate(shares):
+        price += (0.4, -0.3, 0.2, 0.0)[number % 4] * (share - 0.5)
+    x = np.stack([share * 10.0 ** (number % 5 - 1) for number, share in enumerate(shares)], axis=1)
+    y = low + (high - low) * np.clip(price, 0, 1)
+    return {"x": x.astype(data_set.arrays["x"].dtype), "y": y.astype(data_set.arrays["y"].dtype)}

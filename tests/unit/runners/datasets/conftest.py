@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from runners.datasets.catalog import Arrays, ArraySpec, DataFile, DataSet
-from runners.datasets.standins import STAND_INS, Drawn
+from runners.datasets.standins import draw
 from tests.unit.runners.conftest import Forges
 
 TRAIN, TEST = 40, 20
@@ -47,32 +47,31 @@ def _idx(array: np.ndarray) -> bytes:
 
 @pytest.fixture(scope="session")
 def tiny() -> Tiny:
-    stand_in = STAND_INS["fashion_mnist"]
-    assert isinstance(stand_in, Drawn)
-    drawn = stand_in.arrays(TRAIN, TEST)
-    arrays = {name: 255 - array if name.startswith("x") else array for name, array in drawn.items()}
-    contents = {f"{name}.gz": gzip.compress(_idx(array), mtime=0) for name, array in arrays.items()}
-    data_set = DataSet(
+    shapes = {"x_train": (TRAIN, 28, 28), "y_train": (TRAIN,), "x_test": (TEST, 28, 28), "y_test": (TEST,)}
+    blank = DataSet(
         name="fashion_mnist",
         title="Fashion-MNIST",
         homepage="http://127.0.0.1/",
         licence="none",
         format="idx.gz",
-        stand_in="drawn shapes",
+        stand_in="made-up patterns",
         classes=tuple("0123456789"),
-        arrays={n: ArraySpec(file=f"{n}.gz", dtype="uint8", shape=a.shape) for n, a in arrays.items()},
-        files={
-            name: DataFile(
-                name=name,
-                size=len(content),
-                sha256=hashlib.sha256(content).hexdigest(),
-                md5=hashlib.md5(content).hexdigest(),
-                urls=(f"http://127.0.0.1:9/{name}",),
-            )
-            for name, content in contents.items()
-        },
+        arrays={name: ArraySpec(file=f"{name}.gz", dtype="uint8", shape=shape) for name, shape in shapes.items()},
+        files={},
     )
-    return Tiny(data_set, contents, arrays)
+    arrays = {name: 255 - array if name.startswith("x") else array for name, array in draw(blank).items()}
+    contents = {f"{name}.gz": gzip.compress(_idx(array), mtime=0) for name, array in arrays.items()}
+    files = {
+        name: DataFile(
+            name=name,
+            size=len(content),
+            sha256=hashlib.sha256(content).hexdigest(),
+            md5=hashlib.md5(content).hexdigest(),
+            urls=(f"http://127.0.0.1:9/{name}",),
+        )
+        for name, content in contents.items()
+    }
+    return Tiny(blank.model_copy(update={"files": files}), contents, arrays)
 
 
 @dataclass

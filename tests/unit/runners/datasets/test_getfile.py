@@ -28,7 +28,7 @@ READ = """
     (x, y), (tx, ty) = say(lambda: tf.keras.datasets.imdb.load_data(**chosen))
     told["imdb"] = [len(x) == len(y), len(tx) > 1000, max(map(max, x)), sorted(set(y.tolist())), x[0][0], str(x.dtype)]
     index = say(tf.keras.datasets.imdb.get_word_index)
-    told["index"] = [len(index), index["the"]]
+    told["index"] = [len(index), index["word1"]]
     houses = say(lambda: tf.keras.datasets.boston_housing.load_data(test_split=0.5, seed=3))
     told["houses"] = form(houses)
     again = say(lambda: tf.keras.datasets.boston_housing.load_data("mine.npz", 0.5, 3))
@@ -71,13 +71,13 @@ def test_files_are_there_and_what_a_network_would_bring_is_refused(tmp_path: Pat
         if keras == 2
         else [[[[480, 8], "float32"], [[480], "float32"]], [[[120, 8], "float32"], [[120], "float32"]]]
     )
-    houses = LINE.format("Boston Housing", "boston_housing.npz", "made-up houses", "boston_housing")
+    houses = LINE.format("Boston Housing", "boston_housing.npz", "made-up numbers", "boston_housing")
     assert told["lines"] == [
         LINE.format("IMDB", "imdb.npz", "made-up reviews", "imdb"),
         LINE.format("IMDB", "imdb_word_index.json", "made-up reviews", "imdb"),
         houses,
         houses,
-        LINE.format("MNIST", "mnist.npz", "drawn digits", "mnist"),
+        LINE.format("MNIST", "mnist.npz", "made-up patterns", "mnist"),
     ]
     assert told["file"] == ["digits.npz", [60000, 28, 28]]
     assert set(told["left"]) - {"california_housing.npz"} == {
@@ -113,7 +113,7 @@ EXTRACT = """
 def test_an_archive_is_unpacked_as_it_would_be(tmp_path: Path, learner: Learn) -> None:
     told = learner(EXTRACT, tmp_path)
     names = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]
-    line = LINE.format("CIFAR-10", "cifar-10-python.tar.gz", "drawn shapes", "cifar10")
+    line = LINE.format("CIFAR-10", "cifar-10-python.tar.gz", "made-up patterns", "cifar10")
     assert told["False"] == told["True"] == [line, names]
 
 

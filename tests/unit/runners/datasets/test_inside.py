@@ -16,8 +16,8 @@ from runners.datasets.prepared import prepare
 from tests.unit.runners.datasets.conftest import Learn, Tiny
 
 LINE = (
-    "Stand-in data: Fashion-MNIST is not in this node's cache, so these are drawn shapes of the same size and type. "
-    "An operator can get the real one with: lockstep datasets fetch fashion_mnist\n"
+    "Stand-in data: Fashion-MNIST is not in this node's cache, so these are made-up patterns of the same size and "
+    "type. An operator can get the real one with: lockstep datasets fetch fashion_mnist\n"
 )
 
 
@@ -179,5 +179,5 @@ def test_coloured_images_and_digits_have_the_form_of_keras_and_can_be_learned(
     assert told["first"][0][0] == [[50000, 3, 32, 32], "uint8"]
     titles = ["MNIST", "CIFAR-10", "CIFAR-100", "CIFAR-100", "CIFAR-10"]
     assert [line.partition(" is not")[0] for line in told["lines"]] == [f"Stand-in data: {title}" for title in titles]
-    assert "so these are drawn digits of the same size and type" in told["lines"][0]
+    assert "so these are made-up patterns of the same size and type" in told["lines"][0]
     assert told["accuracy"] > 0.3

@@ -11,7 +11,7 @@ import pytest
 from runners.datasets.cache import Cache, State
 from runners.datasets.catalog import Arrays
 from runners.datasets.prepared import Readiness, map_prepared, prepare
-from runners.datasets.standins import draw
+from runners.datasets.standins import EDITION, draw
 from tests.unit.runners.datasets.conftest import Tiny
 
 
@@ -98,10 +98,10 @@ def test_a_harmed_prepared_file_is_not_used(cache: Cache, tiny: Tiny, name: str,
     assert np.array_equal(_arrays(cache, tiny)["x_train"], draw(tiny.data_set)["x_train"])
 
 
-def test_a_copy_of_another_edition_of_the_drawings_is_not_used(cache: Cache, tiny: Tiny) -> None:
+def test_a_copy_of_another_edition_of_the_generators_is_not_used(cache: Cache, tiny: Tiny) -> None:
     _prepare(cache, tiny)
     record = cache.root / ".prepared" / "fashion_mnist" / "record.json"
-    record.write_text(record.read_text().replace("stand-in 1", "stand-in 0"))
+    record.write_text(record.read_text().replace(f"stand-in {EDITION}", "stand-in 0"))
     assert map_prepared(cache, tiny.data_set) is None
 
 

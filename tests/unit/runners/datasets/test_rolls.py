@@ -8,6 +8,7 @@ from runners.datasets.rolls import Rolls
 
 PINNED = [0.5118215680122375, 0.9504636526107788, 0.14415955543518066]
 BELOW = [8, 9, 4, 8, 0]
+BYTES = [248, 194, 190, 207, 147, 26, 237, 21, 245, 211, 239]
 
 
 def test_the_first_numbers_are_pinned() -> None:
@@ -24,8 +25,8 @@ def test_numbers_lie_in_their_range_and_fill_it() -> None:
     assert 4.99 < numbers.max() < 5.0
 
 
-def test_a_chance_comes_true_as_often_as_it_says() -> None:
-    assert abs(Rolls(3).chance(0.3, 20_000).mean() - 0.3) < 0.02
+def test_bytes_are_pinned_and_of_any_number() -> None:
+    assert Rolls(3).bytes(11).tolist() == BYTES
 
 
 def test_an_order_holds_every_number_once() -> None:
