@@ -1,7 +1,7 @@
 """How many requests a second one web process answers about a lesson, to anyone and to a learner who is signed in.
 
-Served by ``lockstep serve`` with one worker on SQLite, once with little in the database and once with what ``lockstep
-dev seed`` makes: 100,000 learners, 1,000,000 comments, 800 lessons. Beside them, by turns in the same run, uvicorn
+Served by ``lockstep serve`` with one worker on SQLite, once with little in the database and once with what
+``seed.py`` makes: 100,000 learners, 1,000,000 comments, 800 lessons. Beside them, by turns in the same run, uvicorn
 serves FastAPI's plain text and a bare Jinja page. All are asked over 32 kept connections on loopback.
 
 A request is one GET with its whole answer, compressed as a browser asks for it:
@@ -38,6 +38,7 @@ from time import perf_counter
 from typing import cast
 
 import httpx
+import seed
 import uvloop
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse, PlainTextResponse
@@ -186,11 +187,11 @@ class Site:
 
 
 def make_site(folder: Path, users: int, comments: int, lessons: int) -> Site:
-    """Fill a database as ``lockstep dev seed`` does, and sign a learner in who has done the whole course."""
+    """Fill a database as ``seed.py`` does, and sign a learner in who has done the whole course."""
     shutil.copytree(_LESSONS, folder / "lessons")
-    counts = ["--users", str(users), "--comments", str(comments), "--lessons", str(lessons)]
-    command = [*_LOCKSTEP, "dev", "seed", *counts, "--lessons-to", str(folder / "lessons")]
-    subprocess.run(command, env=_environment(folder), check=True, stderr=subprocess.DEVNULL)
+    plan = seed.plan_for(folder / "lessons", users=users, comments=comments, lessons=lessons)
+    seed.write_lessons(folder / "lessons", plan)
+    asyncio.run(seed.fill(f"sqlite+aiosqlite:///{folder / 'lockstep.db'}", plan))
     return Site(folder, f"{NAME}={asyncio.run(_sign_in(folder / 'lockstep.db'))}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-_NAMES = ("serve", "run", "doctor", "lesson", "user", "secret", "db", "datasets", "kernelspec", "dev")
+_NAMES = ("serve", "run", "doctor", "lesson", "user", "secret", "db", "datasets", "kernelspec")
 
 
 class OnDemand(TyperGroup):

@@ -65,7 +65,7 @@ class Plan:
 
     def draw(self, what: str) -> Random:
         """Chance for one kind of thing: the others do not change it."""
-        return Random(f"{self.seed} {what}")  # noqa: S311 - nothing here is a secret
+        return Random(f"{self.seed} {what}")
 
     def account(self, number: int) -> str:
         """The id of an account."""
@@ -89,7 +89,7 @@ def files(lessons: int) -> Iterator[tuple[str, str]]:
     """The files of that course: path below the folder of courses, and text."""
     listed = [lesson.partition("/")[2] for lesson in made_up_lessons(lessons)]
     modules = [listed[start : start + _MODULE] for start in range(0, lessons, _MODULE)]
-    course = ['title.en = "Made up"', 'summary.en = "Lessons that lockstep dev seed wrote."']
+    course = ['title.en = "Made up"', 'summary.en = "Lessons that benchmarks/seed.py wrote."']
     for number, module in enumerate(modules, 1):
         names = ", ".join(f'"{slug}"' for slug in module)
         course += ["", "[[modules]]", f'slug = "part-{number}"', f'title.en = "Part {number}"', f"lessons = [{names}]"]
