@@ -174,7 +174,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
         Kind.answered: said_of,
         Kind.achievement: AchievementsSaid(rulebook),
     }
-    app.state.mergers = (move_runs, app.state.progress.merge, move_feedback)
+    app.state.mergers = (move_runs, app.state.progress.ledger.merge, move_feedback)
     app.state.nav = _nav
     app.state.helpful = _helpful
     for kind in (Problem, HTTPException, RequestValidationError):

@@ -5,7 +5,6 @@ Routes ask for ``TheProgress``; it holds ``ledger`` (award, merge) and ``summary
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -18,9 +17,9 @@ from app.i18n import DEFAULT
 from app.lessons.catalog import Catalog
 from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
 from app.lessons.model import Cell, Lesson, Tag
-from app.progress import days, lessons, zones
+from app.progress import lessons, zones
 from app.progress.facts import RunFacts, day, facts_of_run
-from app.progress.ledger import Awarded, Ledger, alone, lock
+from app.progress.ledger import Awarded, Ledger, alone
 from app.progress.lessons import Visit
 from app.progress.marks import Marks
 from app.progress.rulebook import RuleBook
@@ -67,10 +66,7 @@ class Progress:
         if run.lesson in self.terms().minutes:
             visit = Visit(run.lesson, run.ended, run.ended, place=f"cell-{run.cell}")
             await lessons.note(session, learner_id, [visit])
-        facts = facts_of_run(run, here)
-        if not await days.room(session, learner_id, now()):
-            facts.remove(day(here))
-        return await self.ledger.enter(session, learner_id, facts)
+        return await self.ledger.enter(session, learner_id, facts_of_run(run, here))
 
     async def take_marks(self, session: AsyncSession, learner_id: str, marks: Marks) -> tuple[int, Awarded]:
         """Write down what a browser says was read: how many lessons of it there are, and what followed."""
@@ -89,17 +85,9 @@ class Progress:
             if mark.lesson in there
         ]
         facts = await lessons.note(session, learner_id, visits)
-        if visits and await days.room(session, learner_id, now()):
+        if visits:
             facts.append(day(zones.local(now(), await zones.zone_of(session, learner_id))))
         return len(visits), await self.ledger.enter(session, learner_id, facts)
-
-    async def merge(self, session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
-        """Bring one learner's progress into another's, as ``Ledger.merge`` does, but for days that are too many."""
-        if from_learner != to_learner:
-            for learner in sorted((from_learner, to_learner)):
-                await lock(session, learner)
-            await days.thin_out(session, from_learner, to_learner)
-        return await self.ledger.merge(session, from_learner, to_learner)
 
 
 def topic(learner_id: str) -> str:
