@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from runners.client import RunnerClient
 from runners.protocol import Notice, Outcome
 from tests.factories.node import Learner
 
 ASK = """
-import subprocess, sys
+import subprocess
 def said(*command):
     return subprocess.run(command, capture_output=True, text=True)
 table = said("nvidia-smi")
 assert table.returncode == 0, table
 print(table.stdout, end="")
 print(said("nvidia-smi", "-L").stdout, end="")
-query = said("nvidia-smi", "--query-gpu=index,memory.total,memory.used", "--format=csv,noheader,nounits")
-print(query.stdout, end="")
-print(query.stderr, end="", file=sys.stderr)
 """
 
 
@@ -31,11 +30,7 @@ async def test_nvidia_smi_shows_the_devices_of_the_session_and_that_they_are_sim
     assert [line for line in lines if line.startswith("GPU ")] == [
         f"GPU {i}: Lockstep simulated GPU (UUID: GPU-simulated-{i})" for i in range(2)
     ]
-    index, total, used = lines[-1].split(", ")
-    assert index == "1"
-    assert int(total) > 0
-    assert used == "[N/A]" or 0 < int(used) < int(total)
-    assert "memory is that of the session" in told.stderr
+    assert "not known of" in told.stdout or re.search(r"[1-9][0-9]* of [1-9][0-9]* MiB in use", told.stdout)
 
 
 async def test_nvidia_smi_works_in_a_cell_and_is_missing_without_gpus(
