@@ -13,27 +13,37 @@ sys.path.insert(0, str(ROOT))
 
 project = "Lockstep"
 author = "the Lockstep contributors"
-copyright = "the Lockstep contributors"
-html_title = "Lockstep documentation"
 extensions = ["myst_parser"]
-html_theme = "furo"
-html_show_copyright = False
-html_show_sphinx = False
-html_copy_source = False
-html_show_sourcelink = False
-nitpicky = True
-
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
+html_theme = "furo"
+html_title = "Lockstep documentation"
+html_static_path = ["static"]
+html_css_files = ["lockstep.css"]
+html_favicon = "../app/web/frontend/mark.svg"
+html_use_index = False
+html_domain_indices = False
+html_copy_source = False
+html_show_sourcelink = False
+html_show_copyright = False
+
 
 def setup(app: Sphinx) -> None:
-    """Let pages ask for what is generated from the code."""
+    """Let pages ask for what is generated from the code, and finish them."""
     logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells of each plugin that it loads
     app.connect("source-read", _fill)
+    app.connect("build-finished", _finish)
 
 
 def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
     from docs.reference import fill
 
     source[0] = fill(source[0])
+
+
+def _finish(app: Sphinx, exception: Exception | None) -> None:
+    from docs.finish import finish
+
+    if exception is None:
+        finish(Path(app.outdir))
