@@ -26,6 +26,7 @@ RUN groupadd --gid 10001 lockstep && useradd --uid 10001 --gid 10001 --no-create
 WORKDIR /lockstep
 COPY --from=build /venv /venv
 COPY runners runners
+COPY LICENSE ./
 COPY docker/runner-ready.py /usr/local/lib/lockstep/ready.py
 RUN /venv/bin/python -m compileall -q runners
 ENV PATH=/venv/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 LOCKSTEP_DATA_DIR=/var/lib/lockstep \

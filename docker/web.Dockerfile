@@ -23,6 +23,20 @@ COPY pyproject.toml README.md ./
 RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
  && /venv/bin/pip install -q --no-deps /wheels/*.whl
 
+# The documentation, whose reference is generated from the settings and commands of both packages.
+FROM python:3.11-slim-bookworm AS docs
+ARG PIP_INDEX_URL="" PIP_EXTRA_INDEX_URL="" PIP_TRUSTED_HOST=""
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /lockstep
+COPY locks/docs.txt locks/
+RUN python3 -m venv /venv && /venv/bin/pip install -q --no-deps --require-hashes -r locks/docs.txt
+COPY app app
+COPY runners runners
+COPY migrations migrations
+COPY benchmarks/README.md benchmarks/
+COPY docs docs
+RUN /venv/bin/python -m sphinx --quiet --fail-on-warning --nitpicky -b html -d /tmp/doctrees docs app/web/docs
+
 FROM python:3.11-slim-bookworm
 RUN groupadd --gid 10001 lockstep && useradd --uid 10001 --gid 10001 --no-create-home lockstep \
  && install -d -o lockstep -g lockstep -m 700 /run/lockstep /var/lib/lockstep
@@ -36,6 +50,8 @@ COPY runners/devices/__init__.py runners/devices/topology.py runners/devices/
 COPY runners/jupyter/__init__.py runners/jupyter/kernels.py runners/jupyter/
 COPY app app
 COPY --from=build /lockstep/app/web/static/dist app/web/static/dist
+COPY --from=docs /lockstep/app/web/docs app/web/docs
+COPY LICENSE ./
 RUN /venv/bin/python -m compileall -q app runners
 ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 \
     LOCKSTEP_DATA_DIR=/var/lib/lockstep LOCKSTEP_RUNNER_SOCKET=/run/lockstep/supervisor.sock
