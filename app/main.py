@@ -83,7 +83,7 @@ from app.runs.session_routes import router as sessions
 from app.runs.sweeper import OutputSweeper
 from app.settings import Settings, names_strangers
 from app.web.application import Application
-from app.web.assets import Assets
+from app.web.assets import DOCS, Assets
 from app.web.body import BodyLimit
 from app.web.connection import STALLED_S
 from app.web.csrf import SameOriginOnly
@@ -150,7 +150,11 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     kept = Middleware(KeptPages, shelf=shelf, passed_on=lambda asked: bool(catalog.hidden) and may_be_signed_in(asked))
     middleware = _middleware(settings, kept, only_local=only_local)
     assets = Assets()
-    routes = [*(route for router in ROUTERS for route in router.routes), Mount("/static", assets, name="static")]
+    routes = [
+        *(route for router in ROUTERS for route in router.routes),
+        Mount("/static", assets, name="static"),
+        Mount("/docs", Assets(DOCS, url="/docs", index="index.html"), name="docs"),
+    ]
     app = Application(title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=middleware, routes=routes)
     app.state.settings = settings
     app.state.strangers = not only_local or names_strangers(settings.public_url)

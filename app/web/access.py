@@ -20,6 +20,7 @@ class Access(StrEnum):
 
 ACCESS: dict[str, Access] = {
     "static": Access.public,
+    "docs": Access.public,
     "healthz": Access.public,
     "readyz": Access.public,
     "root": Access.public,

@@ -17,6 +17,8 @@ from starlette.types import Receive, Scope, Send
 from app.errors import NotFound, OfStatus
 
 ROOT = Path(__file__).parent / "static"
+DOCS = Path(__file__).parent / "docs"
+"""Where `make docs` puts the documentation; not there until then."""
 
 _FOR_EVER = "public, max-age=31536000, immutable"
 _ASK_AGAIN = "public, no-cache"
@@ -39,9 +41,11 @@ class _File:
 class Assets:
     """The files below a folder, kept in memory; read again when one changes."""
 
-    def __init__(self, root: Path = ROOT, *, url: str = "/static") -> None:
+    def __init__(self, root: Path = ROOT, *, url: str = "/static", index: str = "") -> None:
+        """``index`` is the file that is served for the address of its folder, if any is."""
         self._root = root.resolve()
         self._url = url
+        self._index = index
         self._files: dict[str, _File] = {}
 
     def address(self, path: str) -> str:
@@ -53,6 +57,8 @@ class Assets:
         if scope["method"] not in ("GET", "HEAD"):
             raise OfStatus(405)
         path = scope["path"].removeprefix(scope.get("root_path", "")).removeprefix("/")
+        if not path or path.endswith("/"):
+            path += self._index
         file = self._find(path)
         if file is None:
             raise NotFound

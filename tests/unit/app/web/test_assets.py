@@ -94,3 +94,18 @@ async def test_a_file_has_one_address_only(root: Path, path: str) -> None:
 
 async def _nothing(*_: Any) -> Any:
     raise AssertionError("nothing is received or sent")
+
+
+async def test_an_index_is_served_for_the_address_of_its_folder(root: Path) -> None:
+    (root / "learn").mkdir()
+    for page in ("index.html", "learn/index.html"):
+        (root / page).write_text(page)
+    site = Faults(Assets(root, url="", index="index.html"))
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(site), base_url="http://test")
+
+    assert (await client.get("/")).text == "index.html"
+    assert (await client.get("/learn/")).text == "learn/index.html"
+    assert (await client.get("/learn/")).headers["content-type"].startswith("text/html")
+    (root.parent / "index.html").write_text("beside the folder")
+    for path in ("/dist/", "/learn", "/learn//", "/%2e%2e/", "/learn/%2e%2e/%2e%2e/"):
+        assert (await client.get(path)).status_code == 404
