@@ -20,7 +20,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 bin := .venv/bin
 pytest := $(bin)/python -m pytest
 WORKERS ?= logical
-PART ?= $(shell $(bin)/python .ci/parts.py)
+PART ?= $(shell $(bin)/python .ci/affected_long_tests.py)
 npm := PATH="$(CURDIR)/$(bin):$$PATH" npm --silent
 
 # The tests start hundreds of processes: without bytecode each would compile Lockstep again.
@@ -87,7 +87,7 @@ lock: need-python
 	.ci/lock $(PYTHON) $(if $(UPGRADE),--upgrade)
 
 floors: setup-tests
-	.ci/floors $(PYTHON) $(PYTEST)
+	.ci/test-lowest-versions $(PYTHON) $(PYTEST)
 
 need-python:
 	test -n "$(PYTHON)" || { echo 'Lockstep needs Python 3.11, 3.12 or 3.13 and found none. On Debian and Ubuntu, as root:' \

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Bell:
+class Subscription:
     """What a listener waits on."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Bus:
     """Topics and their listeners."""
 
     def __init__(self) -> None:
-        self._bells: dict[str, set[Bell]] = {}
+        self._bells: dict[str, set[Subscription]] = {}
         self.closed = False
         """True once the server is going down: listeners go home."""
 
@@ -50,9 +50,9 @@ class Bus:
             self.wake(topic)
 
     @contextmanager
-    def listen(self, topic: str) -> Iterator[Bell]:
+    def listen(self, topic: str) -> Iterator[Subscription]:
         """Hear the topic while the block lasts."""
-        bell = Bell()
+        bell = Subscription()
         self._bells.setdefault(topic, set()).add(bell)
         try:
             yield bell

@@ -37,20 +37,20 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase
 
-from app.sqlite import Driver, keep_log
-from app.storage import StorageMonitor, try_to_write
+from app.database_health import DatabaseMonitor, probe_write
+from app.sqlite import SqliteDriver, enable_wal
 
 T = TypeVar("T")
-CONNECTIONS = 15
+POOL_SIZE = 15
 """Connections of one process. They stay open: one to SQLite has its thread and a few prepared statements."""
 
-WAIT_S = 10.0
+POOL_TIMEOUT_S = 10.0
 """Seconds to wait for a connection, or in SQLite for another writer."""
 
-_CLOSE_S = 20
+_CLOSE_TIMEOUT_S = 20
 """Seconds to wait for the thread of a connection to SQLite that is closed."""
 
-_AT_ONCE = 100
+_FETCH_SIZE = 100
 """Rows that a cursor hands over at a time."""
 
 _PRAGMAS = ("synchronous=NORMAL", "foreign_keys=ON")
@@ -70,7 +70,7 @@ class Base(DeclarativeBase):
     )
 
 
-class Moment(TypeDecorator[datetime]):
+class UtcDateTime(TypeDecorator[datetime]):
     """A point in time, always UTC and aware, in SQLite too."""
 
     impl = DateTime(timezone=True)
@@ -97,7 +97,12 @@ class Database:
     """
 
     def __init__(
-        self, url: str, *, connections: int = CONNECTIONS, wait_s: float = WAIT_S, statement_s: float | None = None
+        self,
+        url: str,
+        *,
+        connections: int = POOL_SIZE,
+        wait_s: float = POOL_TIMEOUT_S,
+        statement_s: float | None = None,
     ) -> None:
         self.url = url
         self._wait_s = wait_s
@@ -110,7 +115,7 @@ class Database:
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
         # SQLite has one writer at a time; a fair queue in the process is quicker than its busy-wait.
         self._writer = asyncio.Lock() if self.engine.dialect.name == "sqlite" else None
-        self.storage = StorageMonitor(self._try_to_write, self.file())
+        self.storage = DatabaseMonitor(self._try_to_write, self.file())
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncSession]:
@@ -129,7 +134,7 @@ class Database:
 
     async def _try_to_write(self) -> None:
         async with self._turn_to_write():
-            await try_to_write(self.engine)
+            await probe_write(self.engine)
 
     @asynccontextmanager
     async def _turn_to_write(self) -> AsyncIterator[None]:
@@ -155,10 +160,10 @@ class Database:
         """Drop the connections, and wait for SQLite's threads: one still at work would speak to a closed loop."""
         await self.engine.dispose()
         for thread in [t for t in threading.enumerate() if t in self._threads]:
-            await asyncio.to_thread(thread.join, _CLOSE_S)
+            await asyncio.to_thread(thread.join, _CLOSE_TIMEOUT_S)
 
 
-async def one_at_a_time(session: AsyncSession, name: str) -> None:
+async def advisory_lock(session: AsyncSession, name: str) -> None:
     """From here to the end of the transaction nobody else works under this name.
 
     SQLite has one writer at a time as it is: from a transaction's first write on.
@@ -167,7 +172,7 @@ async def one_at_a_time(session: AsyncSession, name: str) -> None:
         await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
 
 
-async def delete_some(session: AsyncSession, table: type[Base], most: int, *which: ColumnElement[bool]) -> int:
+async def delete_batch(session: AsyncSession, table: type[Base], most: int, *which: ColumnElement[bool]) -> int:
     """Delete rows, but not more than ``most``. Returns how many there were: fewer than ``most`` means all."""
     key = table.__mapper__.primary_key
     named = tuple_(*key) if len(key) > 1 else key[0]
@@ -176,15 +181,15 @@ async def delete_some(session: AsyncSession, table: type[Base], most: int, *whic
     return cast(CursorResult[Any], gone).rowcount
 
 
-def insert_into(session: AsyncSession, table: type[Base]) -> postgresql.Insert | sqlite.Insert:
+def dialect_insert(session: AsyncSession, table: type[Base]) -> postgresql.Insert | sqlite.Insert:
     """An INSERT as the session's database has it, with ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
     insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
     return insert(table)
 
 
-async def each(session: AsyncSession, query: Select[T]) -> AsyncIterator[T]:
+async def stream_scalars(session: AsyncSession, query: Select[T]) -> AsyncIterator[T]:
     """What a query finds, one by one, from a cursor of the server: however many there are, a few are in memory."""
-    async for one in await session.stream_scalars(query.execution_options(yield_per=_AT_ONCE)):
+    async for one in await session.stream_scalars(query.execution_options(yield_per=_FETCH_SIZE)):
         yield one
 
 
@@ -192,7 +197,7 @@ def _sqlite_engine(url: str, connections: int, wait_s: float, threads: WeakSet[t
     """An engine whose connections add their threads to ``threads``."""
     engine = create_async_engine(
         url,
-        module=Driver(),
+        module=SqliteDriver(),
         connect_args={"timeout": wait_s},
         pool_size=connections,
         max_overflow=0,
@@ -203,7 +208,7 @@ def _sqlite_engine(url: str, connections: int, wait_s: float, threads: WeakSet[t
     @event.listens_for(engine.sync_engine, "connect")
     def _set_up(connection: Any, _record: object) -> None:
         threads.add(connection.driver_connection._thread)
-        connection.run_async(lambda driver: keep_log(driver, wait_s))
+        connection.run_async(lambda driver: enable_wal(driver, wait_s))
         cursor = connection.cursor()
         for pragma in _PRAGMAS:
             cursor.execute(f"PRAGMA {pragma}")
@@ -245,6 +250,6 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def growing_id() -> str:
+def sortable_id() -> str:
     """A new id that sorts behind those made before it: lists go by it."""
     return f"{time.time_ns() // 1_000:014x}{secrets.token_hex(8)}"

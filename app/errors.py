@@ -3,13 +3,13 @@
 ::
 
     Problem
-    ├── NotFound          404   CourseUnknown, LessonUnknown, … are made in the features
-    ├── NotAllowed        403
-    ├── TooLarge          413
+    ├── NotFound          404   CourseNotFound, LessonNotFound, … are made in the features
+    ├── PermissionDenied        403
+    ├── RequestTooLarge          413
     ├── Unreadable        422
-    ├── TooMany           429
+    ├── TooManyRequests           429
     └── Unavailable       503
-        └── StorageDown         StorageBusy, StorageFull
+        └── DatabaseUnavailable         DatabaseBusy, DatabaseFull
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import ClassVar
 from app.i18n import N_, gettext
 
 
-class Problem(Exception):
+class LockstepError(Exception):
     """Something a person is told about. ``values`` fill the message's ``{names}``."""
 
     status: ClassVar[int] = 500
@@ -43,48 +43,48 @@ class Problem(Exception):
         return self.status
 
 
-class NotFound(Problem):
+class NotFound(LockstepError):
     status = 404
     code = "not_found"
     message = N_("There is nothing at this address.")
 
 
-class NotAllowed(Problem):
+class PermissionDenied(LockstepError):
     status = 403
     code = "not_allowed"
     message = N_("This request was not allowed.")
 
 
-class CrossSite(NotAllowed):
+class CrossSiteRequest(PermissionDenied):
     code = "cross_site"
     message = N_("This request came from another site, so it was not carried out.")
 
 
-class TooLarge(Problem):
+class RequestTooLarge(LockstepError):
     status = 413
     code = "too_large"
     message = N_("The request is larger than {most_bytes:,} bytes.")
 
 
-class Unreadable(Problem):
+class InvalidInput(LockstepError):
     status = 422
     code = "unreadable"
     message = N_("The request could not be understood: {reason}")
 
 
-class TooMany(Problem):
+class TooManyRequests(LockstepError):
     status = 429
     code = "too_many"
     message = N_("Too many requests. Wait a little.")
 
 
-class Unavailable(Problem):
+class ServiceUnavailable(LockstepError):
     status = 503
     code = "unavailable"
     message = N_("A part of Lockstep is not available right now.")
 
 
-class StorageDown(Unavailable):
+class DatabaseUnavailable(ServiceUnavailable):
     """The database cannot be reached or written."""
 
     code = "storage_down"
@@ -92,7 +92,7 @@ class StorageDown(Unavailable):
     retry_after_s = 10
 
 
-class StorageBusy(StorageDown):
+class DatabaseBusy(DatabaseUnavailable):
     """Every connection to the database is in use, or others are writing, for as long as a request waits."""
 
     code = "storage_busy"
@@ -100,7 +100,7 @@ class StorageBusy(StorageDown):
     retry_after_s = 5
 
 
-class StorageFull(StorageDown):
+class DatabaseFull(DatabaseUnavailable):
     """The disk of the database is full: it can be read, but nothing can be stored."""
 
     code = "storage_full"
@@ -111,7 +111,7 @@ class StorageFull(StorageDown):
     retry_after_s = 60
 
 
-class OfStatus(Problem):
+class HttpStatusError(LockstepError):
     """An HTTP error of the framework, such as a method that is not allowed."""
 
     message = N_("The server answered with status {status}.")

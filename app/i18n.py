@@ -27,10 +27,10 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_decimal, format_percent
 from babel.support import NullTranslations, Translations
 
-LOCALES = Path(__file__).parent / "locales"
-DEFAULT = "en"
+LOCALES_DIR = Path(__file__).parent / "locales"
+DEFAULT_LANGUAGE = "en"
 _A_MINUTE, _AN_HOUR, _A_DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-_MOST_KEPT = 4096
+_CACHE_SIZE = 4096
 """Of each kind of value, as written in some language."""
 
 
@@ -43,18 +43,18 @@ class Language:
 
 
 LANGUAGES = (Language("en", "English"), Language("ko", "한국어"), Language("zh", "中文"))
-CODES = tuple(language.code for language in LANGUAGES)
+LANGUAGE_CODES = tuple(language.code for language in LANGUAGES)
 
-_current: ContextVar[str] = ContextVar("language", default=DEFAULT)
+_current: ContextVar[str] = ContextVar("language", default=DEFAULT_LANGUAGE)
 
 
-def current() -> str:
+def current_language() -> str:
     """The code of the language in use."""
     return _current.get()
 
 
 @contextmanager
-def speaking(code: str) -> Iterator[None]:
+def use_language(code: str) -> Iterator[None]:
     """Use a language while the block lasts."""
     token = _current.set(code)
     try:
@@ -86,14 +86,14 @@ def negotiate(accept_language: str) -> str:
     """Choose a language by an Accept-Language header; English if none fits."""
     wanted = [
         tag.replace("-", "_")
-        for weight, tag in sorted(map(_weighed, accept_language[:400].split(",")), key=lambda pair: -pair[0])
+        for weight, tag in sorted(map(_parse_quality, accept_language[:400].split(",")), key=lambda pair: -pair[0])
         if weight > 0 and tag
     ]
     bases = [part for tag in wanted for part in (tag, tag.partition("_")[0])]
-    return negotiate_locale(bases, CODES) or DEFAULT
+    return negotiate_locale(bases, LANGUAGE_CODES) or DEFAULT_LANGUAGE
 
 
-def _weighed(item: str) -> tuple[float, str]:
+def _parse_quality(item: str) -> tuple[float, str]:
     tag, _sep, parameter = item.partition(";")
     try:
         return float(parameter.strip().removeprefix("q=") or 1), tag.strip()
@@ -132,12 +132,12 @@ def weekdays() -> list[str]:
     return [names[day] for day in range(7)]
 
 
-def length(value: timedelta) -> str:
+def duration(value: timedelta) -> str:
     """A length of time in words, to its largest unit: ``2 minutes``."""
     return format_timedelta(max(value, timedelta(seconds=1)), threshold=1.5, locale=_locale(_current.get()))
 
 
-def ago(value: datetime) -> str:
+def relative_time(value: datetime) -> str:
     """How long ago a moment was, in words: ``2 minutes ago``; a day once it is more than a month."""
     passed = datetime.now(UTC) - value
     if passed > timedelta(days=30):
@@ -146,34 +146,34 @@ def ago(value: datetime) -> str:
         passed -= passed % _AN_HOUR
     elif passed >= _AN_HOUR:
         passed -= passed % _A_MINUTE
-    return _ago(_current.get(), max(1, int(passed.total_seconds())))
+    return _relative_time(_current.get(), max(1, int(passed.total_seconds())))
 
 
 # What Babel has put in words once: it takes longer for ten of them than the database for a page.
 
 
-@lru_cache(maxsize=_MOST_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _number(code: str, value: float) -> str:
     return format_decimal(value, locale=_locale(code))
 
 
-@lru_cache(maxsize=_MOST_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _percent(code: str, value: float) -> str:
     return format_percent(value, locale=_locale(code))
 
 
-@lru_cache(maxsize=_MOST_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _date(code: str, value: Date) -> str:
     return format_date(value, locale=_locale(code))
 
 
-@lru_cache(maxsize=_MOST_KEPT)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _date_and_time(code: str, value: datetime) -> str:
     return format_datetime(value, locale=_locale(code))
 
 
-@lru_cache(maxsize=_MOST_KEPT)
-def _ago(code: str, seconds: int) -> str:
+@lru_cache(maxsize=_CACHE_SIZE)
+def _relative_time(code: str, seconds: int) -> str:
     return format_timedelta(timedelta(seconds=-seconds), add_direction=True, threshold=1, locale=_locale(code))
 
 
@@ -184,8 +184,8 @@ def _locale(code: str) -> Locale:
 
 @lru_cache
 def _translations(code: str) -> NullTranslations:
-    source = LOCALES / code / "LC_MESSAGES" / "messages.po"
-    if code not in CODES or not source.is_file():
+    source = LOCALES_DIR / code / "LC_MESSAGES" / "messages.po"
+    if code not in LANGUAGE_CODES or not source.is_file():
         return NullTranslations()
     compiled = io.BytesIO()
     with source.open("rb") as file:

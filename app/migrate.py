@@ -13,31 +13,31 @@ from sqlalchemy import Connection, text
 
 from app.db import Database
 
-FOLDER = Path(__file__).parents[1] / "migrations"
-_ONE_AT_A_TIME = 0x10C_57E9
+MIGRATIONS_DIR = Path(__file__).parents[1] / "migrations"
+_ADVISORY_LOCK_KEY = 0x10C_57E9
 """The key of PostgreSQL's advisory lock: two servers that start at the same time upgrade one after the other."""
 
 
 def alembic_config() -> Config:
     """Alembic's settings; the files of versions are named ``YYYY-MM-DD_verb_noun.py``."""
     config = Config()
-    config.set_main_option("script_location", str(FOLDER))
+    config.set_main_option("script_location", str(MIGRATIONS_DIR))
     config.set_main_option("file_template", "%%(year)d-%%(month).2d-%%(day).2d_%%(slug)s")
     config.set_main_option("path_separator", "os")
     return config
 
 
-HEAD = ScriptDirectory.from_config(alembic_config()).get_current_head()
+HEAD_REVISION = ScriptDirectory.from_config(alembic_config()).get_current_head()
 
 
 async def upgrade(db: Database, revision: str = "head") -> None:
     """Apply the migrations that are missing. The folder of a SQLite file is made."""
-    await _with(db, lambda config: command.upgrade(config, revision))
+    await _run_alembic(db, lambda config: command.upgrade(config, revision))
 
 
 async def downgrade(db: Database, revision: str) -> None:
     """Take migrations back, down to a revision or ``base``."""
-    await _with(db, lambda config: command.downgrade(config, revision))
+    await _run_alembic(db, lambda config: command.downgrade(config, revision))
 
 
 async def current_revision(db: Database) -> str | None:
@@ -50,10 +50,10 @@ async def current_revision(db: Database) -> str | None:
         return await connection.run_sync(look)
 
 
-async def _with(db: Database, act: Callable[[Config], None]) -> None:
+async def _run_alembic(db: Database, act: Callable[[Config], None]) -> None:
     def run(connection: Connection) -> None:
         if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ONE_AT_A_TIME})
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK_KEY})
         else:
             connection.exec_driver_sql("BEGIN IMMEDIATE")  # SQLite's driver would begin only with the first row
         config = alembic_config()

@@ -16,9 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.settings import Settings
 
 _HEADER = b"x-request-id"
-_ACCEPTABLE = re.compile(rb"[A-Za-z0-9_-]{8,64}")
-_TOKEN = re.compile(r"/(?:[a-z0-9.]+\.)?[A-Za-z0-9_-]{43}(?=/|$)")
-_QUIET = ("/healthz", "/static/")
+_VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9_-]{8,64}")
+_PATH_TOKEN = re.compile(r"/(?:[a-z0-9.]+\.)?[A-Za-z0-9_-]{43}(?=/|$)")
+_QUIET_PREFIXES = ("/healthz", "/static/")
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
 _log = structlog.get_logger("access")
@@ -29,7 +29,7 @@ def request_id() -> str:
     return _request_id.get()
 
 
-def set_up_logging(settings: Settings) -> None:
+def configure_logging(settings: Settings) -> None:
     """Send structlog's lines, and those of the libraries, to standard error."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     renderer: structlog.typing.Processor = (
@@ -65,7 +65,7 @@ def set_up_logging(settings: Settings) -> None:
     root.setLevel(max(level, logging.WARNING))
 
 
-class RequestLog:
+class RequestLogMiddleware:
     """Give each request an id, in and out as X-Request-ID, and log how it went."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -76,7 +76,7 @@ class RequestLog:
             await self._app(scope, receive, send)
             return
         given = next((value for name, value in scope["headers"] if name == _HEADER), b"")
-        mark = given if _ACCEPTABLE.fullmatch(given) else secrets.token_hex(8).encode()
+        mark = given if _VALID_REQUEST_ID.fullmatch(given) else secrets.token_hex(8).encode()
         token = _request_id.set(mark.decode())
         begin = time.perf_counter()
         status = 0
@@ -92,21 +92,21 @@ class RequestLog:
         try:
             await self._app(scope, receive, send_marked)
         finally:
-            _tell(scope, status, begin)
+            _log_request(scope, status, begin)
             structlog.contextvars.unbind_contextvars("request_id")
             _request_id.reset(token)
 
 
-def shown_path(path: str) -> str:
+def redact_path(path: str) -> str:
     """A path without what opens an account to whoever has it: the token of a mail's link. Pure."""
-    return _TOKEN.sub("/…", path)
+    return _PATH_TOKEN.sub("/…", path)
 
 
-def _tell(scope: Scope, status: int, begin: float) -> None:
+def _log_request(scope: Scope, status: int, begin: float) -> None:
     facts: dict[str, Any] = {
         "method": scope["method"],
-        "path": shown_path(scope["path"]),
+        "path": redact_path(scope["path"]),
         "status": status,
         "ms": round((time.perf_counter() - begin) * 1000, 1),
     }
-    (_log.debug if scope["path"].startswith(_QUIET) else _log.info)("request", **facts)
+    (_log.debug if scope["path"].startswith(_QUIET_PREFIXES) else _log.info)("request", **facts)

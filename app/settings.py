@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-MOST_SOCKET_PATH = 100
+MAX_SOCKET_PATH_BYTES = 100
 """Bytes; the kernel takes 107 for the path of a Unix socket."""
 
 _DRIVERS = ("sqlite+aiosqlite://", "postgresql+asyncpg://")
@@ -26,17 +26,17 @@ _PREFIX = "LOCKSTEP_"
 _CREDENTIALS = re.compile(r"//[^/\s]*@")
 
 
-_SITE_NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
-_SITES = {"google": ("https://accounts.google.com", "Google"), "github": ("https://github.com", "GitHub")}
+_PROVIDER_NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
+_KNOWN_PROVIDERS = {"google": ("https://accounts.google.com", "Google"), "github": ("https://github.com", "GitHub")}
 """Known by name: their issuer and label."""
-_SHOWN_OF_A_SITE = {"issuer", "label"}
+_LOGGABLE_PROVIDER_FIELDS = {"issuer", "label"}
 
 
-class UnusableSettings(Exception):
+class InvalidSettings(Exception):
     """A setting has a value Lockstep cannot use. ``str()`` names each one in a sentence."""
 
 
-class OtherSite(BaseModel):
+class IdentityProviderSettings(BaseModel):
     """A site whose accounts sign in here: ``LOCKSTEP_OIDC__GOOGLE__CLIENT_ID``, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,7 +55,7 @@ class OtherSite(BaseModel):
     @classmethod
     def _address(cls, url: str) -> str:
         parts = urlsplit(url)
-        local = parts.hostname is not None and not names_strangers(url)
+        local = parts.hostname is not None and not is_public_url(url)
         plain = not (parts.query or parts.fragment or "@" in parts.netloc or url != url.strip())
         if url and not (plain and parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and local))):
             raise ValueError("it must be an address such as https://login.example.org")
@@ -136,7 +136,7 @@ class Settings(BaseSettings):
     mail_from: str = ""
     """The sender of emails, such as ``Lockstep <learn@example.org>``."""
 
-    oidc: dict[str, OtherSite] = Field(default={})
+    oidc: dict[str, IdentityProviderSettings] = Field(default={})
     """The identity providers whose accounts can sign in, as one JSON object or as one variable for each value.
     Requires ``LOCKSTEP_PUBLIC_URL``."""
 
@@ -151,8 +151,8 @@ class Settings(BaseSettings):
         if path is None or str(path) == ".":
             return None
         whole = path.expanduser().absolute()
-        if len(os.fsencode(whole)) > MOST_SOCKET_PATH:
-            raise ValueError(f"the path of a socket may have at most {MOST_SOCKET_PATH} bytes: {whole}")
+        if len(os.fsencode(whole)) > MAX_SOCKET_PATH_BYTES:
+            raise ValueError(f"the path of a socket may have at most {MAX_SOCKET_PATH_BYTES} bytes: {whole}")
         return whole
 
     @field_validator("database_url")
@@ -189,12 +189,12 @@ class Settings(BaseSettings):
 
     @field_validator("oidc")
     @classmethod
-    def _whole_sites(cls, sites: dict[str, OtherSite]) -> dict[str, OtherSite]:
-        whole: dict[str, OtherSite] = {}
+    def _whole_sites(cls, sites: dict[str, IdentityProviderSettings]) -> dict[str, IdentityProviderSettings]:
+        whole: dict[str, IdentityProviderSettings] = {}
         for name, site in sites.items():
             variable = f"{_PREFIX}OIDC__{name.upper()}"
-            issuer, label = _SITES.get(name, ("", name.capitalize()))
-            if not _SITE_NAME.fullmatch(name):
+            issuer, label = _KNOWN_PROVIDERS.get(name, ("", name.capitalize()))
+            if not _PROVIDER_NAME.fullmatch(name):
                 raise ValueError(f"the name in {variable}__… may have letters, digits and hyphens, 30 at most")
             if not (site.issuer or issuer):
                 raise ValueError(f"{variable}__ISSUER is missing")
@@ -222,14 +222,14 @@ class Settings(BaseSettings):
         """Read the environment.
 
         Raises:
-            UnusableSettings: with one sentence for each bad value.
+            InvalidSettings: with one sentence for each bad value.
         """
         try:
             settings = cls()
         except ValidationError as e:
-            raise UnusableSettings("\n".join(map(_sentence, e.errors(include_url=False)))) from None
+            raise InvalidSettings("\n".join(map(_format_error, e.errors(include_url=False)))) from None
         except SettingsError:
-            raise UnusableSettings("LOCKSTEP_OIDC cannot be used: it must be a JSON object.") from None
+            raise InvalidSettings("LOCKSTEP_OIDC cannot be used: it must be a JSON object.") from None
         return settings.model_copy(
             update={"data_dir": settings.data_dir.absolute(), "lessons_dir": settings.lessons_dir.absolute()}
         )
@@ -257,7 +257,7 @@ class Settings(BaseSettings):
         if self.runner_socket is not None:
             return self.runner_socket
         near = self.data_dir.absolute() / "run" / "supervisor.sock"
-        if len(os.fsencode(near)) <= MOST_SOCKET_PATH:
+        if len(os.fsencode(near)) <= MAX_SOCKET_PATH_BYTES:
             return near
         mark = hashlib.sha256(os.fsencode(near)).hexdigest()[:12]
         # Not "lockstep-NUMBER-…": those are a supervisor's own, and the next one sweeps away what a dead one left.
@@ -269,7 +269,7 @@ class Settings(BaseSettings):
         return self.public_url.startswith("https://")
 
 
-def names_strangers(public_url: str) -> bool:
+def is_public_url(public_url: str) -> bool:
     """True if a proxy lets others than this machine in: it is reached by a name that is not this machine's own."""
     host = urlsplit(public_url).hostname or "localhost"
     try:
@@ -278,13 +278,13 @@ def names_strangers(public_url: str) -> bool:
         return host != "localhost" and not host.endswith(".localhost")
 
 
-def _sentence(error: ErrorDetails) -> str:
+def _format_error(error: ErrorDetails) -> str:
     if not error["loc"]:
         return error["msg"].removeprefix("Value error, ") + "."
     name = _PREFIX + "__".join(str(part) for part in error["loc"]).upper()
     reason = error["msg"].removeprefix("Value error, ")
     if error["type"] == "missing":
         return f"{name} is missing."
-    if error["loc"][0] == "oidc" and error["loc"][-1] not in _SHOWN_OF_A_SITE:
+    if error["loc"][0] == "oidc" and error["loc"][-1] not in _LOGGABLE_PROVIDER_FIELDS:
         return f"{name} cannot be used: {reason[:1].lower() if len(error['loc']) > 1 else reason[:1]}{reason[1:]}."
     return f"{name} cannot be {_CREDENTIALS.sub('//…@', str(error['input']))[:80]!r}: {reason[:1].lower()}{reason[1:]}."

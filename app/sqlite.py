@@ -22,19 +22,19 @@ from sqlalchemy.dialects.sqlite.aiosqlite import (
 )
 from sqlalchemy.util.concurrency import await_
 
-_AGAIN_S = 0.01
+_RETRY_INTERVAL_S = 0.01
 """Between two attempts at what SQLite does not wait for by itself."""
 
 
-class _Cursor(AsyncAdapt_aiosqlite_cursor):
+class _SqliteCursor(AsyncAdapt_aiosqlite_cursor):
     """What is left of a statement once it was executed."""
 
     __slots__ = ("_found", "arraysize")
 
-    _adapt_connection: _Connection
+    _adapt_connection: _SqliteConnection
 
     def __init__(self, adapt_connection: AsyncAdapt_dbapi_connection) -> None:
-        assert isinstance(adapt_connection, _Connection)
+        assert isinstance(adapt_connection, _SqliteConnection)
         self._adapt_connection = adapt_connection
         self._connection = adapt_connection._connection
         self._rows = deque()
@@ -70,14 +70,14 @@ class _Cursor(AsyncAdapt_aiosqlite_cursor):
         adapted.begun = True  # should this be broken off, nobody knows
         try:
             rows, self._found, adapted.begun = await_(
-                self._connection._execute(_fetch, self._connection, how, operation, parameters)
+                self._connection._execute(_execute_and_fetch, self._connection, how, operation, parameters)
             )
         except Exception as error:
             adapted._handle_exception(error)
         self._rows = deque(rows)
 
 
-def _fetch(
+def _execute_and_fetch(
     connection: aiosqlite.Connection, how: Callable[..., sqlite3.Cursor], operation: str, parameters: Any
 ) -> tuple[list[Any], tuple[Any, int, int | None], bool]:
     """In the connection's thread: all rows, what the cursor knows of them, and whether a transaction has begun."""
@@ -89,12 +89,12 @@ def _fetch(
         cursor.close()
 
 
-class _Connection(AsyncAdapt_aiosqlite_connection):
+class _SqliteConnection(AsyncAdapt_aiosqlite_connection):
     """Ends a transaction only where one has begun: what only reads begins none."""
 
     __slots__ = ("begun",)
 
-    _cursor_cls = _Cursor
+    _cursor_cls = _SqliteCursor
 
     def __init__(self, dbapi: Any, connection: Any) -> None:
         super().__init__(dbapi, connection)
@@ -115,7 +115,7 @@ class _Connection(AsyncAdapt_aiosqlite_connection):
             self.begun = False
 
 
-async def keep_log(connection: aiosqlite.Connection, wait_s: float) -> None:
+async def enable_wal(connection: aiosqlite.Connection, wait_s: float) -> None:
     """Keep a write-ahead log beside the file, so that readers and a writer do not wait for each other.
 
     SQLite does not wait for another connection that does this to a new file at the same time, but refuses at once.
@@ -131,15 +131,15 @@ async def keep_log(connection: aiosqlite.Connection, wait_s: float) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
-        await asyncio.sleep(_AGAIN_S)
+        await asyncio.sleep(_RETRY_INTERVAL_S)
 
 
-class Driver(AsyncAdapt_aiosqlite_dbapi):
+class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):
     """SQLite as ``create_async_engine`` takes it for its ``module``."""
 
     def __init__(self) -> None:
         super().__init__(aiosqlite, sqlite3)
 
-    def connect(self, *arg: Any, **kw: Any) -> _Connection:
+    def connect(self, *arg: Any, **kw: Any) -> _SqliteConnection:
         made = super().connect(*arg, **kw)
-        return _Connection(self, made._connection)
+        return _SqliteConnection(self, made._connection)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from bench import FIRST_OUTPUT, Row, arguments, first_words, plain_kernel, plain_words, report, supervisor
+from harness import FIRST_OUTPUT, Row, arguments, first_words, plain_kernel, plain_words, report, supervisor
 
 _BETWEEN_S = 2.0
 """A pause between two sessions: one learner arrives after the other."""

@@ -25,12 +25,12 @@ from app import migrate
 from app.accounts.models import Account
 from app.db import Base, Database, now
 from app.lessons.catalog import Catalog
-from app.lessons.model import Tag
+from app.lessons.model import CellTag
 from app.settings import Settings
 
 _BATCH = 10_000
 """Rows of one transaction."""
-_UNUSED = {Tag.remove_cell, Tag.skip_execution, Tag.raises_exception}
+_UNUSED = {CellTag.remove_cell, CellTag.skip_execution, CellTag.raises_exception}
 
 
 class NotEmpty(Exception):

@@ -15,13 +15,13 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from app.accounts.models import Account, Mailing, Role
+from app.accounts.models import Account, EmailFrequency, Role
 from app.comments import markdown
-from app.comments.models import Comment, Place, State
+from app.comments.models import Comment, CommentCounter, CommentState
 from app.db import Base
-from app.progress import facts
-from app.progress.models import Entry, LessonProgress
-from app.progress.terms import LESSON_XP
+from app.progress import events
+from app.progress.models import LedgerEntry, LessonProgress
+from app.progress.requirements import LESSON_XP
 
 COURSE = "seeded"
 """The course of lessons that are made up too."""
@@ -118,7 +118,7 @@ def accounts(plan: Plan) -> Iterator[Made]:
                 "language": chance.choice(_LANGUAGES),
                 "time_zone": chance.choice(_ZONES),
                 "public_profile": False,
-                "mailing": Mailing.never,
+                "mailing": EmailFrequency.never,
                 "created_at": came,
             },
         )
@@ -140,7 +140,7 @@ def progress(plan: Plan) -> Iterator[Made]:
             days.add(at.date())
             yield from _lesson_done(learner, lesson, plan.lessons[lesson], at, whole=whole)
         for day in sorted(days):
-            yield Entry, _entry(learner, facts.Fact("day", day.isoformat()), at)
+            yield LedgerEntry, _entry(learner, events.LearningEvent("day", day.isoformat()), at)
 
 
 def comments(plan: Plan) -> Iterator[Made]:
@@ -164,23 +164,23 @@ def comments(plan: Plan) -> Iterator[Made]:
         places[lesson, cell] += 1 + replies
         left -= 1 + replies
     for (lesson, cell), shown in places.items():
-        yield Place, {"lesson": lesson, "cell": cell, "shown": shown}
+        yield CommentCounter, {"lesson": lesson, "cell": cell, "shown": shown}
 
 
 def _lesson_done(learner: str, lesson: str, cells: tuple[str, ...], at: datetime, *, whole: bool) -> Iterator[Made]:
     ended = at + timedelta(minutes=40)
     ran = cells if whole else cells[: len(cells) // 2]
-    earned = [facts.Fact("cell", f"{lesson}#{cell}", facts.CELL_XP) for cell in ran]
+    earned = [events.LearningEvent("cell", f"{lesson}#{cell}", events.CELL_XP) for cell in ran]
     if whole:
-        earned += [facts.Fact("read", lesson), facts.Fact("lesson", lesson, LESSON_XP)]
+        earned += [events.LearningEvent("read", lesson), events.LearningEvent("lesson", lesson, LESSON_XP)]
     for fact in earned:
-        yield Entry, _entry(learner, fact, ended)
+        yield LedgerEntry, _entry(learner, fact, ended)
     moment = ended if whole else None
     own = {"learner_id": learner, "lesson": lesson, "started_at": at, "seen_at": ended}
     yield LessonProgress, own | {"end_reached_at": moment, "completed_at": moment, "place": ""}
 
 
-def _entry(learner: str, fact: facts.Fact, at: datetime) -> Row:
+def _entry(learner: str, fact: events.LearningEvent, at: datetime) -> Row:
     return {"learner_id": learner, "kind": fact.kind, "subject": fact.subject, "xp": fact.xp, "at": at}
 
 
@@ -188,7 +188,7 @@ def _comment(plan: Plan, chance: Random, lesson: str, cell: str, at: datetime) -
     source = chance.choice(_SAYINGS)
     key = f"{chance.getrandbits(64):016x}"
     return {
-        "id": f"{int(at.timestamp() * 1_000_000):014x}{key}",  # as app.db.growing_id makes them
+        "id": f"{int(at.timestamp() * 1_000_000):014x}{key}",  # as app.db.sortable_id makes them
         "lesson": lesson,
         "cell": cell,
         "thread_id": None,
@@ -196,9 +196,9 @@ def _comment(plan: Plan, chance: Random, lesson: str, cell: str, at: datetime) -
         "key": key,
         "source": source,
         "html": _html(source),
-        "renderer": markdown.VERSION,
+        "renderer": markdown.RENDERER_VERSION,
         "language": "en",
-        "state": State.shown,
+        "state": CommentState.shown,
         "created_at": at,
         "edits": 0,
         "pinned": False,

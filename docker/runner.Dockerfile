@@ -33,4 +33,4 @@ ENV PATH=/venv/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 LOCKSTEP_DATA_DIR=/var/lib
     LOCKSTEP_OUTER_WALL=none
 USER lockstep
 # This container is the outer wall, and strangers can reach it: it looks at its walls before it runs their code.
-CMD ["python", "-m", "runners.server", "--socket", "/run/lockstep/supervisor.sock", "--strangers"]
+CMD ["python", "-m", "runners.supervisor.server", "--socket", "/run/lockstep/supervisor.sock", "--strangers"]

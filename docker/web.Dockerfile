@@ -45,9 +45,8 @@ COPY --from=build /venv /venv
 COPY pyproject.toml ./
 COPY lessons lessons
 COPY migrations migrations
-COPY runners/__init__.py runners/protocol.py runners/client.py runners/environment.py runners/
-COPY runners/devices/__init__.py runners/devices/topology.py runners/devices/
-COPY runners/jupyter/__init__.py runners/jupyter/kernels.py runners/jupyter/
+COPY runners/__init__.py runners/
+COPY runners/wire/__init__.py runners/wire/client.py runners/wire/environment.py runners/wire/jupyter_kernels.py runners/wire/protocol.py runners/wire/topology.py runners/wire/
 COPY app app
 COPY --from=build /lockstep/app/web/static/dist app/web/static/dist
 COPY --from=docs /lockstep/app/web/docs app/web/docs

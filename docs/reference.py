@@ -19,12 +19,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from app.cli.main import app as command_line
-from app.lessons.directives import SHAPES, Shape
-from app.lessons.header import Header
-from app.lessons.model import Tag
-from app.lessons.survey import ROLES
-from app.settings import OtherSite, Settings
-from runners.settings import Bounds, Limits, RunnerSettings
+from app.lessons.analysis import ROLES
+from app.lessons.directives import DIRECTIVE_SPECS, DirectiveSpec
+from app.lessons.front_matter import FrontMatter
+from app.lessons.model import CellTag
+from app.settings import IdentityProviderSettings, Settings
+from runners.config.settings import Bounds, Limits, RunnerSettings
 
 PREFIX = "LOCKSTEP_"
 _UNITS = {"s": "seconds", "mb": "MiB", "gb": "GiB", "bytes": "bytes", "days": "days"}
@@ -155,15 +155,15 @@ def _parameter(parameter: Any, context: Any) -> str:
 
 def front_matter() -> str:
     """Every key of a lesson's front matter."""
-    return _definitions(attribute_docs(Header))
+    return _definitions(attribute_docs(FrontMatter))
 
 
 def directives() -> str:
     """Every directive with its argument, its options and what it becomes."""
-    return "\n\n".join(_directive(name, shape) for name, shape in SHAPES.items())
+    return "\n\n".join(_directive(name, shape) for name, shape in DIRECTIVE_SPECS.items())
 
 
-def _directive(name: str, shape: Shape) -> str:
+def _directive(name: str, shape: DirectiveSpec) -> str:
     argument = f"{shape.argument_is} (optional)" if shape.argument == "optional" else shape.argument_is
     options = _definitions({f":{key}:": about for key, about in shape.options.items()})
     return f"### `{{{name}}}`\n\n{shape.about} Argument: {argument}.\n\n{options}".rstrip()
@@ -171,8 +171,8 @@ def _directive(name: str, shape: Shape) -> str:
 
 def tags() -> str:
     """Every tag that a cell may have."""
-    meanings = attribute_docs(Tag)
-    return _definitions({str(tag): meanings[tag.name] for tag in Tag})
+    meanings = attribute_docs(CellTag)
+    return _definitions({str(tag): meanings[tag.name] for tag in CellTag})
 
 
 def roles() -> str:
@@ -186,7 +186,7 @@ def _definitions(meanings: Mapping[str, str]) -> str:
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "web settings": lambda: settings(Settings),
-    "provider settings": lambda: settings(OtherSite, f"{PREFIX}OIDC__NAME__"),
+    "provider settings": lambda: settings(IdentityProviderSettings, f"{PREFIX}OIDC__NAME__"),
     "runner settings": lambda: settings(RunnerSettings, without=["data_dir"]),
     "limits": lambda: settings(Limits, f"{PREFIX}LIMITS__"),
     "commands": commands,

@@ -23,14 +23,14 @@ from app.accounts import passwords
 from app.db import Database
 from app.main import create_app
 from app.settings import Settings
-from tests.factories.browser import browser
+from tests.factories.browser_client import browser_client
 from tests.factories.course import write_course
-from tests.factories.databases import KINDS, delete_rows, drop_tables, postgresql_database
-from tests.factories.drawn import examples
-from tests.factories.sessions import SecondSession, allow_one_session_per_task
-from tests.factories.supervisor import Supervisor
+from tests.factories.database_session_guard import SecondSession, allow_one_session_per_task
+from tests.factories.databases import BACKENDS, delete_rows, drop_tables, postgresql_database
+from tests.factories.hypothesis_examples import example_count
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
-hypothesis.settings.register_profile("lockstep", examples(50))
+hypothesis.settings.register_profile("lockstep", example_count(50))
 hypothesis.settings.load_profile("lockstep")
 
 structlog.configure(
@@ -75,7 +75,7 @@ def _log_as_before() -> Iterator[None]:
 def password_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hash passwords in microseconds; the product's parameters take 0.2 s of CPU. Their own tests override this."""
     monkeypatch.setattr(passwords, "PARAMETERS", CHEAPEST)
-    monkeypatch.setattr(passwords, "NOBODYS", _CHEAP_HASH)
+    monkeypatch.setattr(passwords, "DUMMY_HASH", _CHEAP_HASH)
 
 
 @pytest.fixture(autouse=True)
@@ -121,7 +121,7 @@ def unmigrated_postgresql() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=BACKENDS)
 def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a database of each kind without a table, for tests of migrations."""
     if request.param == "sqlite":
@@ -131,7 +131,7 @@ def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=BACKENDS)
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a migrated database of each kind."""
     if request.param == "postgresql":
@@ -171,9 +171,9 @@ def settings(tmp_path: Path, socket_path: Path, migrated_file: Path) -> Settings
 
 
 @pytest.fixture
-async def supervisor(socket_path: Path) -> AsyncIterator[Supervisor]:
+async def supervisor(socket_path: Path) -> AsyncIterator[ScriptedSupervisor]:
     """A supervisor that is up."""
-    supervisor = Supervisor(socket_path)
+    supervisor = ScriptedSupervisor(socket_path)
     await supervisor.start()
     yield supervisor
     await supervisor.stop()
@@ -190,12 +190,12 @@ async def app(settings: Settings) -> AsyncIterator[FastAPI]:
 @pytest.fixture
 async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """A visitor's browser."""
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         yield client
 
 
 @pytest.fixture
 async def stranger(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """Another visitor's browser."""
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         yield client

@@ -5,23 +5,23 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.web.cookies import named, written
+from app.web.cookies import browser_cookie_name, set_cookie_value
 
-_COOKIES = "lockstep.cookies"
+_SCOPE_KEY = "lockstep.cookies"
 
 
 def cookie_name(request: Request, name: str) -> str:
     """The name as the browser knows it."""
-    return named(name, secure=_secure(request))
+    return browser_cookie_name(name, secure=_secure(request))
 
 
 def set_cookie(request: Request, name: str, value: str, max_age_s: int, *, readable: bool = False) -> None:
     """Send a cookie with whatever the answer is, an error page too; ``max_age_s`` of 0 takes it back."""
-    cookie = written(name, value, max_age_s, secure=_secure(request), readable=readable)
-    request.scope[_COOKIES][name] = cookie
+    cookie = set_cookie_value(name, value, max_age_s, secure=_secure(request), readable=readable)
+    request.scope[_SCOPE_KEY][name] = cookie
 
 
-class Cookies:
+class CookieMiddleware:
     """Send the cookies that were set while a request was answered."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -39,7 +39,7 @@ class Cookies:
                 headers.extend((b"set-cookie", cookie.encode()) for cookie in cookies.values())
             await send(message)
 
-        await self._app({**scope, _COOKIES: cookies}, receive, send_marked)
+        await self._app({**scope, _SCOPE_KEY: cookies}, receive, send_marked)
 
 
 def _secure(request: Request) -> bool:

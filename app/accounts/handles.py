@@ -14,17 +14,17 @@ import unicodedata
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts.models import Account, EarlierHandle
-from app.db import insert_into
+from app.accounts.models import Account, RetiredHandle
+from app.db import dialect_insert
 from app.i18n import N_
 
 HANDLE = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,28})[a-z0-9]")
 """3 to 30 characters."""
-MOST_EARLIER = 5
+MAX_RETIRED = 5
 """Of one account: nobody collects handles by changing theirs."""
-_MOST_GENERATED = 24
-_NOBODYS = "learner"
-_OURS = frozenset(
+_MAX_GENERATED_LENGTH = 24
+_FALLBACK = "learner"
+_RESERVED = frozenset(
     (
         *("admin", "admins", "administrator", "administrators", "root", "owner", "operator", "superuser", "sysadmin"),
         *("lockstep", "official", "team", "staff", "crew", "support", "help", "helpdesk", "contact", "info", "service"),
@@ -36,83 +36,83 @@ _OURS = frozenset(
     )
 )
 """Names that speak for the site or for many."""
-_SAME = str.maketrans({"0": "o", "3": "e", "4": "a", "5": "s", "7": "t", "-": ""})
-_ALIKE = (("rn", "m"), ("vv", "w"), ("cl", "d"))
+_LOOKALIKE_CHARACTERS = str.maketrans({"0": "o", "3": "e", "4": "a", "5": "s", "7": "t", "-": ""})
+_LOOKALIKE_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 
-BAD = N_("3 to 30 small letters, digits and hyphens, with no hyphen at either end.")
-TAKEN = N_("Somebody has or had this one, or it sounds like the site itself. Choose another.")
-TOO_OFTEN = N_("You have changed your handle too often. Keep this one, or take one of your earlier ones.")
+INVALID_HANDLE = N_("3 to 30 small letters, digits and hyphens, with no hyphen at either end.")
+HANDLE_TAKEN = N_("Somebody has or had this one, or it sounds like the site itself. Choose another.")
+TOO_MANY_HANDLE_CHANGES = N_("You have changed your handle too often. Keep this one, or take one of your earlier ones.")
 
 
-def handle_from(name: str) -> str:
+def slugify_handle(name: str) -> str:
     """A handle made of a name: small letters, digits and hyphens; ``learner`` where the name has none. Pure."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    handle = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_MOST_GENERATED].strip("-")
-    return handle if HANDLE.fullmatch(handle) and not is_ours(handle) else _NOBODYS
+    handle = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_MAX_GENERATED_LENGTH].strip("-")
+    return handle if HANDLE.fullmatch(handle) and not is_reserved(handle) else _FALLBACK
 
 
-def is_ours(handle: str) -> bool:
+def is_reserved(handle: str) -> bool:
     """Whether it reads as one of the site: ``admin``, and ``adm1n``, ``a-d-m-i-n``, ``admin-2``. Pure."""
-    return handle == _NOBODYS or not _OUR_LOOKS.isdisjoint(_looks(handle))
+    return handle == _FALLBACK or not _RESERVED_READINGS.isdisjoint(_readings(handle))
 
 
-def _looks(handle: str) -> set[str]:
+def _readings(handle: str) -> set[str]:
     """What it may be read as."""
     found = set()
     for text in (handle, handle.rstrip("0123456789-")):
         for one in "il":
-            seen = text.replace("1", one).translate(_SAME)
+            seen = text.replace("1", one).translate(_LOOKALIKE_CHARACTERS)
             found.add(seen)
-            for two, letter in _ALIKE:
+            for two, letter in _LOOKALIKE_PAIRS:
                 found.add(seen.replace(two, letter))
     return found
 
 
-_OUR_LOOKS = frozenset(name.replace("-", "") for name in _OURS)
+_RESERVED_READINGS = frozenset(name.replace("-", "") for name in _RESERVED)
 
 
-async def handle_taken(session: AsyncSession, handle: str, by: Account) -> bool:
+async def is_handle_taken(session: AsyncSession, handle: str, by: Account) -> bool:
     """Whether it is, or was, somebody else's, or the site's own."""
     theirs = select(Account.id).where(Account.handle == handle, Account.id != by.id)
-    earlier = await session.get(EarlierHandle, _hash(handle))
+    earlier = await session.get(RetiredHandle, _hash(handle))
     given_up = earlier is not None and earlier.account_id != by.id
-    return given_up or is_ours(handle) or await session.scalar(theirs) is not None
+    return given_up or is_reserved(handle) or await session.scalar(theirs) is not None
 
 
-async def free_handle(session: AsyncSession, name: str | None, account: Account) -> str:
+async def generate_handle(session: AsyncSession, name: str | None, account: Account) -> str:
     """One that the account may have: made of a name, or ``learner-4821``."""
-    handle = wanted = handle_from(name or "")
-    while await handle_taken(session, handle, account):
+    handle = wanted = slugify_handle(name or "")
+    while await is_handle_taken(session, handle, account):
         handle = f"{wanted}-{secrets.randbelow(100_000)}"
     return handle
 
 
-async def why_not_handle(session: AsyncSession, account: Account, handle: str) -> str | None:
+async def validate_handle(session: AsyncSession, account: Account, handle: str) -> str | None:
     """Why the account may not be called so, as a message to be translated; None if it may."""
     if handle == account.handle:
         return None
     if not HANDLE.fullmatch(handle):
-        return BAD
-    if await handle_taken(session, handle, account):
-        return TAKEN
-    mine = select(func.count()).where(EarlierHandle.account_id == account.id)
-    again = await session.get(EarlierHandle, _hash(handle)) is not None
-    return None if again or (await session.scalar(mine) or 0) < MOST_EARLIER else TOO_OFTEN
+        return INVALID_HANDLE
+    if await is_handle_taken(session, handle, account):
+        return HANDLE_TAKEN
+    mine = select(func.count()).where(RetiredHandle.account_id == account.id)
+    again = await session.get(RetiredHandle, _hash(handle)) is not None
+    return None if again or (await session.scalar(mine) or 0) < MAX_RETIRED else TOO_MANY_HANDLE_CHANGES
 
 
 async def change_handle(session: AsyncSession, account: Account, handle: str) -> None:
     """Give it one that it may have. The one before stays its own."""
     if handle == account.handle:
         return
-    await keep_handle(session, account, of=account.id)
-    await session.execute(delete(EarlierHandle).where(EarlierHandle.handle_hash == _hash(handle)))
+    await retire_handle(session, account, of=account.id)
+    await session.execute(delete(RetiredHandle).where(RetiredHandle.handle_hash == _hash(handle)))
     account.handle = handle
 
 
-async def keep_handle(session: AsyncSession, account: Account, *, of: str | None = None) -> None:
+async def retire_handle(session: AsyncSession, account: Account, *, of: str | None = None) -> None:
     """Nobody else ever gets the handle of the account; ``of`` is whose it was, unless it was deleted."""
-    row = insert_into(session, EarlierHandle).values(handle_hash=_hash(account.handle), account_id=of)
+    row = dialect_insert(session, RetiredHandle).values(handle_hash=_hash(account.handle), account_id=of)
     await session.execute(row.on_conflict_do_nothing())
 
 

@@ -11,17 +11,17 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts.invitations import Invited, may_sign_up, use_invitation
-from app.accounts.links import end_links
+from app.accounts.email_links import revoke_links
+from app.accounts.identity_providers import UserInfo
+from app.accounts.invitations import ValidInvitation, check_sign_up_allowed, use_invitation
 from app.accounts.models import Account, Identity, Passkey, Role
-from app.accounts.other_sites import Person
-from app.accounts.people import email_key, find_opened, fresh, make_account
-from app.db import now, one_at_a_time
-from app.errors import NotAllowed, NotFound, Problem
+from app.accounts.service import create_account, email_key, find_claimed_account, lock_account
+from app.db import advisory_lock, now
+from app.errors import LockstepError, NotFound, PermissionDenied
 from app.i18n import N_
 
 
-class LinkFirst(NotAllowed):
+class EmailAlreadyRegistered(PermissionDenied):
     code = "link_first"
     message = N_(
         "An account here has your address already. Sign in to it as you usually do, then link the other site under "
@@ -29,40 +29,40 @@ class LinkFirst(NotAllowed):
     )
 
 
-class NoConfirmedEmail(NotAllowed):
+class EmailNotVerified(PermissionDenied):
     code = "no_confirmed_email"
     message = N_("The other site has confirmed no e-mail address of yours, so no account can be made from it.")
 
 
-class InvitedAnother(NotAllowed):
+class InvitationEmailMismatch(PermissionDenied):
     code = "invited_another"
     message = N_("The invitation is for another address.")
 
 
-class IdentityTaken(Problem):
+class IdentityAlreadyLinked(LockstepError):
     status = 409
     code = "identity_taken"
     message = N_("This account of the other site belongs to another account here.")
 
 
-class SiteLinked(Problem):
+class ProviderAlreadyLinked(LockstepError):
     status = 409
     code = "site_linked_already"
     message = N_("Your account is linked to the other site already.")
 
 
-class NotLinked(NotFound):
+class ProviderNotLinked(NotFound):
     code = "not_linked"
     message = N_("Your account is not linked to this site.")
 
 
-class LastWayIn(NotAllowed):
+class LastAuthMethod(PermissionDenied):
     status = 409
     code = "last_way_in"
     message = N_("This is the only way into your account. Set a password first.")
 
 
-async def account_of(session: AsyncSession, person: Person) -> Account | None:
+async def find_account_by_identity(session: AsyncSession, person: UserInfo) -> Account | None:
     """The account that the person has linked, as it is by now."""
     found = await session.get(Identity, (person.issuer, person.subject))
     if found is None:
@@ -70,44 +70,45 @@ async def account_of(session: AsyncSession, person: Person) -> Account | None:
     return await session.get(Account, found.account_id, populate_existing=True, with_for_update=True)
 
 
-async def link(session: AsyncSession, account: Account, person: Person) -> None:
-    """Have the person sign in to this account from now on. Raises IdentityTaken or SiteLinked."""
-    await one_at_a_time(session, f"identity {person.issuer} {person.subject}")
-    account = await fresh(session, account)
+async def link_identity(session: AsyncSession, account: Account, person: UserInfo) -> None:
+    """Have the person sign in to this account from now on. Raises IdentityAlreadyLinked or ProviderAlreadyLinked."""
+    await advisory_lock(session, f"identity {person.issuer} {person.subject}")
+    account = await lock_account(session, account)
     found = await session.get(Identity, (person.issuer, person.subject))
     if found is not None and found.account_id != account.id:
-        raise IdentityTaken
-    if await _at(session, account, person.issuer) is not None:
-        raise SiteLinked
+        raise IdentityAlreadyLinked
+    if await _find_by_issuer(session, account, person.issuer) is not None:
+        raise ProviderAlreadyLinked
     row = {"account_id": account.id, "email": person.email or "", "created_at": now()}
     session.add(Identity(issuer=person.issuer, subject=person.subject, **row))
     await session.flush()
 
 
-async def sign_up_with(
-    session: AsyncSession, person: Person, policy: str, invited: Invited | None, language: str
+async def sign_up_with_identity(
+    session: AsyncSession, person: UserInfo, policy: str, invited: ValidInvitation | None, language: str
 ) -> Account:
     """Make an account for somebody whose address another site has confirmed.
 
     One of that address that was never opened is theirs: whoever typed its password did not own the address.
-    Raises SignUpClosed, InvitationNeeded, InvitationGone, InvitedAnother, NoConfirmedEmail or LinkFirst.
+    Raises SignUpClosed, InvitationRequired, InvalidInvitation, InvitationEmailMismatch, EmailNotVerified or
+    EmailAlreadyRegistered.
     """
     if person.email is None:
-        raise NoConfirmedEmail
-    await one_at_a_time(session, f"address {email_key(person.email)}")
-    if await find_opened(session, person.email) is not None:
-        raise LinkFirst
-    may_sign_up(policy, invited)
+        raise EmailNotVerified
+    await advisory_lock(session, f"address {email_key(person.email)}")
+    if await find_claimed_account(session, person.email) is not None:
+        raise EmailAlreadyRegistered
+    check_sign_up_allowed(policy, invited)
     if invited is not None:
         if invited.email and email_key(invited.email) != email_key(person.email):
-            raise InvitedAnother
+            raise InvitationEmailMismatch
         await use_invitation(session, invited)
     role = invited.role if invited is not None else Role.learner
-    account = await make_account(
+    account = await create_account(
         session, email=person.email, name=person.name, role=role, language=language, confirmed=True
     )
-    await end_links(session, account)
-    await link(session, account, person)
+    await revoke_links(session, account)
+    await link_identity(session, account, person)
     return account
 
 
@@ -118,32 +119,32 @@ async def list_identities(session: AsyncSession, account: Account) -> Sequence[I
 
 
 async def find_identity(session: AsyncSession, account: Account, issuer: str) -> Identity:
-    """The account's own at that site. Raises NotLinked."""
-    found = await _at(session, account, issuer)
+    """The account's own at that site. Raises ProviderNotLinked."""
+    found = await _find_by_issuer(session, account, issuer)
     if found is None:
-        raise NotLinked
+        raise ProviderNotLinked
     return found
 
 
-async def unlink(session: AsyncSession, account: Account, issuer: str, issuers: Collection[str]) -> None:
-    """Have it sign in no more. Raises NotLinked, or LastWayIn if nothing else opens the account."""
-    account = await fresh(session, account)
+async def unlink_identity(session: AsyncSession, account: Account, issuer: str, issuers: Collection[str]) -> None:
+    """Have it sign in no more. Raises ProviderNotLinked, or LastAuthMethod if nothing else opens the account."""
+    account = await lock_account(session, account)
     found = await find_identity(session, account, issuer)
-    await keep_a_way_in(session, account, issuers)
+    await require_another_auth_method(session, account, issuers)
     await session.delete(found)
     await session.flush()
 
 
-async def keep_a_way_in(session: AsyncSession, account: Account, issuers: Collection[str]) -> None:
-    """Raises LastWayIn if only one thing opens the account: a password, a passkey, an account at one of the sites."""
+async def require_another_auth_method(session: AsyncSession, account: Account, issuers: Collection[str]) -> None:
+    """Raises LastAuthMethod if the account has only one: a password, a passkey, or an account at one of the sites."""
     passkeys = select(func.count()).select_from(Passkey).where(Passkey.account_id == account.id)
     others = select(func.count()).select_from(Identity).where(Identity.account_id == account.id)
     ways = (await session.scalar(passkeys) or 0) + (account.password_hash is not None)
     ways += await session.scalar(others.where(Identity.issuer.in_(issuers))) or 0
     if ways < 2:
-        raise LastWayIn
+        raise LastAuthMethod
 
 
-async def _at(session: AsyncSession, account: Account, issuer: str) -> Identity | None:
+async def _find_by_issuer(session: AsyncSession, account: Account, issuer: str) -> Identity | None:
     mine = select(Identity).where(Identity.account_id == account.id, Identity.issuer == issuer)
     return await session.scalar(mine)

@@ -13,30 +13,30 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Invitation, Role
 from app.accounts.tokens import token_hash
 from app.db import now
-from app.errors import NotAllowed
+from app.errors import PermissionDenied
 from app.i18n import N_
 
-LASTS = timedelta(days=14)
+INVITATION_LIFETIME = timedelta(days=14)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-class InvitationGone(NotAllowed):
+class InvalidInvitation(PermissionDenied):
     code = "invitation_gone"
     message = N_("This invitation is too old, has been used, or is not one of ours. Ask for another one.")
 
 
-class InvitationNeeded(NotAllowed):
+class InvitationRequired(PermissionDenied):
     code = "invitation_needed"
     message = N_("Accounts are made by invitation here: open the link that you were sent.")
 
 
-class SignUpClosed(NotAllowed):
+class SignUpClosed(PermissionDenied):
     code = "sign_up_closed"
     message = N_("No new accounts are made here.")
 
 
 @dataclass(frozen=True, slots=True)
-class Invited:
+class ValidInvitation:
     """What an invitation allows: to whoever has it, or, with ``email``, to that address."""
 
     token_hash: str
@@ -44,35 +44,41 @@ class Invited:
     role: Role
 
 
-async def invite(session: AsyncSession, email: str, role: Role) -> str:
+async def create_invitation(session: AsyncSession, email: str, role: Role) -> str:
     """Invite somebody: the token for the link."""
     token = secrets.token_urlsafe(32)
     moment = now()
-    row = {"email": email, "role": role, "created_at": moment, "expires_at": moment + LASTS, "used_at": None}
+    row = {
+        "email": email,
+        "role": role,
+        "created_at": moment,
+        "expires_at": moment + INVITATION_LIFETIME,
+        "used_at": None,
+    }
     session.add(Invitation(token_hash=token_hash(token), **row))
     await session.flush()
     return token
 
 
-async def find_invitation(session: AsyncSession, token: str) -> Invited:
-    """The invitation of that token. Raises InvitationGone."""
+async def find_invitation(session: AsyncSession, token: str) -> ValidInvitation:
+    """The invitation of that token. Raises InvalidInvitation."""
     found = await session.get(Invitation, token_hash(token)) if _TOKEN.fullmatch(token) else None
     if found is None or found.used_at is not None or found.expires_at <= now():
-        raise InvitationGone
-    return Invited(found.token_hash, found.email, Role(found.role))
+        raise InvalidInvitation
+    return ValidInvitation(found.token_hash, found.email, Role(found.role))
 
 
-async def use_invitation(session: AsyncSession, invited: Invited) -> None:
-    """Use it up. Raises InvitationGone if somebody was faster."""
+async def use_invitation(session: AsyncSession, invited: ValidInvitation) -> None:
+    """Use it up. Raises InvalidInvitation if somebody was faster."""
     mine = update(Invitation).where(Invitation.token_hash == invited.token_hash, Invitation.used_at.is_(None))
     used = await session.execute(mine.values(used_at=now()).returning(Invitation.token_hash))
     if used.scalar_one_or_none() is None:
-        raise InvitationGone
+        raise InvalidInvitation
 
 
-def may_sign_up(policy: str, invited: Invited | None) -> None:
-    """Whether an account may be made at all. Raises SignUpClosed or InvitationNeeded. Pure."""
+def check_sign_up_allowed(policy: str, invited: ValidInvitation | None) -> None:
+    """Whether an account may be made at all. Raises SignUpClosed or InvitationRequired. Pure."""
     if policy == "closed":
         raise SignUpClosed
     if policy == "invitation" and invited is None:
-        raise InvitationNeeded
+        raise InvitationRequired

@@ -14,14 +14,14 @@ from sqlalchemy import false, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, MergedVisitor
-from app.db import insert_into, now, one_at_a_time
+from app.db import advisory_lock, dialect_insert, now
 
 Merger = Callable[[AsyncSession, str, str], Awaitable[Mapping[str, int]]]
 """Moves what a feature keeps from one learner to another. Returns how much came in, by kind: ``{"runs": 12}``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """What came in."""
 
     adopted: bool = False
@@ -31,37 +31,37 @@ class Merged:
 
 async def merge_visitor(
     session: AsyncSession, visitor_id: str, account: Account, mergers: Sequence[Merger], *, adopt: bool = False
-) -> Merged:
+) -> MergeResult:
     """Make the visitor's things the account's; nothing if that has been done. ``adopt``: the account has none yet."""
-    await one_at_a_time(session, f"learner {account.id}")
-    await alone_with_visitor(session, visitor_id)
-    if not await _first(session, visitor_id, account.id):
-        return Merged()
+    await advisory_lock(session, f"learner {account.id}")
+    await lock_visitor(session, visitor_id)
+    if not await _record_merge(session, visitor_id, account.id):
+        return MergeResult()
     if adopt:
         account.learner_id = visitor_id
         await session.flush()
-        return Merged(adopted=True)
+        return MergeResult(adopted=True)
     brought: dict[str, int] = {}
     for move in mergers:
         for kind, count in (await move(session, visitor_id, account.learner_id)).items():
             brought[kind] = brought.get(kind, 0) + count
-    return Merged(brought={kind: count for kind, count in brought.items() if count})
+    return MergeResult(brought={kind: count for kind, count in brought.items() if count})
 
 
-async def alone_with_visitor(session: AsyncSession, visitor_id: str) -> None:
+async def lock_visitor(session: AsyncSession, visitor_id: str) -> None:
     """Until the end of the transaction nobody makes the visitor an account's, or forgets them."""
-    await one_at_a_time(session, f"visitor {visitor_id}")
+    await advisory_lock(session, f"visitor {visitor_id}")
     if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
         await session.execute(update(MergedVisitor).where(false()).values(account_id=""))
 
 
-async def learner_now(session: AsyncSession, learner_id: str) -> str:
+async def resolve_learner_id(session: AsyncSession, learner_id: str) -> str:
     """Who a learner is by now: the account's learner, if the visitor of that id has become an account's."""
     became = select(Account.learner_id).join(MergedVisitor, MergedVisitor.account_id == Account.id)
     return await session.scalar(became.where(MergedVisitor.visitor_id == learner_id)) or learner_id
 
 
-async def _first(session: AsyncSession, visitor_id: str, account_id: str) -> bool:
-    row = insert_into(session, MergedVisitor).values(visitor_id=visitor_id, account_id=account_id, merged_at=now())
+async def _record_merge(session: AsyncSession, visitor_id: str, account_id: str) -> bool:
+    row = dialect_insert(session, MergedVisitor).values(visitor_id=visitor_id, account_id=account_id, merged_at=now())
     stored = await session.execute(row.on_conflict_do_nothing().returning(MergedVisitor.visitor_id))
     return stored.scalar_one_or_none() is not None

@@ -8,7 +8,7 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import Base, Moment
+from app.db import Base, UtcDateTime
 
 
 class Role(StrEnum):
@@ -19,7 +19,7 @@ class Role(StrEnum):
     admin = "admin"
 
 
-class Mailing(StrEnum):
+class EmailFrequency(StrEnum):
     """When notifications go out by e-mail."""
 
     at_once = "at_once"
@@ -43,7 +43,7 @@ class Account(Base):
     """As typed: mail goes there."""
     email_key: Mapped[str] = mapped_column(String(320), unique=True)
     """The same in one spelling: what an account is found by."""
-    email_confirmed_at: Mapped[datetime | None] = mapped_column(Moment)
+    email_confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     password_hash: Mapped[str | None] = mapped_column(String(255))
     """argon2id; None for who signs in by passkey or another site only."""
     name: Mapped[str] = mapped_column(String(80))
@@ -54,12 +54,12 @@ class Account(Base):
     time_zone: Mapped[str] = mapped_column(String(64), default="UTC")
     """A name of the tz database."""
     public_profile: Mapped[bool] = mapped_column(default=False)
-    mailing: Mapped[str] = mapped_column(String(16), default=Mailing.at_once)
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    disabled_at: Mapped[datetime | None] = mapped_column(Moment)
+    mailing: Mapped[str] = mapped_column(String(16), default=EmailFrequency.at_once)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
-class SignIn(Base):
+class AuthSession(Base):
     """A browser that is signed in. SQL holds only the hash of its cookie."""
 
     __tablename__ = "sign_ins"
@@ -71,15 +71,15 @@ class SignIn(Base):
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     method: Mapped[str] = mapped_column(String(16))
     """``password``, ``passkey``, ``oidc``, ``link``."""
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    seen_at: Mapped[datetime] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
     """When it was last used, to a few minutes."""
-    expires_at: Mapped[datetime] = mapped_column(Moment)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     agent: Mapped[str] = mapped_column(String(300))
     address: Mapped[str] = mapped_column(String(64))
 
 
-class MailLink(Base):
+class EmailLink(Base):
     """A link sent by mail that may be used once. SQL holds only the hash of its token."""
 
     __tablename__ = "mail_links"
@@ -91,9 +91,9 @@ class MailLink(Base):
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     email: Mapped[str] = mapped_column(String(320))
     """Where it was sent."""
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    expires_at: Mapped[datetime] = mapped_column(Moment)
-    used_at: Mapped[datetime | None] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class Invitation(Base):
@@ -105,9 +105,9 @@ class Invitation(Base):
     email: Mapped[str | None] = mapped_column(String(320))
     """Whom it is for; None for whoever has it."""
     role: Mapped[str] = mapped_column(String(16), default=Role.learner)
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    expires_at: Mapped[datetime] = mapped_column(Moment)
-    used_at: Mapped[datetime | None] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class Passkey(Base):
@@ -123,8 +123,8 @@ class Passkey(Base):
     public_key: Mapped[bytes] = mapped_column(LargeBinary)
     sign_count: Mapped[int]
     transports: Mapped[str] = mapped_column(String(100), default="")
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    used_at: Mapped[datetime | None] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class Identity(Base):
@@ -140,10 +140,10 @@ class Identity(Base):
     subject: Mapped[str] = mapped_column(String(255), primary_key=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     email: Mapped[str] = mapped_column(String(320))
-    created_at: Mapped[datetime] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-class EarlierHandle(Base):
+class RetiredHandle(Base):
     """A handle that somebody gave up, or that went with their account: its hash, so that nobody else takes it."""
 
     __tablename__ = "earlier_handles"
@@ -162,10 +162,10 @@ class MergedVisitor(Base):
 
     visitor_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
-    merged_at: Mapped[datetime] = mapped_column(Moment)
+    merged_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-class Attempts(Base):
+class RateLimitCounter(Base):
     """How often something was tried lately, for one account or one network address: what slows guessing down."""
 
     __tablename__ = "attempts"
@@ -173,11 +173,11 @@ class Attempts(Base):
     key: Mapped[str] = mapped_column(String(120), primary_key=True)
     """``sign-in account HASH``, ``sign-in address 192.0.2.0/24``, …"""
     count: Mapped[int]
-    first_at: Mapped[datetime] = mapped_column(Moment)
-    last_at: Mapped[datetime] = mapped_column(Moment)
+    first_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    last_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-class Handshake(Base):
+class AuthChallenge(Base):
     """A sign-in with a device or another site that has begun: what its answer has to fit, once and soon."""
 
     __tablename__ = "handshakes"
@@ -192,4 +192,4 @@ class Handshake(Base):
     """Whose account it adds something to."""
     facts: Mapped[str] = mapped_column(Text)
     """A JSON object of strings."""
-    expires_at: Mapped[datetime] = mapped_column(Moment)
+    expires_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -29,20 +29,20 @@ from webauthn.helpers.structs import (
     UserVerificationRequirement,
 )
 
-from app.accounts.identities import keep_a_way_in
+from app.accounts.identities import require_another_auth_method
 from app.accounts.models import Account, Passkey
-from app.accounts.people import fresh
-from app.db import now, one_at_a_time
-from app.errors import NotFound, Problem
+from app.accounts.service import lock_account
+from app.db import advisory_lock, now
+from app.errors import LockstepError, NotFound
 from app.i18n import N_
 
-MOST = 20
+MAX_PASSKEYS = 20
 """Of one account."""
-_ID = re.compile(r"[A-Za-z0-9_-]{1,400}")
+_CREDENTIAL_ID = re.compile(r"[A-Za-z0-9_-]{1,400}")
 _TRANSPORTS = frozenset({"usb", "nfc", "ble", "smart-card", "hybrid", "internal", "cable"})
 
 
-class NoPasskey(Problem):
+class PasskeyRejected(LockstepError):
     """One sentence for every reason."""
 
     status = 422
@@ -50,53 +50,53 @@ class NoPasskey(Problem):
     message = N_("This passkey opens no account here. Sign in another way, or try another one.")
 
 
-class PasskeyUnusable(Problem):
+class InvalidPasskeyResponse(LockstepError):
     status = 422
     code = "passkey_unusable"
     message = N_("The answer of your device could not be used. Try again.")
 
 
-class PasskeyKnown(Problem):
+class PasskeyAlreadyRegistered(LockstepError):
     status = 409
     code = "passkey_known"
     message = N_("This passkey is in use already.")
 
 
-class TooManyPasskeys(Problem):
+class TooManyPasskeys(LockstepError):
     status = 409
     code = "too_many_passkeys"
     message = N_("You have 20 passkeys. Remove one before you add another.")
 
 
-class PasskeyUnknown(NotFound):
+class PasskeyNotFound(NotFound):
     code = "passkey_unknown"
     message = N_("There is no such passkey.")
 
 
-class NoPlaceForPasskeys(Problem):
+class PasskeysUnsupported(LockstepError):
     status = 409
     code = "no_place_for_passkeys"
     message = N_("Passkeys do not work at this address.")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RelyingParty:
     """Where passkeys belong to: a name, and the origin of the pages that may ask for them."""
 
     id: str
     origin: str
 
 
-def place_of(request: Request) -> Place | None:
+def relying_party_of(request: Request) -> RelyingParty | None:
     """The place of this site; None if its address can have none."""
     public = str(request.app.state.settings.public_url)
     if public:
-        return place_at(public)
+        return relying_party_at(public)
     here = str(request.base_url).rstrip("/")
-    return place_at(here) if urlsplit(here).hostname == "localhost" else None
+    return relying_party_at(here) if urlsplit(here).hostname == "localhost" else None
 
 
-def place_at(address: str) -> Place | None:
+def relying_party_at(address: str) -> RelyingParty | None:
     """The place of an address: a name, encrypted unless it is this machine. Pure."""
     parts = urlsplit(address)
     host = parts.hostname or ""
@@ -104,35 +104,35 @@ def place_at(address: str) -> Place | None:
         ipaddress.ip_address(host)
     except ValueError:
         local = host == "localhost" or host.endswith(".localhost")
-        return Place(host, address) if host and (parts.scheme == "https" or local) else None
+        return RelyingParty(host, address) if host and (parts.scheme == "https" or local) else None
     return None
 
 
-def named_address(request: Request) -> str:
+def localhost_url(request: Request) -> str:
     """The same site by the name under which it can have passkeys, where that is on this machine; else nothing."""
     url = request.base_url
     loopback = url.hostname in ("127.0.0.1", "::1") and not request.app.state.settings.public_url
     return str(url.replace(hostname="localhost")).rstrip("/") if loopback else ""
 
 
-def challenge_of(credential: Mapping[str, Any]) -> str:
-    """The challenge that an answer says it was made for. Raises PasskeyUnusable. Pure."""
+def read_challenge(credential: Mapping[str, Any]) -> str:
+    """The challenge that an answer says it was made for. Raises InvalidPasskeyResponse. Pure."""
     try:
         told = parse_client_data_json(base64url_to_bytes(credential["response"]["clientDataJSON"]))
         return bytes_to_base64url(told.challenge)
     except Exception as e:  # a stranger wrote it, and the library stumbles in many ways
-        raise PasskeyUnusable from e
+        raise InvalidPasskeyResponse from e
 
 
-def id_of(credential: Mapping[str, Any]) -> str:
-    """The id of the passkey that answered. Raises PasskeyUnusable. Pure."""
+def read_credential_id(credential: Mapping[str, Any]) -> str:
+    """The id of the passkey that answered. Raises InvalidPasskeyResponse. Pure."""
     found = credential.get("id")
-    if not isinstance(found, str) or not _ID.fullmatch(found):
-        raise PasskeyUnusable
+    if not isinstance(found, str) or not _CREDENTIAL_ID.fullmatch(found):
+        raise InvalidPasskeyResponse
     return found
 
 
-def ask(place: Place, challenge: str) -> dict[str, Any]:
+def authentication_options(place: RelyingParty, challenge: str) -> dict[str, Any]:
     """What the browser asks any passkey of this place."""
     seen = UserVerificationRequirement.REQUIRED
     options = generate_authentication_options(
@@ -142,10 +142,12 @@ def ask(place: Place, challenge: str) -> dict[str, Any]:
     return asked
 
 
-async def ask_for_new(session: AsyncSession, place: Place, account: Account) -> tuple[str, dict[str, Any]]:
+async def registration_options(
+    session: AsyncSession, place: RelyingParty, account: Account
+) -> tuple[str, dict[str, Any]]:
     """A challenge, and what the browser asks of a device that is to make a passkey. Raises TooManyPasskeys."""
     held = await list_passkeys(session, account)
-    if len(held) >= MOST:
+    if len(held) >= MAX_PASSKEYS:
         raise TooManyPasskeys
     options = generate_registration_options(
         rp_id=place.id,
@@ -162,10 +164,18 @@ async def ask_for_new(session: AsyncSession, place: Place, account: Account) -> 
 
 
 async def add_passkey(
-    session: AsyncSession, place: Place, account: Account, name: str, challenge: str, credential: Mapping[str, Any]
+    session: AsyncSession,
+    place: RelyingParty,
+    account: Account,
+    name: str,
+    challenge: str,
+    credential: Mapping[str, Any],
 ) -> Passkey:
-    """Keep the passkey that a device has made. Raises PasskeyUnusable, PasskeyKnown or TooManyPasskeys."""
-    identifier = id_of(credential)
+    """Store the passkey that a device has made.
+
+    Raises InvalidPasskeyResponse, PasskeyAlreadyRegistered or TooManyPasskeys.
+    """
+    identifier = read_credential_id(credential)
     try:
         made = verify_registration_response(
             credential=dict(credential),
@@ -175,12 +185,12 @@ async def add_passkey(
             require_user_verification=True,
         )
     except Exception as e:  # see challenge_of
-        raise PasskeyUnusable from e
-    await one_at_a_time(session, f"passkeys {account.id}")
-    await fresh(session, account)
+        raise InvalidPasskeyResponse from e
+    await advisory_lock(session, f"passkeys {account.id}")
+    await lock_account(session, account)
     if await session.get(Passkey, identifier) is not None:
-        raise PasskeyKnown
-    if len(await list_passkeys(session, account)) >= MOST:
+        raise PasskeyAlreadyRegistered
+    if len(await list_passkeys(session, account)) >= MAX_PASSKEYS:
         raise TooManyPasskeys
     passkey = Passkey(
         id=identifier,
@@ -197,13 +207,13 @@ async def add_passkey(
     return passkey
 
 
-async def open_with(
-    session: AsyncSession, place: Place, challenge: str, credential: Mapping[str, Any]
+async def verify_passkey(
+    session: AsyncSession, place: RelyingParty, challenge: str, credential: Mapping[str, Any]
 ) -> tuple[Passkey, Account]:
-    """The passkey that signed the challenge, and the account it opens. Raises NoPasskey or PasskeyUnusable."""
-    passkey = await session.get(Passkey, id_of(credential), with_for_update=True)
+    """The passkey that signed the challenge, and its account. Raises PasskeyRejected or InvalidPasskeyResponse."""
+    passkey = await session.get(Passkey, read_credential_id(credential), with_for_update=True)
     if passkey is None:
-        raise NoPasskey
+        raise PasskeyRejected
     try:
         whose = base64url_to_bytes(credential["response"]["userHandle"]).decode()
         used = verify_authentication_response(
@@ -216,10 +226,10 @@ async def open_with(
             require_user_verification=True,
         )
     except Exception as e:  # see challenge_of
-        raise NoPasskey from e
+        raise PasskeyRejected from e
     account = await session.get(Account, passkey.account_id, populate_existing=True, with_for_update=True)
     if account is None or whose != account.id:
-        raise NoPasskey
+        raise PasskeyRejected
     passkey.sign_count, passkey.used_at = used.new_sign_count, now()
     await session.flush()
     return passkey, account
@@ -232,18 +242,18 @@ async def list_passkeys(session: AsyncSession, account: Account) -> Sequence[Pas
 
 
 async def find_passkey(session: AsyncSession, account: Account, identifier: str) -> Passkey:
-    """One of the account's own. Raises PasskeyUnknown."""
-    found = await session.get(Passkey, identifier) if _ID.fullmatch(identifier) else None
+    """One of the account's own. Raises PasskeyNotFound."""
+    found = await session.get(Passkey, identifier) if _CREDENTIAL_ID.fullmatch(identifier) else None
     if found is None or found.account_id != account.id:
-        raise PasskeyUnknown
+        raise PasskeyNotFound
     return found
 
 
 async def remove_passkey(session: AsyncSession, account: Account, identifier: str, issuers: Collection[str]) -> None:
-    """Take one away. Raises PasskeyUnknown, or LastWayIn if nothing else opens the account."""
-    account = await fresh(session, account)
+    """Take one away. Raises PasskeyNotFound, or LastAuthMethod if nothing else opens the account."""
+    account = await lock_account(session, account)
     passkey = await find_passkey(session, account, identifier)
-    await keep_a_way_in(session, account, issuers)
+    await require_another_auth_method(session, account, issuers)
     await session.delete(passkey)
     await session.flush()
 

@@ -12,207 +12,229 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from app import i18n
-from app.accounts import said
-from app.accounts.agents import browser_words
-from app.accounts.attempts import OF_EXPORTS, TooManyTries, account_key, count_try
-from app.accounts.belongings import erase, export
-from app.accounts.current import SignedIn, ThisSignIn
-from app.accounts.entry import close_door
-from app.accounts.handles import change_handle, why_not_handle
+from app.accounts import flash
+from app.accounts.auth_methods import list_passwordless_methods
+from app.accounts.auth_sessions import (
+    AUTH_SESSION_LIFETIME,
+    REAUTHENTICATE_AFTER,
+    create_auth_session,
+    list_auth_sessions,
+    revoke_all_auth_sessions,
+    revoke_by_public_id,
+)
+from app.accounts.dependencies import RequiredAccount, RequiredAuthSession
+from app.accounts.email_link_routes import WRONG_PASSWORD
+from app.accounts.email_links import LinkPurpose, revoke_links
+from app.accounts.emails import AccountMailer
+from app.accounts.handles import change_handle, validate_handle
 from app.accounts.identities import list_identities
-from app.accounts.links import Purpose, end_links
-from app.accounts.mail_routes import WRONG_PASSWORD
-from app.accounts.mails import Postman
-from app.accounts.models import Account, Mailing, SignIn
+from app.accounts.login import clear_login_cookies
+from app.accounts.models import Account, AuthSession, EmailFrequency
 from app.accounts.passkeys import list_passkeys
-from app.accounts.passwords import Passwords, weakness
-from app.accounts.people import find_opened, fresh, readable_email, readable_name
-from app.accounts.routes import account_page, in_words
-from app.accounts.sign_in_cookie import keep_sign_in
-from app.accounts.sign_ins import FRESH, LASTS, end_all, end_listed, list_sign_ins, start_sign_in
-from app.accounts.signing_up import NO_EMAIL, NO_NAME
-from app.accounts.tries import count_mail, count_tries, was_right
-from app.accounts.ways_in import other_ways_in
-from app.db import Database, now, one_at_a_time
+from app.accounts.passwords import AsyncPasswordHasher, password_weakness
+from app.accounts.personal_data import erase_account, export_personal_data
+from app.accounts.rate_limit import EXPORTS_PER_ACCOUNT, TooManyAttempts, account_limit_key, count_attempt
+from app.accounts.request_rate_limit import clear_auth_attempts, count_auth_attempt, count_email_request
+from app.accounts.routes import account_page, translate_errors
+from app.accounts.service import find_claimed_account, lock_account, normalize_email, normalize_name
+from app.accounts.session_cookie import set_session_cookie
+from app.accounts.sign_up import INVALID_EMAIL, INVALID_NAME
+from app.accounts.user_agent import describe_browser
+from app.db import Database, advisory_lock, now
 from app.i18n import N_
-from app.web.form import read_form
-from app.web.headers import NOTHING_LEFT
-from app.web.languages import PREFIX
+from app.web.forms import read_form
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.security_headers import CLEAR_CACHE_HEADERS
 
-router = APIRouter(prefix=f"{PREFIX}/settings")
+router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/settings")
 
-NO_ZONE = N_("Choose a time zone of the list.")
-STALE = N_("You signed in a while ago. Sign out, sign in again, and come back within ten minutes.")
-_SECURITY = "accounts/security.html"
-_DATA = "accounts/data.html"
+INVALID_TIME_ZONE = N_("Choose a time zone of the list.")
+LOGIN_TOO_OLD = N_("You signed in a while ago. Sign out, sign in again, and come back within ten minutes.")
+_SECURITY_TEMPLATE = "accounts/security.html"
+_DATA_TEMPLATE = "accounts/data.html"
 
 
 @router.get("", name="settings_page")
-async def settings_page(request: Request, lang: str, account: SignedIn) -> HTMLResponse:
-    return _profile(request, account, _typed(account))
+async def settings_page(request: Request, lang: str, account: RequiredAccount) -> HTMLResponse:
+    return _profile_page(request, account, _form_values(account))
 
 
 @router.post("", name="settings_profile")
-async def save_profile(request: Request, lang: str, account: SignedIn) -> Response:
+async def save_profile(request: Request, lang: str, account: RequiredAccount) -> Response:
     form = await read_form(request)
-    name, handle = readable_name(form.get("name", "")), form.get("handle", "").strip().removeprefix("@").lower()
-    wrong: dict[str, str] = {} if name else {"name": NO_NAME}
+    name, handle = normalize_name(form.get("name", "")), form.get("handle", "").strip().removeprefix("@").lower()
+    wrong: dict[str, str] = {} if name else {"name": INVALID_NAME}
     if form.get("time_zone") not in available_timezones():
-        wrong["time_zone"] = NO_ZONE
+        wrong["time_zone"] = INVALID_TIME_ZONE
     db: Database = request.app.state.db
     async with db.writing() as session:
-        await one_at_a_time(session, "handles")
-        mine = await fresh(session, account)
-        if refusal := await why_not_handle(session, mine, handle):
+        await advisory_lock(session, "handles")
+        mine = await lock_account(session, account)
+        if refusal := await validate_handle(session, mine, handle):
             wrong["handle"] = refusal
         if not wrong:
             await change_handle(session, mine, handle)
             mine.name, mine.time_zone = name or mine.name, form["time_zone"]
-            mine.language = form["language"] if form.get("language") in i18n.CODES else mine.language
-            mine.mailing = form["mailing"] if form.get("mailing") in set(Mailing) else mine.mailing
+            mine.language = form["language"] if form.get("language") in i18n.LANGUAGE_CODES else mine.language
+            mine.mailing = form["mailing"] if form.get("mailing") in set(EmailFrequency) else mine.mailing
             mine.public_profile = form.get("public_profile") == "on"
     if wrong:
-        return _profile(request, account, {**_typed(account), **form}, 422, wrong=in_words(wrong))
-    return back(request, "settings_page", "saved")
+        return _profile_page(request, account, {**_form_values(account), **form}, 422, wrong=translate_errors(wrong))
+    return redirect_with_flash(request, "settings_page", "saved")
 
 
 @router.get("/security", name="security_page")
 async def security_page(
-    request: Request, lang: str, account: SignedIn, here: ThisSignIn, after: str = ""
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, after: str = ""
 ) -> HTMLResponse:
-    return await _security(request, account, here, after_reset=after == "reset")
+    return await _security_page(request, account, here, after_reset=after == "reset")
 
 
 @router.post("/security/password", name="change_password")
-async def change_password(request: Request, lang: str, account: SignedIn, here: ThisSignIn) -> Response:
+async def change_password(request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession) -> Response:
     form = await read_form(request)
     new = form.get("new_password", "")
-    passwords: Passwords = request.app.state.passwords
+    passwords: AsyncPasswordHasher = request.app.state.passwords
     try:
-        wrong = await not_theirs(request, account, here, form.get("password", ""), "password")
-    except TooManyTries as e:
-        return await _security(request, account, here, e.http_status, problem=e.sentence())
-    if weak := weakness(new, name=account.name, email=account.email):
+        wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
+    except TooManyAttempts as e:
+        return await _security_page(request, account, here, e.http_status, problem=e.sentence())
+    if weak := password_weakness(new, name=account.name, email=account.email):
         wrong["new_password"] = weak
     if wrong:
-        return await _security(request, account, here, 422, wrong=in_words(wrong))
+        return await _security_page(request, account, here, 422, wrong=translate_errors(wrong))
     hashed = await passwords.hash(new)
     db: Database = request.app.state.db
-    postman = Postman(request)
+    postman = AccountMailer(request)
     async with db.writing() as session:
-        mine = await fresh(session, account)
+        mine = await lock_account(session, account)
         mine.password_hash = hashed
-        await end_all(session, mine)
-        await end_links(session, mine)
-        token = await start_sign_in(session, mine, method=here.method, agent=here.agent, address=here.address)
-        ways = await other_ways_in(session, mine, request.app.state.sites)
+        await revoke_all_auth_sessions(session, mine)
+        await revoke_links(session, mine)
+        token = await create_auth_session(session, mine, method=here.method, agent=here.agent, address=here.address)
+        ways = await list_passwordless_methods(session, mine, request.app.state.sites)
         await postman.changed(session, mine, "password", mine.email, ways)
     postman.wake()
-    keep_sign_in(request, token, int(LASTS.total_seconds()))
-    return back(request, "security_page", "password")
+    set_session_cookie(request, token, int(AUTH_SESSION_LIFETIME.total_seconds()))
+    return redirect_with_flash(request, "security_page", "password")
 
 
 @router.post("/security/email", name="change_email")
-async def change_email(request: Request, lang: str, account: SignedIn, here: ThisSignIn) -> Response:
+async def change_email(request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession) -> Response:
     form = await read_form(request)
-    email = readable_email(form.get("email", ""))
+    email = normalize_email(form.get("email", ""))
     try:
-        wrong = await not_theirs(request, account, here, form.get("email_password", ""), "email_password")
+        wrong = await reauthenticate(request, account, here, form.get("email_password", ""), "email_password")
         if email is None:
-            wrong["email"] = NO_EMAIL
+            wrong["email"] = INVALID_EMAIL
         elif not wrong:
-            await count_mail(request, "change", email)
-    except TooManyTries as e:
-        return await _security(request, account, here, e.http_status, form=form, problem=e.sentence())
+            await count_email_request(request, "change", email)
+    except TooManyAttempts as e:
+        return await _security_page(request, account, here, e.http_status, form=form, problem=e.sentence())
     if wrong or email is None:
-        return await _security(request, account, here, 422, form=form, wrong=in_words(wrong))
-    answer = back(request, "security_page", "change_sent")
-    answer.background = BackgroundTask(_mail_change, request.app.state.db, Postman(request), account, email)
+        return await _security_page(request, account, here, 422, form=form, wrong=translate_errors(wrong))
+    answer = redirect_with_flash(request, "security_page", "change_sent")
+    answer.background = BackgroundTask(_send_change_link, request.app.state.db, AccountMailer(request), account, email)
     return answer
 
 
 @router.post("/security/sign-ins", name="end_sign_ins")
-async def end_sign_ins(request: Request, lang: str, account: SignedIn, here: ThisSignIn) -> Response:
+async def revoke_auth_sessions(
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession
+) -> Response:
     form = await read_form(request)
     db: Database = request.app.state.db
     async with db.writing() as session:
         if form.get("which") == "others":
-            await end_all(session, account, but=here.token_hash)
+            await revoke_all_auth_sessions(session, account, but=here.token_hash)
         else:
-            await end_listed(session, account, form.get("which", ""))
-    return back(request, "security_page", "ended")
+            await revoke_by_public_id(session, account, form.get("which", ""))
+    return redirect_with_flash(request, "security_page", "ended")
 
 
 @router.get("/data", name="data_page")
-async def data_page(request: Request, lang: str, account: SignedIn, here: ThisSignIn) -> HTMLResponse:
-    return account_page(request, _DATA, account=account, fresh=is_fresh(here))
+async def data_page(request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession) -> HTMLResponse:
+    return account_page(request, _DATA_TEMPLATE, account=account, fresh=logged_in_recently(here))
 
 
 @router.get("/data/export", name="export_data")
-async def export_data(request: Request, lang: str, account: SignedIn) -> StreamingResponse:
+async def export_data(request: Request, lang: str, account: RequiredAccount) -> StreamingResponse:
     name = f"lockstep-{account.handle}.json"
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
     state = request.app.state
     async with state.db.writing() as session:
-        await count_try(session, account_key("export", account.id), OF_EXPORTS)
-    stream = export(state.db, account, state.exporters, state.settings.data_dir)
+        await count_attempt(session, account_limit_key("export", account.id), EXPORTS_PER_ACCOUNT)
+    stream = export_personal_data(state.db, account, state.exporters, state.settings.data_dir)
     return StreamingResponse(stream, media_type="application/json", headers=headers)
 
 
 @router.post("/data/delete", name="delete_account")
-async def delete_account(request: Request, lang: str, account: SignedIn, here: ThisSignIn) -> Response:
+async def delete_account(request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession) -> Response:
     form = await read_form(request)
     try:
-        wrong = await not_theirs(request, account, here, form.get("password", ""), "password")
-    except TooManyTries as e:
-        return account_page(request, _DATA, e.http_status, account=account, fresh=is_fresh(here), problem=e.sentence())
+        wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
+    except TooManyAttempts as e:
+        return account_page(
+            request,
+            _DATA_TEMPLATE,
+            e.http_status,
+            account=account,
+            fresh=logged_in_recently(here),
+            problem=e.sentence(),
+        )
     if wrong:
-        return account_page(request, _DATA, 422, account=account, fresh=is_fresh(here), wrong=in_words(wrong))
+        return account_page(
+            request, _DATA_TEMPLATE, 422, account=account, fresh=logged_in_recently(here), wrong=translate_errors(wrong)
+        )
     db: Database = request.app.state.db
     async with db.writing() as session:
-        await erase(session, account, request.app.state.erasers)
-    close_door(request)
-    said.say(request, "deleted")
-    return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303, NOTHING_LEFT)
+        await erase_account(session, account, request.app.state.erasers)
+    clear_login_cookies(request)
+    flash.add(request, "deleted")
+    return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303, CLEAR_CACHE_HEADERS)
 
 
-async def not_theirs(request: Request, account: Account, here: SignIn, password: str, field: str) -> dict[str, str]:
+async def reauthenticate(
+    request: Request, account: Account, here: AuthSession, password: str, field: str
+) -> dict[str, str]:
     """What is wrong with who asks: the password is, or, without one, they signed in too long ago."""
     if account.password_hash is None:
-        return {} if is_fresh(here) else {field: STALE}
-    await count_tries(request, "password", account.email)  # apart from sign-ins: guesses there lock nobody out here
-    passwords: Passwords = request.app.state.passwords
+        return {} if logged_in_recently(here) else {field: LOGIN_TOO_OLD}
+    await count_auth_attempt(
+        request, "password", account.email
+    )  # apart from sign-ins: guesses there lock nobody out here
+    passwords: AsyncPasswordHasher = request.app.state.passwords
     if not await passwords.check(account.password_hash, password):
         return {field: WRONG_PASSWORD}
     db: Database = request.app.state.db
     async with db.writing() as session:
-        await was_right(request, session, "password", account.email)
+        await clear_auth_attempts(request, session, "password", account.email)
     return {}
 
 
-def is_fresh(here: SignIn) -> bool:
+def logged_in_recently(here: AuthSession) -> bool:
     """Whether they signed in so lately that nobody asks again."""
-    return now() - here.created_at < FRESH
+    return now() - here.created_at < REAUTHENTICATE_AFTER
 
 
-async def _mail_change(db: Database, postman: Postman, account: Account, email: str) -> None:
+async def _send_change_link(db: Database, postman: AccountMailer, account: Account, email: str) -> None:
     """A link to the new address; if somebody has it, a mail that says so. Behind the answer, which says neither."""
     async with db.writing() as session:
-        account = await fresh(session, account)
-        other = await find_opened(session, email)
+        account = await lock_account(session, account)
+        other = await find_claimed_account(session, email)
         if other is None or other.id == account.id:
-            await postman.link(session, account, Purpose.change, email)
+            await postman.link(session, account, LinkPurpose.change, email)
         else:
             await postman.already(session, other)
     postman.wake()
 
 
-def _typed(account: Account) -> dict[str, str]:
+def _form_values(account: Account) -> dict[str, str]:
     shown = {name: str(getattr(account, name)) for name in ("name", "handle", "time_zone", "language", "mailing")}
     return {**shown, **({"public_profile": "on"} if account.public_profile else {})}
 
 
-def _profile(
+def _profile_page(
     request: Request, account: Account, form: Mapping[str, str], http_status: int = 200, /, **context: Any
 ) -> HTMLResponse:
     zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", account.time_zone))
@@ -221,22 +243,22 @@ def _profile(
     )
 
 
-async def _security(
-    request: Request, account: Account, here: SignIn, http_status: int = 200, /, **context: Any
+async def _security_page(
+    request: Request, account: Account, here: AuthSession, http_status: int = 200, /, **context: Any
 ) -> HTMLResponse:
     db: Database = request.app.state.db
     async with db.session() as session:
-        sign_ins = await list_sign_ins(session, account)
+        sign_ins = await list_auth_sessions(session, account)
         passkeys = await list_passkeys(session, account)
-        ways = await other_ways_in(session, account, request.app.state.sites)
+        ways = await list_passwordless_methods(session, account, request.app.state.sites)
         linked = {each.issuer: each for each in await list_identities(session, account)}
-    facts = {"account": account, "here": here, "sign_ins": sign_ins, "fresh": is_fresh(here)}
-    facts |= {"browser_words": browser_words, "passkeys": passkeys, "ways": ways, "after_reset": False}
+    facts = {"account": account, "here": here, "sign_ins": sign_ins, "fresh": logged_in_recently(here)}
+    facts |= {"browser_words": describe_browser, "passkeys": passkeys, "ways": ways, "after_reset": False}
     facts["linked"] = {name: linked.get(site.settings.issuer) for name, site in request.app.state.sites.items()}
-    return account_page(request, _SECURITY, http_status, **{**facts, **context})
+    return account_page(request, _SECURITY_TEMPLATE, http_status, **{**facts, **context})
 
 
-def back(request: Request, route: str, what: str) -> RedirectResponse:
+def redirect_with_flash(request: Request, route: str, what: str) -> RedirectResponse:
     """To a page of settings, which says what was done."""
-    said.say(request, what)
-    return RedirectResponse(str(request.app.url_path_for(route, lang=i18n.current())), 303)
+    flash.add(request, what)
+    return RedirectResponse(str(request.app.url_path_for(route, lang=i18n.current_language())), 303)

@@ -10,6 +10,6 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def marker(learner_id: str | None) -> str:
+def learner_marker(learner_id: str | None) -> str:
     """What the pages' script tells learners apart by; empty for a stranger. The id cannot be read from it."""
     return hashlib.sha256(f"marker {learner_id}".encode()).hexdigest()[:12] if learner_id else ""

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.speech import give_up, read_settings
+from app.cli.console import fail, read_settings
 
 app = typer.Typer(no_args_is_help=True, help="The data sets that sandboxes can load without a network.")
 
@@ -25,7 +25,7 @@ Names = Annotated[
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show every data set and whether sessions get the real one or its stand-in."""
-    _hand_over("list", *(["--json"] if as_json else []))
+    _run_tool("list", *(["--json"] if as_json else []))
 
 
 @app.command()
@@ -38,19 +38,19 @@ def fetch(
 ) -> None:
     """Download the real files, verify them and keep them for all sandboxes."""
     options = (["--all"] if everything else []) + ([f"--source={source}"] if source is not None else [])
-    _hand_over("fetch", *options, "--", *(names or []))
+    _run_tool("fetch", *options, "--", *(names or []))
 
 
 @app.command()
 def verify(names: Names = None) -> None:
     """Read every byte of the cache and compare it with the catalog's digests."""
-    _hand_over("verify", "--", *(names or []))
+    _run_tool("verify", "--", *(names or []))
 
 
-def _hand_over(*arguments: str) -> None:
+def _run_tool(*arguments: str) -> None:
     """Run the tool; its exit status becomes ours."""
     if importlib.util.find_spec("numpy") is None:
-        give_up("The runner's packages are not installed here; run this where the runner is.")
+        fail("The runner's packages are not installed here; run this where the runner is.")
     cache = read_settings().data_dir / "datasets"
     command = [sys.executable, "-m", "runners.datasets", f"--cache={cache}", *arguments]
     try:

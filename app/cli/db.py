@@ -10,11 +10,11 @@ import typer
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import migrate
-from app.cli.speech import give_up, read_settings, say
+from app.cli.console import fail, print_message, read_settings
 from app.db import Database
 from app.settings import Settings
 
-_CLASS = re.compile(r"^\([\w.]+\) (<class '[\w.]+'>: )?")
+_EXCEPTION_CLASS = re.compile(r"^\([\w.]+\) (<class '[\w.]+'>: )?")
 """What SQLAlchemy puts before the words: the class of the error."""
 
 app = typer.Typer(help="Look after the database.", no_args_is_help=True)
@@ -28,10 +28,10 @@ def _about() -> None:
 @app.command()
 def upgrade() -> None:
     """Apply the migrations that are missing."""
-    say(f"The database is at {upgrade_now(read_settings())}.")
+    print_message(f"The database is at {upgrade_database(read_settings())}.")
 
 
-def upgrade_now(settings: Settings) -> str:
+def upgrade_database(settings: Settings) -> str:
     """Apply what is missing and return the revision; exits with a sentence if the database cannot be reached."""
 
     async def work() -> str:
@@ -45,10 +45,10 @@ def upgrade_now(settings: Settings) -> str:
     try:
         return asyncio.run(work())
     except (SQLAlchemyError, OSError) as e:
-        no_database(e)
+        fail_on_database_error(e)
 
 
-def no_database(error: Exception) -> NoReturn:
+def fail_on_database_error(error: Exception) -> NoReturn:
     """Say in the database's own words why it cannot be used, and end."""
     words, *_ = str(error).splitlines() or [type(error).__name__]
-    give_up(f"The database cannot be used: {_CLASS.sub('', words)[:300]}")
+    fail(f"The database cannot be used: {_EXCEPTION_CLASS.sub('', words)[:300]}")

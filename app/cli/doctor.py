@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from app.cli.findings import Findings, as_json, as_text
+from app.cli.console import read_settings
+from app.cli.doctor_report import DoctorReport, to_json, to_text
 from app.cli.shell_settings import ShellSettings, shell_settings
-from app.cli.speech import read_settings
 
 
 def doctor(
@@ -28,15 +28,15 @@ def doctor(
     # Where somebody else starts the runner, what this shell would set is of no account.
     shell = shell_settings() if settings.runner_socket is None else ShellSettings()
     if shell.refused:
-        _tell(Findings({}, [], [], None, unusable=shell.refused), wants_json)
+        _print_and_exit(DoctorReport({}, [], [], None, unusable=shell.refused), wants_json)
 
-    from app.cli import examination  # with a database and a client of HTTP, of which refusals know nothing
+    from app.cli import doctor_checks  # with a database and a client of HTTP, of which refusals know nothing
 
     if devices:
-        raise typer.Exit(asyncio.run(examination.prove_devices(settings, wants_json)))
-    _tell(asyncio.run(examination.look(settings, shell)), wants_json)
+        raise typer.Exit(asyncio.run(doctor_checks.print_device_check(settings, wants_json)))
+    _print_and_exit(asyncio.run(doctor_checks.run_checks(settings, shell)), wants_json)
 
 
-def _tell(findings: Findings, wants_json: bool) -> None:
-    typer.echo(as_json(findings) if wants_json else "\n".join(as_text(findings)))
+def _print_and_exit(findings: DoctorReport, wants_json: bool) -> None:
+    typer.echo(to_json(findings) if wants_json else "\n".join(to_text(findings)))
     raise typer.Exit(findings.status)

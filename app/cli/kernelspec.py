@@ -14,15 +14,15 @@ from typing import Annotated
 
 import typer
 
-from app.cli.speech import USAGE, give_up, read_settings
-from runners.protocol import POSSIBLE
+from app.cli.console import USAGE_ERROR, fail, read_settings
+from runners.wire.protocol import POSSIBLE_TOPOLOGIES
 
 app = typer.Typer(no_args_is_help=True, help="Lockstep's kernels in JupyterLab, nbclient and papermill.")
 
 
 @app.command()
 def install(
-    topology: Annotated[str | None, typer.Option(help=f"One kernel with this machine: {POSSIBLE}.")] = None,
+    topology: Annotated[str | None, typer.Option(help=f"One kernel with this machine: {POSSIBLE_TOPOLOGIES}.")] = None,
     keras: Annotated[int | None, typer.Option(min=2, max=3, help="One kernel with this Keras.")] = None,
     name: Annotated[str | None, typer.Option(help="The kernel's name in notebooks.")] = None,
     display_name: Annotated[str | None, typer.Option(help="The kernel's name for people.")] = None,
@@ -32,10 +32,10 @@ def install(
 ) -> None:
     """Add one kernel for each machine that the lessons start on, a CPU, and Keras 2; or the one that you describe."""
     if sum((user, prefix is not None, sys_prefix)) > 1:
-        give_up("Say one of --user, --prefix and --sys-prefix.", USAGE)
+        fail("Say one of --user, --prefix and --sys-prefix.", USAGE_ERROR)
     options = {"topology": topology, "keras": keras, "name": name, "display-name": display_name, "prefix": prefix}
     settings = read_settings()
-    _hand_over(
+    _run_tool(
         "install",
         f"--data-dir={settings.data_dir}",
         f"--socket={settings.socket}",
@@ -47,7 +47,7 @@ def install(
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show Lockstep's kernels that Jupyter finds here."""
-    _hand_over("list", *(["--json"] if as_json else []))
+    _run_tool("list", *(["--json"] if as_json else []))
 
 
 @app.command()
@@ -56,13 +56,13 @@ def remove(
     everything: Annotated[bool, typer.Option("--all", help="Every kernel of Lockstep's.")] = False,
 ) -> None:
     """Remove kernels of Lockstep's."""
-    _hand_over("remove", *(["--all"] if everything else []), "--", *(names or []))
+    _run_tool("remove", *(["--all"] if everything else []), "--", *(names or []))
 
 
-def _hand_over(*arguments: str) -> None:
+def _run_tool(*arguments: str) -> None:
     """Run the tool; its exit status becomes ours."""
     if importlib.util.find_spec("jupyter_client") is None:
-        give_up("The runner's packages are not installed here; run this where the runner is.")
+        fail("The runner's packages are not installed here; run this where the runner is.")
     try:
         raise typer.Exit(subprocess.run([sys.executable, "-m", "runners.jupyter.kernelspec", *arguments]).returncode)
     except KeyboardInterrupt:

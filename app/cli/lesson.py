@@ -11,16 +11,16 @@ from typing import Annotated, TypedDict
 
 import typer
 
-from app.cli.rehearsal import Rehearsal, complaints, last_lines, line_of, runnable
-from app.cli.runner_at_hand import NoRunner, runner_at_hand, settled
-from app.cli.speech import USAGE, give_up, read_settings, say
+from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until_started
+from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
+from app.cli.lesson_runner import LessonRunner, cell_errors, error_line, runnable_cells, traceback_tail
 from app.lessons.catalog import Catalog
-from app.lessons.errors import Mistake
-from app.lessons.jupyter import jupyter_mistakes
-from app.lessons.model import Lesson, Tag
-from app.progress.rulebook import RuleBook
+from app.lessons.errors import LessonFileError
+from app.lessons.jupyter_metadata import jupyter_metadata_errors
+from app.lessons.model import CellTag, Lesson
+from app.progress.achievement_catalog import AchievementCatalog
 from app.settings import Settings
-from runners.client import RunnerClient, RunnerError
+from runners.wire.client import RunnerClient, RunnerError
 
 app = typer.Typer(no_args_is_help=True, help="The lessons: list them, check them.")
 
@@ -30,7 +30,11 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
     """Show every lesson. The exit status is 1 if there is none for a mistake."""
     settings = read_settings()
     catalog = _catalog(settings)
-    rows = [_row(lesson, settings) for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
+    rows = [
+        _lesson_row(lesson, settings)
+        for lesson in catalog.with_drafts.every()
+        if lesson.language == lesson.languages[0]
+    ]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=2))
     else:
@@ -38,7 +42,7 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
             languages = " ".join(row["languages"])
             typer.echo(f"{row['slug']:32} {row['minutes']:>4} min  {row['status']:10}  {languages:8}  {row['title']}")
     for problem in catalog.problems:
-        say(_shown(problem))
+        print_message(_format_error(problem))
     if not rows and catalog.problems:
         raise typer.Exit(1)
 
@@ -54,22 +58,22 @@ def check(
     """Read every lesson in every language, then run its cells in the sandbox. The exit status is 1 after a mistake."""
     settings = read_settings()
     catalog = _catalog(settings)
-    lessons, mistakes = _chosen(catalog, slug)
+    lessons, mistakes = _select_lessons(catalog, slug)
     keys = {lesson.key for lesson in lessons}
-    mistakes += [m for lesson in catalog.every() if lesson.key in keys for m in jupyter_mistakes(lesson)]
+    mistakes += [m for lesson in catalog.every() if lesson.key in keys for m in jupyter_metadata_errors(lesson)]
     if slug is None:
-        mistakes += _achievements(catalog)
+        mistakes += _achievement_errors(catalog)
     for mistake in mistakes:
-        typer.echo(_shown(mistake))
-    typer.echo(f"{_count(len(lessons), 'lesson')} read, {_count(len(mistakes), 'mistake')}.")
+        typer.echo(_format_error(mistake))
+    typer.echo(f"{_pluralize(len(lessons), 'lesson')} read, {_pluralize(len(mistakes), 'mistake')}.")
     failures = 0
     if not static:
         try:
-            failures = asyncio.run(_rehearse_all(settings, lessons, jobs))
-        except (NoRunner, RunnerError) as e:
-            give_up(str(e))
-        above = f", and {_count(len(mistakes), 'mistake')} above the first cell" if mistakes else ""
-        typer.echo(f"{_count(failures, 'unexpected outcome')}{above}.")
+            failures = asyncio.run(_run_lessons(settings, lessons, jobs))
+        except (NoRunnerAvailable, RunnerError) as e:
+            fail(str(e))
+        above = f", and {_pluralize(len(mistakes), 'mistake')} above the first cell" if mistakes else ""
+        typer.echo(f"{_pluralize(failures, 'unexpected outcome')}{above}.")
     if mistakes or failures:
         raise typer.Exit(1)
 
@@ -80,14 +84,14 @@ def _catalog(settings: Settings) -> Catalog:
     return catalog
 
 
-def _achievements(catalog: Catalog) -> list[Mistake]:
+def _achievement_errors(catalog: Catalog) -> list[LessonFileError]:
     """The mistakes in the achievements beside the courses."""
-    rulebook = RuleBook(catalog, quiet=True)
+    rulebook = AchievementCatalog(catalog, quiet=True)
     rulebook.reload()
     return list(rulebook.mistakes)
 
 
-class Row(TypedDict):
+class LessonRow(TypedDict):
     """One lesson of ``list --json``."""
 
     course: str
@@ -99,8 +103,8 @@ class Row(TypedDict):
     status: str
 
 
-def _row(lesson: Lesson, settings: Settings) -> Row:
-    return Row(
+def _lesson_row(lesson: Lesson, settings: Settings) -> LessonRow:
+    return LessonRow(
         course=lesson.course,
         slug=lesson.slug,
         title=lesson.title,
@@ -111,40 +115,40 @@ def _row(lesson: Lesson, settings: Settings) -> Row:
     )
 
 
-def _chosen(catalog: Catalog, slug: str | None) -> tuple[list[Lesson], list[Mistake]]:
+def _select_lessons(catalog: Catalog, slug: str | None) -> tuple[list[Lesson], list[LessonFileError]]:
     """The lessons asked for, in their first language, and the mistakes in their files."""
     lessons = [lesson for lesson in catalog.with_drafts.every() if lesson.language == lesson.languages[0]]
     if slug is None:
         return lessons, list(catalog.problems)
-    mistakes = [m for m in catalog.problems if slug in (m.path.parent.name, _key(m.path))]
+    mistakes = [m for m in catalog.problems if slug in (m.path.parent.name, _lesson_key(m.path))]
     chosen = [lesson for lesson in lessons if slug in (lesson.slug, lesson.key)]
     if not chosen and not mistakes:
         known = ", ".join(lesson.slug for lesson in lessons)
-        give_up(f"There is no lesson '{slug}'. Lessons: {known}.", USAGE)
+        fail(f"There is no lesson '{slug}'. Lessons: {known}.", USAGE_ERROR)
     return chosen, mistakes
 
 
-def _key(path: Path) -> str:
+def _lesson_key(path: Path) -> str:
     return f"{path.parent.parent.name}/{path.parent.name}"
 
 
-async def _rehearse_all(settings: Settings, lessons: list[Lesson], jobs: int) -> int:
+async def _run_lessons(settings: Settings, lessons: list[Lesson], jobs: int) -> int:
     """Run every cell; return how many went otherwise than they should."""
-    async with runner_at_hand(settings) as client:
-        await settled(client)
+    async with connect_runner(settings) as client:
+        await wait_until_started(client)
         if jobs == 1:
-            return sum([await _rehearse(client, lesson, _show) for lesson in lessons])
-        return await _rehearse_together(client, lessons, jobs)
+            return sum([await _run_lesson(client, lesson, _print) for lesson in lessons])
+        return await _run_concurrently(client, lessons, jobs)
 
 
-async def _rehearse_together(client: RunnerClient, lessons: list[Lesson], jobs: int) -> int:
+async def _run_concurrently(client: RunnerClient, lessons: list[Lesson], jobs: int) -> int:
     """So many at a time; what there is to say of each comes in one piece, in the order of the lessons."""
     turn = asyncio.Semaphore(jobs)
 
     async def rehearse(lesson: Lesson) -> tuple[int, str]:
         said: list[str] = []
         async with turn:
-            return await _rehearse(client, lesson, said.append), "".join(said)
+            return await _run_lesson(client, lesson, said.append), "".join(said)
 
     rehearsals = [asyncio.create_task(rehearse(lesson)) for lesson in lessons]
     failures = 0
@@ -152,7 +156,7 @@ async def _rehearse_together(client: RunnerClient, lessons: list[Lesson], jobs: 
         for rehearsal in rehearsals:
             failed, said = await rehearsal
             failures += failed
-            _show(said)
+            _print(said)
     finally:
         for rehearsal in rehearsals:
             rehearsal.cancel()
@@ -160,39 +164,39 @@ async def _rehearse_together(client: RunnerClient, lessons: list[Lesson], jobs: 
     return failures
 
 
-def _show(text: str) -> None:
+def _print(text: str) -> None:
     typer.echo(text, nl=False)
 
 
-async def _rehearse(client: RunnerClient, lesson: Lesson, show: Callable[[str], object]) -> int:
+async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Callable[[str], object]) -> int:
     failures = 0
     show(f"\n{lesson.key}\n")
-    async with Rehearsal(client, lesson) as rehearsal:
-        for cell in runnable(lesson):
+    async with LessonRunner(client, lesson) as rehearsal:
+        for cell in runnable_cells(lesson):
             show(f"  {cell.name:28} {cell.topology:8} ")
             performance = await rehearsal.perform(cell)
             show(f"{performance.outcome:12} {performance.duration_s:7.2f} s\n")
-            wrong = complaints(performance)
+            wrong = cell_errors(performance)
             failures += bool(wrong)
             for sentence in wrong:
-                show(f"{_near(lesson.source_path)}:{line_of(performance)}: {sentence}\n")
+                show(f"{_relative_path(lesson.source_path)}:{error_line(performance)}: {sentence}\n")
             if wrong:
-                show("".join(f"    {line}\n" for line in last_lines(performance)))
-    skipped = sum(Tag.skip_execution in cell.tags for cell in lesson.cells)
+                show("".join(f"    {line}\n" for line in traceback_tail(performance)))
+    skipped = sum(CellTag.skip_execution in cell.tags for cell in lesson.cells)
     if skipped:
-        show(f"  {_count(skipped, 'cell')} tagged {Tag.skip_execution} not run\n")
+        show(f"  {_pluralize(skipped, 'cell')} tagged {CellTag.skip_execution} not run\n")
     return failures
 
 
-def _shown(mistake: Mistake) -> str:
-    return f"{_near(mistake.path)}:{mistake.line}: {mistake.text}"
+def _format_error(mistake: LessonFileError) -> str:
+    return f"{_relative_path(mistake.path)}:{mistake.line}: {mistake.text}"
 
 
-def _near(path: Path) -> str:
+def _relative_path(path: Path) -> str:
     """The path as one would type it here."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
 
-def _count(n: int, noun: str) -> str:
+def _pluralize(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -19,23 +19,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from runners.environment import runner_environment
+from runners.wire.environment import runner_environment
 
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
-_STEADY_S = 20.0
+_FIRST_DELAY_S = 0.5
+_MAX_DELAY_S = 30.0
+_STABLE_AFTER_S = 20.0
 """A supervisor that lived this long did start; the next pause is short again."""
 _GRACE_S = 5.0
 """Between asking the supervisor to end and ending it."""
-_REFUSED = 2
+_REFUSED_STATUS = 2
 """The status of a supervisor that cannot use its settings or its place."""
 _RUNNER_UMASK = 0o022
 """Not ours: kernels run as other users and must be able to read what the supervisor lays out for them."""
 
-Tell = Callable[[str], None]
+PrintMessage = Callable[[str], None]
 
 
-def make_private(folder: Path) -> None:
+def make_private_directory(folder: Path) -> None:
     """Make a folder that only we can enter, or make it so. Refuses one of someone else's (PermissionError)."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_uid != os.getuid():
@@ -44,7 +44,7 @@ def make_private(folder: Path) -> None:
 
 
 class LocalRunner:
-    """Starts ``python -m runners.server`` on a socket, in a process group of its own.
+    """Starts ``python -m runners.supervisor.server`` on a socket, in a process group of its own.
 
     A thread starts and watches it. Should our process be killed, that thread ends with it, and the system then ends the
     supervisor (``--die-with-parent``).
@@ -57,7 +57,7 @@ class LocalRunner:
         *,
         extra: Mapping[str, str] | None = None,
         strangers: bool = False,
-        tell: Tell,
+        tell: PrintMessage,
         on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
         self.socket = socket
@@ -67,7 +67,14 @@ class LocalRunner:
         """True once it refused to start; ``on_refusal`` has been called, in the thread that watches."""
         self.failures = 0
         """How often it has ended by itself."""
-        self._command = [sys.executable, "-m", "runners.server", "--socket", str(socket), "--die-with-parent"]
+        self._command = [
+            sys.executable,
+            "-m",
+            "runners.supervisor.server",
+            "--socket",
+            str(socket),
+            "--die-with-parent",
+        ]
         if strangers:
             self._command.append("--strangers")
         self._environment = {**runner_environment(os.environ), "LOCKSTEP_DATA_DIR": str(data_dir), **(extra or {})}
@@ -77,7 +84,7 @@ class LocalRunner:
         self._thread = threading.Thread(target=self._keep, name="runner", daemon=True)
 
     def __enter__(self) -> Self:
-        make_private(self.socket.parent)
+        make_private_directory(self.socket.parent)
         self._thread.start()
         return self
 
@@ -88,7 +95,7 @@ class LocalRunner:
         self._thread.join()
 
     def _keep(self) -> None:
-        pause_s = _FIRST_PAUSE_S
+        pause_s = _FIRST_DELAY_S
         while not self._stopping.is_set():
             begin = time.monotonic()
             child = self._start()
@@ -96,21 +103,21 @@ class LocalRunner:
                 if not self.decided.is_set() and self._serves(child):
                     self.decided.set()
             if self._stopping.is_set():
-                _end(child)
+                _terminate(child)
                 return
-            _end(child)  # whatever is left of its group
-            if child.returncode == _REFUSED:
+            _terminate(child)  # whatever is left of its group
+            if child.returncode == _REFUSED_STATUS:
                 self.refused = True
                 self.decided.set()
                 self._on_refusal()
                 return
             self.decided.set()
-            if time.monotonic() - begin > _STEADY_S:
-                pause_s = _FIRST_PAUSE_S
+            if time.monotonic() - begin > _STABLE_AFTER_S:
+                pause_s = _FIRST_DELAY_S
             self.failures += 1
             self._tell(f"The runner ended with status {child.returncode}; starting it again in {pause_s:g} s.")
             self._stopping.wait(pause_s)
-            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            pause_s = min(pause_s * 2, _MAX_DELAY_S)
 
     def _serves(self, child: subprocess.Popen[bytes]) -> bool:
         """Whether this child listens at the socket; another supervisor may."""
@@ -133,7 +140,7 @@ class LocalRunner:
         )
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _terminate(child: subprocess.Popen[bytes]) -> None:
     """Ask the process to end, wait a little, then end its whole group."""
     if child.poll() is None:
         child.terminate()

@@ -8,22 +8,22 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-_NAMES = ("serve", "run", "doctor", "lesson", "user", "secret", "db", "datasets", "kernelspec")
+_COMMANDS = ("serve", "run", "doctor", "lesson", "user", "secret", "db", "datasets", "kernelspec")
 
 
-class OnDemand(TyperGroup):
+class LazyGroup(TyperGroup):
     """Knows the names of its commands and loads the one that is asked for: one that is refused is refused at once."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = {name: TyperCommand(name) for name in _NAMES}  # in their places until one is asked for
+        self.commands = {name: TyperCommand(name) for name in _COMMANDS}  # in their places until one is asked for
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, or None if there is no such."""
-        return _load(cmd_name) if cmd_name in _NAMES else None
+        return _load_command(cmd_name) if cmd_name in _COMMANDS else None
 
 
-def _load(name: str) -> Any:
+def _load_command(name: str) -> Any:
     """A module has a ``Typer`` of several commands as its ``app``, or a function of its own name."""
     module = import_module(f"app.cli.{name}")
     several: typer.Typer | None = getattr(module, "app", None)
@@ -38,7 +38,7 @@ def _load(name: str) -> Any:
 
 
 app = typer.Typer(
-    cls=OnDemand,
+    cls=LazyGroup,
     help="Learn distributed TensorFlow by running it.",
     no_args_is_help=True,
     add_completion=False,

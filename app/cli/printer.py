@@ -6,15 +6,25 @@ import json
 import re
 from typing import Any, Protocol, TextIO
 
-from app.cli.screen import RESET, Screen, still
-from app.exports.terminal import settled
-from app.lessons.machines import topology_words
-from app.runs.lanes import LaneLines, in_lane
-from app.runs.limits import advice, limit_words
-from app.runs.outcome import outcome_words
-from runners.protocol import Display, Error, Event, Finished, Notice, Outcome, SessionInfo, Text, Topology
+from app.cli.ansi_filter import RESET, AnsiFilter, strip_cursor_moves
+from app.exports.terminal import render_terminal_text
+from app.lessons.machine_labels import topology_label
+from app.runs.limit_labels import limit_advice, limit_label
+from app.runs.line_prefixes import LaneLineBuffer, prefix_lines
+from app.runs.status_labels import outcome_label
+from runners.wire.protocol import (
+    DisplayEvent,
+    ErrorEvent,
+    Event,
+    FinishedEvent,
+    NoticeEvent,
+    Outcome,
+    SessionInfo,
+    TextEvent,
+    Topology,
+)
 
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_ANSI_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _CONTROL = re.compile("[\x7f-\x9f]")
 """What JSON need not escape, and a terminal may obey."""
 
@@ -58,48 +68,48 @@ class TextPrinter:
     """
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._out = _Sheet(out)
-        self._err = _Sheet(err)
+        self._out = _TerminalWriter(out)
+        self._err = _TerminalWriter(err)
         self._session_failed = False
-        self._lines = LaneLines(settled)
+        self._lines = LaneLineBuffer(render_terminal_text)
         self._notice: tuple[str | None, str] | None = None
         """The last event, where it is a notice: its lane and what it says."""
         self._again = 0
         """How often the notice came again since."""
 
     def begin(self, machine: SessionInfo) -> None:
-        words = topology_words(machine.topology, real=machine.real)
+        words = topology_label(machine.topology, real=machine.real)
         if machine.real:
             self._err.write(f"lockstep: {words}.\n")
         elif Topology.parse(machine.topology).simulated:
             self._err.write(f"lockstep: {words}. Times tell nothing about real ones.\n")
 
     def show(self, event: Event) -> None:
-        notice = (event.lane, event.text) if isinstance(event, Notice) else None
+        notice = (event.lane, event.text) if isinstance(event, NoticeEvent) else None
         if notice and notice == self._notice:
             self._again += 1
             return
         self._say_how_often()
         self._notice = notice
         match event:
-            case Text(lane=str(lane), stream=stream, text=text):
+            case TextEvent(lane=str(lane), stream=stream, text=text):
                 self._sheet(stream).write_lines(self._lines.feed(lane, stream, text))
-            case Text(stream=stream, text=text):
+            case TextEvent(stream=stream, text=text):
                 self._sheet(stream).write(text)
-            case Display(lane=lane, data=data) if isinstance(data.get("text/plain"), str):
+            case DisplayEvent(lane=lane, data=data) if isinstance(data.get("text/plain"), str):
                 self._whole(lane, self._out, data["text/plain"])
-            case Error(lane=lane, frames=frames):
+            case ErrorEvent(lane=lane, frames=frames):
                 trace = "\n".join(frame.text.rstrip("\n") for frame in frames)
-                self._whole(lane, self._err, trace if self._err.is_terminal else _COLOUR.sub("", trace))
-            case Notice(lane=lane, code=code, text=text):
+                self._whole(lane, self._err, trace if self._err.is_terminal else _ANSI_COLOR.sub("", trace))
+            case NoticeEvent(lane=lane, code=code, text=text):
                 self._session_failed = self._session_failed or code == "session-failed"
                 self._whole(lane, self._err, f"lockstep: {text}")
-            case Finished():
+            case FinishedEvent():
                 self._end_lines()
                 self._out.end()
                 self._err.end()
                 if event.outcome not in (Outcome.ok, Outcome.error) and not self._session_failed:
-                    self._err.write(f"lockstep: {_end(event)}\n")
+                    self._err.write(f"lockstep: {_outcome_message(event)}\n")
 
     def _say_how_often(self) -> None:
         """Of a notice that came again and again its first is shown, and then how often it came."""
@@ -108,34 +118,34 @@ class TextPrinter:
             self._whole(lane, self._err, f"lockstep: (the same {again:,} more time{'s' * (again > 1)})")
         self._again = 0
 
-    def _whole(self, lane: str | None, sheet: _Sheet, text: str) -> None:
+    def _whole(self, lane: str | None, sheet: _TerminalWriter, text: str) -> None:
         """Write what stands on lines of its own."""
         if lane is None:
             sheet.write(text + "\n")
         else:
             self._end_lines(lane)
-            sheet.write_lines(in_lane(lane, text) + "\n")
+            sheet.write_lines(prefix_lines(lane, text) + "\n")
 
     def _end_lines(self, lane: str | None = None) -> None:
         for _, stream, line in self._lines.rest(lane):
             self._sheet(stream).write_lines(line)
 
-    def _sheet(self, stream: str) -> _Sheet:
+    def _sheet(self, stream: str) -> _TerminalWriter:
         return self._out if stream == "stdout" else self._err
 
 
-def _end(last: Finished) -> str:
+def _outcome_message(last: FinishedEvent) -> str:
     """How it ended, which limit it met, and what to try."""
-    met = f" ({limit_words(last.limit)})" if last.limit else ""
-    return f"{outcome_words(last.outcome)}{met}. {advice(last.outcome, last.limit)}".rstrip()
+    met = f" ({limit_label(last.limit)})" if last.limit else ""
+    return f"{outcome_label(last.outcome)}{met}. {limit_advice(last.outcome, last.limit)}".rstrip()
 
 
-class _Sheet:
+class _TerminalWriter:
     """A stream to write on. A file or a pipe gets every byte as it is."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._screen = Screen() if stream.isatty() else None
+        self._screen = AnsiFilter() if stream.isatty() else None
         self._coloured = False
         self._in_a_line = False
 
@@ -148,7 +158,9 @@ class _Sheet:
         if not lines:
             return
         if self._screen is not None:
-            lines = "".join(still(line) + (RESET if "\x1b" in line else "") + "\n" for line in lines.split("\n")[:-1])
+            lines = "".join(
+                strip_cursor_moves(line) + (RESET if "\x1b" in line else "") + "\n" for line in lines.split("\n")[:-1]
+            )
         self.write("\n" * self._in_a_line + lines)
 
     def write(self, text: str) -> None:
@@ -162,7 +174,7 @@ class _Sheet:
     def end(self) -> None:
         """The program's colours end with it, and so does a sequence that it never finished."""
         if self._screen is not None:
-            self._screen = Screen()
+            self._screen = AnsiFilter()
             if self._coloured:
                 self._stream.write(RESET)
                 self._stream.flush()

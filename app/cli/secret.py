@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from app.accounts.secret import SIGN_IN, UNSUBSCRIBE, forget, rotate
-from app.cli.speech import give_up, read_settings, say
+from app.accounts.signing import SIGN_IN_SECRET, UNSUBSCRIBE_SECRET, delete_previous_secret, rotate_secret
+from app.cli.console import fail, print_message, read_settings
 
 app = typer.Typer(help="Look after what this site signs with.", no_args_is_help=True)
 
@@ -26,10 +26,10 @@ def rotate_(
     """Make new secrets. What the old ones have signed stays good until they are made anew once more."""
     folder = read_settings().data_dir / "secrets"
     try:
-        for name in (SIGN_IN, UNSUBSCRIBE):
-            rotate(folder / name)
+        for name in (SIGN_IN_SECRET, UNSUBSCRIBE_SECRET):
+            rotate_secret(folder / name)
             if now:
-                forget(folder / name)
+                delete_previous_secret(folder / name)
     except OSError as e:
-        give_up(f"The secrets in {folder} cannot be replaced: {e.strerror}.")
-    say(f"New secrets are in {folder}. They count from the next start of the server on.")
+        fail(f"The secrets in {folder} cannot be replaced: {e.strerror}.")
+    print_message(f"New secrets are in {folder}. They count from the next start of the server on.")

@@ -19,19 +19,19 @@ import typer
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from app.cli.db import upgrade_now
-from app.cli.local_runner import LocalRunner, make_private
-from app.cli.shell_settings import sets_any, shell_settings
-from app.cli.speech import USAGE, give_up, read_settings, say
-from app.settings import Settings, names_strangers
-from app.web.connection import Connection
-from runners.client import RunnerClient, RunnerError
+from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
+from app.cli.db import upgrade_database
+from app.cli.local_runner import LocalRunner, make_private_directory
+from app.cli.shell_settings import has_runner_settings, shell_settings
+from app.settings import Settings, is_public_url
+from app.web.http_protocol import LimitedHttpProtocol
+from runners.wire.client import RunnerClient, RunnerError
 
-_GRACE_S = 3
-_IDLE_S = 75
+_SHUTDOWN_S = 3
+_KEEP_ALIVE_S = 75
 """An idle connection stays open longer than proxies keep theirs (nginx: 60 s). Otherwise a proxy now and then sends a
 request just as the connection closes, and the learner sees a 502."""
-_EVERY_ADDRESS = (
+_ALL_INTERFACES_WARNING = (
     "It listens on every address of this machine: strangers may reach it, and for their code every wall must be in "
     "force ('lockstep doctor' tells)."
 )
@@ -44,23 +44,23 @@ def serve(
 ) -> None:
     """Serve the course, with a runner of its own unless LOCKSTEP_RUNNER_SOCKET names one."""
     settings = read_settings()
-    if settings.runner_socket is None and sets_any(os.environ) and (refused := shell_settings().refused):
-        give_up("\n".join(refused), USAGE)
+    if settings.runner_socket is None and has_runner_settings(os.environ) and (refused := shell_settings().refused):
+        fail("\n".join(refused), USAGE_ERROR)
     os.umask(0o077)  # learners' code and cookies' hashes are in the files of SQLite
     try:
-        make_private(settings.data_dir)
+        make_private_directory(settings.data_dir)
     except OSError as e:
-        give_up(f"The data directory {settings.data_dir} cannot be used: {e.strerror or e}.")
+        fail(f"The data directory {settings.data_dir} cannot be used: {e.strerror or e}.")
     listener = _listen(host, port)
-    upgrade_now(settings)
+    upgrade_database(settings)
     banner = f"Lockstep is at {settings.public_url or _url(host, listener.getsockname()[1])} (Ctrl-C ends it)."
     if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
-        banner += f"\n{_EVERY_ADDRESS}"
-    strangers = not _is_local(listener) or names_strangers(settings.public_url)
+        banner += f"\n{_ALL_INTERFACES_WARNING}"
+    strangers = not _is_local(listener) or is_public_url(settings.public_url)
     if settings.runner_socket is not None:
         if strangers:
-            asyncio.run(_must_know_of_strangers(settings.runner_socket))
-        once_it_answers(listener, lambda: say(banner))
+            asyncio.run(_require_untrusted_mode(settings.runner_socket))
+        call_when_ready(listener, lambda: print_message(banner))
         status = _serve(listener, workers)
     else:
         status = _serve_with_runner(settings, listener, workers, banner, strangers=strangers)
@@ -73,26 +73,26 @@ def _serve_with_runner(
 ) -> int:
     """Serve with a runner of our own; return the exit status. Should the runner refuse to start, we end too."""
     runner = LocalRunner(
-        settings.socket, settings.data_dir, strangers=strangers, tell=say, on_refusal=_interrupt_ourselves
+        settings.socket, settings.data_dir, strangers=strangers, tell=print_message, on_refusal=_interrupt_self
     )
 
     def announce() -> None:
         runner.decided.wait()
         if not runner.refused:
-            say(banner)
+            print_message(banner)
 
     status = 0
     with suppress(KeyboardInterrupt), runner:
-        once_it_answers(listener, announce)
+        call_when_ready(listener, announce)
         status = _serve(listener, workers)
     if not runner.refused:
         return status
-    if asyncio.run(_answers(settings.socket)):
-        say(f"Another Lockstep uses {settings.data_dir}. Choose another folder with LOCKSTEP_DATA_DIR.")
-    return USAGE
+    if asyncio.run(_responds(settings.socket)):
+        print_message(f"Another Lockstep uses {settings.data_dir}. Choose another folder with LOCKSTEP_DATA_DIR.")
+    return USAGE_ERROR
 
 
-def once_it_answers(listener: socket.socket, then: Callable[[], None]) -> threading.Thread:
+def call_when_ready(listener: socket.socket, then: Callable[[], None]) -> threading.Thread:
     """Call ``then``, in a thread, when the web application has answered for the first time; never if it does not."""
     host, port = listener.getsockname()[:2]
     if ipaddress.ip_address(host).is_unspecified:
@@ -110,12 +110,12 @@ def once_it_answers(listener: socket.socket, then: Callable[[], None]) -> thread
     return herald
 
 
-def _interrupt_ourselves() -> None:
+def _interrupt_self() -> None:
     """As Ctrl-C would. Called in a thread; the main one gets the signal."""
     os.kill(os.getpid(), signal.SIGINT)
 
 
-async def _must_know_of_strangers(runner: Path) -> None:
+async def _require_untrusted_mode(runner: Path) -> None:
     """Say at once that a runner which somebody else starts should know who may come.
 
     The web processes tell it with each request (``RunnerClient``), so one that answers later learns of it all the same.
@@ -124,17 +124,17 @@ async def _must_know_of_strangers(runner: Path) -> None:
         try:
             health = await client.health()
         except RunnerError:
-            say(f"The runner at {runner} does not answer yet. It must be started with --strangers.")
+            print_message(f"The runner at {runner} does not answer yet. It must be started with --strangers.")
             return
     if not health.strangers:
-        give_up(
+        fail(
             f"Strangers can reach this server, and the runner at {runner} does not know it: "
             "start it with --strangers or LOCKSTEP_STRANGERS=1, so that it looks at its walls before it runs code.",
-            USAGE,
+            USAGE_ERROR,
         )
 
 
-async def _answers(runner: Path) -> bool:
+async def _responds(runner: Path) -> bool:
     async with RunnerClient(runner) as client:
         try:
             await client.health()
@@ -149,7 +149,7 @@ def _listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as e:
         why = getattr(e, "strerror", None) or "it is no address"
-        give_up(f"Cannot listen on {host}: {why}. Choose another with --host, such as 127.0.0.1 or 0.0.0.0.")
+        fail(f"Cannot listen on {host}: {why}. Choose another with --host, such as 127.0.0.1 or 0.0.0.0.")
     try:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -157,7 +157,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.listen(2048)
     except OSError as e:
         option = "--host" if e.errno == errno.EADDRNOTAVAIL else "--port"
-        give_up(f"Cannot listen on {host} port {port}: {e.strerror or e}. Choose another with {option}.")
+        fail(f"Cannot listen on {host} port {port}: {e.strerror or e}. Choose another with {option}.")
     listener.set_inheritable(True)
     return listener
 
@@ -172,10 +172,10 @@ def _serve(listener: socket.socket, workers: int) -> int:
         log_config=None,
         log_level="warning",
         server_header=False,
-        timeout_graceful_shutdown=_GRACE_S,
-        timeout_keep_alive=_IDLE_S,
+        timeout_graceful_shutdown=_SHUTDOWN_S,
+        timeout_keep_alive=_KEEP_ALIVE_S,
         proxy_headers=True,
-        http=Connection,
+        http=LimitedHttpProtocol,
     )
     if workers > 1:
         Multiprocess(config, sockets=[listener]).run()

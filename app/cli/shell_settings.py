@@ -1,6 +1,6 @@
 """What this shell sets about a runner, looked at without starting one: it may be refused, or another than a runner has.
 
-The application cannot read these settings itself; ``python -m runners.settings`` does.
+The application cannot read these settings itself; ``python -m runners.config.settings`` does.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from app.cli.speech import USAGE
-from runners.environment import runner_environment
+from app.cli.console import USAGE_ERROR
+from runners.wire.environment import runner_environment
 
-_PATIENCE_S = 30
-_OF_BOTH = "LOCKSTEP_DATA_DIR"
+_TIMEOUT_S = 30
+_SHARED_SETTING = "LOCKSTEP_DATA_DIR"
 """Read by the application too, and the same for both: it says where the runner is."""
 
 
@@ -30,26 +30,26 @@ class ShellSettings:
     """Each one that cannot be used as ``VARIABLE: what it must be``."""
 
 
-def sets_any(environment: Mapping[str, str]) -> bool:
+def has_runner_settings(environment: Mapping[str, str]) -> bool:
     """Whether the environment says anything about a runner. Pure."""
     said = {name.upper() for name in runner_environment(environment)}
-    return any(name.startswith("LOCKSTEP_") for name in said - {_OF_BOTH})
+    return any(name.startswith("LOCKSTEP_") for name in said - {_SHARED_SETTING})
 
 
 def shell_settings() -> ShellSettings:
     """Read them. Takes a quarter of a second."""
-    command = [sys.executable, "-m", "runners.settings"]
+    command = [sys.executable, "-m", "runners.config.settings"]
     ours = runner_environment(os.environ)
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S, env=ours)
+        said = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=ours)
     except (OSError, subprocess.SubprocessError):
         return ShellSettings()
-    if said.returncode == USAGE:
+    if said.returncode == USAGE_ERROR:
         return ShellSettings(refused=tuple(said.stdout.splitlines()))
     return ShellSettings(values=json.loads(said.stdout) if said.returncode == 0 else {})
 
 
-def differing(there: Mapping[str, str], here: Mapping[str, str]) -> tuple[str, ...]:
+def settings_differences(there: Mapping[str, str], here: Mapping[str, str]) -> tuple[str, ...]:
     """The settings of a runner that are others than this shell's, each with both values. Pure."""
     return tuple(
         f"{name}={value or 'empty'} (here {here[name] or 'empty'})"

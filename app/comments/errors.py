@@ -2,54 +2,54 @@
 
 from __future__ import annotations
 
-from app.errors import NotAllowed, NotFound, TooMany, Unreadable
+from app.errors import InvalidInput, NotFound, PermissionDenied, TooManyRequests
 from app.i18n import N_
 
 
-class CommentUnknown(NotFound):
+class CommentNotFound(NotFound):
     """No such comment, or it is out of sight for whoever asks."""
 
     code = "comment_unknown"
     message = N_("There is no such comment. It may have been deleted.")
 
 
-class PersonUnknown(NotFound):
+class AuthorNotFound(NotFound):
     code = "person_unknown"
     message = N_("There is nobody of this name.")
 
 
-class PlaceUnknown(NotFound):
+class CommentedCellNotFound(NotFound):
     """The lesson has no such cell."""
 
     code = "place_unknown"
     message = N_("This lesson has no such cell.")
 
 
-class ThreadClosed(Unreadable):
+class ThreadClosed(InvalidInput):
     """The comment that began the thread is out of sight."""
 
     code = "thread_closed"
     message = N_("This thread is closed: what began it is out of sight. Your text is still here.")
 
 
-class TooFast(TooMany):
+class CommentRateLimited(TooManyRequests):
     """More comments in a short time than one account may write. ``wait`` is a length of time in words."""
 
     code = "too_fast"
     message = N_("You have written a lot in a short time. Wait {wait}, then send again: your text is kept.")
 
 
-class EditedTooOften(TooMany):
+class EditLimitReached(TooManyRequests):
     code = "edited_too_often"
     message = N_("This comment was changed {most} times; it cannot be changed again. Write a reply instead.")
 
 
-class ReportedTooOften(TooMany):
+class ReportLimitReached(TooManyRequests):
     code = "reported_too_often"
     message = N_("You have reported {most} comments within a day. The instructors will look at these first.")
 
 
-class ChangedMeanwhile(Unreadable):
+class EditConflict(InvalidInput):
     """Another tab was quicker."""
 
     code = "changed_meanwhile"
@@ -58,29 +58,29 @@ class ChangedMeanwhile(Unreadable):
     )
 
 
-class ReadAgain(Unreadable):
+class ModerationConflict(InvalidInput):
     """Its author has changed it since the instructor read it."""
 
     code = "read_again"
     message = N_("This comment was changed after you had opened this page. Read it again, then decide.")
 
 
-class NotYours(NotAllowed):
+class NotCommentAuthor(PermissionDenied):
     code = "comment_not_yours"
     message = N_("Only its author can do this.")
 
 
-class NotYourOwn(NotAllowed):
+class OwnCommentForbidden(PermissionDenied):
     code = "comment_your_own"
     message = N_("This is your own comment: others can do this.")
 
 
-class EmailUnconfirmed(NotAllowed):
+class EmailNotConfirmed(PermissionDenied):
     code = "email_unconfirmed"
     message = N_("Confirm your e-mail address first: the link is in the mail that you were sent.")
 
 
-class WriteFirst(Unreadable):
+class ReasonRequired(InvalidInput):
     """A field beside a comment, such as why it is hidden, is empty or too long."""
 
     code = "reason_needed"

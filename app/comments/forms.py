@@ -8,10 +8,10 @@ from enum import StrEnum
 from markupsafe import Markup
 
 from app.comments.models import Comment
-from app.web.text import typed_again
+from app.web.user_text import redisplayed_text
 
 
-class Ask(StrEnum):
+class FormAction(StrEnum):
     """What a form beside a comment is for."""
 
     reply = "reply"
@@ -22,12 +22,12 @@ class Ask(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class CommentForm:
     """A form as it is shown. ``error`` is a sentence about the text; ``about`` is the comment it stands beside."""
 
     lesson: str
     cell: str = ""
-    ask: Ask | None = None
+    ask: FormAction | None = None
     about: Comment | None = None
     text: str = ""
     key: str = ""
@@ -42,7 +42,7 @@ class Form:
     @property
     def typed(self) -> str:
         """The text as a page can show it again."""
-        return typed_again(self.text)
+        return redisplayed_text(self.text)
 
     @property
     def quoted(self) -> Markup:

@@ -18,30 +18,30 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from pygments.token import STANDARD_TYPES
 
-from app.comments.bare_links import bare_link
-from app.lessons.highlight import highlighted
-from app.web.text import with_turns_shown
+from app.comments.autolink import autolink_rule
+from app.lessons.highlight import highlight_code
+from app.web.user_text import escape_bidi_controls
 
-VERSION = 3
+RENDERER_VERSION = 3
 """Kept beside what was made of a source: raise it when the same source is to look different."""
 
-MOST_MENTIONS = 10
+MAX_MENTIONS = 10
 """People who can be mentioned in one comment."""
-MOST_CELLS = 1_000
+MAX_TABLE_CELLS = 1_000
 """Of a table. Those that are missing in a row are made up: a short text could become a huge page."""
-MOST_HTML_BYTES = 80 * 1024
+MAX_HTML_BYTES = 80 * 1024
 """Of one comment. Markup grows a text: ``1+1+1`` in colors is 24 times as long. The longest comment there may be,
 shown as nothing but its text, is smaller."""
-_LONGEST_LINE = 1_000
+_MAX_HIGHLIGHTED_LINE = 1_000
 """Characters of a line of code that is coloured: the time that some languages take grows with its square."""
-_LANGUAGES = frozenset(
+_HIGHLIGHTED_LANGUAGES = frozenset(
     {"python", "py", "pycon", "python3", "bash", "sh", "console", "json", "yaml", "toml", "diff", "text"}
 )
 """Others are shown plain: what colours them was not written with strangers in mind."""
 _MENTION = re.compile(r"(?<![\w@/.-])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}[A-Za-z0-9])?)(?![\w@-])")
-_OURS = re.compile(r"/(?![/\\])")
+_LOCAL_URL = re.compile(r"/(?![/\\])")
 """Addresses of this site; others without a scheme lead nowhere certain."""
-_TABLE = {"table", "thead", "tbody", "tr", "th", "td"}
+_TABLE_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
 _TAGS = {
     "a",
     "blockquote",
@@ -58,7 +58,7 @@ _TAGS = {
     "span",
     "strong",
     "ul",
-    *_TABLE,
+    *_TABLE_TAGS,
 }
 _CLEANER = nh3.Cleaner(
     tags=_TAGS,
@@ -75,18 +75,18 @@ _CLEANER = nh3.Cleaner(
         "pre": {"listing"},
         "span": set(filter(None, STANDARD_TYPES.values())),
     },
-    url_relative=lambda address: address if _OURS.match(address) else None,
+    url_relative=lambda address: address if _LOCAL_URL.match(address) else None,
     url_schemes={"http", "https", "mailto"},
     link_rel="nofollow ugc noopener",
     strip_comments=True,
 )
 
 
-def mentioned(source: str) -> list[str]:
+def mentioned_handles(source: str) -> list[str]:
     """The handles that a comment calls, in small letters, each once; code and links call nobody."""
-    texts = (token.content for token in _words(_MARKDOWN.parse(with_turns_shown(source))))
+    texts = (token.content for token in _text_tokens(_PARSER.parse(escape_bidi_controls(source))))
     found = dict.fromkeys(match[1].lower() for text in texts for match in _MENTION.finditer(text))
-    return list(found)[:MOST_MENTIONS]
+    return list(found)[:MAX_MENTIONS]
 
 
 def to_html(source: str, known: Collection[str] = ()) -> str:
@@ -94,25 +94,25 @@ def to_html(source: str, known: Collection[str] = ()) -> str:
 
     If that is larger than ``MOST_HTML_BYTES``, its code has no colors; if it still is, it is shown as plain text.
     """
-    shown = with_turns_shown(source)
+    shown = escape_bidi_controls(source)
     for colored in (True, False):
         env = {"known": frozenset(known), "colored": colored}
-        html = _CLEANER.clean(_MARKDOWN.render(shown, env)).strip()
-        if len(html.encode()) <= MOST_HTML_BYTES:
+        html = _CLEANER.clean(_PARSER.render(shown, env)).strip()
+        if len(html.encode()) <= MAX_HTML_BYTES:
             return html
-    return _listing(escapeHtml(shown))
+    return _code_block_html(escapeHtml(shown))
 
 
-def in_words(source: str) -> str:
+def to_plain_text(source: str) -> str:
     """What a comment says, without its marks: words and code, with blanks between paragraphs."""
     said: list[str] = []
-    for token in _MARKDOWN.parse(with_turns_shown(source)):
+    for token in _PARSER.parse(escape_bidi_controls(source)):
         words = (" " if child.type.endswith("break") else child.content for child in token.children or ())
         said += (*words, " ") if token.children else (token.content, " ")
     return "".join(said).strip()
 
 
-def _words(tokens: Sequence[Token]) -> Iterator[Token]:
+def _text_tokens(tokens: Sequence[Token]) -> Iterator[Token]:
     """The tokens of plain text, outside of links."""
     for token in tokens:
         depth = 0
@@ -122,11 +122,11 @@ def _words(tokens: Sequence[Token]) -> Iterator[Token]:
                 yield child
 
 
-class _Renderer(RendererHTML):
+class _CommentRenderer(RendererHTML):
     """What differs from CommonMark's own."""
 
     def render(self, tokens: Sequence[Token], options: OptionsDict, env: EnvType) -> str:
-        for token in _words(tokens):
+        for token in _text_tokens(tokens):
             token.meta["calls"] = True
         return super().render(tokens, options, env)
 
@@ -134,18 +134,18 @@ class _Renderer(RendererHTML):
         escaped = escapeHtml(tokens[idx].content)
         if not tokens[idx].meta.get("calls"):
             return escaped
-        return _MENTION.sub(lambda match: _mention(match[0], match[1].lower(), env), escaped)
+        return _MENTION.sub(lambda match: _mention_link(match[0], match[1].lower(), env), escaped)
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         words = tokens[idx].info.lower().split()
         source = tokens[idx].content.removesuffix("\n")
-        known = env["colored"] and bool(words) and words[0] in _LANGUAGES
-        short = max(map(len, source.split("\n"))) <= _LONGEST_LINE
-        return f"{_listing(highlighted(source, words[0] if known and short else 'text'))}\n"
+        known = env["colored"] and bool(words) and words[0] in _HIGHLIGHTED_LANGUAGES
+        short = max(map(len, source.split("\n"))) <= _MAX_HIGHLIGHTED_LINE
+        return f"{_code_block_html(highlight_code(source, words[0] if known and short else 'text'))}\n"
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         code = escapeHtml(tokens[idx].content.removesuffix("\n"))
-        return f"{_listing(code)}\n"
+        return f"{_code_block_html(code)}\n"
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return '<div class="table-scroll" role="group" tabindex="0"><table>\n'
@@ -157,40 +157,40 @@ class _Renderer(RendererHTML):
         return '<th scope="col">'
 
 
-def _listing(code: str) -> str:
+def _code_block_html(code: str) -> str:
     return f'<pre class="listing" tabindex="0"><code>{code}</code></pre>'
 
 
-def _mention(shown: str, handle: str, env: EnvType) -> str:
+def _mention_link(shown: str, handle: str, env: EnvType) -> str:
     return f'<a class="mention" href="/people/{handle}">{shown}</a>' if handle in env["known"] else shown
 
 
-def _small_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+def _limited_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """A table, unless it is too large."""
-    return (silent or _cells(state, start, end) <= MOST_CELLS) and table(state, start, end, silent)
+    return (silent or _count_table_cells(state, start, end) <= MAX_TABLE_CELLS) and table(state, start, end, silent)
 
 
-def _cells(state: StateBlock, start: int, end: int) -> int:
+def _count_table_cells(state: StateBlock, start: int, end: int) -> int:
     """How many cells a table would have that begins here, or a few more than it may have."""
     if start + 2 > end:
         return 0
     bars = state.src.count("|", state.bMarks[start + 1], state.eMarks[start + 1])
     cells = 0
     for line in range(start, end if bars else start):
-        if state.isEmpty(line) or cells > MOST_CELLS:
+        if state.isEmpty(line) or cells > MAX_TABLE_CELLS:
             break
         cells += bars + 1
     return cells
 
 
-def _markdown() -> MarkdownIt:
+def _build_parser() -> MarkdownIt:
     options = {"html": False, "breaks": True, "typographer": False, "maxNesting": 12}
-    parser = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
-    parser.block.ruler.at("table", _small_table, {"alt": ["paragraph", "reference"]})
-    parser.inline.ruler.after("text", "bare_link", bare_link)
+    parser = MarkdownIt("commonmark", options, renderer_cls=_CommentRenderer)
+    parser.block.ruler.at("table", _limited_table, {"alt": ["paragraph", "reference"]})
+    parser.inline.ruler.after("text", "bare_link", autolink_rule)
     parser.enable(["table", "strikethrough"])
     parser.disable(["image", "heading", "lheading", "html_block", "html_inline", "reference"])
     return parser
 
 
-_MARKDOWN = _markdown()
+_PARSER = _build_parser()

@@ -8,10 +8,10 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import Base, Moment
+from app.db import Base, UtcDateTime
 
 
-class State(StrEnum):
+class CommentState(StrEnum):
     """Who sees a comment."""
 
     shown = "shown"
@@ -23,7 +23,7 @@ class State(StrEnum):
     """Its author took it back: text and versions are gone."""
 
 
-class Reaction(StrEnum):
+class ReactionKind(StrEnum):
     """What a reader can say without writing."""
 
     helpful = "helpful"
@@ -32,7 +32,7 @@ class Reaction(StrEnum):
     thanks = "thanks"
 
 
-_STATES = ", ".join(f"'{state}'" for state in State)
+_STATES = ", ".join(f"'{state}'" for state in CommentState)
 _ROOT, _REPLY = text("thread_id IS NULL"), text("thread_id IS NOT NULL")
 HELD, REPORTED, PINNED = text("state = 'held'"), text("reports > 0"), text("pinned")
 """What an index of some comments is about. A query says it in the same words, or SQLite does not see that it fits."""
@@ -71,9 +71,9 @@ class Comment(Base):
     renderer: Mapped[int]
     """Which version of it made it."""
     language: Mapped[str] = mapped_column(String(8))
-    state: Mapped[str] = mapped_column(String(16), default=State.shown)
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    edited_at: Mapped[datetime | None] = mapped_column(Moment)
+    state: Mapped[str] = mapped_column(String(16), default=CommentState.shown)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    edited_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     edits: Mapped[int] = mapped_column(default=0)
     pinned: Mapped[bool] = mapped_column(default=False)
     answer_id: Mapped[str | None] = mapped_column(String(32))
@@ -88,7 +88,7 @@ class Comment(Base):
     reason: Mapped[str] = mapped_column(String(500), default="")
     """Why an instructor hid it."""
     moderated_by: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
-    moderated_at: Mapped[datetime | None] = mapped_column(Moment)
+    moderated_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
     @property
     def root_id(self) -> str:
@@ -96,7 +96,7 @@ class Comment(Base):
         return self.thread_id or self.id
 
 
-class Version(Base):
+class CommentVersion(Base):
     """What a comment said before an edit."""
 
     __tablename__ = "comment_versions"
@@ -104,7 +104,7 @@ class Version(Base):
     comment_id: Mapped[str] = mapped_column(ForeignKey("comments.id", ondelete="CASCADE"), primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     source: Mapped[str] = mapped_column(Text)
-    written_at: Mapped[datetime] = mapped_column(Moment)
+    written_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class CommentReaction(Base):
@@ -116,10 +116,10 @@ class CommentReaction(Base):
     comment_id: Mapped[str] = mapped_column(ForeignKey("comments.id", ondelete="CASCADE"), primary_key=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
     kind: Mapped[str] = mapped_column(String(16), primary_key=True)
-    at: Mapped[datetime] = mapped_column(Moment)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-class Report(Base):
+class CommentReport(Base):
     """That somebody finds something wrong with a comment. Once for each: a second one says it anew."""
 
     __tablename__ = "comment_reports"
@@ -128,11 +128,11 @@ class Report(Base):
     comment_id: Mapped[str] = mapped_column(ForeignKey("comments.id", ondelete="CASCADE"), primary_key=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
     reason: Mapped[str] = mapped_column(String(500))
-    at: Mapped[datetime] = mapped_column(Moment)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
     settled: Mapped[bool] = mapped_column(default=False)
 
 
-class Place(Base):
+class CommentCounter(Base):
     """How many comments are shown at a lesson or one of its cells."""
 
     __tablename__ = "comment_places"

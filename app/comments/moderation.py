@@ -9,115 +9,127 @@ from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
-from app.comments import listing
-from app.comments.audience import tell
-from app.comments.counters import add, add_once, move, refresh_alone, unanswer
-from app.comments.errors import CommentUnknown, NotYourOwn, ReadAgain, ReportedTooOften, WriteFirst
-from app.comments.models import Comment, Report, State
-from app.comments.sight import Viewer
+from app.comments import queries
+from app.comments.counters import change_state, clear_answer, increment_counters, insert_if_absent, lock_and_refresh
+from app.comments.errors import (
+    CommentNotFound,
+    ModerationConflict,
+    OwnCommentForbidden,
+    ReasonRequired,
+    ReportLimitReached,
+)
+from app.comments.models import Comment, CommentReport, CommentState
+from app.comments.permissions import Viewer
+from app.comments.recipients import notify_recipients
 from app.db import now
-from app.notifications.models import Kind
+from app.notifications.models import NotificationKind
 from app.notifications.service import notify
-from app.web.text import tidy
+from app.web.user_text import clean_text
 
-MOST_REASON = 500
-MOST_REPORTS = 20
+MAX_REASON_CHARACTERS = 500
+MAX_REPORTS_PER_DAY = 20
 """Of one account within a day."""
-_A_DAY = timedelta(days=1)
+_ONE_DAY = timedelta(days=1)
 
 
-async def report(session: AsyncSession, account: Account, comment_id: str, reason: str) -> Comment:
+async def report_comment(session: AsyncSession, account: Account, comment_id: str, reason: str) -> Comment:
     """Tell the instructors that something is wrong with a comment; a second report takes the place of one's first."""
-    comment = await listing.get(session, Viewer.of(account), comment_id)
+    comment = await queries.get_comment(session, Viewer.of(account), comment_id)
     if comment.author_id == account.id:
-        raise NotYourOwn
-    await _still_shown(session, comment)
-    reason = _reason(reason)
-    lately = select(Report.comment_id).where(Report.account_id == account.id, Report.at > now() - _A_DAY)
-    if len((await session.scalars(lately.limit(MOST_REPORTS))).all()) == MOST_REPORTS:
-        raise ReportedTooOften(most=MOST_REPORTS)
+        raise OwnCommentForbidden
+    await _lock_shown_comment(session, comment)
+    reason = _clean_reason(reason)
+    lately = select(CommentReport.comment_id).where(
+        CommentReport.account_id == account.id, CommentReport.at > now() - _ONE_DAY
+    )
+    if len((await session.scalars(lately.limit(MAX_REPORTS_PER_DAY))).all()) == MAX_REPORTS_PER_DAY:
+        raise ReportLimitReached(most=MAX_REPORTS_PER_DAY)
     own = {"comment_id": comment.id, "account_id": account.id}
-    if await add_once(session, Report, {**own, "reason": reason, "at": now(), "settled": False}):
-        await add(session, comment.id, reports=1)
+    if await insert_if_absent(session, CommentReport, {**own, "reason": reason, "at": now(), "settled": False}):
+        await increment_counters(session, comment.id, reports=1)
     else:
-        await session.execute(update(Report).filter_by(**own).values(reason=reason, at=now()))
+        await session.execute(update(CommentReport).filter_by(**own).values(reason=reason, at=now()))
     return comment
 
 
-async def pin(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
+async def set_pinned(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
     """Keep a thread on top of its list, or no longer."""
-    comment = await listing.get(session, Viewer.of(instructor), comment_id)
+    comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
     if comment.thread_id is not None:
-        raise CommentUnknown
-    await _still_shown(session, comment)
+        raise CommentNotFound
+    await _lock_shown_comment(session, comment)
     comment.pinned = on
     await session.flush()
     return comment
 
 
-async def answer(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
+async def set_answer(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
     """Say that a reply answers what began its thread, or no longer."""
-    comment = await listing.get(session, Viewer.of(instructor), comment_id)
+    comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
     if comment.thread_id is None:
-        raise CommentUnknown
-    await _still_shown(session, comment)
+        raise CommentNotFound
+    await _lock_shown_comment(session, comment)
     root = await session.get_one(Comment, comment.thread_id)
     root.answer_id = comment.id if on else None
     await session.flush()
     if on and root.author_id not in (None, comment.author_id):
-        await notify(session, [root.author_id], Kind.answered, comment.id, instructor.id)
+        await notify(session, [root.author_id], NotificationKind.answered, comment.id, instructor.id)
     return comment
 
 
-async def hide(session: AsyncSession, instructor: Account, comment_id: str, reason: str) -> Comment:
+async def hide_comment(session: AsyncSession, instructor: Account, comment_id: str, reason: str) -> Comment:
     """Take a comment out of sight; its author can read why. Its reports are settled, and it answers nothing."""
-    comment = await listing.get(session, Viewer.of(instructor), comment_id)
-    await move(session, comment, State.hidden, reason=_reason(reason), pinned=False, **_by(instructor))
-    await unanswer(session, comment)
-    await _settle(session, comment)
+    comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
+    await change_state(
+        session, comment, CommentState.hidden, reason=_clean_reason(reason), pinned=False, **_moderated_by(instructor)
+    )
+    await clear_answer(session, comment)
+    await _settle_reports(session, comment)
     return comment
 
 
-async def show(session: AsyncSession, instructor: Account, comment_id: str, edits: int | None = None) -> Comment:
+async def approve_comment(
+    session: AsyncSession, instructor: Account, comment_id: str, edits: int | None = None
+) -> Comment:
     """Approve a comment that was held, or bring a hidden one back. ``edits`` is how often it was changed when read.
 
     Raises:
-        ReadAgain: it says something else by now, which nobody has looked at.
+        ModerationConflict: it says something else by now, which nobody has looked at.
     """
-    comment = await listing.get(session, Viewer.of(instructor), comment_id)
-    await refresh_alone(session, comment)
+    comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
+    await lock_and_refresh(session, comment)
     if edits not in (None, comment.edits):
-        raise ReadAgain
-    if comment.state in (State.held, State.hidden):
-        await move(session, comment, State.shown, reason="", **_by(instructor))
-        await tell(session, comment)
+        raise ModerationConflict
+    if comment.state in (CommentState.held, CommentState.hidden):
+        await change_state(session, comment, CommentState.shown, reason="", **_moderated_by(instructor))
+        await notify_recipients(session, comment)
     return comment
 
 
-async def dismiss(session: AsyncSession, instructor: Account, comment_id: str) -> Comment:
+async def dismiss_reports(session: AsyncSession, instructor: Account, comment_id: str) -> Comment:
     """Nothing is wrong with it: its reports are settled."""
-    comment = await listing.get(session, Viewer.of(instructor), comment_id)
-    await _settle(session, comment)
+    comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
+    await _settle_reports(session, comment)
     return comment
 
 
-async def _still_shown(session: AsyncSession, comment: Comment) -> None:
-    """Whoever takes it back meanwhile waits. Raises CommentUnknown if somebody has."""
-    await refresh_alone(session, comment)
-    if comment.state != State.shown:
-        raise CommentUnknown
+async def _lock_shown_comment(session: AsyncSession, comment: Comment) -> None:
+    """Whoever takes it back meanwhile waits. Raises CommentNotFound if somebody has."""
+    await lock_and_refresh(session, comment)
+    if comment.state != CommentState.shown:
+        raise CommentNotFound
 
 
-async def _settle(session: AsyncSession, comment: Comment) -> None:
-    await session.execute(update(Report).where(Report.comment_id == comment.id).values(settled=True))
+async def _settle_reports(session: AsyncSession, comment: Comment) -> None:
+    await session.execute(update(CommentReport).where(CommentReport.comment_id == comment.id).values(settled=True))
     await session.execute(update(Comment).where(Comment.id == comment.id).values(reports=0))
 
 
-def _reason(text: str) -> str:
-    if not text.strip() or len(text) > MOST_REASON:
-        raise WriteFirst(most=MOST_REASON)
-    return tidy(text, MOST_REASON)
+def _clean_reason(text: str) -> str:
+    if not text.strip() or len(text) > MAX_REASON_CHARACTERS:
+        raise ReasonRequired(most=MAX_REASON_CHARACTERS)
+    return clean_text(text, MAX_REASON_CHARACTERS)
 
 
-def _by(instructor: Account) -> dict[str, Any]:
+def _moderated_by(instructor: Account) -> dict[str, Any]:
     return {"moderated_by": instructor.id, "moderated_at": now()}

@@ -11,34 +11,34 @@ from app.accounts.models import Account
 from app.comments import markdown
 from app.comments.models import Comment
 
-_STEP = 50
+_BATCH_SIZE = 50
 """Comments in one short transaction: some tenths of a second, in which nobody else writes."""
 
 
-async def html_of(session: AsyncSession, source: str) -> str:
+async def render_html(session: AsyncSession, source: str) -> str:
     """What a page shows of it."""
-    return markdown.to_html(source, await mentioned(session, source))
+    return markdown.to_html(source, await resolve_mentions(session, source))
 
 
 async def refresh_html(session: AsyncSession, comments: Iterable[Comment]) -> None:
     """Render anew what an earlier renderer made; nothing is stored unless the caller commits."""
     for comment in comments:
-        if comment.renderer != markdown.VERSION:
-            comment.html = await html_of(session, comment.source)
-            comment.renderer = markdown.VERSION
+        if comment.renderer != markdown.RENDERER_VERSION:
+            comment.html = await render_html(session, comment.source)
+            comment.renderer = markdown.RENDERER_VERSION
 
 
-async def renew_html(session: AsyncSession) -> bool:
+async def rerender_outdated(session: AsyncSession) -> bool:
     """Store anew some of what an earlier renderer made, so that readers need not wait for it; True if there is more."""
-    earlier = select(Comment).where(Comment.renderer < markdown.VERSION).limit(_STEP)
+    earlier = select(Comment).where(Comment.renderer < markdown.RENDERER_VERSION).limit(_BATCH_SIZE)
     found = (await session.scalars(earlier.with_for_update(skip_locked=True))).all()
     await refresh_html(session, found)
     return bool(found)
 
 
-async def mentioned(session: AsyncSession, source: str) -> dict[str, str]:
+async def resolve_mentions(session: AsyncSession, source: str) -> dict[str, str]:
     """Those of the handles in it that are somebody's, with the account."""
-    if not (handles := markdown.mentioned(source)):
+    if not (handles := markdown.mentioned_handles(source)):
         return {}
     live = select(Account.handle, Account.id).where(Account.handle.in_(handles), Account.disabled_at.is_(None))
     return {row.handle: row.id for row in await session.execute(live)}

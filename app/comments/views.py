@@ -9,17 +9,17 @@ from markupsafe import Markup
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, Role
-from app.comments import listing
-from app.comments.listing import Thread
-from app.comments.models import Comment, Reaction
-from app.comments.sight import May, Viewer, can_read, may
+from app.comments import queries
+from app.comments.models import Comment, ReactionKind
+from app.comments.permissions import Permission, Viewer, can_read, permissions_for
+from app.comments.queries import CommentThread
 
 
 @dataclass(frozen=True, slots=True)
 class ReactionView:
     """One kind of reaction to a comment."""
 
-    kind: Reaction
+    kind: ReactionKind
     count: int
     mine: bool
 
@@ -32,7 +32,7 @@ class CommentView:
     author: Account | None
     mine: bool
     readable: bool
-    may: frozenset[May]
+    may: frozenset[Permission]
     reactions: tuple[ReactionView, ...]
     reports: tuple[str, ...]
     is_answer: bool
@@ -45,7 +45,7 @@ class CommentView:
     @property
     def more(self) -> bool:
         """Whether there is more to do with it than what everybody does."""
-        return bool(self.may - {May.reply, May.react, May.history})
+        return bool(self.may - {Permission.reply, Permission.react, Permission.history})
 
     @property
     def by_instructor(self) -> bool:
@@ -67,18 +67,18 @@ async def comment_views(
     session: AsyncSession, viewer: Viewer, comments: Sequence[Comment], answers: Mapping[str, str | None] | None = None
 ) -> list[CommentView]:
     """The views of some comments; ``answers`` says which reply answers which thread."""
-    authors = await listing.authors(session, comments)
-    mine = await listing.reacted(session, viewer, comments)
-    reports = await listing.reports(session, comments) if viewer.instructor else {}
+    authors = await queries.get_authors(session, comments)
+    mine = await queries.get_own_reactions(session, viewer, comments)
+    reports = await queries.get_open_report_reasons(session, comments) if viewer.instructor else {}
     return [
         CommentView(
             comment=comment,
             author=authors.get(comment.author_id or ""),
             mine=viewer.account_id is not None and comment.author_id == viewer.account_id,
             readable=can_read(comment, viewer),
-            may=may(comment, viewer),
+            may=permissions_for(comment, viewer),
             reactions=tuple(
-                ReactionView(kind, getattr(comment, kind), (comment.id, kind) in mine) for kind in Reaction
+                ReactionView(kind, getattr(comment, kind), (comment.id, kind) in mine) for kind in ReactionKind
             ),
             reports=tuple(reports.get(comment.id, ())),
             is_answer=(answers or {}).get(comment.root_id) == comment.id,
@@ -87,7 +87,7 @@ async def comment_views(
     ]
 
 
-async def thread_views(session: AsyncSession, viewer: Viewer, threads: Sequence[Thread]) -> list[ThreadView]:
+async def thread_views(session: AsyncSession, viewer: Viewer, threads: Sequence[CommentThread]) -> list[ThreadView]:
     """The views of some threads."""
     everything = [comment for thread in threads for comment in (thread.root, *thread.replies)]
     answers = {thread.root.id: thread.root.answer_id for thread in threads}

@@ -19,11 +19,11 @@ from nbconvert.filters.ansi import ansi2html, strip_ansi
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
 
-from app.exports.setup_cell import NEEDS
-from app.lessons.formulas import UnreadableFormula, mathml
-from app.lessons.python_code import without_magics
+from app.exports.setup_cell import NEEDS_COMMENT
+from app.lessons.formulas import InvalidFormula, latex_to_mathml
+from app.lessons.python_source import without_magics
 
-_PAGE = """\
+_PAGE_TEMPLATE = """\
 {%- extends 'index.html.j2' -%}
 {%- block html_head_js -%}
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
@@ -33,28 +33,28 @@ _PAGE = """\
 {%- block html_head_js_mathjax -%}{%- endblock -%}
 {%- block html_head_js_mermaidjs -%}{%- endblock -%}
 """
-_SHOWN = frozenset({"text/plain", "text/html", "image/png", "image/jpeg", "image/svg+xml"})
+_HTML_OUTPUT_TYPES = frozenset({"text/plain", "text/html", "image/png", "image/jpeg", "image/svg+xml"})
 """Every display has one of these; the others need scripts, or are Markdown and LaTeX of the learner's."""
 _CLEANER = nh3.Cleaner(tags=nh3.ALLOWED_TAGS - {"img"}, clean_content_tags={"script", "style"})
-_MOST_HTML_BYTES = 250_000
+_MAX_HTML_BYTES = 250_000
 """Of one display. Cleaning holds up every other thread; a larger display is shown as its text."""
-_MOST_COPIED = 4_000_000_000
+_MAX_HIGHLIGHT_COST = 4_000_000_000
 """Characters. nbconvert copies the rest of an output at each escape sequence: with more to copy, it has no colors."""
 _ATTACHMENT = re.compile(r"\]\(attachment:([^)\s]+)\)")
 
 
 def to_html(made: NotebookNode) -> str:
     """One file, without scripts."""
-    exporter = _Page(raw_template=_PAGE, language_code=made.metadata.lockstep.language)
-    exporter.register_filter("ansi2html", _colored)
-    return _export(exporter, _with_safe_outputs(made))
+    exporter = _MathMLPageExporter(raw_template=_PAGE_TEMPLATE, language_code=made.metadata.lockstep.language)
+    exporter.register_filter("ansi2html", _ansi_to_html)
+    return _export(exporter, _sanitize_outputs(made))
 
 
 def to_script(made: NotebookNode) -> str:
     """The code, with the prose as comments. What a script cannot run, magics and cells for other machines, is too."""
     exporter = PythonExporter()
     exporter.register_filter("ipython2python", _without_magics)
-    own = NEEDS.format(topology=made.metadata.lockstep.topology, keras=made.metadata.lockstep.keras)
+    own = NEEDS_COMMENT.format(topology=made.metadata.lockstep.topology, keras=made.metadata.lockstep.keras)
     cells = [_commented_out(cell, own) if cell.cell_type == "code" else cell for cell in made.cells]
     return _export(exporter, NotebookNode(made | {"cells": cells}))
 
@@ -64,7 +64,7 @@ def to_markdown(made: NotebookNode) -> str:
     exporter = MarkdownExporter(preprocessors=[])
     exporter.register_preprocessor("nbconvert.preprocessors.ExtractOutputPreprocessor", enabled=False)
     exporter.register_preprocessor("nbconvert.preprocessors.ExtractAttachmentsPreprocessor", enabled=False)
-    cells = [_with_pictures(cell) if cell.cell_type == "markdown" else cell for cell in made.cells]
+    cells = [_embed_attachments(cell) if cell.cell_type == "markdown" else cell for cell in made.cells]
     return _export(exporter, NotebookNode(made | {"cells": cells}))
 
 
@@ -72,17 +72,17 @@ CONVERTERS: dict[str, Callable[[NotebookNode], str]] = {"html": to_html, "py": t
 """By the ending of the address."""
 
 
-class _Page(HTMLExporter):  # type: ignore[misc]
+class _MathMLPageExporter(HTMLExporter):  # type: ignore[misc]
     """nbconvert's page with formulas as MathML."""
 
     @pass_context
     def markdown2html(self, context: Context, source: str) -> str:
         cell = context.get("cell", {})
-        renderer = _Renderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
+        renderer = _MathMLRenderer(escape=False, attachments=cell.get("attachments", {}), exclude_anchor_links=True)
         return str(MarkdownWithMath(renderer=renderer).render(source))
 
 
-class _Renderer(IPythonRenderer):  # type: ignore[misc]
+class _MathMLRenderer(IPythonRenderer):  # type: ignore[misc]
     def inline_math(self, body: str) -> str:
         return self._formula(body, block=False)
 
@@ -91,8 +91,8 @@ class _Renderer(IPythonRenderer):  # type: ignore[misc]
 
     def _formula(self, latex: str, *, block: bool) -> str:
         try:
-            return mathml(latex, block=block)
-        except UnreadableFormula:
+            return latex_to_mathml(latex, block=block)
+        except InvalidFormula:
             return f"<code>{self.escape_html(latex)}</code>"
 
     def escape_html(self, text: str) -> str:
@@ -104,18 +104,18 @@ def _export(exporter: Any, made: NotebookNode) -> str:
     return str(text)
 
 
-def _with_safe_outputs(made: NotebookNode) -> NotebookNode:
-    return NotebookNode(made | {"cells": [_with_safe_output(cell) for cell in made.cells]})
+def _sanitize_outputs(made: NotebookNode) -> NotebookNode:
+    return NotebookNode(made | {"cells": [_sanitize_cell(cell) for cell in made.cells]})
 
 
-def _with_safe_output(cell: NotebookNode) -> NotebookNode:
+def _sanitize_cell(cell: NotebookNode) -> NotebookNode:
     if cell.cell_type != "code":
         return cell
     outputs = []
     for output in cell.outputs:
         if "data" in output:
-            data = {kind: content for kind, content in output.data.items() if kind in _SHOWN}
-            if len(data.get("text/html", "")) > _MOST_HTML_BYTES:
+            data = {kind: content for kind, content in output.data.items() if kind in _HTML_OUTPUT_TYPES}
+            if len(data.get("text/html", "")) > _MAX_HTML_BYTES:
                 data = {"text/plain": ""} | {kind: content for kind, content in data.items() if kind != "text/html"}
             if "text/html" in data:
                 data["text/html"] = _CLEANER.clean(data["text/html"])
@@ -124,8 +124,8 @@ def _with_safe_output(cell: NotebookNode) -> NotebookNode:
     return NotebookNode(cell | {"outputs": outputs})
 
 
-def _colored(text: str) -> str:
-    return str(ansi2html(text if text.count("\x1b") * len(text) <= _MOST_COPIED else strip_ansi(text)))
+def _ansi_to_html(text: str) -> str:
+    return str(ansi2html(text if text.count("\x1b") * len(text) <= _MAX_HIGHLIGHT_COST else strip_ansi(text)))
 
 
 def _without_magics(code: str) -> str:
@@ -135,13 +135,15 @@ def _without_magics(code: str) -> str:
 
 def _commented_out(cell: NotebookNode, own: str) -> NotebookNode:
     """The cell, or comments where it needs another machine than the script's own."""
-    needs = next((line for line in cell.source.split("\n")[:2] if line.startswith(NEEDS.partition("{")[0])), own)
+    needs = next(
+        (line for line in cell.source.split("\n")[:2] if line.startswith(NEEDS_COMMENT.partition("{")[0])), own
+    )
     if needs == own:
         return cell
     return NotebookNode(cell | {"source": "\n".join(f"# {line}".rstrip() for line in cell.source.split("\n"))})
 
 
-def _with_pictures(cell: NotebookNode) -> NotebookNode:
+def _embed_attachments(cell: NotebookNode) -> NotebookNode:
     def embedded(match: re.Match[str]) -> str:
         ((kind, content),) = cell.get("attachments", {}).get(match[1], {"": ""}).items()
         return f"](data:{kind};base64,{content})" if kind else match[0]

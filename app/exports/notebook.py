@@ -11,37 +11,37 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from app.exports.markdown import CellHere, Text, plain_parts
-from app.exports.outputs import outputs_of, size_of
-from app.exports.service import MOST_OUTPUT_BYTES, CellRun, OutputsTooLarge
-from app.exports.setup_cell import needs_more, setup_code, setup_note, with_needs
-from app.i18n import speaking
+from app.exports.latest_runs import MAX_OUTPUT_BYTES, CellRun, OutputsTooLarge
+from app.exports.outputs import notebook_outputs, outputs_size
+from app.exports.plain_markdown import CellPlaceholder, MarkdownPart, plain_markdown_parts
+from app.exports.setup_cell import needs_other_machine, setup_code, setup_note, with_needs_comment
+from app.i18n import use_language
 from app.lessons.assets import read_asset
-from app.lessons.errors import AssetUnknown
+from app.lessons.errors import AssetNotFound
 from app.lessons.model import Cell, Lesson
 
-FORMAT = (4, 5)
+NOTEBOOK_FORMAT = (4, 5)
 
 
-def notebook(lesson: Lesson, page: str, runs: Mapping[str, CellRun] | None = None) -> NotebookNode:
+def build_notebook(lesson: Lesson, page: str, runs: Mapping[str, CellRun] | None = None) -> NotebookNode:
     """Make the notebook. ``page`` is the whole address of the lesson's page; ``runs`` are by the cell's name.
 
     Raises:
-        OutputsTooLarge: the outputs count more than ``MOST_OUTPUT_BYTES``.
+        OutputsTooLarge: the outputs count more than ``MAX_OUTPUT_BYTES``.
     """
-    with speaking(lesson.language):
+    with use_language(lesson.language):
         runs = runs or {}
         setup = setup_code(lesson, (run.code for run in runs.values()))
-        cells = [*_opening(lesson, page, setup), *_body(lesson, page, runs)]
+        cells = [*_opening_cells(lesson, page, setup), *_body_cells(lesson, page, runs)]
     made = new_notebook(cells=cells, metadata=_metadata(lesson, page))
-    made.nbformat, made.nbformat_minor = FORMAT
+    made.nbformat, made.nbformat_minor = NOTEBOOK_FORMAT
     nbformat.validate(made)
     return made
 
 
-def as_text(made: NotebookNode) -> str:
+def dump_notebook(made: NotebookNode) -> str:
     """The notebook as the text of an ``.ipynb`` file."""
-    return str(nbformat.writes(made, version=FORMAT[0]))
+    return str(nbformat.writes(made, version=NOTEBOOK_FORMAT[0]))
 
 
 def _metadata(lesson: Lesson, page: str) -> dict[str, Any]:
@@ -60,35 +60,35 @@ def _metadata(lesson: Lesson, page: str) -> dict[str, Any]:
     }
 
 
-def _opening(lesson: Lesson, page: str, setup: str) -> Iterable[NotebookNode]:
+def _opening_cells(lesson: Lesson, page: str, setup: str) -> Iterable[NotebookNode]:
     title = f"# {lesson.title}\n\n{lesson.summary}\n\n<{page}>"
     yield new_markdown_cell(title, id="lockstep-title")
     yield new_markdown_cell(setup_note(lesson), id="lockstep-machine")
     yield new_code_cell(setup, id="lockstep-devices", metadata={"lockstep": {"setup": True}})
 
 
-def _body(lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> Iterable[NotebookNode]:
+def _body_cells(lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> Iterable[NotebookNode]:
     left, size = iter(lesson.cells), 0
-    for number, part in enumerate(plain_parts(lesson.source, page), 1):
+    for number, part in enumerate(plain_markdown_parts(lesson.source, page), 1):
         match part:
-            case Text():
+            case MarkdownPart():
                 yield _markdown_cell(lesson, part, f"lockstep-text-{number}")
-            case CellHere():
+            case CellPlaceholder():
                 cell = next(left)
                 made = _code_cell(lesson, cell, runs.get(cell.name))
-                size += size_of(made.outputs)
-                if size > MOST_OUTPUT_BYTES:
+                size += outputs_size(made.outputs)
+                if size > MAX_OUTPUT_BYTES:
                     raise OutputsTooLarge
                 yield made
 
 
-def _markdown_cell(lesson: Lesson, text: Text, cell_id: str) -> NotebookNode:
-    markdown = _without_title(text.markdown, lesson.title)
+def _markdown_cell(lesson: Lesson, text: MarkdownPart, cell_id: str) -> NotebookNode:
+    markdown = _remove_title(text.markdown, lesson.title)
     attachments = {}
     for picture in sorted(text.pictures):
         try:
             asset = read_asset(lesson, picture.removeprefix("assets/"))
-        except AssetUnknown:
+        except AssetNotFound:
             continue
         kind = mimetypes.guess_type(picture)[0] or "application/octet-stream"
         attachments[picture.replace("/", "-")] = {kind: base64.b64encode(asset.body).decode()}
@@ -98,7 +98,7 @@ def _markdown_cell(lesson: Lesson, text: Text, cell_id: str) -> NotebookNode:
     return cell
 
 
-def _without_title(markdown: str, title: str) -> str:
+def _remove_title(markdown: str, title: str) -> str:
     """The title has a cell of its own."""
     first, _, rest = markdown.partition("\n")
     return rest.lstrip("\n") if first.strip() == f"# {title}" else markdown
@@ -108,11 +108,11 @@ def _code_cell(lesson: Lesson, cell: Cell, run: CellRun | None) -> NotebookNode:
     about = {"name": cell.name, "title": cell.title, "topology": cell.topology, "keras": cell.keras}
     code = run.code if run else cell.code
     made = new_code_cell(
-        with_needs(cell, code) if needs_more(cell, lesson) else code,
+        with_needs_comment(cell, code) if needs_other_machine(cell, lesson) else code,
         id=f"cell-{cell.name}",
         metadata={"tags": sorted(cell.tags), "lockstep": about} if cell.tags else {"lockstep": about},
     )
     if run is not None:
         made.execution_count = run.order
-        made.outputs = outputs_of(run.events, run.order)
+        made.outputs = notebook_outputs(run.events, run.order)
     return made

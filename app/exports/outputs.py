@@ -19,51 +19,61 @@ from typing import Any
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-from app.exports.numbers import numbers_table
-from app.exports.terminal import settled
-from app.runs.lanes import LaneLines, in_lane
-from app.runs.outcome import notice_words, outcome_words
-from runners.protocol import Clear, Display, Error, Event, Finished, Metric, Notice, Outcome, Text
+from app.exports.metrics_table import metrics_table
+from app.exports.terminal import render_terminal_text
+from app.runs.line_prefixes import LaneLineBuffer, prefix_lines
+from app.runs.status_labels import notice_text, outcome_label
+from runners.wire.protocol import (
+    ClearEvent,
+    DisplayEvent,
+    ErrorEvent,
+    Event,
+    FinishedEvent,
+    MetricEvent,
+    NoticeEvent,
+    Outcome,
+    TextEvent,
+)
 
-_JSON = re.compile(r"application/([a-zA-Z0-9.-]+\+)?json")
-_SAID_ALREADY = (Outcome.ok, Outcome.error)
-_LINE_BYTES = 32
+_JSON_MEDIA_TYPE = re.compile(r"application/([a-zA-Z0-9.-]+\+)?json")
+_OUTCOMES_ALREADY_SHOWN = (Outcome.ok, Outcome.error)
+_BYTES_PER_LINE = 32
 """What a line counts beyond its text: a notebook holds each as a string of its own."""
 
 
-def size_of(outputs: Iterable[NotebookNode]) -> int:
+def outputs_size(outputs: Iterable[NotebookNode]) -> int:
     """About how many bytes outputs take in a notebook. Content that several of them share counts for each."""
-    return sum(map(_size_of, outputs))
+    return sum(map(_output_size, outputs))
 
 
-def _size_of(output: NotebookNode) -> int:
+def _output_size(output: NotebookNode) -> int:
     texts = [output.get("text", ""), output.get("evalue", ""), *output.get("traceback", ())]
     for content in output.get("data", {}).values():
         texts.append(content if isinstance(content, str) else json.dumps(content))
-    return sum(len(text) + text.count("\n") * _LINE_BYTES for text in texts)
+    return sum(len(text) + text.count("\n") * _BYTES_PER_LINE for text in texts)
 
 
-def outputs_of(events: Iterable[Event], execution_count: int | None) -> list[NotebookNode]:
+def notebook_outputs(events: Iterable[Event], execution_count: int | None) -> list[NotebookNode]:
     """The outputs in order: streams merged and settled as a terminal would, updates where the first display was.
 
     The numbers of a training come last, as a table; how far it was at some moment is left out.
     """
-    board = _Board(execution_count)
-    metrics: list[Metric] = []
+    board = _OutputBuilder(execution_count)
+    metrics: list[MetricEvent] = []
     for event in events:
-        if isinstance(event, Metric):
+        if isinstance(event, MetricEvent):
             metrics.append(event)
         else:
             board.take(event)
     board.end_lines(None)
-    outputs = [_settle(output) for output in board.outputs()]
-    if table := numbers_table(metrics):
-        outputs.append(new_output("display_data", data={"text/plain": _clean(table)}))
+    outputs = [_finish_stream(output) for output in board.outputs()]
+    if table := metrics_table(metrics):
+        outputs.append(new_output("display_data", data={"text/plain": _replace_surrogates(table)}))
     return outputs
 
 
 @dataclass(eq=False)
-class _Content:
+class _UpdatedContent:
     """What an update has put in the place of earlier displays of its id."""
 
     data: NotebookNode = field(default_factory=NotebookNode)
@@ -71,16 +81,16 @@ class _Content:
 
 
 @dataclass(eq=False)
-class _Shown:
+class _DisplayGroup:
     """The displays of an id: those that an update has reached share its content."""
 
-    updated: _Content = field(default_factory=_Content)
+    updated: _UpdatedContent = field(default_factory=_UpdatedContent)
     fresh: list[_Output] = field(default_factory=list)
     """Displayed since the last update."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _StreamPiece:
     """Text of a stream. ``age``: how often its lane had been cleared."""
 
     lane: str | None
@@ -95,8 +105,8 @@ class _Output:
     node: NotebookNode
     lane: str | None = None
     age: int = 0
-    pieces: list[_Piece] = field(default_factory=list)
-    content: _Content | None = None
+    pieces: list[_StreamPiece] = field(default_factory=list)
+    content: _UpdatedContent | None = None
 
     @property
     def streams(self) -> bool:
@@ -106,16 +116,16 @@ class _Output:
         return self.streams and bool(self.node.name == name)
 
 
-class _Board:
+class _OutputBuilder:
     """The outputs so far. Clearing a lane makes it older; what was written at another age is left out in the end."""
 
     def __init__(self, execution_count: int | None) -> None:
         self._outputs: list[_Output] = []
         self._ages: Counter[str | None] = Counter()
         self._count = execution_count
-        self._by_id: defaultdict[str | None, dict[str, _Shown]] = defaultdict(dict)
+        self._by_id: defaultdict[str | None, dict[str, _DisplayGroup]] = defaultdict(dict)
         self._clear_next: set[str | None] = set()
-        self._lines = LaneLines(settled)
+        self._lines = LaneLineBuffer(render_terminal_text)
 
     def outputs(self) -> list[_Output]:
         """Those that were not cleared."""
@@ -125,28 +135,28 @@ class _Board:
 
     def take(self, event: Event) -> None:
         match event:
-            case Text(lane=None):
+            case TextEvent(lane=None):
                 self._text(None, event.stream, event.text)
-            case Text(lane=str(lane)):
+            case TextEvent(lane=str(lane)):
                 self._text(lane, event.stream, self._lines.feed(lane, event.stream, event.text))
-            case Display():
+            case DisplayEvent():
                 self._display(event)
-            case Error():
-                traceback = [_clean(frame.text) for frame in event.frames]
-                name = _clean(in_lane(event.lane, event.name))
-                error = new_output("error", ename=name, evalue=_clean(event.value), traceback=traceback)
+            case ErrorEvent():
+                traceback = [_replace_surrogates(frame.text) for frame in event.frames]
+                name = _replace_surrogates(prefix_lines(event.lane, event.name))
+                error = new_output("error", ename=name, evalue=_replace_surrogates(event.value), traceback=traceback)
                 self._add(_Output(error, event.lane))
-            case Notice(lane=lane):
-                self._text(lane, "stderr", in_lane(lane, f"Lockstep: {notice_words(event)}") + "\n")
-            case Clear(lane=lane, wait=True):
+            case NoticeEvent(lane=lane):
+                self._text(lane, "stderr", prefix_lines(lane, f"Lockstep: {notice_text(event)}") + "\n")
+            case ClearEvent(lane=lane, wait=True):
                 self._clear_next.add(lane)
-            case Clear(lane=lane):
+            case ClearEvent(lane=lane):
                 if lane is not None:
                     self.end_lines(lane)
                 self._clear(lane)
-            case Finished(outcome=outcome) if outcome not in _SAID_ALREADY:
+            case FinishedEvent(outcome=outcome) if outcome not in _OUTCOMES_ALREADY_SHOWN:
                 self.end_lines(None)
-                self._text(None, "stderr", f"Lockstep: {outcome_words(outcome)}.\n")
+                self._text(None, "stderr", f"Lockstep: {outcome_label(outcome)}.\n")
 
     def end_lines(self, lane: str | None) -> None:
         """Write the lines that were never ended, of one lane or of all."""
@@ -163,7 +173,7 @@ class _Board:
             self._outputs.append(last)
         elif last.pieces[-1].lane != lane and not last.pieces[-1].text.endswith("\n"):
             text = f"\n{text}"
-        last.pieces.append(_Piece(lane, self._ages[lane], text))
+        last.pieces.append(_StreamPiece(lane, self._ages[lane], text))
 
     def _last(self) -> _Output | None:
         """The last output that was not cleared; what was cleared behind it is forgotten."""
@@ -176,11 +186,11 @@ class _Board:
             self._outputs.pop()
         return None
 
-    def _lives(self, written: _Piece | _Output) -> bool:
+    def _lives(self, written: _StreamPiece | _Output) -> bool:
         return written.age == self._ages[written.lane]
 
-    def _display(self, event: Display) -> None:
-        data, metadata = _bundle(event.data), _metadata(event.metadata)
+    def _display(self, event: DisplayEvent) -> None:
+        data, metadata = _mime_bundle(event.data), _metadata(event.metadata)
         if event.update:
             if shown := self._by_id[event.lane].get(event.display_id or ""):
                 shown.updated.data, shown.updated.metadata = NotebookNode(data), NotebookNode(metadata)
@@ -193,7 +203,7 @@ class _Board:
         output = _Output(new_output(kind, data=data, metadata=metadata, **more), event.lane)
         self._add(output)
         if event.display_id is not None:
-            self._by_id[event.lane].setdefault(event.display_id, _Shown()).fresh.append(output)
+            self._by_id[event.lane].setdefault(event.display_id, _DisplayGroup()).fresh.append(output)
 
     def _add(self, output: _Output) -> None:
         if output.lane is not None:
@@ -213,21 +223,21 @@ class _Board:
         self._clear_next.discard(lane)
 
 
-def _settle(output: _Output) -> NotebookNode:
+def _finish_stream(output: _Output) -> NotebookNode:
     if not output.streams:
         if output.content is not None:
             output.node.data, output.node.metadata = output.content.data, output.content.metadata
         return output.node
     text = "".join(piece.text for piece in output.pieces)
-    return new_output("stream", name=output.node.name, text=settled(_clean(text)))
+    return new_output("stream", name=output.node.name, text=render_terminal_text(_replace_surrogates(text)))
 
 
-def _bundle(data: dict[str, Any]) -> dict[str, Any]:
+def _mime_bundle(data: dict[str, Any]) -> dict[str, Any]:
     """Only what the notebook format allows: text under any type, structures under JSON types."""
     return {
-        kind: _clean(content) if isinstance(content, str) else content
+        kind: _replace_surrogates(content) if isinstance(content, str) else content
         for kind, content in data.items()
-        if _JSON.fullmatch(kind) or isinstance(content, str)
+        if _JSON_MEDIA_TYPE.fullmatch(kind) or isinstance(content, str)
     }
 
 
@@ -235,6 +245,6 @@ def _metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in metadata.items() if key != "trusted"}
 
 
-def _clean(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Half a surrogate pair can be typed into JSON, but not written to a file."""
     return text.encode("utf-8", "replace").decode()

@@ -12,39 +12,39 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.accounts.current import KnownLearner
-from app.errors import TooLarge
-from app.exports.service import CellRun, runs_by_cell
+from app.accounts.dependencies import OptionalLearnerId
+from app.errors import RequestTooLarge
+from app.exports.latest_runs import CellRun, latest_runs_by_cell
 from app.i18n import N_
-from app.lessons.addresses import LESSON
-from app.lessons.catalog import TheCatalog
+from app.lessons.catalog import CatalogDep
 from app.lessons.model import Lesson
-from app.runs.desk import TheDesk
-from app.web.languages import PREFIX
+from app.lessons.url_paths import LESSON_PATH
+from app.runs.dispatcher import RunDispatcherDep
+from app.web.languages import LANGUAGE_PREFIX
 
-router = APIRouter(prefix=PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX)
 
-MOST_CONVERTED_BYTES = 16_000_000
+MAX_CONVERTED_BYTES = 16_000_000
 """The largest notebook that is converted to another format."""
-Form = Literal["ipynb", "html", "py", "markdown"]
-_TYPES: Mapping[Form, str] = {
+ExportFormat = Literal["ipynb", "html", "py", "markdown"]
+_MEDIA_TYPES: Mapping[ExportFormat, str] = {
     "ipynb": "application/x-ipynb+json",
     "html": "text/html; charset=utf-8",
     "py": "text/x-python; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
 }
-_ONE_AT_A_TIME = ThreadPoolExecutor(1, "export")
+_EXECUTOR = ThreadPoolExecutor(1, "export")
 """A large notebook keeps a processor busy for seconds: other work in threads does not wait for it."""
 
 
-class ExportTooLarge(TooLarge):
+class ExportTooLarge(RequestTooLarge):
     """The outputs are too large for any format but the notebook."""
 
     code = "export_too_large"
     message = N_("Your outputs are too large for this format. Download the notebook instead.")
 
 
-class FormConvertor(Convertor[str]):
+class ExportFormatConvertor(Convertor[str]):
     """Matches the endings that a lesson can be downloaded under; ``.md`` is its source."""
 
     regex = "ipynb|html|py|markdown"
@@ -56,19 +56,19 @@ class FormConvertor(Convertor[str]):
         return value
 
 
-register_url_convertor("form", FormConvertor())
+register_url_convertor("form", ExportFormatConvertor())
 
 
-@router.get(f"{LESSON}.{{form:form}}", name="export")
+@router.get(f"{LESSON_PATH}.{{form:form}}", name="export")
 async def download(
     request: Request,
     lang: str,
     course: str,
     slug: str,
-    form: Form,
-    learner: KnownLearner,
-    catalog: TheCatalog,
-    desk: TheDesk,
+    form: ExportFormat,
+    learner: OptionalLearnerId,
+    catalog: CatalogDep,
+    desk: RunDispatcherDep,
     what: Annotated[Literal["original", "mine"], Query(alias="with")] = "original",
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
@@ -77,30 +77,30 @@ async def download(
     if what == "mine" and learner is not None:
         async with request.app.state.exporting:  # those who wait hold no outputs in memory
             async with desk.db.session() as session:
-                runs = await runs_by_cell(session, learner, lesson.key)
-            body = await _in_thread(form, lesson, page, runs)
+                runs = await latest_runs_by_cell(session, learner, lesson.key)
+            body = await _convert_in_thread(form, lesson, page, runs)
     else:
-        body = await _in_thread(form, lesson, page, {})
+        body = await _convert_in_thread(form, lesson, page, {})
     ending = "md" if form == "markdown" else form
     headers = {
         "content-disposition": f'attachment; filename="{lesson.slug}.{ending}"',
         "cache-control": "private, no-store" if what == "mine" else "no-cache",
     }
-    return Response(body, media_type=_TYPES[form], headers=headers)
+    return Response(body, media_type=_MEDIA_TYPES[form], headers=headers)
 
 
-async def _in_thread(form: Form, lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> bytes:
-    return await asyncio.get_running_loop().run_in_executor(_ONE_AT_A_TIME, _body, form, lesson, page, runs)
+async def _convert_in_thread(form: ExportFormat, lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> bytes:
+    return await asyncio.get_running_loop().run_in_executor(_EXECUTOR, _export_body, form, lesson, page, runs)
 
 
-def _body(form: Form, lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> bytes:
-    from app.exports.notebook import as_text, notebook  # nbformat takes 0.2 s, so not at the start
+def _export_body(form: ExportFormat, lesson: Lesson, page: str, runs: Mapping[str, CellRun]) -> bytes:
+    from app.exports.notebook import build_notebook, dump_notebook  # nbformat takes 0.2 s, so not at the start
 
-    made = notebook(lesson, page, runs)
-    text = as_text(made)
+    made = build_notebook(lesson, page, runs)
+    text = dump_notebook(made)
     if form == "ipynb":
         return text.encode()
-    if len(text) > MOST_CONVERTED_BYTES:
+    if len(text) > MAX_CONVERTED_BYTES:
         raise ExportTooLarge
     from app.exports.convert import CONVERTERS  # nbconvert takes a second and 25 MB, so not at the start
 

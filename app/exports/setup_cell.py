@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 
 from app.i18n import gettext, ngettext
-from app.lessons.machines import topology_words
+from app.lessons.machine_labels import topology_label
 from app.lessons.model import Cell, Lesson
-from runners.jupyter.kernels import JupyterKernel
-from runners.protocol import Topology
+from runners.wire.jupyter_kernels import JupyterKernel
+from runners.wire.protocol import Topology
 
 _KERAS_2 = """\
 import os
@@ -51,7 +51,7 @@ except RuntimeError as error:
     print("TensorFlow has started already. Restart the kernel and run this cell first.", error)
 """
 
-_SKIPPING = """\
+_SKIP_CELLS = """\
 
 import json
 import os
@@ -87,7 +87,7 @@ if "get_ipython" in globals():
     cleanup.append(skip_what_cannot_run)
 """
 
-_ALL_NEED = """\
+_WHOLE_NOTEBOOK_NEEDS = """\
 if missing({machine!r}, "{keras}"):
     print({sentence!r})
     if "get_ipython" not in globals():  # a script
@@ -128,9 +128,9 @@ except ImportError:
     for name in ("help", "shards", "placement", "kill", "pause", "resume", "slow", "restart"):
         setattr(lockstep, name, only_in_lockstep)
 """
-NEEDS = "# Needs {topology}, Keras {keras}"
+NEEDS_COMMENT = "# Needs {topology}, Keras {keras}"
 """The line by which the setup code knows the machine that a cell needs."""
-_IMPORTS_HELPERS = re.compile(r"^[ \t]*(import|from)[ \t]+lockstep\b", re.MULTILINE)
+_HELPER_IMPORT = re.compile(r"^[ \t]*(import|from)[ \t]+lockstep\b", re.MULTILINE)
 
 
 def setup_code(lesson: Lesson, codes: Iterable[str] = ()) -> str:
@@ -144,25 +144,33 @@ def setup_code(lesson: Lesson, codes: Iterable[str] = ()) -> str:
         parts.append(_ONE_CPU)
     elif topology.kind == "gpu":
         parts.append(_GPUS.format(replicas=topology.replicas))
-    needs = {(cell.topology, str(cell.keras)): _skipped(cell) for cell in lesson.cells if needs_more(cell, lesson)}
+    needs = {
+        (cell.topology, str(cell.keras)): _skipped_cell_text(cell)
+        for cell in lesson.cells
+        if needs_other_machine(cell, lesson)
+    }
     if needs:
         listed = "".join(f"    {key!r}: {sentence!r},\n" for key, sentence in needs.items())
-        parts.append(_SKIPPING.format(needs=f"{{\n{listed}}}", example=next(iter(needs))[0]))
+        parts.append(_SKIP_CELLS.format(needs=f"{{\n{listed}}}", example=next(iter(needs))[0]))
     if (lesson.topology, str(lesson.keras)) in needs:
-        parts.append(_ALL_NEED.format(machine=lesson.topology, keras=lesson.keras, sentence=_how_to_get(lesson)))
-    if any(_IMPORTS_HELPERS.search(code) for code in (*(cell.code for cell in lesson.cells), *codes)):
+        parts.append(
+            _WHOLE_NOTEBOOK_NEEDS.format(
+                machine=lesson.topology, keras=lesson.keras, sentence=_how_to_get_machine(lesson)
+            )
+        )
+    if any(_HELPER_IMPORT.search(code) for code in (*(cell.code for cell in lesson.cells), *codes)):
         parts.append(_HELPERS)
     return "".join(parts).rstrip("\n")
 
 
-def needs_more(cell: Cell, lesson: Lesson) -> bool:
+def needs_other_machine(cell: Cell, lesson: Lesson) -> bool:
     """Whether a cell needs a machine that no setup code can make: a cluster, a TPU, another Keras."""
     return Topology.parse(cell.topology).kind not in ("cpu", "gpu") or cell.keras != lesson.keras
 
 
-def with_needs(cell: Cell, code: str) -> str:
+def with_needs_comment(cell: Cell, code: str) -> str:
     """The code of a cell with a line such as ``# Needs workers:2, Keras 3``, by which the setup code knows it."""
-    line = NEEDS.format(topology=cell.topology, keras=cell.keras)
+    line = NEEDS_COMMENT.format(topology=cell.topology, keras=cell.keras)
     if not code.startswith("%%"):
         return f"{line}\n{code}"
     magic, _, rest = code.partition("\n")  # the magic of a cell is its first line
@@ -176,16 +184,16 @@ def setup_note(lesson: Lesson) -> str:
         case "cpu":
             said = [gettext("In Lockstep this lesson runs on one CPU.")]
         case "gpu":
-            said = [_on_gpus(topology.devices)]
+            said = [_gpu_setup(topology.devices)]
             said.append(gettext("The cell below makes them here too, unless this machine has enough real ones."))
         case kind:
-            said = [_on_that_machine(lesson), _how_to_get(lesson)]
+            said = [_original_machine_note(lesson), _how_to_get_machine(lesson)]
             if kind == "tpu":
                 said.append(gettext("A machine with a real TPU works, too."))
             else:
                 said.append(gettext("A real cluster works, too, if each process has its own TF_CONFIG."))
             said.append(gettext("Elsewhere, these cells are skipped and say so."))
-    others = [f"`{cell.name}` ({_machine_words(cell)})" for cell in lesson.cells if _elsewhere(cell, lesson)]
+    others = [f"`{cell.name}` ({_machine_label(cell)})" for cell in lesson.cells if _runs_elsewhere(cell, lesson)]
     if others:
         said.append(
             gettext("These cells have a machine of their own in Lockstep: {cells}.").format(cells=", ".join(others))
@@ -194,7 +202,7 @@ def setup_note(lesson: Lesson) -> str:
     return " ".join(said)
 
 
-def _on_gpus(n: int) -> str:
+def _gpu_setup(n: int) -> str:
     return ngettext(
         "In Lockstep this lesson runs on {n} simulated GPU: a logical device of the CPU that stands for it.",
         "In Lockstep this lesson runs on {n} simulated GPUs: logical devices of the CPU that stand for them.",
@@ -202,25 +210,25 @@ def _on_gpus(n: int) -> str:
     ).format(n=n)
 
 
-def _on_that_machine(lesson: Lesson) -> str:
+def _original_machine_note(lesson: Lesson) -> str:
     words = gettext("In Lockstep this lesson runs on this machine: {machine}.")
-    return words.format(machine=topology_words(lesson.topology))
+    return words.format(machine=topology_label(lesson.topology))
 
 
-def _how_to_get(at: Lesson | Cell) -> str:
+def _how_to_get_machine(at: Lesson | Cell) -> str:
     kernel = JupyterKernel(Topology.parse(at.topology), at.keras)
     words = gettext("To run the cells, install the kernel “{kernel}” with “{command}” and choose it.")
     return words.format(kernel=kernel.title, command=kernel.install_command)
 
 
-def _skipped(cell: Cell) -> str:
+def _skipped_cell_text(cell: Cell) -> str:
     words = gettext("Skipped: this cell needs another machine ({machine}).")
-    return f"{words.format(machine=_machine_words(cell))} {_how_to_get(cell)}"
+    return f"{words.format(machine=_machine_label(cell))} {_how_to_get_machine(cell)}"
 
 
-def _machine_words(cell: Cell) -> str:
-    return f"{topology_words(cell.topology)}, Keras {cell.keras}"
+def _machine_label(cell: Cell) -> str:
+    return f"{topology_label(cell.topology)}, Keras {cell.keras}"
 
 
-def _elsewhere(cell: Cell, lesson: Lesson) -> bool:
+def _runs_elsewhere(cell: Cell, lesson: Lesson) -> bool:
     return (cell.topology, cell.keras) != (lesson.topology, lesson.keras)

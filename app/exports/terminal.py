@@ -8,17 +8,17 @@ _RESET = re.compile("\b+\r")
 _ESCAPE = re.compile("\x1b\\[[0-9;?]*[A-Za-z]")
 
 
-def settled(text: str) -> str:
+def render_terminal_text(text: str) -> str:
     """The text with every line as it was left. Linear in the length of the text."""
     if "\r" not in text and "\b" not in text:
         return text
     text = _RESET.sub("\r", text.replace("\r\n", "\n"))
-    return "\n".join(map(_line, text.split("\n")))
+    return "\n".join(map(_render_line, text.split("\n")))
 
 
-def _line(line: str) -> str:
+def _render_line(line: str) -> str:
     if "\b" in line:
-        line = _rubbed_out(line)
+        line = _apply_backspaces(line)
     if "\r" not in line:
         return line
     segments = [segment for segment in line.split("\r") if segment]
@@ -30,7 +30,7 @@ def _line(line: str) -> str:
     return "".join(shown)
 
 
-def _rubbed_out(line: str) -> str:
+def _apply_backspaces(line: str) -> str:
     """Carry out backspaces: the next character takes the place of the one stepped back over."""
     cells: list[str] = []
     at = 0

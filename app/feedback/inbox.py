@@ -18,25 +18,25 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.accounts.current import AnInstructor
+from app.accounts.dependencies import RequiredInstructor
 from app.db import Database
-from app.errors import Unreadable
-from app.feedback import listing, service
-from app.feedback.listing import Filter, Which
-from app.feedback.models import Kind
-from app.lessons.catalog import CatalogView, TheCatalog
-from app.web.form import Fields, own_path
-from app.web.languages import PREFIX
-from app.web.page import by_htmx, either
-from app.web.paging import Before
-from app.web.text import typed_again
+from app.errors import InvalidInput
+from app.feedback import queries, service
+from app.feedback.models import ProblemKind
+from app.feedback.queries import InboxFilter, ProblemStatus
+from app.lessons.catalog import CatalogDep, CatalogView
+from app.web.forms import FormFields, local_path
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.pagination import BeforeCursor
+from app.web.rendering import is_htmx_request, render_page_or_fragment
+from app.web.user_text import redisplayed_text
 
-router = APIRouter(prefix=PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX)
 
 LessonKey = Annotated[str, Query(max_length=200, pattern="^[^\x00]*$")]
 
 
-class Verb(StrEnum):
+class InboxAction(StrEnum):
     """What an instructor does with a problem."""
 
     handle = "handle"
@@ -47,79 +47,87 @@ class Verb(StrEnum):
 async def show_inbox(
     request: Request,
     lang: str,
-    account: AnInstructor,
-    catalog: TheCatalog,
-    which: Which = Which.open,
+    account: RequiredInstructor,
+    catalog: CatalogDep,
+    which: ProblemStatus = ProblemStatus.open,
     kind: str = "",
     lesson: LessonKey = "",
-    before: Before = None,
+    before: BeforeCursor = None,
 ) -> Response:
-    narrowed = Filter(which, Kind(kind) if kind in list(Kind) else None, lesson)
+    narrowed = InboxFilter(which, ProblemKind(kind) if kind in list(ProblemKind) else None, lesson)
     db: Database = request.app.state.db
     async with db.session() as session:
-        rows, further = await listing.problems(session, narrowed, before)
+        rows, further = await queries.list_problem_reports(session, narrowed, before)
     query = {"which": which, "kind": narrowed.kind or "", "lesson": lesson}
-    return either(
+    return render_page_or_fragment(
         request,
         "feedback/_rows.html",
         "feedback/inbox.html",
         narrowed=narrowed,
-        kinds=list(Kind),
+        kinds=list(ProblemKind),
         rows=rows,
-        here=_inbox(request, lang, query),
-        further=further and _inbox(request, lang, query | {"before": further}),
-        titles=_titles(catalog, lang),
+        here=_inbox_url(request, lang, query),
+        further=further and _inbox_url(request, lang, query | {"before": further}),
+        titles=_lesson_titles(catalog, lang),
     )
 
 
 @router.post("/feedback/inbox/{problem_id}", name="handle_feedback")
-async def handle(
-    request: Request, lang: str, problem_id: str, account: AnInstructor, catalog: TheCatalog, fields: Fields
+async def handle_problem(
+    request: Request, lang: str, problem_id: str, account: RequiredInstructor, catalog: CatalogDep, fields: FormFields
 ) -> Response:
     try:
-        verb = Verb(fields.get("verb", ""))
+        verb = InboxAction(fields.get("verb", ""))
     except ValueError as e:
-        raise Unreadable(reason="verb") from e
-    here, note, error, status = own_path(fields.get("here")) or _inbox(request, lang, {}), "", "", 200
+        raise InvalidInput(reason="verb") from e
+    here, note, error, status = local_path(fields.get("here")) or _inbox_url(request, lang, {}), "", "", 200
     db: Database = request.app.state.db
     try:
         async with db.writing() as session:
-            problem = await service.handle(
-                session, account, problem_id, fields.get("text", ""), done=verb is Verb.handle
+            problem = await service.handle_problem_report(
+                session, account, problem_id, fields.get("text", ""), done=verb is InboxAction.handle
             )
-            (row,) = await listing.rows(session, [problem])
-    except Unreadable as e:
+            (row,) = await queries.load_problem_rows(session, [problem])
+    except InvalidInput as e:
         note, error, status = fields.get("text", ""), e.sentence(), e.http_status
         async with db.session() as session:
-            (row,) = await listing.rows(session, [await service.get(session, problem_id)])
-    if status == 200 and not by_htmx(request):
+            (row,) = await queries.load_problem_rows(session, [await service.get_problem_report(session, problem_id)])
+    if status == 200 and not is_htmx_request(request):
         return RedirectResponse(here, 303, {"cache-control": "no-store"})
-    facts = {"row": row, "here": here, "titles": _titles(catalog, lang), "error": error, "typed": typed_again(note)}
-    return either(request, "feedback/_row.html", "feedback/one.html", status, **facts)
+    facts = {
+        "row": row,
+        "here": here,
+        "titles": _lesson_titles(catalog, lang),
+        "error": error,
+        "typed": redisplayed_text(note),
+    }
+    return render_page_or_fragment(request, "feedback/_row.html", "feedback/problem.html", status, **facts)
 
 
 @router.get("/feedback/votes", name="feedback_votes")
 async def show_votes(
     request: Request,
     lang: str,
-    account: AnInstructor,
-    catalog: TheCatalog,
+    account: RequiredInstructor,
+    catalog: CatalogDep,
     lesson: LessonKey = "",
-    before: Before = None,
+    before: BeforeCursor = None,
 ) -> Response:
     db: Database = request.app.state.db
     async with db.session() as session:
-        counts = await listing.counts(session) if before is None else []
-        sentences, further = await listing.sentences(session, lesson, before)
-    facts = {"counts": counts, "sentences": sentences, "lesson": lesson, "titles": _titles(catalog, lang)}
-    return either(request, "feedback/_sentences.html", "feedback/votes.html", before=further, **facts)
+        counts = await queries.count_votes(session) if before is None else []
+        sentences, further = await queries.list_vote_comments(session, lesson, before)
+    facts = {"counts": counts, "sentences": sentences, "lesson": lesson, "titles": _lesson_titles(catalog, lang)}
+    return render_page_or_fragment(
+        request, "feedback/_vote_comments.html", "feedback/votes.html", before=further, **facts
+    )
 
 
-def _inbox(request: Request, lang: str, query: dict[str, str]) -> str:
+def _inbox_url(request: Request, lang: str, query: dict[str, str]) -> str:
     return f"{request.app.url_path_for('feedback_inbox', lang=lang)}?{urlencode(query)}"
 
 
-def _titles(catalog: CatalogView, lang: str) -> dict[str, str]:
+def _lesson_titles(catalog: CatalogView, lang: str) -> dict[str, str]:
     """The title of every lesson, by its key, in the order of the courses."""
     return {
         entry.lesson.key: entry.title

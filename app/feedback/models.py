@@ -8,10 +8,10 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import Base, Moment
+from app.db import Base, UtcDateTime
 
 
-class Kind(StrEnum):
+class ProblemKind(StrEnum):
     """What a problem is about."""
 
     text = "text"
@@ -21,19 +21,19 @@ class Kind(StrEnum):
     other = "other"
 
 
-_KINDS = ", ".join(f"'{kind}'" for kind in Kind)
-OPEN, SAID = text("handled_at IS NULL"), text("sentence <> ''")
+_KINDS = ", ".join(f"'{kind}'" for kind in ProblemKind)
+IS_OPEN, HAS_SENTENCE = text("handled_at IS NULL"), text("sentence <> ''")
 """What an index of some rows is about. A query says it in the same words, or SQLite does not see that it fits."""
 
 
-class Problem(Base):
+class ProblemReport(Base):
     """A problem that somebody reported, from any page."""
 
     __tablename__ = "problems"
     __table_args__ = (
         CheckConstraint(f"kind IN ({_KINDS})", name="kind_known"),
         UniqueConstraint("key", name="uq_problems_key"),
-        Index("ix_problems_open", "id", sqlite_where=OPEN, postgresql_where=OPEN),
+        Index("ix_problems_open", "id", sqlite_where=IS_OPEN, postgresql_where=IS_OPEN),
         Index("ix_problems_lesson", "lesson", "id"),
         Index("ix_problems_kind", "kind", "id"),
         Index("ix_problems_learner_id", "learner_id"),
@@ -52,22 +52,22 @@ class Problem(Base):
     cell: Mapped[str] = mapped_column(String(100), default="")
     text: Mapped[str] = mapped_column(Text)
     language: Mapped[str] = mapped_column(String(8))
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    handled_at: Mapped[datetime | None] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    handled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     handled_by: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
     note: Mapped[str] = mapped_column(String(500), default="")
     """What an instructor wrote when it was handled or opened again."""
 
 
-class Vote(Base):
+class LessonVote(Base):
     """Whether a lesson was helpful to a learner; the latest answer counts."""
 
     __tablename__ = "lesson_votes"
     __table_args__ = (
         UniqueConstraint("id", name="uq_lesson_votes_id"),
         Index("ix_lesson_votes_lesson", "lesson", "helpful"),
-        Index("ix_lesson_votes_said", "id", sqlite_where=SAID, postgresql_where=SAID),
-        Index("ix_lesson_votes_said_of", "lesson", "id", sqlite_where=SAID, postgresql_where=SAID),
+        Index("ix_lesson_votes_said", "id", sqlite_where=HAS_SENTENCE, postgresql_where=HAS_SENTENCE),
+        Index("ix_lesson_votes_said_of", "lesson", "id", sqlite_where=HAS_SENTENCE, postgresql_where=HAS_SENTENCE),
     )
 
     learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -77,4 +77,4 @@ class Vote(Base):
     helpful: Mapped[bool]
     sentence: Mapped[str] = mapped_column(String(500), default="")
     language: Mapped[str] = mapped_column(String(8))
-    at: Mapped[datetime] = mapped_column(Moment)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -21,29 +21,29 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.accounts.current import KnownLearner, Learner
+from app.accounts.dependencies import LearnerId, OptionalLearnerId
 from app.db import Database
-from app.errors import TooMany, Unreadable
+from app.errors import InvalidInput, TooManyRequests
 from app.feedback import service
-from app.feedback.about import About, about
-from app.feedback.models import Kind, Vote
-from app.lessons.addresses import LESSON
-from app.lessons.catalog import TheCatalog
+from app.feedback.context import FeedbackContext, resolve_context
+from app.feedback.models import LessonVote, ProblemKind
+from app.lessons.catalog import CatalogDep
 from app.lessons.model import Lesson
-from app.web.form import Fields, key_of, new_key
-from app.web.languages import PREFIX
-from app.web.origin import origin
-from app.web.page import either
-from app.web.text import typed_again
+from app.lessons.url_paths import LESSON_PATH
+from app.web.client_network import client_network
+from app.web.forms import FormFields, idempotency_key, new_idempotency_key
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.rendering import render_page_or_fragment
+from app.web.user_text import redisplayed_text
 
-router = APIRouter(prefix=PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ProblemForm:
     """The form of a problem as it is shown. ``error`` is a sentence about the field that ``wrong`` names."""
 
-    about: About
+    about: FeedbackContext
     key: str
     kind: str = ""
     text: str = ""
@@ -53,95 +53,103 @@ class Form:
     @property
     def typed(self) -> str:
         """The text as a page can show it again."""
-        return typed_again(self.text)
+        return redisplayed_text(self.text)
 
 
-def _network(request: Request) -> str | None:
-    return origin(request.client.host if request.client else None)
+def _client_network(request: Request) -> str | None:
+    return client_network(request.client.host if request.client else None)
 
 
-Network = Annotated[str | None, Depends(_network)]
+ClientNetwork = Annotated[str | None, Depends(_client_network)]
 
 
 @router.get("/feedback", name="feedback")
 async def show_form(
-    request: Request, lang: str, catalog: TheCatalog, page: str = "", cell: str = "", kind: str = ""
+    request: Request, lang: str, catalog: CatalogDep, page: str = "", cell: str = "", kind: str = ""
 ) -> Response:
-    chosen = kind if kind in list(Kind) else Kind.code if cell else ""
-    return _form(request, Form(about(catalog, page, cell, lang), new_key(), chosen))
+    chosen = kind if kind in list(ProblemKind) else ProblemKind.code if cell else ""
+    return _render_form(request, ProblemForm(resolve_context(catalog, page, cell, lang), new_idempotency_key(), chosen))
 
 
 @router.post("/feedback", name="send_feedback")
-async def send(
-    request: Request, lang: str, catalog: TheCatalog, learner: Learner, network: Network, fields: Fields
+async def submit_problem_report(
+    request: Request, lang: str, catalog: CatalogDep, learner: LearnerId, network: ClientNetwork, fields: FormFields
 ) -> Response:
-    place = about(catalog, fields.get("page", ""), fields.get("cell", ""), lang)
-    form = Form(place, key_of(fields), fields.get("kind", ""), fields.get("text", ""))
-    draft = service.Draft(form.kind, place.page, place.key, place.cell, form.text, form.key, lang)
+    place = resolve_context(catalog, fields.get("page", ""), fields.get("cell", ""), lang)
+    form = ProblemForm(place, idempotency_key(fields), fields.get("kind", ""), fields.get("text", ""))
+    draft = service.ProblemDraft(form.kind, place.page, place.key, place.cell, form.text, form.key, lang)
     db: Database = request.app.state.db
     try:
         async with db.writing() as session:
-            await service.report(session, service.Who(learner, network), draft)
-    except (Unreadable, TooMany) as problem:
-        wrong = "kind" if isinstance(problem, service.KindMissing) else "text"
-        again = Form(place, form.key, form.kind, form.text, problem.sentence(), wrong)
-        return _form(request, again, problem.http_status)
-    return _on(request, "feedback_thanks", {"page": place.page}, lang=lang)
+            await service.create_problem_report(session, service.FeedbackAuthor(learner, network), draft)
+    except (InvalidInput, TooManyRequests) as problem:
+        wrong = "kind" if isinstance(problem, service.ProblemKindMissing) else "text"
+        again = ProblemForm(place, form.key, form.kind, form.text, problem.sentence(), wrong)
+        return _render_form(request, again, problem.http_status)
+    return _redirect(request, "feedback_thanks", {"page": place.page}, lang=lang)
 
 
 @router.get("/feedback/thanks", name="feedback_thanks")
-async def thank(request: Request, lang: str, catalog: TheCatalog, page: str = "") -> Response:
-    place = about(catalog, page, "", lang)
-    return either(request, "feedback/_thanks.html", "feedback/thanks.html", about=place)
+async def show_thanks(request: Request, lang: str, catalog: CatalogDep, page: str = "") -> Response:
+    place = resolve_context(catalog, page, "", lang)
+    return render_page_or_fragment(request, "feedback/_thanks.html", "feedback/thanks.html", about=place)
 
 
-@router.get(f"{LESSON}/helpful", name="lesson_vote")
+@router.get(f"{LESSON_PATH}/helpful", name="lesson_vote")
 async def show_vote(
-    request: Request, lang: str, course: str, slug: str, catalog: TheCatalog, learner: KnownLearner, said: bool = False
-) -> Response:
-    lesson = catalog.lesson(course, slug, lang)
-    return _vote(request, lesson, await _vote_of(request, learner, lesson), said=said)
-
-
-@router.post(f"{LESSON}/helpful", name="vote_on_lesson")
-async def vote(
     request: Request,
     lang: str,
     course: str,
     slug: str,
-    catalog: TheCatalog,
-    learner: Learner,
-    network: Network,
-    fields: Fields,
+    catalog: CatalogDep,
+    learner: OptionalLearnerId,
+    said: bool = False,
+) -> Response:
+    lesson = catalog.lesson(course, slug, lang)
+    return _render_vote(request, lesson, await _find_vote(request, learner, lesson), said=said)
+
+
+@router.post(f"{LESSON_PATH}/helpful", name="vote_on_lesson")
+async def submit_vote(
+    request: Request,
+    lang: str,
+    course: str,
+    slug: str,
+    catalog: CatalogDep,
+    learner: LearnerId,
+    network: ClientNetwork,
+    fields: FormFields,
 ) -> Response:
     """``helpful`` is yes or no; a form without the field ``text`` leaves the sentence as it is."""
     lesson = catalog.lesson(course, slug, lang)
     if (answer := fields.get("helpful")) not in ("yes", "no"):
-        raise Unreadable(reason="helpful")
+        raise InvalidInput(reason="helpful")
     sentence, db = fields.get("text"), request.app.state.db
-    who = service.Who(learner, network)
+    who = service.FeedbackAuthor(learner, network)
     try:
         async with db.writing() as session:
-            await service.vote(session, who, lesson.key, helpful=answer == "yes", sentence=sentence, language=lang)
-    except (Unreadable, TooMany) as problem:
-        before = await _vote_of(request, learner, lesson)
-        typed, status = typed_again(sentence or ""), problem.http_status
-        return _vote(request, lesson, before, error=problem.sentence(), typed=typed, http_status=status)
-    return _on(request, "lesson_vote", {"said": "1"}, lang=lang, course=course, slug=slug)
+            await service.vote_on_lesson(
+                session, who, lesson.key, helpful=answer == "yes", sentence=sentence, language=lang
+            )
+    except (InvalidInput, TooManyRequests) as problem:
+        before = await _find_vote(request, learner, lesson)
+        typed, status = redisplayed_text(sentence or ""), problem.http_status
+        return _render_vote(request, lesson, before, error=problem.sentence(), typed=typed, http_status=status)
+    return _redirect(request, "lesson_vote", {"said": "1"}, lang=lang, course=course, slug=slug)
 
 
 # --- beneath ----------------------------------------------------------------------------------------------------------
 
 
-def _form(request: Request, form: Form, http_status: int = 200) -> Response:
-    facts = {"form": form, "kinds": list(Kind), "most": service.MOST_CHARACTERS}
-    return either(request, "feedback/_form.html", "feedback/form.html", http_status, **facts)
+def _render_form(request: Request, form: ProblemForm, http_status: int = 200) -> Response:
+    facts = {"form": form, "kinds": list(ProblemKind), "most": service.MAX_PROBLEM_LENGTH}
+    return render_page_or_fragment(request, "feedback/_form.html", "feedback/form.html", http_status, **facts)
 
 
-def _vote(
+def _render_vote(
     request: Request,
     lesson: Lesson,
-    vote: Vote | None,
+    vote: LessonVote | None,
     *,
     said: bool = False,
     error: str = "",
@@ -150,17 +158,17 @@ def _vote(
 ) -> Response:
     shown = typed if typed is not None else vote.sentence if vote else ""
     facts = {"lesson": lesson, "vote": vote, "said": said, "error": error, "typed": shown}
-    return either(
-        request, "feedback/_vote.html", "feedback/vote.html", http_status, most=service.MOST_SENTENCE, **facts
+    return render_page_or_fragment(
+        request, "feedback/_vote.html", "feedback/vote.html", http_status, most=service.MAX_SENTENCE_LENGTH, **facts
     )
 
 
-async def _vote_of(request: Request, learner: str | None, lesson: Lesson) -> Vote | None:
+async def _find_vote(request: Request, learner: str | None, lesson: Lesson) -> LessonVote | None:
     db: Database = request.app.state.db
     async with db.session() as session:
-        return await service.vote_of(session, learner, lesson.key)
+        return await service.find_vote(session, learner, lesson.key)
 
 
-def _on(request: Request, route: str, query: dict[str, str], **parts: Any) -> Response:
+def _redirect(request: Request, route: str, query: dict[str, str], **parts: Any) -> Response:
     address = f"{request.app.url_path_for(route, **parts)}?{urlencode(query)}"
     return RedirectResponse(address, 303, {"cache-control": "no-store"})

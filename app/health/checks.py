@@ -9,19 +9,19 @@ from dataclasses import dataclass
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.database_health import classify_database_error, first_line
 from app.db import Database
-from app.errors import StorageDown
+from app.errors import DatabaseUnavailable
 from app.lessons.catalog import Catalog
-from app.migrate import HEAD, current_revision
-from app.storage import first_line, storage_problem
-from runners.client import RunnerClient, RunnerError
+from app.migrate import HEAD_REVISION, current_revision
+from runners.wire.client import RunnerClient, RunnerError
 
-PATIENCE_S = 3.0
+CHECK_TIMEOUT_S = 3.0
 _log = structlog.get_logger("health")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HealthCheck:
     """One part and how it is. ``detail`` is for operators: it may hold a path or what a database said."""
 
     name: str
@@ -39,7 +39,7 @@ class ReadinessLog:
     def __init__(self) -> None:
         self._logged: dict[str, str] = {}
 
-    def note(self, checks: Iterable[Check]) -> None:
+    def note(self, checks: Iterable[HealthCheck]) -> None:
         """Log which of these are new, or have another reason than before, or that everything is ready again."""
         found = {check.name: check for check in checks}
         for name, check in found.items():
@@ -50,55 +50,57 @@ class ReadinessLog:
         self._logged = {name: check.detail for name, check in found.items()}
 
 
-async def in_time(name: str, looking: Awaitable[Check]) -> Check:
+async def run_with_timeout(name: str, looking: Awaitable[HealthCheck]) -> HealthCheck:
     """The check, or that it took too long."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
             return await looking
     except TimeoutError:
-        return Check(name, False, f"it did not answer within {PATIENCE_S:g} s")
+        return HealthCheck(name, False, f"it did not answer within {CHECK_TIMEOUT_S:g} s")
 
 
-async def check_database(db: Database) -> Check:
+async def check_database(db: Database) -> HealthCheck:
     """It answers, has the tables of this version, and stores again if it did not."""
     if (file := db.file()) is not None and not file.exists():
         detail = f"there is no {file}: run 'lockstep db upgrade'"  # asking would make it
-        return Check("database", False, detail, reason=StorageDown.code)
+        return HealthCheck("database", False, detail, reason=DatabaseUnavailable.code)
     try:
         revision = await current_revision(db)
         problem = await db.storage.problem()
     except (SQLAlchemyError, OSError) as e:
-        reason = (storage_problem(e) or StorageDown).code
-        return Check("database", False, f"it does not answer: {first_line(e)}", reason=reason)
+        reason = (classify_database_error(e) or DatabaseUnavailable).code
+        return HealthCheck("database", False, f"it does not answer: {first_line(e)}", reason=reason)
     if problem is not None:
-        return Check("database", False, f"it cannot store anything: {db.storage.reason}", reason=problem.code)
-    if revision != HEAD:
-        return Check("database", False, f"it is at {revision or 'nothing'}, not {HEAD}: run 'lockstep db upgrade'")
-    return Check("database", True, f"{db.engine.dialect.name}, at {revision}")
+        return HealthCheck("database", False, f"it cannot store anything: {db.storage.reason}", reason=problem.code)
+    if revision != HEAD_REVISION:
+        return HealthCheck(
+            "database", False, f"it is at {revision or 'nothing'}, not {HEAD_REVISION}: run 'lockstep db upgrade'"
+        )
+    return HealthCheck("database", True, f"{db.engine.dialect.name}, at {revision}")
 
 
-async def check_runner(runner: RunnerClient) -> Check:
+async def check_runner(runner: RunnerClient) -> HealthCheck:
     """The supervisor answers and can start sessions."""
     try:
         health = await runner.health()
     except RunnerError as e:
-        return Check("runner", False, str(e)[:200])
+        return HealthCheck("runner", False, str(e)[:200])
     sessions = f"{health.sessions} of {health.most_sessions} sessions, {health.queued} queued"
     detail = f"{health.detail} ({sessions})" if health.detail else sessions
     detail = f"{health.refuses} ({sessions})" if health.refuses else detail
     ready = health.status == "ready"
-    return Check("runner", ready, detail if ready else f"{health.status}: {detail}", refuses=bool(health.refuses))
+    return HealthCheck("runner", ready, detail if ready else f"{health.status}: {detail}", refuses=bool(health.refuses))
 
 
-def check_lessons(catalog: Catalog) -> Check:
+def check_lessons(catalog: Catalog) -> HealthCheck:
     """There is something to learn, and no file has a mistake that keeps a lesson away."""
     all_of_them = catalog.with_drafts
     lessons = sum(len(course.lessons) for course in all_of_them.courses("en"))
     if not lessons:
-        return Check("lessons", False, f"there is none in {catalog.root}")
+        return HealthCheck("lessons", False, f"there is none in {catalog.root}")
     readable = len({lesson.key for lesson in all_of_them.every()})
     mistakes = len(catalog.problems)
     detail = f"{readable} of {lessons} can be read"
-    return Check(
+    return HealthCheck(
         "lessons", readable > 0, f"{detail}; {mistakes} mistakes: run 'lockstep lesson check'" if mistakes else detail
     )

@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from app.health.checks import check_database, check_lessons, check_runner, in_time
+from app.health.checks import check_database, check_lessons, check_runner, run_with_timeout
 
 router = APIRouter()
 
@@ -23,7 +23,8 @@ async def healthz() -> JSONResponse:
 async def readyz(request: Request) -> JSONResponse:
     state = request.app.state
     asked = await asyncio.gather(
-        in_time("database", check_database(state.db)), in_time("runner", check_runner(state.desk.runner))
+        run_with_timeout("database", check_database(state.db)),
+        run_with_timeout("runner", check_runner(state.desk.runner)),
     )
     missing = [check for check in (*asked, check_lessons(state.catalog)) if not check.ok]
     refusing = [check for check in asked if check.refuses]

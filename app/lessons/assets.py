@@ -6,16 +6,25 @@ import hashlib
 import mimetypes
 from dataclasses import dataclass
 
-from app.lessons.errors import AssetUnknown
-from app.lessons.links import StrangeLink, read_link
+from app.lessons.errors import AssetNotFound
+from app.lessons.links import InvalidLink, parse_link
 from app.lessons.model import Lesson
 
-MOST_ASSET_BYTES = 20_000_000
-_SHOWN = ("image/", "audio/", "video/", "font/", "text/plain", "text/csv", "application/json", "application/pdf")
+MAX_ASSET_BYTES = 20_000_000
+_INLINE_MEDIA_TYPES = (
+    "image/",
+    "audio/",
+    "video/",
+    "font/",
+    "text/plain",
+    "text/csv",
+    "application/json",
+    "application/pdf",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
+class LessonAsset:
     """A file as it is sent."""
 
     body: bytes
@@ -23,28 +32,28 @@ class Asset:
     etag: str
 
 
-def read_asset(lesson: Lesson, name: str) -> Asset:
+def read_asset(lesson: Lesson, name: str) -> LessonAsset:
     """Read ``assets/…`` of a lesson.
 
     Raises:
-        AssetUnknown: there is no such file, or the name is not one a lesson could link to.
+        AssetNotFound: there is no such file, or the name is not one a lesson could link to.
     """
     path = f"assets/{name}"
     try:
-        target = read_link(path)
-    except StrangeLink:
-        raise AssetUnknown(name=path[:80]) from None
+        target = parse_link(path)
+    except InvalidLink:
+        raise AssetNotFound(name=path[:80]) from None
     folder = (lesson.source_path.parent / "assets").resolve()
     file = lesson.source_path.parent / target.name
     if target.kind != "asset" or target.name != path or not file.resolve().is_relative_to(folder):
-        raise AssetUnknown(name=path[:80])
+        raise AssetNotFound(name=path[:80])
     try:
-        if not file.is_file() or file.stat().st_size > MOST_ASSET_BYTES:
-            raise AssetUnknown(name=path[:80])
+        if not file.is_file() or file.stat().st_size > MAX_ASSET_BYTES:
+            raise AssetNotFound(name=path[:80])
         body = file.read_bytes()
     except OSError:
-        raise AssetUnknown(name=path[:80]) from None
+        raise AssetNotFound(name=path[:80]) from None
     media_type = mimetypes.guess_type(file.name)[0] or ""
-    if not media_type.startswith(_SHOWN):
+    if not media_type.startswith(_INLINE_MEDIA_TYPES):
         media_type = "application/octet-stream"
-    return Asset(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:16]}"')
+    return LessonAsset(body, media_type, f'"{hashlib.sha256(body).hexdigest()[:16]}"')

@@ -18,15 +18,15 @@ from fastapi import Depends
 from starlette.requests import Request
 from watchfiles import Change, DefaultFilter, awatch
 
-from app.i18n import DEFAULT
-from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown, Mistake
-from app.lessons.load import Snapshot, load, without_drafts
+from app.i18n import DEFAULT_LANGUAGE
+from app.lessons.errors import CourseNotFound, LessonFileError, LessonNotFound, LessonUnavailable
 from app.lessons.model import Course, Lesson
+from app.lessons.snapshot import Snapshot, load_snapshot, without_drafts
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 _DEBOUNCE_MS = 300
-_FAILED_WATCH_WAIT_S = 5.0
+_WATCH_RETRY_DELAY_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,41 +90,41 @@ class CatalogView:
         """One course.
 
         Raises:
-            CourseUnknown: there is none of that name.
+            CourseNotFound: there is none of that name.
         """
         source = self.snapshot.courses.get(slug)
         if source is None:
-            raise CourseUnknown(course=slug[:80])
+            raise CourseNotFound(course=slug[:80])
         return source.speaking(language)
 
     def lesson(self, course: str, slug: str, language: str) -> Lesson:
         """A lesson in the language asked for, or in English where it has no translation.
 
         Raises:
-            CourseUnknown, LessonUnknown: there is none of that name.
-            LessonNotAvailable: its file has a mistake, and there is no good version to fall back on.
+            CourseNotFound, LessonNotFound: there is none of that name.
+            LessonUnavailable: its file has a mistake, and there is no good version to fall back on.
         """
         snapshot = self.snapshot
         if course not in snapshot.courses:
-            raise CourseUnknown(course=course[:80])
+            raise CourseNotFound(course=course[:80])
         by_language = snapshot.lessons.get((course, slug))
         if by_language is None:
-            raise LessonUnknown(course=course, slug=slug[:80])
-        lesson = _spoken(by_language, language)
+            raise LessonNotFound(course=course, slug=slug[:80])
+        lesson = _in_language(by_language, language)
         if lesson is None:
-            raise LessonNotAvailable(course=course, slug=slug)
+            raise LessonUnavailable(course=course, slug=slug)
         return lesson
 
     def outline(self, course: str, language: str) -> Outline:
         """A course with its lessons, each in the language asked for or in English.
 
         Raises:
-            CourseUnknown: there is none of that name.
+            CourseNotFound: there is none of that name.
         """
         snapshot = self.snapshot
         source = snapshot.courses.get(course)
         if source is None:
-            raise CourseUnknown(course=course[:80])
+            raise CourseNotFound(course=course[:80])
         numbers = {slug: number for number, slug in enumerate(source.lessons, 1)}
         spoken = source.speaking(language)
         modules = tuple(
@@ -132,7 +132,7 @@ class CatalogView:
                 module.slug,
                 module.title,
                 tuple(
-                    OutlineLesson(slug, numbers[slug], _spoken(snapshot.lessons.get((course, slug), {}), language))
+                    OutlineLesson(slug, numbers[slug], _in_language(snapshot.lessons.get((course, slug), {}), language))
                     for slug in module.lessons
                 ),
             )
@@ -176,7 +176,7 @@ class Catalog(CatalogView):
         """Read what has changed, and swap it in. A file with a mistake leaves its last good version up."""
         with self._loading:
             before = self.with_drafts.snapshot
-            after = load(self.root, before)
+            after = load_snapshot(self.root, before)
             self.with_drafts.snapshot = after
             self.snapshot = without_drafts(after)
             for follow in self._afterwards:
@@ -185,23 +185,23 @@ class Catalog(CatalogView):
             return
         for mistake in after.mistakes:
             if mistake not in before.mistakes:
-                log.warning("lesson_mistake", where=f"{mistake.path}:{mistake.line}", what=mistake.text)
+                _log.warning("lesson_mistake", where=f"{mistake.path}:{mistake.line}", what=mistake.text)
         if after.digest != before.digest:
-            log.info("lessons_loaded", lessons=len(after.lessons), mistakes=len(after.mistakes))
+            _log.info("lessons_loaded", lessons=len(after.lessons), mistakes=len(after.mistakes))
 
     async def watch(self) -> None:
         """Reload whenever a file changes, until cancelled. ``app.main`` runs this for as long as it serves."""
         while True:
             try:
-                async for _changes in awatch(self.root, watch_filter=_Content(), debounce=_DEBOUNCE_MS):
+                async for _changes in awatch(self.root, watch_filter=_ContentFilter(), debounce=_DEBOUNCE_MS):
                     await asyncio.to_thread(self.reload)
             except (OSError, RuntimeError) as e:  # the folder is missing, or the system has no watches left
-                log.warning("lessons_not_watched", error=str(e), again_in_s=_FAILED_WATCH_WAIT_S)
-                await asyncio.sleep(_FAILED_WATCH_WAIT_S)
+                _log.warning("lessons_not_watched", error=str(e), again_in_s=_WATCH_RETRY_DELAY_S)
+                await asyncio.sleep(_WATCH_RETRY_DELAY_S)
                 await asyncio.to_thread(self.reload)
 
     @property
-    def problems(self) -> tuple[Mistake, ...]:
+    def problems(self) -> tuple[LessonFileError, ...]:
         """Every mistake in the files as they are now."""
         return self.with_drafts.snapshot.mistakes
 
@@ -211,7 +211,7 @@ class Catalog(CatalogView):
         return self.with_drafts.snapshot.drafts
 
 
-async def catalog_for(request: Request) -> CatalogView:
+async def get_catalog(request: Request) -> CatalogView:
     """The catalog as whoever asks may see it: with drafts for instructors."""
     catalog: Catalog = request.app.state.catalog
     if catalog.hidden and await request.app.state.sees_drafts(request):
@@ -220,21 +220,21 @@ async def catalog_for(request: Request) -> CatalogView:
     return catalog
 
 
-def catalog_of(request: Request) -> CatalogView:
-    """What ``catalog_for`` gave this request; the catalog for everyone where it was not asked."""
+def request_catalog(request: Request) -> CatalogView:
+    """What ``get_catalog`` gave this request; the catalog for everyone where it was not asked."""
     catalog: CatalogView = getattr(request.state, "catalog", request.app.state.catalog)
     return catalog
 
 
-TheCatalog = Annotated[CatalogView, Depends(catalog_for)]
+CatalogDep = Annotated[CatalogView, Depends(get_catalog)]
 """The dependency of routes. ``app.main`` puts the Catalog on ``app.state``, and the rule for who may see drafts."""
 
 
-def _spoken(by_language: Mapping[str, Lesson], language: str) -> Lesson | None:
-    return by_language.get(language) or by_language.get(DEFAULT)
+def _in_language(by_language: Mapping[str, Lesson], language: str) -> Lesson | None:
+    return by_language.get(language) or by_language.get(DEFAULT_LANGUAGE)
 
 
-class _Content(DefaultFilter):
+class _ContentFilter(DefaultFilter):
     """Changes of lessons and courses: not of editors' swap files, nor of what Python caches."""
 
     def __call__(self, change: Change, path: str) -> bool:

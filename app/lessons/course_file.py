@@ -21,14 +21,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.i18n import CODES, DEFAULT
-from app.lessons.directives import Fault
-from app.lessons.header import MOST_SLUG, SLUG
+from app.i18n import DEFAULT_LANGUAGE, LANGUAGE_CODES
+from app.lessons.directives import LessonError
+from app.lessons.front_matter import MAX_SLUG_LENGTH, SLUG_PATTERN
 from app.lessons.model import Course, Module
 
-_AT_LINE = re.compile(r" ?\(at (?:line (\d+), column \d+|end of document)\)")
+_TOML_POSITION = re.compile(r" ?\(at (?:line (\d+), column \d+|end of document)\)")
 
-Words = Mapping[str, str]
+LocalizedText = Mapping[str, str]
 """A text by language; English is always there."""
 
 
@@ -37,7 +37,7 @@ class ModuleSource:
     """A module in all languages."""
 
     slug: str
-    title: Words
+    title: LocalizedText
     lessons: tuple[str, ...]
 
 
@@ -46,8 +46,8 @@ class CourseSource:
     """A course in all languages."""
 
     slug: str
-    title: Words
-    summary: Words
+    title: LocalizedText
+    summary: LocalizedText
     modules: tuple[ModuleSource, ...]
 
     @property
@@ -65,45 +65,45 @@ class CourseSource:
 
     def speaking(self, language: str) -> Course:
         """The course in one language; English words where there are none."""
-        modules = tuple(Module(m.slug, _said(m.title, language), m.lessons) for m in self.modules)
-        return Course(self.slug, _said(self.title, language), _said(self.summary, language), modules)
+        modules = tuple(Module(m.slug, _localized(m.title, language), m.lessons) for m in self.modules)
+        return Course(self.slug, _localized(self.title, language), _localized(self.summary, language), modules)
 
 
-def _said(words: Words, language: str) -> str:
-    return words.get(language) or words[DEFAULT]
+def _localized(words: LocalizedText, language: str) -> str:
+    return words.get(language) or words[DEFAULT_LANGUAGE]
 
 
-def read_course(text: str, slug: str) -> tuple[CourseSource | None, list[Fault]]:
+def parse_course(text: str, slug: str) -> tuple[CourseSource | None, list[LessonError]]:
     """Read the file of the course ``slug``; None if it has a fault."""
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as e:
-        return None, [_unreadable(text, str(e) or "it is nested too deeply")]
-    reader = _Reader(text, [])
+        return None, [_toml_error(text, str(e) or "it is nested too deeply")]
+    reader = _CourseParser(text, [])
     course = reader.course(table, slug)
     return (None if reader.faults else course), reader.faults
 
 
-def _unreadable(text: str, reason: str) -> Fault:
-    match = _AT_LINE.search(reason)
+def _toml_error(text: str, reason: str) -> LessonError:
+    match = _TOML_POSITION.search(reason)
     line = int(match[1]) if match and match[1] else (text.count("\n") + 1 if match else 1)
-    reason = _AT_LINE.sub("", reason)
-    return Fault(line, f'this is not TOML: {reason}; write key = "text", [[modules]] and lessons = ["…"]')
+    reason = _TOML_POSITION.sub("", reason)
+    return LessonError(line, f'this is not TOML: {reason}; write key = "text", [[modules]] and lessons = ["…"]')
 
 
 @dataclass(slots=True)
-class _Reader:
+class _CourseParser:
     """Gathers faults while it goes. TOML's parser tells no lines, so they are searched for."""
 
     text: str
-    faults: list[Fault]
+    faults: list[LessonError]
 
     def course(self, table: dict[str, Any], slug: str) -> CourseSource:
         self.keys(table, ("title", "summary", "modules"), 1)
         entries = table.get("modules")
         if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
             self.faults.append(
-                Fault(self.line_of("modules"), "the course has no modules; add a part that begins [[modules]]")
+                LessonError(self.line_of("modules"), "the course has no modules; add a part that begins [[modules]]")
             )
             entries = []
         lines = [i for i, row in enumerate(self.text.split("\n"), 1) if re.match(r"\s*\[\[\s*modules\s*\]\]", row)]
@@ -118,43 +118,49 @@ class _Reader:
         self.keys(entry, ("slug", "title", "lessons"), line)
         lessons = entry.get("lessons", [])
         if not isinstance(lessons, list) or not all(isinstance(slug, str) for slug in lessons):
-            self.faults.append(Fault(line, "'lessons' has to be a list of folders; write lessons = [\"first-lesson\"]"))
+            self.faults.append(
+                LessonError(line, "'lessons' has to be a list of folders; write lessons = [\"first-lesson\"]")
+            )
             lessons = []
         for slug in (entry.get("slug"), *lessons):
-            if not isinstance(slug, str) or not SLUG.fullmatch(slug) or len(slug) > MOST_SLUG:
+            if not isinstance(slug, str) or not SLUG_PATTERN.fullmatch(slug) or len(slug) > MAX_SLUG_LENGTH:
                 at = self.line_of(str(slug), line)
                 self.faults.append(
-                    Fault(at, f"{str(slug)[:60]!r} cannot be a slug; use small letters, digits and hyphens")
+                    LessonError(at, f"{str(slug)[:60]!r} cannot be a slug; use small letters, digits and hyphens")
                 )
         return ModuleSource(str(entry.get("slug")), self.words(entry, "title", line), tuple(lessons))
 
-    def words(self, table: dict[str, Any], key: str, line: int) -> Words:
+    def words(self, table: dict[str, Any], key: str, line: int) -> LocalizedText:
         value = table.get(key)
-        value = {DEFAULT: value} if isinstance(value, str) else value
+        value = {DEFAULT_LANGUAGE: value} if isinstance(value, str) else value
         if not isinstance(value, dict) or not all(isinstance(said, str) for said in value.values()):
-            self.faults.append(Fault(line, f"'{key}' is missing or no text; write {key}.en = \"…\""))
-            return {DEFAULT: ""}
+            self.faults.append(LessonError(line, f"'{key}' is missing or no text; write {key}.en = \"…\""))
+            return {DEFAULT_LANGUAGE: ""}
         for language in value:
-            if language not in CODES:
+            if language not in LANGUAGE_CODES:
                 at = self.line_of(f"{key}.{language}", line)
-                self.faults.append(Fault(at, f"unknown language '{language[:20]}' of '{key}'; use {', '.join(CODES)}"))
-        if not value.get(DEFAULT, "").strip():
-            self.faults.append(Fault(self.line_of(key, line), f"'{key}' has no English text; write {key}.en = \"…\""))
-            return {DEFAULT: ""}
+                self.faults.append(
+                    LessonError(at, f"unknown language '{language[:20]}' of '{key}'; use {', '.join(LANGUAGE_CODES)}")
+                )
+        if not value.get(DEFAULT_LANGUAGE, "").strip():
+            self.faults.append(
+                LessonError(self.line_of(key, line), f"'{key}' has no English text; write {key}.en = \"…\"")
+            )
+            return {DEFAULT_LANGUAGE: ""}
         return {language: said.strip() for language, said in value.items() if said.strip()}
 
     def keys(self, table: dict[str, Any], known: tuple[str, ...], line: int) -> None:
         for key in table:
             if key not in known:
                 self.faults.append(
-                    Fault(self.line_of(key, line), f"unknown key '{key[:40]}'; use one of {', '.join(known)}")
+                    LessonError(self.line_of(key, line), f"unknown key '{key[:40]}'; use one of {', '.join(known)}")
                 )
 
     def repeated(self, slugs: list[str], noun: str) -> None:
         for slug in dict.fromkeys(slugs):
             if slugs.count(slug) > 1:
                 line = self.line_of(slug, self.line_of(slug) + 1)
-                self.faults.append(Fault(line, f"the {noun} '{slug[:60]}' is there twice; keep one"))
+                self.faults.append(LessonError(line, f"the {noun} '{slug[:60]}' is there twice; keep one"))
 
     def line_of(self, words: str, after: int = 1) -> int:
         """The first line from ``after`` on that has the words; else ``after``, or the last line."""

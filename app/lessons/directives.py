@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from app.lessons.yaml_map import Entry, YamlMistake, read_map
+from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, parse_yaml_mapping
 
-_NAME = re.compile(r"\{([^}]*)\}[ \t]*(.*)", re.DOTALL)
+_INFO_STRING = re.compile(r"\{([^}]*)\}[ \t]*(.*)", re.DOTALL)
 
 ADMONITIONS = ("note", "tip", "hint", "important", "warning", "caution", "seealso")
 """Directives with a title of their own; their argument, if any, is the first paragraph."""
@@ -25,7 +25,7 @@ JUPYTER_OPTIONS = frozenset({"deletable", "editable", "format", "jupyter", "slid
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class DirectiveSpec:
     """What a directive takes. The texts are for the reference in ``docs/teach``, which is generated from them."""
 
     kind: Literal["cell", "admonition", "titled", "figure", "image", "math", "table"]
@@ -43,8 +43,8 @@ _PICTURE_OPTIONS = {
     "width": "The width on the page, as a whole number of pixels.",
 }
 
-SHAPES: dict[str, Shape] = {
-    "code-cell": Shape(
+DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
+    "code-cell": DirectiveSpec(
         "cell",
         "optional",
         "the language, `python` or `ipython3`",
@@ -62,34 +62,38 @@ SHAPES: dict[str, Shape] = {
         },
     ),
     **{
-        name: Shape("admonition", "optional", "the first paragraph", "A box with this title, in the lesson's language.")
+        name: DirectiveSpec(
+            "admonition", "optional", "the first paragraph", "A box with this title, in the lesson's language."
+        )
         for name in ADMONITIONS
     },
-    "admonition": Shape(
+    "admonition": DirectiveSpec(
         "titled",
         "required",
         "the title",
         "A box with a title of your own.",
         {"class": "`note`, `tip` or `warning` for the look of that box; `dropdown` for a box that opens on a click."},
     ),
-    "dropdown": Shape("titled", "required", "the title", "A box that opens on a click, for instance a solution."),
-    "figure": Shape(
+    "dropdown": DirectiveSpec(
+        "titled", "required", "the title", "A box that opens on a click, for instance a solution."
+    ),
+    "figure": DirectiveSpec(
         "figure",
         "required",
         "the path of a file in `assets`",
         "A picture with a caption. The body is the caption.",
         _PICTURE_OPTIONS,
     ),
-    "image": Shape(
+    "image": DirectiveSpec(
         "image", "required", "the path of a file in `assets`", "A picture without a caption.", _PICTURE_OPTIONS
     ),
-    "math": Shape("math", "none", "none", "A formula on a line of its own. The body is LaTeX."),
-    "table": Shape("table", "optional", "the caption", "A table with a caption. The body is a Markdown table."),
+    "math": DirectiveSpec("math", "none", "none", "A formula on a line of its own. The body is LaTeX."),
+    "table": DirectiveSpec("table", "optional", "the caption", "A table with a caption. The body is a Markdown table."),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class LessonError:
     """A mistake before its file is known: the line counts from 1."""
 
     line: int
@@ -103,7 +107,7 @@ class Directive:
 
     name: str
     argument: str
-    options: dict[str, Entry]
+    options: dict[str, YamlEntry]
     body: str
     line: int
     """The line of the opening fence."""
@@ -112,12 +116,12 @@ class Directive:
     end_line: int
     """The last line, that of the closing fence."""
     markup: str
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[LessonError] = field(default_factory=list)
 
     @property
-    def shape(self) -> Shape | None:
+    def shape(self) -> DirectiveSpec | None:
         """What the directive takes; None if Lockstep does not know it."""
-        return SHAPES.get(self.name)
+        return DIRECTIVE_SPECS.get(self.name)
 
     def option(self, key: str) -> str:
         """The option's text, or an empty text."""
@@ -125,23 +129,23 @@ class Directive:
         return entry.text if entry else ""
 
 
-def read_directive(info: str, content: str, first_line: int, end_line: int, markup: str) -> Directive | None:
+def parse_directive(info: str, content: str, first_line: int, end_line: int, markup: str) -> Directive | None:
     """Read a fence as a directive; None if its info string names none. ``first_line`` is that of the fence, from 1."""
-    match = _NAME.fullmatch(info.strip())
+    match = _INFO_STRING.fullmatch(info.strip())
     if match is None:
         return None
     name, argument = match[1].strip(), match[2].strip()
     lines = content.split("\n")
     if lines and lines[-1] == "":
         lines.pop()
-    options, used, faults = _split(lines, first_line + 1)
+    options, used, faults = _split_options(lines, first_line + 1)
     body = "\n".join(lines[used:])
     directive = Directive(name, argument, options, body, first_line, first_line + 1 + used, end_line, markup, faults)
-    directive.faults += list(_misuse(directive))
+    directive.faults += list(_usage_errors(directive))
     return directive
 
 
-def _split(lines: list[str], line: int) -> tuple[dict[str, Entry], int, list[Fault]]:
+def _split_options(lines: list[str], line: int) -> tuple[dict[str, YamlEntry], int, list[LessonError]]:
     """Return the options, how many lines they take, and what is wrong with them."""
     if lines and lines[0].startswith("---"):
         end = next((i for i, text in enumerate(lines[1:], 1) if text.startswith("---")), len(lines))
@@ -152,29 +156,33 @@ def _split(lines: list[str], line: int) -> tuple[dict[str, Entry], int, list[Fau
     if used < len(lines) and used and not lines[used].strip():
         used += 1  # one blank line may part the options from the body
     try:
-        entries, repeated = read_map(text, at)
-    except YamlMistake as e:
+        entries, repeated = parse_yaml_mapping(text, at)
+    except InvalidYaml as e:
         hint = "write each option as ':key: value'" if not lines[0].startswith("---") else "write it as 'key: value'"
-        return {}, used, [Fault(e.line, f"the options cannot be read: {e.reason}; {hint}")]
-    faults = [Fault(entry.line, f"the option '{key}' is given twice; keep one") for key, entry in repeated]
+        return {}, used, [LessonError(e.line, f"the options cannot be read: {e.reason}; {hint}")]
+    faults = [LessonError(entry.line, f"the option '{key}' is given twice; keep one") for key, entry in repeated]
     return entries, used, faults
 
 
-def _misuse(directive: Directive) -> Iterable[Fault]:
+def _usage_errors(directive: Directive) -> Iterable[LessonError]:
     shape = directive.shape
     if shape is None:
-        yield Fault(directive.line, f"unknown directive {{{directive.name}}}; use one of {_listed(SHAPES)}")
+        yield LessonError(
+            directive.line, f"unknown directive {{{directive.name}}}; use one of {_sorted_names(DIRECTIVE_SPECS)}"
+        )
         return
     if shape.argument == "none" and directive.argument:
-        yield Fault(directive.line, f"{{{directive.name}}} takes no argument; put {directive.argument!r} below it")
+        yield LessonError(
+            directive.line, f"{{{directive.name}}} takes no argument; put {directive.argument!r} below it"
+        )
     if shape.argument == "required" and not directive.argument:
         wanted = "the path of a file in assets/" if shape.kind in ("figure", "image") else "a title"
-        yield Fault(directive.line, f"{{{directive.name}}} needs {wanted} behind its name")
+        yield LessonError(directive.line, f"{{{directive.name}}} needs {wanted} behind its name")
     for key, entry in directive.options.items():
         if key not in shape.options and not (shape.kind == "cell" and key in JUPYTER_OPTIONS):
-            known = f"use one of {_listed(shape.options)}" if shape.options else "it takes none"
-            yield Fault(entry.line, f"unknown option '{key}' of {{{directive.name}}}; {known}")
+            known = f"use one of {_sorted_names(shape.options)}" if shape.options else "it takes none"
+            yield LessonError(entry.line, f"unknown option '{key}' of {{{directive.name}}}; {known}")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _sorted_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))

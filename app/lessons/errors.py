@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import NotFound, Unavailable
+from app.errors import NotFound, ServiceUnavailable
 from app.i18n import N_
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Mistake:
+class LessonFileError:
     """One mistake in a lesson's file: what is wrong and what to write instead. ``str()`` is ``file:line: text``.
 
     A mistake that ``blocks`` keeps the new version of the file from being shown; others (a link to nowhere) are
@@ -26,28 +26,28 @@ class Mistake:
         return f"{self.path}:{self.line}: {self.text}"
 
 
-class CourseUnknown(NotFound):
+class CourseNotFound(NotFound):
     """No course has this name."""
 
     code = "course_unknown"
     message = N_("There is no course “{course}”.")
 
 
-class LessonUnknown(NotFound):
+class LessonNotFound(NotFound):
     """The course has no lesson of this name."""
 
     code = "lesson_unknown"
     message = N_("There is no lesson “{slug}” in this course.")
 
 
-class AssetUnknown(NotFound):
+class AssetNotFound(NotFound):
     """The lesson has no such file."""
 
     code = "asset_unknown"
     message = N_("The lesson has no file “{name}”.")
 
 
-class LessonNotAvailable(Unavailable):
+class LessonUnavailable(ServiceUnavailable):
     """The lesson exists, but its file could never be read without a mistake."""
 
     code = "lesson_not_available"

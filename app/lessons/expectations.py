@@ -29,8 +29,8 @@ _TOKEN = re.compile(
     rf"|{_START}(?:(?P<below><)|(?P<above>>))?(?P<number>{_NUMBER})(?:±(?P<tolerance>{_NUMBER}))?"
     rf"|(?P<other>.)"
 )
-_MOST_LINES_COMPARED = 500
-_LONGEST_LINE = 2000
+_MAX_LINES_COMPARED = 500
+_MAX_LINE_LENGTH = 2000
 """Characters of a line that are searched."""
 
 NumberTest = Callable[[Decimal], bool]
@@ -65,7 +65,7 @@ class Expectation:
                 pattern += r"\s+"
             elif token["number"]:
                 pattern += rf"{_START}((?>{_NUMBER}))"
-                tests.append(_test(token))
+                tests.append(_number_test(token))
             else:
                 pattern += re.escape(token["other"])
         return cls(text, re.compile(pattern), tuple(tests))
@@ -73,8 +73,8 @@ class Expectation:
     def found_in(self, line: str) -> bool:
         """Whether the line contains it."""
         return any(
-            all(test(_value(number)) for test, number in zip(self.tests, match.groups(), strict=True))
-            for match in self._matches(line[:_LONGEST_LINE])
+            all(test(_parse_number(number)) for test, number in zip(self.tests, match.groups(), strict=True))
+            for match in self._matches(line[:_MAX_LINE_LENGTH])
         )
 
     def _matches(self, line: str) -> Iterator[re.Match[str]]:
@@ -85,35 +85,35 @@ class Expectation:
             at = match.start() + 1
 
 
-def _test(token: re.Match[str]) -> NumberTest:
-    wanted = _value(token["number"])
+def _number_test(token: re.Match[str]) -> NumberTest:
+    wanted = _parse_number(token["number"])
     if token["below"]:
         return lambda number: number < wanted
     if token["above"]:
         return lambda number: number > wanted
     if token["tolerance"]:
-        tolerance = _value(token["tolerance"])
+        tolerance = _parse_number(token["tolerance"])
     else:
         last_digit = int(wanted.as_tuple().exponent)
         tolerance = Decimal(5).scaleb(last_digit - 1) if wanted else Decimal(0)
     return lambda number: abs(number - wanted) <= tolerance
 
 
-def _value(number: str) -> Decimal:
+def _parse_number(number: str) -> Decimal:
     return Decimal(number.replace(",", ""))
 
 
-def unmet(texts: Sequence[str], lines: Sequence[str]) -> list[str]:
+def unmet_expectations(texts: Sequence[str], lines: Sequence[str]) -> list[str]:
     """Return a sentence for each text that no line contains, with the line that comes closest."""
     return [
-        f"did not print {text!r}; {_closest(text, lines)}"
+        f"did not print {text!r}; {_closest_line(text, lines)}"
         for text in texts
         if not any(map(Expectation.parse(text).found_in, lines))
     ]
 
 
-def _closest(text: str, lines: Sequence[str]) -> str:
-    candidates = [line.strip()[:200] for line in lines[-_MOST_LINES_COMPARED:] if line.strip()]
+def _closest_line(text: str, lines: Sequence[str]) -> str:
+    candidates = [line.strip()[:200] for line in lines[-_MAX_LINES_COMPARED:] if line.strip()]
     if not candidates:
         return "it printed nothing"
     return f"the closest line is {difflib.get_close_matches(text, candidates, n=1, cutoff=0.0)[0]!r}"

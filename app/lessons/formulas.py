@@ -12,7 +12,7 @@ from math_core import LatexError, LatexToMathML
 _CONVERTER = LatexToMathML(fancy_error=False)
 _STYLE = re.compile(r' style="([^"]*)"')
 _POSITION = re.compile(r"^[0-9]+: ")
-_CLASSES = {
+_STYLE_CLASSES = {
     "text-align: right": "math-right",
     "text-align: left": "math-left",
     "text-align: center": "math-center",
@@ -26,35 +26,35 @@ _CLASSES = {
 """What the classes mean is in the style sheet of lessons."""
 
 
-class UnreadableFormula(Exception):
+class InvalidFormula(Exception):
     """The LaTeX cannot be turned into MathML. ``str()`` says why."""
 
 
-def mathml(latex: str, *, block: bool) -> str:
+def latex_to_mathml(latex: str, *, block: bool) -> str:
     """Return a ``<math>`` element.
 
     Raises:
-        UnreadableFormula: for LaTeX that is wrong, or that would need an inline style.
+        InvalidFormula: for LaTeX that is wrong, or that would need an inline style.
     """
     try:
         element = _CONVERTER.convert_with_local_state(latex, displaystyle=block)
     except LatexError as e:
-        raise UnreadableFormula(_first_line(str(e))) from e
-    return _STYLE.sub(_as_classes, element)
+        raise InvalidFormula(_short_reason(str(e))) from e
+    return _STYLE.sub(_style_to_class, element)
 
 
-def _as_classes(match: re.Match[str]) -> str:
+def _style_to_class(match: re.Match[str]) -> str:
     styles = [style.strip() for style in match[1].split(";") if style.strip()]
-    strange = [style for style in styles if style not in _CLASSES]
+    strange = [style for style in styles if style not in _STYLE_CLASSES]
     if strange:
-        raise UnreadableFormula(
+        raise InvalidFormula(
             f"it would need the style '{strange[0]}', which a lesson cannot have; write aligned, not align"
         )
-    names = " ".join(sorted({_CLASSES[style] for style in styles} - {""}))
+    names = " ".join(sorted({_STYLE_CLASSES[style] for style in styles} - {""}))
     return f' class="{names}"' if names else ""
 
 
-def _first_line(text: str) -> str:
+def _short_reason(text: str) -> str:
     """The reason without the position, which counts bytes of the formula."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "it is no LaTeX")
     return _POSITION.sub("", first)

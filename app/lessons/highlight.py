@@ -17,20 +17,20 @@ from pygments.util import ClassNotFound
 _FORMATTER = HtmlFormatter(nowrap=True)
 
 
-def knows(language: str) -> bool:
+def can_highlight(language: str) -> bool:
     """True if code in this language can be coloured."""
-    return _lexer(language) is not None
+    return _find_lexer(language) is not None
 
 
-def highlighted(code: str, language: str) -> Markup:
+def highlight_code(code: str, language: str) -> Markup:
     """The code as HTML to stand inside ``<code>``; escaped and plain if the language is not known."""
-    lexer = _lexer(language)
+    lexer = _find_lexer(language)
     if lexer is None:
         return Markup.escape(code)
     return Markup(_highlight(code, lexer, _FORMATTER).removesuffix("\n"))  # noqa: S704 - Pygments escapes
 
 
-class _Calls(Filter):
+class _FunctionCallFilter(Filter):
     """A name in front of a parenthesis is a function's, as the editor in the browser colours it."""
 
     def filter(self, lexer: Lexer | None, stream: Iterable[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
@@ -46,11 +46,11 @@ class _Calls(Filter):
 
 
 @lru_cache(maxsize=64)
-def _lexer(language: str) -> Lexer | None:
+def _find_lexer(language: str) -> Lexer | None:
     try:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=True)
     except ClassNotFound:
         return None
     if language == "python":
-        lexer.add_filter(_Calls())
+        lexer.add_filter(_FunctionCallFilter())
     return lexer

@@ -17,7 +17,7 @@ _ASSET = re.compile(r"(?:\./)?(?P<name>assets/[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LinkTarget:
     """What a link names. ``lesson`` is empty for this lesson; ``course`` is empty for this course."""
 
     kind: Literal["outside", "asset", "lesson", "here"]
@@ -35,34 +35,34 @@ class Target:
         return self.name if self.kind == "outside" else mark or f"{slug}"
 
 
-class StrangeLink(Exception):
+class InvalidLink(Exception):
     """The link leads nowhere that a lesson may link to. ``str()`` says what to write instead."""
 
 
-def read_link(href: str) -> Target:
+def parse_link(href: str) -> LinkTarget:
     """Find out what a link names.
 
     Raises:
-        StrangeLink: it is none of the forms that a lesson may use.
+        InvalidLink: it is none of the forms that a lesson may use.
     """
     try:
         parts = urlsplit(href)
     except ValueError as e:
-        raise StrangeLink(f"'{href[:80]}' is no address; write https://…, ../lesson/lesson.md or assets/file") from e
+        raise InvalidLink(f"'{href[:80]}' is no address; write https://…, ../lesson/lesson.md or assets/file") from e
     if parts.scheme in ("http", "https", "mailto"):
-        return Target("outside", href)
+        return LinkTarget("outside", href)
     if parts.scheme or href.startswith("//"):
-        raise StrangeLink(f"'{href[:80]}' is not a kind of link a lesson may have; write https://…")
+        raise InvalidLink(f"'{href[:80]}' is not a kind of link a lesson may have; write https://…")
     path, fragment = unquote(parts.path), unquote(parts.fragment)
     if not path or _LESSON_FILE.fullmatch(path.removeprefix("./")):
-        return Target("here", fragment=fragment)
+        return LinkTarget("here", fragment=fragment)
     asset = _ASSET.fullmatch(path)
     if asset:
-        return Target("asset", asset["name"])
-    return _other_lesson(href, path, fragment)
+        return LinkTarget("asset", asset["name"])
+    return _parse_lesson_link(href, path, fragment)
 
 
-def _other_lesson(href: str, path: str, fragment: str) -> Target:
+def _parse_lesson_link(href: str, path: str, fragment: str) -> LinkTarget:
     steps = [step for step in path.split("/") if step != "."]
     ups = len(steps) - len([step for step in steps if step != ".."])
     names = [step for step in steps[ups:] if step]
@@ -71,9 +71,9 @@ def _other_lesson(href: str, path: str, fragment: str) -> Target:
     plain = all(_NAME.fullmatch(name) for name in names)
     if plain and steps[:ups] == [".."] * ups:
         if (ups, len(names)) == (1, 1):
-            return Target("lesson", names[0], fragment=fragment)
+            return LinkTarget("lesson", names[0], fragment=fragment)
         if (ups, len(names)) == (2, 2):
-            return Target("lesson", names[1], course=names[0], fragment=fragment)
-    raise StrangeLink(
+            return LinkTarget("lesson", names[1], course=names[0], fragment=fragment)
+    raise InvalidLink(
         f"'{href[:80]}' leads nowhere; write ../other-lesson/lesson.md, assets/file, #heading or https://…"
     )

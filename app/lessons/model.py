@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 
-class Status(StrEnum):
+class LessonStatus(StrEnum):
     """How far a lesson is in its life."""
 
     draft = "draft"
@@ -17,7 +17,7 @@ class Status(StrEnum):
     deprecated = "deprecated"
 
 
-class Tag(StrEnum):
+class CellTag(StrEnum):
     """What a cell's tag asks for; the names are Jupyter's."""
 
     hide_input = "hide-input"
@@ -62,7 +62,7 @@ class Cell:
     """The machines a learner may pick from, in the author's order; ``topology`` is among them."""
     kerases: tuple[int, ...]
     """The versions of Keras a learner may pick from; ``keras`` is among them."""
-    tags: frozenset[Tag]
+    tags: frozenset[CellTag]
     expect: tuple[str, ...]
     """What its output has to contain, as ``app.lessons.expectations`` reads it."""
     highlighted: Markup
@@ -96,7 +96,7 @@ class Lesson:
     summary: str
     minutes: int
     tags: tuple[str, ...]
-    status: Status
+    status: LessonStatus
     topology: str
     keras: int
     topologies: tuple[str, ...]

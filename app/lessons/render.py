@@ -19,18 +19,18 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from markupsafe import Markup
 
-from app.i18n import N_, gettext, speaking
-from app.lessons.choices import machine_of
+from app.i18n import N_, gettext, use_language
 from app.lessons.directives import Directive
-from app.lessons.drawings import UnfitDrawing, drawing_at
-from app.lessons.formulas import UnreadableFormula, mathml
-from app.lessons.highlight import highlighted
-from app.lessons.links import StrangeLink, read_link
-from app.lessons.model import Block, Cell, Lesson, Prose, Status, Tag
-from app.lessons.read import Document, SourceCell
-from app.lessons.syntax import MARKDOWN
+from app.lessons.document import Document, SourceCell
+from app.lessons.formulas import InvalidFormula, latex_to_mathml
+from app.lessons.highlight import highlight_code
+from app.lessons.inline_svg import InvalidSvg, inline_svg_file
+from app.lessons.links import InvalidLink, parse_link
+from app.lessons.machine_options import resolve_machine_options
+from app.lessons.markdown import LESSON_PARSER
+from app.lessons.model import Block, Cell, CellTag, Lesson, LessonStatus, Prose
 
-VERSION = "3"
+RENDERER_VERSION = "3"
 """Part of every digest: raise it when the same source is to look different."""
 
 ADMONITION_TITLES = {
@@ -44,15 +44,15 @@ ADMONITION_TITLES = {
 }
 
 
-def render(
+def render_lesson(
     document: Document, *, course: str, slug: str, languages: tuple[str, ...], path: Path, digest: str
 ) -> Lesson:
     """Make the lesson of a document that has no blocking faults."""
     header = document.header
-    cells = tuple(_cell(cell, document) for cell in document.cells)
-    machine = machine_of(header)
-    with speaking(document.language):
-        blocks = tuple(_blocks(document, cells, slug, path.parent))
+    cells = tuple(_render_cell(cell, document) for cell in document.cells)
+    machine = resolve_machine_options(header)
+    with use_language(document.language):
+        blocks = tuple(_render_blocks(document, cells, slug, path.parent))
     return Lesson(
         course=course,
         slug=slug,
@@ -62,7 +62,7 @@ def render(
         summary=header.summary or "",
         minutes=header.minutes or 1,
         tags=header.tags or (),
-        status=header.status or Status.draft,
+        status=header.status or LessonStatus.draft,
         topology=machine.topology,
         keras=machine.keras,
         topologies=machine.topologies,
@@ -77,17 +77,17 @@ def render(
     )
 
 
-def digest_of(*parts: str) -> str:
+def content_digest(*parts: str) -> str:
     """A short name for exactly these texts, rendered by this version."""
-    whole = hashlib.sha256(VERSION.encode())
+    whole = hashlib.sha256(RENDERER_VERSION.encode())
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
         whole.update(len(encoded).to_bytes(8, "big") + encoded)
     return whole.hexdigest()[:24]
 
 
-def _cell(cell: SourceCell, document: Document) -> Cell:
-    machine = machine_of(cell, machine_of(document.header))
+def _render_cell(cell: SourceCell, document: Document) -> Cell:
+    machine = resolve_machine_options(cell, resolve_machine_options(document.header))
     return Cell(
         name=cell.name,
         title=cell.title or cell.name.replace("-", " ").capitalize(),
@@ -100,13 +100,13 @@ def _cell(cell: SourceCell, document: Document) -> Cell:
         kerases=machine.kerases,
         tags=cell.tags or frozenset(),
         expect=cell.expect or (),
-        highlighted=highlighted(cell.code, "python"),
+        highlighted=highlight_code(cell.code, "python"),
     )
 
 
-def _blocks(document: Document, cells: Sequence[Cell], slug: str, folder: Path) -> Iterator[Block]:
+def _render_blocks(document: Document, cells: Sequence[Cell], slug: str, folder: Path) -> Iterator[Block]:
     """Cut the tokens at the cells; what lies between is prose."""
-    renderer = LessonRenderer(MARKDOWN)
+    renderer = LessonRenderer(LESSON_PARSER)
     env = {**document.parsed.env, "slug": slug, "folder": folder}
     left = iter(cells)
     stretch: list[Token] = []
@@ -114,12 +114,12 @@ def _blocks(document: Document, cells: Sequence[Cell], slug: str, folder: Path) 
         if token is not None and token.type != "cell":
             stretch.append(token)
             continue
-        html = renderer.render(stretch, MARKDOWN.options, env).strip()
+        html = renderer.render(stretch, LESSON_PARSER.options, env).strip()
         if html:
             yield Prose(Markup(html), _first_line(stretch))  # noqa: S704 - escaped by the renderer
         stretch = []
         cell = next(left) if token is not None else None
-        if cell is not None and Tag.remove_cell not in cell.tags:
+        if cell is not None and CellTag.remove_cell not in cell.tags:
             yield cell
 
 
@@ -135,8 +135,8 @@ class LessonRenderer(RendererHTML):
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         try:
-            target = read_link(str(tokens[idx].attrs.get("href", "")))
-        except StrangeLink:
+            target = parse_link(str(tokens[idx].attrs.get("href", "")))
+        except InvalidLink:
             return "<a>"
         outside = ' rel="noreferrer"' if target.kind == "outside" else ""
         title = tokens[idx].attrs.get("title")
@@ -171,17 +171,17 @@ class LessonRenderer(RendererHTML):
     def heading_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
         name = escapeHtml(str(token.attrs.get("id", "")))
-        anchor = f'<a class="anchor" href="#{name}">' if _can_be_link(tokens[idx + 1]) else ""
+        anchor = f'<a class="anchor" href="#{name}">' if _can_hold_link(tokens[idx + 1]) else ""
         return f'<{token.tag} id="{name}">{anchor}'
 
     def heading_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        end = "</a>" if _can_be_link(tokens[idx - 1]) else ""
+        end = "</a>" if _can_hold_link(tokens[idx - 1]) else ""
         return f"{end}</{tokens[idx].tag}>\n"
 
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         words = tokens[idx].info.split()
         language = words[0] if words else "text"
-        code = highlighted(tokens[idx].content.removesuffix("\n"), language)
+        code = highlight_code(tokens[idx].content.removesuffix("\n"), language)
         return f'<pre class="listing" tabindex="0"><code class="language-{escapeHtml(language)}">{code}</code></pre>\n'
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
@@ -231,7 +231,7 @@ class LessonRenderer(RendererHTML):
 
     def admonition_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         directive: Directive = tokens[idx].meta["directive"]
-        if _folds(directive):
+        if _is_collapsible(directive):
             return '<details class="admonition dropdown">\n'
         kind = directive.option("class") or directive.name
         kind = "note" if kind == "admonition" else kind
@@ -240,7 +240,7 @@ class LessonRenderer(RendererHTML):
         return f'<div class="admonition {escapeHtml(kind)}" role="note">\n{title}'
 
     def admonition_close(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return "</details>\n" if _folds(tokens[idx].meta["directive"]) else "</div>\n"
+        return "</details>\n" if _is_collapsible(tokens[idx].meta["directive"]) else "</div>\n"
 
     def caption_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return _caption_tags(tokens[idx].meta["directive"])[0]
@@ -275,7 +275,7 @@ class LessonRenderer(RendererHTML):
     front_matter = myst_line_comment = myst_block_break = myst_target = _nothing
 
 
-def _can_be_link(inline: Token) -> bool:
+def _can_hold_link(inline: Token) -> bool:
     inside = inline.children or []
     return bool(inside) and all(child.type not in ("link_open", "footnote_ref") for child in inside)
 
@@ -295,32 +295,32 @@ def _alignment(token: Token) -> str:
     return f' class="{side}"' if side in ("center", "right") else ""
 
 
-def _folds(directive: Directive) -> bool:
+def _is_collapsible(directive: Directive) -> bool:
     return directive.name == "dropdown" or directive.option("class") == "dropdown"
 
 
 def _caption_tags(directive: Directive) -> tuple[str, str]:
     if directive.name == "table":
         return "<figcaption>", "</figcaption>"
-    return ("<summary>", "</summary>") if _folds(directive) else ('<p class="admonition-title">', "</p>")
+    return ("<summary>", "</summary>") if _is_collapsible(directive) else ('<p class="admonition-title">', "</p>")
 
 
 def _formula(latex: str, *, block: bool) -> str:
     try:
-        return mathml(latex, block=block)
-    except UnreadableFormula:
+        return latex_to_mathml(latex, block=block)
+    except InvalidFormula:
         return f"<code>{escapeHtml(latex)}</code>"
 
 
 def _picture(source: str, alt: str, width: str, env: Any) -> str:
     try:
-        target = read_link(source)
-    except StrangeLink:
+        target = parse_link(source)
+    except InvalidLink:
         return escapeHtml(alt)
     if target.kind != "asset":
         return escapeHtml(alt)
-    with suppress(UnfitDrawing):
-        if (drawing := drawing_at(env["folder"] / target.name, alt)) is not None:
+    with suppress(InvalidSvg):
+        if (drawing := inline_svg_file(env["folder"] / target.name, alt)) is not None:
             return str(drawing)  # plain text to whoever joins it: Markup would escape its neighbors
     size = f' width="{width}"' if width.isascii() and width.isdigit() else ""
     address = escapeHtml(target.address(env["slug"]))

@@ -24,86 +24,90 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.lessons.addresses import LESSON
 from app.lessons.assets import read_asset
-from app.lessons.catalog import CatalogView, TheCatalog
-from app.lessons.machines import machines_of
-from app.lessons.model import Cell, Lesson, Status, Tag
-from app.web.languages import PREFIX
-from app.web.page import kept_page, own_page
+from app.lessons.catalog import CatalogDep, CatalogView
+from app.lessons.machine_labels import lesson_machine_labels
+from app.lessons.model import Cell, CellTag, Lesson, LessonStatus
+from app.lessons.url_paths import LESSON_PATH
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.rendering import render_cached_page, render_private_page
 
-_FILE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
+_ASSET_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
 """A picture may be an SVG, and that may hold a script: opened by itself it gets no rights."""
 
 
-router = APIRouter(prefix=PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX)
 
 
 @router.get("/", name="home")
-async def home(request: Request, lang: str, catalog: TheCatalog) -> Response:
-    return _page(request, catalog, "lessons/home.html", lambda: _home(catalog, lang))
+async def home(request: Request, lang: str, catalog: CatalogDep) -> Response:
+    return _lesson_page_response(request, catalog, "lessons/home.html", lambda: _home_context(catalog, lang))
 
 
 @router.get("/courses/{course:slug}", name="course")
-async def course_map(request: Request, lang: str, course: str, catalog: TheCatalog) -> Response:
+async def course_map(request: Request, lang: str, course: str, catalog: CatalogDep) -> Response:
     outline = catalog.outline(course, lang)
-    return _page(request, catalog, "lessons/course.html", lambda: {"outline": outline})
+    return _lesson_page_response(request, catalog, "lessons/course.html", lambda: {"outline": outline})
 
 
-@router.get(LESSON, name="lesson")
-async def lesson_page(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
+@router.get(LESSON_PATH, name="lesson")
+async def lesson_page(request: Request, lang: str, course: str, slug: str, catalog: CatalogDep) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return _page(request, catalog, "lessons/lesson.html", lambda: _lesson(catalog, lesson, lang))
+    return _lesson_page_response(
+        request, catalog, "lessons/lesson.html", lambda: _lesson_context(catalog, lesson, lang)
+    )
 
 
-@router.get(f"{LESSON}.md", name="lesson_source")
-async def lesson_source(request: Request, lang: str, course: str, slug: str, catalog: TheCatalog) -> Response:
+@router.get(f"{LESSON_PATH}.md", name="lesson_source")
+async def lesson_source(request: Request, lang: str, course: str, slug: str, catalog: CatalogDep) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return _file(request, lesson, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.digest}"')
+    return _file_response(request, lesson, lesson.source.encode(), "text/markdown; charset=utf-8", f'"{lesson.digest}"')
 
 
-@router.get(f"{LESSON}/assets/{{name:path}}", name="lesson_asset")
-async def lesson_asset(request: Request, lang: str, course: str, slug: str, name: str, catalog: TheCatalog) -> Response:
+@router.get(f"{LESSON_PATH}/assets/{{name:path}}", name="lesson_asset")
+async def lesson_asset(request: Request, lang: str, course: str, slug: str, name: str, catalog: CatalogDep) -> Response:
     lesson = catalog.lesson(course, slug, lang)
     asset = await asyncio.to_thread(read_asset, lesson, name)
-    return _file(request, lesson, asset.body, asset.media_type, asset.etag)
+    return _file_response(request, lesson, asset.body, asset.media_type, asset.etag)
 
 
-def _page(request: Request, catalog: CatalogView, template: str, context: Callable[[], Mapping[str, Any]]) -> Response:
+def _lesson_page_response(
+    request: Request, catalog: CatalogView, template: str, context: Callable[[], Mapping[str, Any]]
+) -> Response:
     """A page of the shelf, which everyone gets; one that drafts are on is never put there."""
     if catalog.shows_drafts:
-        return own_page(request, template, **context())
-    return kept_page(request, template, context)
+        return render_private_page(request, template, **context())
+    return render_cached_page(request, template, context)
 
 
-def _home(catalog: CatalogView, language: str) -> Mapping[str, Any]:
+def _home_context(catalog: CatalogView, language: str) -> Mapping[str, Any]:
     outlines = [catalog.outline(course.slug, language) for course in catalog.courses(language)]
     lessons = (entry.lesson for outline in outlines for entry in outline.lessons if entry.lesson)
-    found = next(((lesson, cell) for lesson in lessons if (cell := _first_to_try(lesson))), None)
+    found = next(((lesson, cell) for lesson in lessons if (cell := _first_runnable_cell(lesson))), None)
     sample, cell = found or (None, None)
-    machines = machines_of(sample) if sample else {}
+    machines = lesson_machine_labels(sample) if sample else {}
     return {"outlines": outlines, "sample": sample, "sample_cell": cell, "machines": machines}
 
 
-def _first_to_try(lesson: Lesson) -> Cell | None:
-    idle = {Tag.remove_cell, Tag.skip_execution, Tag.raises_exception}
+def _first_runnable_cell(lesson: Lesson) -> Cell | None:
+    idle = {CellTag.remove_cell, CellTag.skip_execution, CellTag.raises_exception}
     return next((cell for cell in lesson.cells if not cell.tags & idle), None)
 
 
-def _lesson(catalog: CatalogView, lesson: Lesson, language: str) -> Mapping[str, Any]:
+def _lesson_context(catalog: CatalogView, lesson: Lesson, language: str) -> Mapping[str, Any]:
     before, after = catalog.neighbours(lesson, language)
     return {
         "lesson": lesson,
         "outline": catalog.outline(lesson.course, language),
         "previous": before,
         "next": after,
-        "machines": machines_of(lesson),
+        "machines": lesson_machine_labels(lesson),
     }
 
 
-def _file(request: Request, lesson: Lesson, body: bytes, media_type: str, etag: str) -> Response:
-    kept = "no-store" if lesson.status is Status.draft else "no-cache"
-    headers = {"cache-control": kept, "etag": etag, "content-security-policy": _FILE_POLICY}
+def _file_response(request: Request, lesson: Lesson, body: bytes, media_type: str, etag: str) -> Response:
+    kept = "no-store" if lesson.status is LessonStatus.draft else "no-cache"
+    headers = {"cache-control": kept, "etag": etag, "content-security-policy": _ASSET_POLICY}
     if etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(body, media_type=media_type, headers=headers)

@@ -14,29 +14,29 @@ from email.parser import BytesHeaderParser
 from email.policy import SMTP
 from email.utils import format_datetime, parseaddr
 
-from app.mail.models import OutboxMail
+from app.mail.models import OutboxEmail
 
-_BEGINS_ENCODED_WORD = re.compile(r"=[=\s]*\?")
+_ENCODED_WORD_START = re.compile(r"=[=\s]*\?")
 
 
 class UnsafeMessage(Exception):
     """The headers that a reader would see are not those that were set. It is not sent."""
 
 
-def as_bytes(mail: OutboxMail, sender: str) -> bytes:
+def to_bytes(mail: OutboxEmail, sender: str) -> bytes:
     """The mail as it is sent. Pure.
 
     Raises:
         UnsafeMessage: the bytes parse back to other headers than those that were set.
     """
-    message = as_message(mail, sender)
+    message = build_message(mail, sender)
     raw = message.as_bytes(policy=SMTP)
-    if _headers(BytesHeaderParser(policy=SMTP).parsebytes(raw)) != _headers(message):
+    if _normalized_headers(BytesHeaderParser(policy=SMTP).parsebytes(raw)) != _normalized_headers(message):
         raise UnsafeMessage("its bytes parse back to other headers than those that were set")
     return raw
 
 
-def as_message(mail: OutboxMail, sender: str) -> EmailMessage:
+def build_message(mail: OutboxEmail, sender: str) -> EmailMessage:
     """The mail with its headers, as text and as HTML. Pure.
 
     Raises:
@@ -48,7 +48,7 @@ def as_message(mail: OutboxMail, sender: str) -> EmailMessage:
     message = EmailMessage()
     message["From"] = Address(name or "Lockstep", addr_spec=address)
     message["To"] = Address(addr_spec=mail.to)
-    message["Subject"] = literal(mail.subject)
+    message["Subject"] = header_safe(mail.subject)
     message["Date"] = format_datetime(mail.created_at)
     message["Message-ID"] = f"<{mail.id}@{address.rpartition('@')[2]}>"
     message["Auto-Submitted"] = "auto-generated"
@@ -60,15 +60,15 @@ def as_message(mail: OutboxMail, sender: str) -> EmailMessage:
     return message
 
 
-def literal(text: str) -> str:
+def header_safe(text: str) -> str:
     """The text as a header value that no parser decodes: one line, no control characters, no encoded words. Pure.
 
     An encoded word begins with ``=?``. A blank between the two is not enough, because folding may drop it.
     """
     printable = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text)
-    return _BEGINS_ENCODED_WORD.sub("?", " ".join(printable.split()))
+    return _ENCODED_WORD_START.sub("?", " ".join(printable.split()))
 
 
-def _headers(message: EmailMessage) -> list[tuple[str, str]]:
+def _normalized_headers(message: EmailMessage) -> list[tuple[str, str]]:
     """Names and values in their order. Blanks do not count: folding a long line moves them."""
     return [(name, "".join(str(value).split())) for name, value in message.items()]

@@ -8,10 +8,10 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import Base, Moment
+from app.db import Base, UtcDateTime
 
 
-class MailState(StrEnum):
+class EmailState(StrEnum):
     """Where a mail is. One that was sent has no row any more."""
 
     waiting = "waiting"
@@ -23,7 +23,7 @@ class MailState(StrEnum):
     """The connection broke when the server may have had it already: it is not sent again."""
 
 
-class OutboxMail(Base):
+class OutboxEmail(Base):
     """One mail to one person, as it goes out. It may hold a link that opens an account: it goes once it is sent."""
 
     __tablename__ = "outbox"
@@ -41,10 +41,10 @@ class OutboxMail(Base):
     text: Mapped[str] = mapped_column(Text)
     html: Mapped[str] = mapped_column(Text)
     unsubscribe_url: Mapped[str] = mapped_column(String(500), default="")
-    state: Mapped[str] = mapped_column(String(16), default=MailState.waiting)
+    state: Mapped[str] = mapped_column(String(16), default=EmailState.waiting)
     tries: Mapped[int] = mapped_column(default=0)
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    due_at: Mapped[datetime] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    due_at: Mapped[datetime] = mapped_column(UtcDateTime)
     """While it waits: not before. While it is sent: since."""
     why: Mapped[str] = mapped_column(String(300), default="")
     """Why the last try failed."""

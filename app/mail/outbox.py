@@ -13,30 +13,30 @@ from sqlalchemy import CursorResult, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Database, now
-from app.mail.letter import Mail, write
-from app.mail.models import MailState, OutboxMail
+from app.mail.models import EmailState, OutboxEmail
+from app.mail.renderer import TemplatedEmail, render_email
 
 TOPIC = "mail"
 """What is woken on the bus once a mail was committed."""
-_PAUSES_S = (30, 120, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
-_ABANDONED = timedelta(minutes=10)
+_RETRY_DELAYS_S = (30, 120, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
+_ABANDONED_AFTER = timedelta(minutes=10)
 """A sender is never so long at one mail: whoever had it is gone."""
-_KEPT = timedelta(days=30)
+_RETENTION = timedelta(days=30)
 """For so long the operator can see which mails did not arrive."""
-_MOST_WHY = 300
+_MAX_REASON_LENGTH = 300
 
 
-def pause_s(tries: int) -> int | None:
+def retry_delay_s(tries: int) -> int | None:
     """Seconds until the next try after so many; None if there is none. Pure."""
-    return _PAUSES_S[tries - 1] if tries <= len(_PAUSES_S) else None
+    return _RETRY_DELAYS_S[tries - 1] if tries <= len(_RETRY_DELAYS_S) else None
 
 
-async def post(session: AsyncSession, mail: Mail) -> None:
+async def enqueue(session: AsyncSession, mail: TemplatedEmail) -> None:
     """Have a mail sent once this transaction is committed. Wake ``TOPIC`` then."""
-    letter = write(mail)
+    letter = render_email(mail)
     moment = now()
     session.add(
-        OutboxMail(
+        OutboxEmail(
             id=secrets.token_hex(16),
             account_id=mail.account_id,
             to=mail.to,
@@ -44,7 +44,7 @@ async def post(session: AsyncSession, mail: Mail) -> None:
             text=letter.text,
             html=letter.html,
             unsubscribe_url=mail.unsubscribe_url,
-            state=MailState.waiting,
+            state=EmailState.waiting,
             tries=0,
             created_at=moment,
             due_at=moment,
@@ -54,53 +54,55 @@ async def post(session: AsyncSession, mail: Mail) -> None:
     await session.flush()
 
 
-async def claim(db: Database) -> OutboxMail | None:
+async def claim(db: Database) -> OutboxEmail | None:
     """Take the mail that is due longest; nobody else gets it."""
-    due = (OutboxMail.state == MailState.waiting, OutboxMail.due_at <= now())
+    due = (OutboxEmail.state == EmailState.waiting, OutboxEmail.due_at <= now())
     async with db.session() as session:
-        waiting = await session.scalar(select(OutboxMail.id).where(*due).order_by(OutboxMail.due_at).limit(1))
+        waiting = await session.scalar(select(OutboxEmail.id).where(*due).order_by(OutboxEmail.due_at).limit(1))
     if waiting is None:
         return None
     async with db.writing() as session:
-        mine = update(OutboxMail).where(OutboxMail.id == waiting, *due)
-        taken = await session.execute(mine.values(state=MailState.sending, due_at=now(), tries=OutboxMail.tries + 1))
+        mine = update(OutboxEmail).where(OutboxEmail.id == waiting, *due)
+        taken = await session.execute(mine.values(state=EmailState.sending, due_at=now(), tries=OutboxEmail.tries + 1))
         if cast(CursorResult[Any], taken).rowcount == 0:
             return None
-        return await session.get(OutboxMail, waiting)
+        return await session.get(OutboxEmail, waiting)
 
 
-async def forget(db: Database, mail: OutboxMail) -> None:
+async def delete_sent(db: Database, mail: OutboxEmail) -> None:
     """It was sent."""
     async with db.writing() as session:
-        await session.execute(delete(OutboxMail).where(OutboxMail.id == mail.id))
+        await session.execute(delete(OutboxEmail).where(OutboxEmail.id == mail.id))
 
 
-async def put_back(db: Database, mail: OutboxMail, why: str, pause: int) -> None:
+async def reschedule(db: Database, mail: OutboxEmail, why: str, pause: int) -> None:
     """It was not sent; it is due again in ``pause`` seconds."""
     due_at = now() + timedelta(seconds=pause)
-    await _set(db, mail, state=MailState.waiting, due_at=due_at, why=why[:_MOST_WHY])
+    await _update(db, mail, state=EmailState.waiting, due_at=due_at, why=why[:_MAX_REASON_LENGTH])
 
 
-async def give_up(db: Database, mail: OutboxMail, state: MailState, why: str) -> None:
+async def mark_failed(db: Database, mail: OutboxEmail, state: EmailState, why: str) -> None:
     """It is not tried again. What it said is forgotten."""
-    await _set(db, mail, state=state, why=why[:_MOST_WHY], text="", html="")
+    await _update(db, mail, state=state, why=why[:_MAX_REASON_LENGTH], text="", html="")
 
 
-async def doubt_abandoned(db: Database) -> int:
+async def mark_abandoned_doubtful(db: Database) -> int:
     """Mails whose sender has gone are not sent again: they may have arrived. Returns how many there were."""
-    lost = update(OutboxMail).where(OutboxMail.state == MailState.sending, OutboxMail.due_at < now() - _ABANDONED)
+    lost = update(OutboxEmail).where(
+        OutboxEmail.state == EmailState.sending, OutboxEmail.due_at < now() - _ABANDONED_AFTER
+    )
     async with db.writing() as session:
-        found = await session.execute(lost.values(state=MailState.doubtful, why="its sender ended", text="", html=""))
+        found = await session.execute(lost.values(state=EmailState.doubtful, why="its sender ended", text="", html=""))
         return cast(CursorResult[Any], found).rowcount
 
 
-async def sweep(db: Database) -> None:
+async def delete_expired(db: Database) -> None:
     """Delete what was given up long ago: an address is kept no longer than it is of use."""
-    over = (OutboxMail.state.in_((MailState.failed, MailState.doubtful)), OutboxMail.due_at < now() - _KEPT)
+    over = (OutboxEmail.state.in_((EmailState.failed, EmailState.doubtful)), OutboxEmail.due_at < now() - _RETENTION)
     async with db.writing() as session:
-        await session.execute(delete(OutboxMail).where(*over))
+        await session.execute(delete(OutboxEmail).where(*over))
 
 
-async def _set(db: Database, mail: OutboxMail, **values: Any) -> None:
+async def _update(db: Database, mail: OutboxEmail, **values: Any) -> None:
     async with db.writing() as session:
-        await session.execute(update(OutboxMail).where(OutboxMail.id == mail.id).values(**values))
+        await session.execute(update(OutboxEmail).where(OutboxEmail.id == mail.id).values(**values))

@@ -11,15 +11,15 @@ from urllib.parse import unquote, urlsplit
 import aiosmtplib
 import structlog
 
-from app.mail.message import as_bytes
-from app.mail.models import OutboxMail
+from app.mail.message import to_bytes
+from app.mail.models import OutboxEmail
 
 _log = structlog.get_logger("mail")
 _TIMEOUT_S = 30.0
-_TEMPORARY = range(400, 500)
+_TEMPORARY_CODES = range(400, 500)
 
 
-class NotSent(Exception):
+class SendFailed(Exception):
     """The server does not have the mail. ``for_good``: and will not take it later either."""
 
     def __init__(self, why: str, *, for_good: bool = False) -> None:
@@ -27,15 +27,15 @@ class NotSent(Exception):
         self.for_good = for_good
 
 
-class MaybeSent(Exception):
+class DeliveryUncertain(Exception):
     """The server may have the mail: it was handed over, and no answer came."""
 
 
 class Transport(Protocol):
     """Sends one mail. Called by the sender, never twice for a mail that may have arrived."""
 
-    async def send(self, mail: OutboxMail) -> None:
-        """Return once the server has the mail. Raises NotSent or MaybeSent."""
+    async def send(self, mail: OutboxEmail) -> None:
+        """Return once the server has the mail. Raises SendFailed or DeliveryUncertain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,36 +59,36 @@ class SmtpServer:
         return cls(parts.hostname or "", port, username, password, tls)
 
 
-class Smtp:
+class SmtpTransport:
     """Hands mails to a server, each over a connection of its own."""
 
     def __init__(self, server: SmtpServer, sender: str) -> None:
         self._server = server
         self._sender = sender
 
-    async def send(self, mail: OutboxMail) -> None:
-        message = as_bytes(mail, self._sender)
+    async def send(self, mail: OutboxEmail) -> None:
+        message = to_bytes(mail, self._sender)
         client = self._client()
         try:
             await client.connect()
         except (aiosmtplib.SMTPException, OSError, ValueError) as e:  # also a password that the operator can correct
             client.close()
-            raise NotSent(f"{type(e).__name__}: {e}") from e
+            raise SendFailed(f"{type(e).__name__}: {e}") from e
         try:
             await client.mail(parseaddr(self._sender)[1])
             await client.rcpt(mail.to)
         except aiosmtplib.SMTPResponseException as e:
             client.close()
-            raise NotSent(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY) from e
+            raise SendFailed(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY_CODES) from e
         except (aiosmtplib.SMTPException, OSError, ValueError) as e:
             client.close()
-            raise NotSent(f"{type(e).__name__}: {e}") from e
+            raise SendFailed(f"{type(e).__name__}: {e}") from e
         try:
             await client.data(message)
         except aiosmtplib.SMTPResponseException as e:
-            raise NotSent(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY) from e
+            raise SendFailed(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY_CODES) from e
         except (aiosmtplib.SMTPException, OSError) as e:
-            raise MaybeSent(f"{type(e).__name__}: {e}") from e
+            raise DeliveryUncertain(f"{type(e).__name__}: {e}") from e
         finally:
             client.close()
 
@@ -105,9 +105,9 @@ class Smtp:
         )
 
 
-class ToLog:
+class LogTransport:
     """No server is set: the operator finds each link in the log and passes it on."""
 
-    async def send(self, mail: OutboxMail) -> None:
+    async def send(self, mail: OutboxEmail) -> None:
         links = re.findall(r"^(?:https?:/)?/\S+$", mail.text, re.MULTILINE)
         _log.warning("a mail for want of LOCKSTEP_SMTP_URL", to=mail.to, subject=mail.subject, links=links)

@@ -15,28 +15,28 @@ from sqlalchemy import ColumnElement, Select, and_, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import i18n
-from app.accounts.models import Account, Mailing
+from app.accounts.models import Account, EmailFrequency
 from app.bus import Bus
+from app.database_health import log_failure
 from app.db import Database, now
 from app.mail import outbox
-from app.mail.letter import Mail
+from app.mail.renderer import TemplatedEmail
 from app.notifications import service
-from app.notifications.models import MAILED, Kind, Notification, UnmailedKind
-from app.notifications.unsubscribing import Unsubscribing, Wish
-from app.notifications.views import Describers, View, views
-from app.storage import log_failure
+from app.notifications.models import EMAILED_KINDS, EmailOptOut, Notification, NotificationKind
+from app.notifications.unsubscribe_links import UnsubscribeRequest, UnsubscribeTokens
+from app.notifications.views import Describers, NotificationView, build_views
 
 DIGEST_HOUR = 8
-_FRESH = timedelta(days=3)
+_MAX_AGE = timedelta(days=3)
 """What is older is not mailed: it was waited with, or not wanted then."""
-_MOST_IN_ONE = 50
-_AT_A_LOOK = 500
+_MAX_ITEMS = 50
+_BATCH_SIZE = 500
 """Notifications that are read at once."""
-_LOOK_EVERY_S = 30.0
+_POLL_INTERVAL_S = 30.0
 _log = structlog.get_logger("notifications")
 
 
-def digest_due(at: datetime, time_zone: str) -> datetime:
+def latest_digest_time(at: datetime, time_zone: str) -> datetime:
     """The last time it was 8 o'clock in that time zone: what was told before belongs into a digest. Pure."""
     try:
         zone = ZoneInfo(time_zone)
@@ -49,7 +49,7 @@ def digest_due(at: datetime, time_zone: str) -> datetime:
     return eight.astimezone(UTC)
 
 
-class Mailer:
+class NotificationMailer:
     """Puts mails about notifications into the outbox until the bus is closed.
 
     ``address`` makes the path of a route. ``base`` is what comes before it.
@@ -59,7 +59,7 @@ class Mailer:
         self,
         db: Database,
         bus: Bus,
-        unsubscribing: Unsubscribing,
+        unsubscribing: UnsubscribeTokens,
         describers: Describers,
         address: Callable[..., str],
         base: str,
@@ -73,27 +73,27 @@ class Mailer:
 
     async def run(self) -> None:
         """Mail what is due, then wait for more."""
-        with self._bus.listen(service.MAILER) as bell:
+        with self._bus.listen(service.MAILER_TOPIC) as bell:
             while not self._bus.closed:
                 try:
                     if await self.mail_all(now()):
                         self._bus.wake(outbox.TOPIC)
                 except (SQLAlchemyError, OSError) as e:
                     log_failure(_log, "notifications cannot be read or mailed", e)
-                await bell.wait(_LOOK_EVERY_S)
+                await bell.wait(_POLL_INTERVAL_S)
 
     async def mail_all(self, at: datetime) -> int:
         """Mail what is due at that moment; returns the number of mails."""
-        mailed, after, seen = 0, (at - _FRESH, ""), set[str]()
+        mailed, after, seen = 0, (at - _MAX_AGE, ""), set[str]()
         while not self._bus.closed:
             async with self._db.session() as session:
-                waiting = (await session.execute(_waiting(at, after))).all()
+                waiting = (await session.execute(_pending(at, after))).all()
             for told_at, _id, account_id, mailing, time_zone in waiting:
-                until = _until(mailing, time_zone, at)
+                until = _cutoff(mailing, time_zone, at)
                 if told_at <= until and account_id not in seen:
                     seen.add(account_id)
                     mailed += await self._try(account_id, at, until)
-            if len(waiting) < _AT_A_LOOK:
+            if len(waiting) < _BATCH_SIZE:
                 break
             after = waiting[-1].created_at, waiting[-1].id
         return mailed
@@ -110,64 +110,68 @@ class Mailer:
             return False
 
     async def _mail(self, account: Account, at: datetime, until: datetime) -> bool:
-        mine = (*_due(at), Notification.account_id == account.id, Notification.created_at <= until)
+        mine = (*_unsent_conditions(at), Notification.account_id == account.id, Notification.created_at <= until)
         claim = update(Notification).where(*mine).values(mailed_at=at).returning(Notification.id)
         async with self._db.writing() as session:
             ids = list(await session.scalars(claim.execution_options(synchronize_session=False)))
             if not ids:
                 return False
             claimed = select(Notification).where(Notification.id.in_(ids)).order_by(Notification.id)
-            with i18n.speaking(account.language):
-                told = await views(session, self._describers, account, list(await session.scalars(claimed)))
+            with i18n.use_language(account.language):
+                told = await build_views(session, self._describers, account, list(await session.scalars(claimed)))
                 told = [view for view in told if view.about is not None]
                 if told:
-                    await outbox.post(session, self._letter(account, told))
+                    await outbox.enqueue(session, self._letter(account, told))
             return bool(told)
 
-    def _letter(self, account: Account, told: Sequence[View]) -> Mail:
+    def _letter(self, account: Account, told: Sequence[NotificationView]) -> TemplatedEmail:
         """The mail about some notifications, in the language in use."""
-        kinds = {Kind(view.notification.kind) for view in told}
-        one_kind = kinds.pop() if len(kinds) == 1 and account.mailing == Mailing.at_once else None
-        token = self._unsubscribing.token(Wish(account.id, one_kind))
+        kinds = {NotificationKind(view.notification.kind) for view in told}
+        one_kind = kinds.pop() if len(kinds) == 1 and account.mailing == EmailFrequency.at_once else None
+        token = self._unsubscribing.token(UnsubscribeRequest(account.id, one_kind))
 
         def url(route: str, **parts: str) -> str:
             return f"{self._base}{self._address(route, lang=account.language, **parts)}"
 
         items = [
             {"view": view, "url": f"{url(view.about.route, **view.about.parts)}{view.about.anchor}"}
-            for view in told[:_MOST_IN_ONE]
+            for view in told[:_MAX_ITEMS]
             if view.about is not None
         ]
         values = {"name": account.name, "items": items, "more": len(told) - len(items), "count": len(told)}
         values |= {"all_url": url("notifications"), "settings_url": url("settings_page")}
         unsubscribe_url = url("unsubscribe_page", token=token)
-        template = "notifications/mail/news.html"
-        return Mail(account.email, account.language, template, values, account.id, unsubscribe_url)
+        template = "notifications/mail/notifications.html"
+        return TemplatedEmail(account.email, account.language, template, values, account.id, unsubscribe_url)
 
 
-def _until(mailing: str, time_zone: str, at: datetime) -> datetime:
-    return digest_due(at, time_zone) if mailing == Mailing.daily else at
+def _cutoff(mailing: str, time_zone: str, at: datetime) -> datetime:
+    return latest_digest_time(at, time_zone) if mailing == EmailFrequency.daily else at
 
 
-def _waiting(at: datetime, after: tuple[datetime, str]) -> Select[datetime, str, str, str, str]:
+def _pending(at: datetime, after: tuple[datetime, str]) -> Select[datetime, str, str, str, str]:
     """Some of what waits to be mailed, the oldest first, and whom to: what comes behind a moment and an id."""
-    wanted = (Account.mailing != Mailing.never, Account.disabled_at.is_(None), Account.email_confirmed_at.is_not(None))
+    wanted = (
+        Account.mailing != EmailFrequency.never,
+        Account.disabled_at.is_(None),
+        Account.email_confirmed_at.is_not(None),
+    )
     moment, last = after
     further = or_(Notification.created_at > moment, and_(Notification.created_at == moment, Notification.id > last))
     shown = (Notification.created_at, Notification.id, Notification.account_id, Account.mailing, Account.time_zone)
     due = select(*shown).join(Account, Account.id == Notification.account_id)
-    due = due.where(Notification.created_at >= moment, further, *wanted, *_due(at))
-    return due.order_by(Notification.created_at, Notification.id).limit(_AT_A_LOOK)
+    due = due.where(Notification.created_at >= moment, further, *wanted, *_unsent_conditions(at))
+    return due.order_by(Notification.created_at, Notification.id).limit(_BATCH_SIZE)
 
 
-def _due(at: datetime) -> tuple[ColumnElement[bool], ...]:
-    refused = select(UnmailedKind.kind).where(
-        UnmailedKind.account_id == Notification.account_id, UnmailedKind.kind == Notification.kind
+def _unsent_conditions(at: datetime) -> tuple[ColumnElement[bool], ...]:
+    refused = select(EmailOptOut.kind).where(
+        EmailOptOut.account_id == Notification.account_id, EmailOptOut.kind == Notification.kind
     )
     return (
         Notification.read_at.is_(None),
         Notification.mailed_at.is_(None),
-        Notification.created_at > at - _FRESH,
-        Notification.kind.in_(MAILED),
+        Notification.created_at > at - _MAX_AGE,
+        Notification.kind.in_(EMAILED_KINDS),
         ~refused.correlate(Notification).exists(),
     )

@@ -8,10 +8,10 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import Base, Moment
+from app.db import Base, UtcDateTime
 
 
-class Kind(StrEnum):
+class NotificationKind(StrEnum):
     """What somebody is told of."""
 
     reply = "reply"
@@ -24,9 +24,9 @@ class Kind(StrEnum):
     """Subject: the achievement."""
 
 
-MAILED = (Kind.reply, Kind.mention, Kind.answered)
+EMAILED_KINDS = (NotificationKind.reply, NotificationKind.mention, NotificationKind.answered)
 """Those that also go out by mail."""
-_KINDS = ", ".join(f"'{kind}'" for kind in Kind)
+_KINDS = ", ".join(f"'{kind}'" for kind in NotificationKind)
 _UNREAD, _WAITING = text("read_at IS NULL"), text("read_at IS NULL AND mailed_at IS NULL")
 
 
@@ -52,13 +52,13 @@ class Notification(Base):
     subject: Mapped[str] = mapped_column(String(200))
     actor_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
     """Who did it; None for nobody, or once that account is deleted."""
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    read_at: Mapped[datetime | None] = mapped_column(Moment)
-    mailed_at: Mapped[datetime | None] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    read_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    mailed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     """When a mail about it went into the outbox."""
 
 
-class UnmailedKind(Base):
+class EmailOptOut(Base):
     """That an account wants no mail about one kind."""
 
     __tablename__ = "unmailed_kinds"

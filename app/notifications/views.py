@@ -10,11 +10,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
 from app.i18n import gettext
-from app.notifications.models import Kind, Notification
+from app.notifications.models import Notification, NotificationKind
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class NotificationContent:
     """What a notification is about, as far as the account that is told may see it."""
 
     title: str
@@ -26,59 +26,59 @@ class About:
     anchor: str = ""
 
 
-Describer = Callable[[AsyncSession, Account, Sequence[str]], Awaitable[Mapping[str, About]]]
+Describer = Callable[[AsyncSession, Account, Sequence[str]], Awaitable[Mapping[str, NotificationContent]]]
 """Says what some subjects are about, in the language in use. Those that the account may not see are missing."""
-Describers = Mapping[Kind, Describer]
+Describers = Mapping[NotificationKind, Describer]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class NotificationView:
     """A notification on a page or in a mail."""
 
     notification: Notification
     actor: Account | None
-    about: About | None
+    about: NotificationContent | None
     """None: it is gone or out of sight."""
 
     @property
     def headline(self) -> str:
         """What happened, in the language in use, without anything that a learner wrote: a subject of a mail."""
-        match Kind(self.notification.kind):
-            case Kind.reply:
+        match NotificationKind(self.notification.kind):
+            case NotificationKind.reply:
                 return gettext("New reply in one of your threads")
-            case Kind.mention:
+            case NotificationKind.mention:
                 return gettext("You were mentioned in a comment")
-            case Kind.answered:
+            case NotificationKind.answered:
                 return gettext("Your question has an answer")
-            case Kind.achievement:
+            case NotificationKind.achievement:
                 return gettext("You have a new achievement")
 
     @property
     def sentence(self) -> str:
         """What happened, in the language in use."""
         name = self.actor.name if self.actor else gettext("Somebody")
-        match Kind(self.notification.kind):
-            case Kind.reply:
+        match NotificationKind(self.notification.kind):
+            case NotificationKind.reply:
                 return gettext("%(name)s replied in a thread of yours") % {"name": name}
-            case Kind.mention:
+            case NotificationKind.mention:
                 return gettext("%(name)s mentioned you") % {"name": name}
-            case Kind.answered:
+            case NotificationKind.answered:
                 return gettext("%(name)s marked a reply as the answer to your question") % {"name": name}
-            case Kind.achievement:
+            case NotificationKind.achievement:
                 return gettext("You have a new achievement")
 
 
-async def views(
+async def build_views(
     session: AsyncSession, describers: Describers, account: Account, rows: Sequence[Notification]
-) -> list[View]:
+) -> list[NotificationView]:
     """The views of some notifications of an account, in their order."""
     ids = {row.actor_id for row in rows if row.actor_id}
     actors = {account.id: account for account in await session.scalars(select(Account).where(Account.id.in_(ids)))}
-    about: dict[tuple[str, str], About] = {}
+    about: dict[tuple[str, str], NotificationContent] = {}
     for describer in dict.fromkeys(describers.values()):
         kinds = [kind for kind, own in describers.items() if own == describer]
         subjects = list(dict.fromkeys(row.subject for row in rows if row.kind in kinds))
         if subjects:
             said = await describer(session, account, subjects)
             about |= {(kind, subject): words for kind in kinds for subject, words in said.items()}
-    return [View(row, actors.get(row.actor_id or ""), about.get((row.kind, row.subject))) for row in rows]
+    return [NotificationView(row, actors.get(row.actor_id or ""), about.get((row.kind, row.subject))) for row in rows]

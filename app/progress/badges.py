@@ -13,20 +13,20 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-BADGES = Path(__file__).parent / "badges"
-HIDDEN = "hidden"
+BADGES_DIR = Path(__file__).parent / "badges"
+HIDDEN_BADGE = "hidden"
 """What stands for an achievement that is kept secret until it is earned."""
-_WRAPPING = re.compile(r"^<svg[^>]*>|</svg>\s*$")
+_SVG_WRAPPER = re.compile(r"^<svg[^>]*>|</svg>\s*$")
 
 
 @lru_cache
-def badge(name: str) -> Markup:
+def badge_svg(name: str) -> Markup:
     """The drawing, to stand inside an ``<svg viewBox="0 0 64 64">``; that of what is hidden for a name there is not."""
-    file = BADGES / f"{name if name in all_badges() else HIDDEN}.svg"
-    return Markup(_WRAPPING.sub("", file.read_text()))  # noqa: S704 - our own files
+    file = BADGES_DIR / f"{name if name in badge_names() else HIDDEN_BADGE}.svg"
+    return Markup(_SVG_WRAPPER.sub("", file.read_text()))  # noqa: S704 - our own files
 
 
 @lru_cache
-def all_badges() -> frozenset[str]:
+def badge_names() -> frozenset[str]:
     """The name of every badge."""
-    return frozenset(file.stem for file in BADGES.glob("*.svg"))
+    return frozenset(file.stem for file in BADGES_DIR.glob("*.svg"))

@@ -10,44 +10,44 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
-from app.progress.models import Entry
+from app.progress.models import LedgerEntry
 
-ON_A_PAGE = 20
+ENTRIES_PER_PAGE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
     """Awards with XP, the newest first."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[LedgerEntry]
     number: int
     """From 1."""
     more: bool
     """Whether there are older ones."""
 
 
-async def history(session: AsyncSession, learner_id: str | None, number: int) -> HistoryPage:
+async def load_history(session: AsyncSession, learner_id: str | None, number: int) -> HistoryPage:
     """One page of what brought XP."""
-    mine = select(Entry).where(Entry.learner_id == learner_id, Entry.xp > 0)
-    newest_first = mine.order_by(Entry.at.desc(), Entry.kind, Entry.subject)
-    found = await session.scalars(newest_first.offset((number - 1) * ON_A_PAGE).limit(ON_A_PAGE + 1))
+    mine = select(LedgerEntry).where(LedgerEntry.learner_id == learner_id, LedgerEntry.xp > 0)
+    newest_first = mine.order_by(LedgerEntry.at.desc(), LedgerEntry.kind, LedgerEntry.subject)
+    found = await session.scalars(newest_first.offset((number - 1) * ENTRIES_PER_PAGE).limit(ENTRIES_PER_PAGE + 1))
     entries = found.all()
-    return HistoryPage(entries[:ON_A_PAGE], number, len(entries) > ON_A_PAGE)
+    return HistoryPage(entries[:ENTRIES_PER_PAGE], number, len(entries) > ENTRIES_PER_PAGE)
 
 
-async def active_days(session: AsyncSession, learner_id: str | None, since: date) -> set[date]:
+async def load_active_days(session: AsyncSession, learner_id: str | None, since: date) -> set[date]:
     """The days on which the learner was active, in their own time zone."""
-    mine = (Entry.learner_id == learner_id, Entry.kind == "day", Entry.subject >= since.isoformat())
-    return {date.fromisoformat(day) for day in await session.scalars(select(Entry.subject).where(*mine))}
+    mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind == "day", LedgerEntry.subject >= since.isoformat())
+    return {date.fromisoformat(day) for day in await session.scalars(select(LedgerEntry.subject).where(*mine))}
 
 
-async def cells_run(session: AsyncSession, learner_id: str | None, names: Sequence[str]) -> set[str]:
+async def find_cells_run(session: AsyncSession, learner_id: str | None, names: Sequence[str]) -> set[str]:
     """Those of the cells, ``course/lesson#cell`` each, that the learner has run."""
-    mine = (Entry.learner_id == learner_id, Entry.kind == "cell", Entry.subject.in_(names))
-    return set(await session.scalars(select(Entry.subject).where(*mine)))
+    mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind == "cell", LedgerEntry.subject.in_(names))
+    return set(await session.scalars(select(LedgerEntry.subject).where(*mine)))
 
 
-async def public_account(session: AsyncSession, handle: str) -> Account | None:
+async def find_public_account(session: AsyncSession, handle: str) -> Account | None:
     """The account of that handle, if it wants a public profile."""
     if "\0" in handle:
         return None  # PostgreSQL takes no such text, not even to look for it

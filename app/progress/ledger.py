@@ -16,25 +16,25 @@ from sqlalchemy import delete, false, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, MergedVisitor
-from app.db import insert_into, now, one_at_a_time
-from app.notifications.models import Kind
+from app.db import advisory_lock, dialect_insert, now
+from app.notifications.models import NotificationKind
 from app.notifications.service import notify
-from app.progress import lessons, zones
-from app.progress.facts import Fact
-from app.progress.models import Entry, LessonProgress
-from app.progress.terms import Known, Terms, following
+from app.progress import lesson_progress, timezones
+from app.progress.events import LearningEvent
+from app.progress.models import LedgerEntry, LessonProgress
+from app.progress.requirements import LearnerEvents, Requirements, derive_events
 
-_A_TICK = timedelta(microseconds=1)
-_ROWS_AT_ONCE = 500
+_CLOCK_TICK = timedelta(microseconds=1)
+_INSERT_BATCH_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Awarded:
+class AwardResult:
     """What was new."""
 
     learner_id: str
     """Whose it is now: the account's, where the visitor has become one meanwhile."""
-    entries: tuple[Fact, ...]
+    entries: tuple[LearningEvent, ...]
     """New rows of the ledger, with what followed from the facts: lessons, modules, achievements."""
     xp_before: int
     xp: int
@@ -47,17 +47,17 @@ class Awarded:
 class Ledger:
     """Awards by the terms of the moment. One for each process, ``app.state.progress.ledger``."""
 
-    def __init__(self, terms: Callable[[], Terms]) -> None:
+    def __init__(self, terms: Callable[[], Requirements]) -> None:
         self._terms = terms
 
-    async def award(self, session: AsyncSession, learner_id: str, facts: Iterable[Fact]) -> Awarded:
+    async def award(self, session: AsyncSession, learner_id: str, facts: Iterable[LearningEvent]) -> AwardResult:
         """Enter what is new of the facts, and what follows from it by now. The caller commits."""
-        return await self.enter(session, await alone(session, learner_id), facts)
+        return await self.enter(session, await lock_current_learner(session, learner_id), facts)
 
-    async def enter(self, session: AsyncSession, learner_id: str, facts: Iterable[Fact]) -> Awarded:
+    async def enter(self, session: AsyncSession, learner_id: str, facts: Iterable[LearningEvent]) -> AwardResult:
         """The same for a learner that this transaction has to itself (``alone``)."""
-        known = await read_known(session, learner_id)
-        before, at = known.xp, _next_moment(known)
+        known = await load_learner_events(session, learner_id)
+        before, at = known.xp, _next_timestamp(known)
         new = [fact for fact in sorted(set(facts)) if known.add(fact, at)]
         return await self._enter(session, learner_id, known, before, [(fact, at) for fact in new], at)
 
@@ -72,23 +72,27 @@ class Ledger:
         if from_learner == to_learner:
             return {}
         for learner in sorted((from_learner, to_learner)):
-            await lock(session, learner)
-        coming = list(await session.execute(_ROWS.where(Entry.learner_id == from_learner)))
-        known = await read_known(session, to_learner)
-        before, at = known.xp, _next_moment(known)
+            await lock_learner(session, learner)
+        coming = list(await session.execute(_ENTRIES.where(LedgerEntry.learner_id == from_learner)))
+        known = await load_learner_events(session, to_learner)
+        before, at = known.xp, _next_timestamp(known)
         new, earlier = [], []
         for kind, subject, xp, moment in coming:
             was = known.by_kind[kind].get(subject)
-            if known.add(fact := Fact(kind, subject, xp), moment):
+            if known.add(fact := LearningEvent(kind, subject, xp), moment):
                 new.append((fact, moment))
             elif was is not None and moment < was:
                 earlier.append((fact, moment))
         for fact, moment in sorted(earlier):
-            of_fact = (Entry.learner_id == to_learner, Entry.kind == fact.kind, Entry.subject == fact.subject)
-            await session.execute(update(Entry).where(*of_fact).values(at=moment))
-        await session.execute(delete(Entry).where(Entry.learner_id == from_learner))
-        await zones.merge(session, from_learner, to_learner)
-        await lessons.merge(session, from_learner, to_learner)
+            of_fact = (
+                LedgerEntry.learner_id == to_learner,
+                LedgerEntry.kind == fact.kind,
+                LedgerEntry.subject == fact.subject,
+            )
+            await session.execute(update(LedgerEntry).where(*of_fact).values(at=moment))
+        await session.execute(delete(LedgerEntry).where(LedgerEntry.learner_id == from_learner))
+        await timezones.merge_timezone(session, from_learner, to_learner)
+        await lesson_progress.merge_lessons(session, from_learner, to_learner)
         awarded = await self._enter(session, to_learner, known, before, new, at)
         return {
             "xp": awarded.xp - before,
@@ -101,32 +105,32 @@ class Ledger:
         self,
         session: AsyncSession,
         learner_id: str,
-        known: Known,
+        known: LearnerEvents,
         before: int,
-        new: Sequence[tuple[Fact, datetime]],
+        new: Sequence[tuple[LearningEvent, datetime]],
         at: datetime,
-    ) -> Awarded:
+    ) -> AwardResult:
         terms = self._terms()
-        derived = following(known, terms, at)
-        revisited = await lessons.settle(session, learner_id, known, terms)
+        derived = derive_events(known, terms, at)
+        revisited = await lesson_progress.update_completions(session, learner_id, known, terms)
         if more := [fact for fact in revisited if known.add(fact, at)]:
-            derived += more + following(known, terms, at)
+            derived += more + derive_events(known, terms, at)
         rows = [(fact, moment) for fact, moment in new] + [(fact, at) for fact in derived]
-        entered = await _insert(session, learner_id, rows)
-        await _tell(session, learner_id, set(derived).intersection(entered))
-        return Awarded(learner_id, entered, before, before + sum(fact.xp for fact in entered))
+        entered = await _insert_entries(session, learner_id, rows)
+        await _notify_achievements(session, learner_id, set(derived).intersection(entered))
+        return AwardResult(learner_id, entered, before, before + sum(fact.xp for fact in entered))
 
 
-_ROWS = select(Entry.kind, Entry.subject, Entry.xp, Entry.at)
+_ENTRIES = select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, LedgerEntry.at)
 
 
-async def alone(session: AsyncSession, learner_id: str) -> str:
+async def lock_current_learner(session: AsyncSession, learner_id: str) -> str:
     """Have a learner to oneself until the end of the transaction: the id that is theirs now.
 
     A visitor may have become an account's while their request was on its way; then it is the account's.
     """
     while True:
-        await lock(session, learner_id)
+        await lock_learner(session, learner_id)
         account = select(Account.learner_id).join(MergedVisitor, MergedVisitor.account_id == Account.id)
         heir = await session.scalar(account.where(MergedVisitor.visitor_id == learner_id))
         if heir is None or heir == learner_id:
@@ -134,44 +138,50 @@ async def alone(session: AsyncSession, learner_id: str) -> str:
         learner_id = heir
 
 
-async def read_known(session: AsyncSession, learner_id: str | None) -> Known:
+async def load_learner_events(session: AsyncSession, learner_id: str | None) -> LearnerEvents:
     """Every fact about a learner; nothing about a stranger."""
-    known = Known()
+    known = LearnerEvents()
     if learner_id is not None:
-        for kind, subject, xp, at in await session.execute(_ROWS.where(Entry.learner_id == learner_id)):
-            known.add(Fact(kind, subject, xp), at)
+        for kind, subject, xp, at in await session.execute(_ENTRIES.where(LedgerEntry.learner_id == learner_id)):
+            known.add(LearningEvent(kind, subject, xp), at)
     return known
 
 
-async def lock(session: AsyncSession, learner_id: str) -> None:
+async def lock_learner(session: AsyncSession, learner_id: str) -> None:
     """Until the end of the transaction nobody else enters anything of the learner. Several are locked by id."""
-    await one_at_a_time(session, f"progress of {learner_id}")
+    await advisory_lock(session, f"progress of {learner_id}")
     if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
         await session.execute(update(LessonProgress).where(false()).values(place=""))
 
 
-async def _insert(session: AsyncSession, learner_id: str, rows: Sequence[tuple[Fact, datetime]]) -> tuple[Fact, ...]:
-    entered: list[Fact] = []
+async def _insert_entries(
+    session: AsyncSession, learner_id: str, rows: Sequence[tuple[LearningEvent, datetime]]
+) -> tuple[LearningEvent, ...]:
+    entered: list[LearningEvent] = []
     values: list[dict[str, Any]] = [
         {"learner_id": learner_id, "kind": fact.kind, "subject": fact.subject, "xp": fact.xp, "at": at}
         for fact, at in rows
     ]
-    for start in range(0, len(values), _ROWS_AT_ONCE):
-        new = insert_into(session, Entry).values(values[start : start + _ROWS_AT_ONCE]).on_conflict_do_nothing()
-        inserted = await session.execute(new.returning(Entry.kind, Entry.subject, Entry.xp))
-        entered += [Fact(*row) for row in inserted]
+    for start in range(0, len(values), _INSERT_BATCH_SIZE):
+        new = (
+            dialect_insert(session, LedgerEntry)
+            .values(values[start : start + _INSERT_BATCH_SIZE])
+            .on_conflict_do_nothing()
+        )
+        inserted = await session.execute(new.returning(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp))
+        entered += [LearningEvent(*row) for row in inserted]
     return tuple(entered)
 
 
-async def _tell(session: AsyncSession, learner_id: str, new: Set[Fact]) -> None:
+async def _notify_achievements(session: AsyncSession, learner_id: str, new: Set[LearningEvent]) -> None:
     """An account is told of its new achievements."""
     if achievements := sorted(fact.subject for fact in new if fact.kind == "achievement"):
         told = (await session.scalars(select(Account.id).where(Account.learner_id == learner_id))).all()
         for achievement in achievements:
-            await notify(session, told, Kind.achievement, achievement)
+            await notify(session, told, NotificationKind.achievement, achievement)
 
 
-def _next_moment(known: Known) -> datetime:
+def _next_timestamp(known: LearnerEvents) -> datetime:
     """Later than all that was entered: the clock may have been set back."""
     last = max((at for of_kind in known.by_kind.values() for at in of_kind.values()), default=None)
-    return now() if last is None else max(now(), last + _A_TICK)
+    return now() if last is None else max(now(), last + _CLOCK_TICK)

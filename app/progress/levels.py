@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
-_UNIT = 25
+_XP_UNIT = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class Level:
         return self.ends - self.xp
 
 
-def xp_for(level: int) -> int:
+def xp_for_level(level: int) -> int:
     """The sum of XP at which a level is reached: 0, 100, 250, 450, 700, …"""
-    return _UNIT * level * (level + 3)
+    return _XP_UNIT * level * (level + 3)
 
 
-def level_of(xp: int) -> Level:
+def level_for_xp(xp: int) -> Level:
     """The level that so much XP makes; 0 below 100 XP."""
-    number = (isqrt(9 + 4 * (max(0, xp) // _UNIT)) - 3) // 2
-    return Level(number, max(0, xp), xp_for(number), xp_for(number + 1))
+    number = (isqrt(9 + 4 * (max(0, xp) // _XP_UNIT)) - 3) // 2
+    return Level(number, max(0, xp), xp_for_level(number), xp_for_level(number + 1))

@@ -7,10 +7,10 @@ from datetime import datetime
 from sqlalchemy import Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import Base, Moment
+from app.db import Base, UtcDateTime
 
 
-class Entry(Base):
+class LedgerEntry(Base):
     """One fact about a learner, with the XP it was worth: the ledger. Rows are added, never changed.
 
     The key is what makes an award happen once: whoever comes second finds the row there. Sums over it are all there is
@@ -26,7 +26,7 @@ class Entry(Base):
     subject: Mapped[str] = mapped_column(String(320), primary_key=True)
     """Of what: ``course/lesson#cell``, ``gpu:8``, ``MirroredStrategy``, ``2026-11-21``, …"""
     xp: Mapped[int]
-    at: Mapped[datetime] = mapped_column(Moment)
+    at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class LessonProgress(Base):
@@ -37,22 +37,22 @@ class LessonProgress(Base):
     learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     lesson: Mapped[str] = mapped_column(String(200), primary_key=True)
     """``course/slug``."""
-    started_at: Mapped[datetime] = mapped_column(Moment)
-    end_reached_at: Mapped[datetime | None] = mapped_column(Moment)
-    completed_at: Mapped[datetime | None] = mapped_column(Moment)
-    revisited_at: Mapped[datetime | None] = mapped_column(Moment)
+    started_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    end_reached_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    completed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    revisited_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     """First opened again on a later day after its completion."""
-    seen_at: Mapped[datetime] = mapped_column(Moment)
+    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
     """When it was last open: "continue where you left off" goes to the latest."""
     place: Mapped[str] = mapped_column(String(100), default="")
     """The id of the heading or cell that was last in view."""
 
 
-class LearnerZone(Base):
+class LearnerTimeZone(Base):
     """The time zone that a learner's browser last named. An account that has chosen one goes by that."""
 
     __tablename__ = "learner_zones"
 
     learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     time_zone: Mapped[str] = mapped_column(String(64))
-    said_at: Mapped[datetime] = mapped_column(Moment)
+    said_at: Mapped[datetime] = mapped_column(UtcDateTime)

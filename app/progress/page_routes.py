@@ -11,141 +11,145 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from app import i18n
-from app.accounts.current import CurrentAccount, KnownLearner
-from app.accounts.tokens import marker
+from app.accounts.dependencies import OptionalAccount, OptionalLearnerId
+from app.accounts.tokens import learner_marker
 from app.db import Database
 from app.errors import NotFound
-from app.lessons.addresses import LESSON
-from app.lessons.catalog import TheCatalog
-from app.progress import pages
-from app.progress.calendar import WEEKS, weeks
-from app.progress.curve import curve, steps
-from app.progress.history import active_days, cells_run, history, public_account
-from app.progress.service import TheProgress
-from app.progress.zones import zone_of
-from app.web.languages import PREFIX
-from app.web.page import fragment, own_page, page
+from app.lessons.catalog import CatalogDep
+from app.lessons.url_paths import LESSON_PATH
+from app.progress import page_views
+from app.progress.activity_calendar import WEEKS, calendar_weeks
+from app.progress.history import find_cells_run, find_public_account, load_active_days, load_history
+from app.progress.level_curve import level_steps, plot_curve
+from app.progress.service import ProgressServiceDep
+from app.progress.timezones import learner_timezone
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.rendering import render_fragment, render_page, render_private_page
 
-router = APIRouter(prefix=PREFIX)
+router = APIRouter(prefix=LANGUAGE_PREFIX)
 
-_MOST_PAGES = 10_000
+_MAX_PAGES = 10_000
 CourseSlug = Annotated[str, Query(max_length=80)]
-Cursor = Annotated[str, Query(pattern=r"^[0-9]{0,16}$")]
-PageNumber = Annotated[int, Query(alias="page", ge=1, le=_MOST_PAGES)]
+LedgerCursor = Annotated[str, Query(pattern=r"^[0-9]{0,16}$")]
+PageNumber = Annotated[int, Query(alias="page", ge=1, le=_MAX_PAGES)]
 _UTC = ZoneInfo("UTC")
 
 
-class LearnerUnknown(NotFound):
+class LearnerNotFound(NotFound):
     """The same for a name that nobody has and for an account without a public profile."""
 
     code = "learner_unknown"
 
 
 @router.get("/progress", name="progress_header")
-async def header(
+async def show_header(
     request: Request,
     lang: str,
-    learner: KnownLearner,
-    account: CurrentAccount,
-    catalog: TheCatalog,
-    progress: TheProgress,
+    learner: OptionalLearnerId,
+    account: OptionalAccount,
+    catalog: CatalogDep,
+    progress: ProgressServiceDep,
     course: CourseSlug = "",
 ) -> HTMLResponse:
     if course and course not in progress.terms().courses:
-        catalog.course(course, lang)  # raises CourseUnknown, unless it holds nothing but drafts and is an instructor's
+        catalog.course(course, lang)  # raises CourseNotFound, unless it holds nothing but drafts and is an instructor's
         course = ""
-    async with _db(request).session() as session:
+    async with _get_database(request).session() as session:
         figures = await progress.summary.header(session, learner, course or None)
-    return fragment(
+    return render_fragment(
         request,
         "progress/header.html",
         header=figures,
-        share=pages.share_of(figures.level),
-        who=marker(learner),
+        share=page_views.level_percent(figures.level),
+        who=learner_marker(learner),
         account=account,
     )
 
 
 @router.get("/progress/awards", name="progress_awards")
-async def awards(
-    request: Request, lang: str, learner: KnownLearner, progress: TheProgress, since: Cursor = ""
+async def show_awards(
+    request: Request, lang: str, learner: OptionalLearnerId, progress: ProgressServiceDep, since: LedgerCursor = ""
 ) -> HTMLResponse:
-    async with _db(request).session() as session:
+    async with _get_database(request).session() as session:
         news = await progress.summary.news(session, learner, since)
-    return fragment(request, "progress/awards.html", cards=pages.cards(news), cursor=news.cursor, xp=news.xp)
+    return render_fragment(
+        request, "progress/awards.html", cards=page_views.award_cards(news), cursor=news.cursor, xp=news.xp
+    )
 
 
-@router.get(f"{LESSON}/end", name="lesson_end")
-async def lesson_end(
+@router.get(f"{LESSON_PATH}/end", name="lesson_end")
+async def show_lesson_end(
     request: Request,
     lang: str,
     course: str,
     slug: str,
-    learner: KnownLearner,
-    catalog: TheCatalog,
-    progress: TheProgress,
+    learner: OptionalLearnerId,
+    catalog: CatalogDep,
+    progress: ProgressServiceDep,
 ) -> HTMLResponse:
     lesson = catalog.lesson(course, slug, lang)
     names = [f"{lesson.key}#{cell.name}" for cell in lesson.cells]
-    async with _db(request).session() as session:
+    async with _get_database(request).session() as session:
         outline = await progress.summary.outline(session, learner, course) if progress.counts(lesson.key) else []
-        have_run = await cells_run(session, learner, names)
+        have_run = await find_cells_run(session, learner, names)
     state = next((state for state in outline if state.slug == slug), None)
     needed = progress.terms().cells.get(lesson.key, frozenset())
-    return fragment(
+    return render_fragment(
         request,
         "progress/lesson_end.html",
         lesson=lesson,
         next=catalog.neighbours(lesson, lang)[1],
         state=state,
-        done=state is not None and state.stage in pages.DONE,
+        done=state is not None and state.stage in page_views.DONE_STAGES,
         missing=[cell for cell in lesson.cells if f"{lesson.key}#{cell.name}" in needed - have_run],
     )
 
 
 @router.get("/achievements", name="achievements")
-async def achievements(
+async def show_achievements(
     request: Request,
     lang: str,
-    learner: KnownLearner,
-    account: CurrentAccount,
-    catalog: TheCatalog,
-    progress: TheProgress,
+    learner: OptionalLearnerId,
+    account: OptionalAccount,
+    catalog: CatalogDep,
+    progress: ProgressServiceDep,
     number: PageNumber = 1,
 ) -> HTMLResponse:
-    async with _db(request).session() as session:
-        zone = await zone_of(session, learner) if learner else _UTC
+    async with _get_database(request).session() as session:
+        zone = await learner_timezone(session, learner) if learner else _UTC
         today = datetime.now(zone).date()
         figures = await progress.summary.header(session, learner)
         views = await progress.summary.achievements(session, learner)
-        awarded = await history(session, learner, number)
-        active = await active_days(session, learner, today - timedelta(weeks=WEEKS))
-    earned, towards, secret = pages.badges(views, zone)
-    levels = steps(figures.level.xp)
-    return own_page(
+        awarded = await load_history(session, learner, number)
+        active = await load_active_days(session, learner, today - timedelta(weeks=WEEKS))
+    earned, towards, secret = page_views.group_badges(views, zone)
+    levels = level_steps(figures.level.xp)
+    return render_private_page(
         request,
         "progress/achievements.html",
         header=figures,
-        share=pages.share_of(figures.level),
+        share=page_views.level_percent(figures.level),
         earned=earned,
         towards=towards,
         secret=secret,
         history=awarded,
-        rows=pages.rows(awarded, catalog, lang, views, zone),
-        weeks=weeks(active, today),
+        rows=page_views.history_rows(awarded, catalog, lang, views, zone),
+        weeks=calendar_weeks(active, today),
         weekdays=i18n.weekdays(),
         levels=levels,
-        curve=curve(levels),
+        curve=plot_curve(levels),
         account=account,
     )
 
 
 @router.get("/learners/{handle}", name="learner_profile")
-async def profile(request: Request, lang: str, handle: str, catalog: TheCatalog, progress: TheProgress) -> HTMLResponse:
-    async with _db(request).session() as session:
-        account = await public_account(session, handle)
+async def show_profile(
+    request: Request, lang: str, handle: str, catalog: CatalogDep, progress: ProgressServiceDep
+) -> HTMLResponse:
+    async with _get_database(request).session() as session:
+        account = await find_public_account(session, handle)
         if account is None:
-            raise LearnerUnknown
+            raise LearnerNotFound
         figures = await progress.summary.header(session, account.learner_id)
         views = await progress.summary.achievements(session, account.learner_id)
         outlines = {
@@ -153,19 +157,19 @@ async def profile(request: Request, lang: str, handle: str, catalog: TheCatalog,
             for course in catalog.courses(lang)
             if course.slug in progress.terms().courses
         }
-    return page(
+    return render_page(
         request,
         "progress/profile.html",
         name=account.name,
         handle=account.handle,
         since=account.created_at,
         header=figures,
-        share=pages.share_of(figures.level),
-        earned=pages.badges(views, _UTC)[0],
-        lessons=pages.lessons_done(outlines, catalog, lang),
+        share=page_views.level_percent(figures.level),
+        earned=page_views.group_badges(views, _UTC)[0],
+        lessons=page_views.completed_lessons(outlines, catalog, lang),
     )
 
 
-def _db(request: Request) -> Database:
+def _get_database(request: Request) -> Database:
     db: Database = request.app.state.db
     return db

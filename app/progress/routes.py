@@ -9,61 +9,65 @@ from pydantic import TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.accounts.current import KnownLearner
+from app.accounts.dependencies import OptionalLearnerId
 from app.db import Database
-from app.lessons.catalog import TheCatalog
-from app.progress.marks import Marks
-from app.progress.service import TheProgress, topic
-from app.progress.summary import LessonState, News
-from app.web.languages import PREFIX
+from app.lessons.catalog import CatalogDep
+from app.progress.reading_progress import ReadingReport
+from app.progress.service import ProgressServiceDep, progress_topic
+from app.progress.summary import LessonState, ProgressNews
+from app.web.languages import LANGUAGE_PREFIX
 
 router = APIRouter()
-localized = APIRouter(prefix=PREFIX)
+localized_router = APIRouter(prefix=LANGUAGE_PREFIX)
 
-_NOT_KEPT = {"cache-control": "no-store"}
-_NEWS = TypeAdapter(News)
-_STATES = TypeAdapter(list[LessonState])
+_NO_STORE = {"cache-control": "no-store"}
+_NEWS_ADAPTER = TypeAdapter(ProgressNews)
+_STATES_ADAPTER = TypeAdapter(list[LessonState])
 
 
 @router.post("/progress/marks", name="progress_marks")
-async def take_marks(request: Request, marks: Marks, learner: KnownLearner, progress: TheProgress) -> Response:
+async def record_reading(
+    request: Request, marks: ReadingReport, learner: OptionalLearnerId, progress: ProgressServiceDep
+) -> Response:
     if learner is None:
-        return Response(status_code=204, headers=_NOT_KEPT)
+        return Response(status_code=204, headers=_NO_STORE)
     db: Database = request.app.state.db
     async with db.writing() as session:
         kept, awarded = await progress.take_marks(session, learner, marks)
     if awarded.entries:
-        request.app.state.bus.wake(topic(awarded.learner_id))
-    return JSONResponse({"kept": kept}, headers=_NOT_KEPT)
+        request.app.state.bus.wake(progress_topic(awarded.learner_id))
+    return JSONResponse({"kept": kept}, headers=_NO_STORE)
 
 
 @router.get("/progress/news", name="progress_news")
-async def news(
+async def show_news(
     request: Request,
-    learner: KnownLearner,
-    progress: TheProgress,
+    learner: OptionalLearnerId,
+    progress: ProgressServiceDep,
     since: Annotated[str, Query(pattern=r"^[0-9]{0,16}$")] = "",
 ) -> Response:
     async with request.app.state.db.session() as session:
-        return _json(_NEWS.dump_python(await progress.summary.news(session, learner, since), mode="json"))
+        return _no_store_json(
+            _NEWS_ADAPTER.dump_python(await progress.summary.news(session, learner, since), mode="json")
+        )
 
 
-@localized.get("/progress/outline", name="progress_outline")
-async def outline(
+@localized_router.get("/progress/outline", name="progress_outline")
+async def show_outline(
     request: Request,
     lang: str,
-    learner: KnownLearner,
-    catalog: TheCatalog,
-    progress: TheProgress,
+    learner: OptionalLearnerId,
+    catalog: CatalogDep,
+    progress: ProgressServiceDep,
     course: Annotated[str, Query(max_length=80)],
 ) -> Response:
     catalog.course(course, lang)
     if course not in progress.terms().courses:  # it holds nothing but drafts
-        return _json({"lessons": []})
+        return _no_store_json({"lessons": []})
     async with request.app.state.db.session() as session:
         states = await progress.summary.outline(session, learner, course)
-    return _json({"lessons": _STATES.dump_python(states, mode="json")})
+    return _no_store_json({"lessons": _STATES_ADAPTER.dump_python(states, mode="json")})
 
 
-def _json(content: Any) -> Response:
-    return JSONResponse(content, headers=_NOT_KEPT)
+def _no_store_json(content: Any) -> Response:
+    return JSONResponse(content, headers=_NO_STORE)

@@ -1,6 +1,6 @@
 """Progress, put together: one for each process, made by ``main`` as ``app.state.progress``.
 
-Routes ask for ``TheProgress``; it holds ``ledger`` (award, merge) and ``summary`` (what pages show).
+Routes ask for ``ProgressServiceDep``; it holds ``ledger`` (award, merge) and ``summary`` (what pages show).
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 
 from app.db import now
-from app.i18n import DEFAULT
+from app.i18n import DEFAULT_LANGUAGE
 from app.lessons.catalog import Catalog
-from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
-from app.lessons.model import Cell, Lesson, Tag
-from app.progress import lessons, zones
-from app.progress.facts import RunFacts, day, facts_of_run
-from app.progress.ledger import Awarded, Ledger, alone
-from app.progress.lessons import Visit
-from app.progress.marks import Marks
-from app.progress.rulebook import RuleBook
-from app.progress.summary import Summary
-from app.progress.terms import CourseTerms, Terms
+from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
+from app.lessons.model import Cell, CellTag, Lesson
+from app.progress import lesson_progress, timezones
+from app.progress.achievement_catalog import AchievementCatalog
+from app.progress.events import CompletedRun, active_day, events_of_run
+from app.progress.ledger import AwardResult, Ledger, lock_current_learner
+from app.progress.lesson_progress import LessonVisit
+from app.progress.reading_progress import ReadingReport
+from app.progress.requirements import CourseRequirements, Requirements
+from app.progress.summary import ProgressSummary
 
-_EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
+_EARLIEST_READING = datetime(2020, 1, 1, tzinfo=UTC)
 """No browser has read a page here before."""
 
 
-class Progress:
+class ProgressService:
     """What features need of progress."""
 
-    def __init__(self, catalog: Catalog, rulebook: RuleBook) -> None:
+    def __init__(self, catalog: Catalog, rulebook: AchievementCatalog) -> None:
         self._catalog = catalog
         self._rulebook = rulebook
-        self._terms: tuple[object, Terms] | None = None
+        self._terms: tuple[object, Requirements] | None = None
         self.ledger = Ledger(self.terms)
-        self.summary = Summary(catalog, self.terms)
+        self.summary = ProgressSummary(catalog, self.terms)
 
-    def terms(self) -> Terms:
+    def terms(self) -> Requirements:
         """What there is to reach, as the lessons and the rules are now."""
         edition = (self._catalog.digest, self._rulebook.rules)
         if self._terms is None or self._terms[0] != edition:
-            self._terms = edition, terms_of(self._catalog, self._rulebook)
+            self._terms = edition, collect_requirements(self._catalog, self._rulebook)
         return self._terms[1]
 
     def counts(self, lesson: str) -> bool:
@@ -55,80 +55,82 @@ class Progress:
         """A cell by ``course/slug`` and name, if the lesson has it now."""
         course, _, slug = lesson.partition("/")
         try:
-            return self._catalog.lesson(course, slug, DEFAULT).cell(name)
-        except (CourseUnknown, LessonUnknown, LessonNotAvailable):
+            return self._catalog.lesson(course, slug, DEFAULT_LANGUAGE).cell(name)
+        except (CourseNotFound, LessonNotFound, LessonUnavailable):
             return None
 
-    async def run_ended(self, session: AsyncSession, learner_id: str, run: RunFacts) -> Awarded:
+    async def run_ended(self, session: AsyncSession, learner_id: str, run: CompletedRun) -> AwardResult:
         """Award what a run proves. The caller commits, and then wakes ``topic`` of the learner."""
-        learner_id = await alone(session, learner_id)
-        here = zones.local(run.ended, await zones.zone_of(session, learner_id))
+        learner_id = await lock_current_learner(session, learner_id)
+        here = timezones.to_local_time(run.ended, await timezones.learner_timezone(session, learner_id))
         if run.lesson in self.terms().minutes:
-            visit = Visit(run.lesson, run.ended, run.ended, place=f"cell-{run.cell}")
-            await lessons.note(session, learner_id, [visit])
-        return await self.ledger.enter(session, learner_id, facts_of_run(run, here))
+            visit = LessonVisit(run.lesson, run.ended, run.ended, place=f"cell-{run.cell}")
+            await lesson_progress.record_visits(session, learner_id, [visit])
+        return await self.ledger.enter(session, learner_id, events_of_run(run, here))
 
-    async def take_marks(self, session: AsyncSession, learner_id: str, marks: Marks) -> tuple[int, Awarded]:
+    async def take_marks(self, session: AsyncSession, learner_id: str, marks: ReadingReport) -> tuple[int, AwardResult]:
         """Write down what a browser says was read: how many lessons of it there are, and what followed."""
-        learner_id = await alone(session, learner_id)
-        await zones.say(session, learner_id, marks.time_zone)
+        learner_id = await lock_current_learner(session, learner_id)
+        await timezones.record_timezone(session, learner_id, marks.time_zone)
         there = self.terms().minutes
         visits = [
-            Visit(
+            LessonVisit(
                 mark.lesson,
-                _sane(min(mark.opened_at, mark.seen_at)),
-                _sane(mark.seen_at),
-                None if mark.end_reached_at is None else _sane(mark.end_reached_at),
+                _plausible_time(min(mark.opened_at, mark.seen_at)),
+                _plausible_time(mark.seen_at),
+                None if mark.end_reached_at is None else _plausible_time(mark.end_reached_at),
                 mark.place,
             )
             for mark in marks.marks
             if mark.lesson in there
         ]
-        facts = await lessons.note(session, learner_id, visits)
+        facts = await lesson_progress.record_visits(session, learner_id, visits)
         if visits:
-            facts.append(day(zones.local(now(), await zones.zone_of(session, learner_id))))
+            facts.append(
+                active_day(timezones.to_local_time(now(), await timezones.learner_timezone(session, learner_id)))
+            )
         return len(visits), await self.ledger.enter(session, learner_id, facts)
 
 
-def topic(learner_id: str) -> str:
+def progress_topic(learner_id: str) -> str:
     """What is woken on the bus after something was awarded."""
     return f"progress {learner_id}"
 
 
-def terms_of(catalog: Catalog, rulebook: RuleBook) -> Terms:
+def collect_requirements(catalog: Catalog, rulebook: AchievementCatalog) -> Requirements:
     """Gather what there is to reach."""
     courses, cells, minutes = {}, {}, {}
-    for course in catalog.courses(DEFAULT):
-        outline = catalog.outline(course.slug, DEFAULT)
+    for course in catalog.courses(DEFAULT_LANGUAGE):
+        outline = catalog.outline(course.slug, DEFAULT_LANGUAGE)
         modules = {
             f"{course.slug}/{module.slug}": tuple(f"{course.slug}/{entry.slug}" for entry in module.lessons)
             for module in outline.modules
         }
-        courses[course.slug] = CourseTerms(course.slug, modules)
+        courses[course.slug] = CourseRequirements(course.slug, modules)
         for entry in outline.lessons:
             minutes[f"{course.slug}/{entry.slug}"] = entry.lesson.minutes if entry.lesson else 0
             if entry.lesson is not None:
-                cells[entry.lesson.key] = frozenset(needed_cells(entry.lesson))
-    return Terms(courses, cells, minutes, rulebook.rules)
+                cells[entry.lesson.key] = frozenset(required_cells(entry.lesson))
+    return Requirements(courses, cells, minutes, rulebook.rules)
 
 
-def needed_cells(lesson: Lesson) -> list[str]:
+def required_cells(lesson: Lesson) -> list[str]:
     """The cells of a lesson's page that are there to be run, as the ledger names them."""
-    idle = {Tag.skip_execution, Tag.remove_cell}
+    idle = {CellTag.skip_execution, CellTag.remove_cell}
     return [f"{lesson.key}#{cell.name}" for cell in lesson.cells if not cell.tags & idle]
 
 
-def _sane(milliseconds: int) -> datetime:
+def _plausible_time(milliseconds: int) -> datetime:
     """A moment that a browser names, as far as its clock can be believed."""
     present = now()
     if milliseconds >= present.timestamp() * 1000:
         return present
-    return max(_EARLIEST, datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds))
+    return max(_EARLIEST_READING, datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds))
 
 
-async def _progress(request: Request) -> Progress:
-    progress: Progress = request.app.state.progress
+async def _get_progress(request: Request) -> ProgressService:
+    progress: ProgressService = request.app.state.progress
     return progress
 
 
-TheProgress = Annotated[Progress, Depends(_progress)]
+ProgressServiceDep = Annotated[ProgressService, Depends(_get_progress)]

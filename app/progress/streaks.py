@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-DAYS_A_WEEK = 3
+MIN_DAYS_PER_WEEK = 3
 """Active days that make a week count."""
 _WEEK = timedelta(days=7)
 
@@ -34,7 +34,7 @@ class Streak:
     """Whether this month's freeze has been used."""
 
 
-def streak(days: Iterable[date], today: date) -> Streak:
+def compute_streak(days: Iterable[date], today: date) -> Streak:
     """The streak on ``today``, from every day on which the learner was active; days to come are left out."""
     active = Counter(_monday(day) for day in set(days) if day <= today)
     this_week = _monday(today)
@@ -43,7 +43,7 @@ def streak(days: Iterable[date], today: date) -> Streak:
     while week <= this_week:
         if _month(week) != _month(week - _WEEK):
             whole, frozen = max(whole, frozen), 0
-        if active[week] >= DAYS_A_WEEK:
+        if active[week] >= MIN_DAYS_PER_WEEK:
             whole, frozen = whole + 1, frozen + 1 if frozen else 0
         elif week < this_week:
             whole, frozen = 0, whole

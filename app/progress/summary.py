@@ -1,6 +1,6 @@
 """What the pages show of a learner's progress, each in one query or two.
 
-Everything is of the language in use (``app.i18n.current``). A learner of None is a stranger: nothing done yet.
+Everything is of the language in use (``app.i18n.current_language``). A learner of None is a stranger: nothing done yet.
 """
 
 from __future__ import annotations
@@ -15,52 +15,58 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
 from app.accounts.models import Account
-from app.db import Moment, now
+from app.db import UtcDateTime, now
 from app.lessons.catalog import Catalog
-from app.lessons.course_file import Words
-from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
-from app.progress import zones
-from app.progress.ledger import read_known
-from app.progress.levels import Level, level_of
-from app.progress.models import Entry, LearnerZone, LessonProgress
-from app.progress.rules import Rule, Towards
-from app.progress.streaks import Streak, streak
-from app.progress.terms import Terms, towards
+from app.lessons.course_file import LocalizedText
+from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
+from app.progress import timezones
+from app.progress.achievement_file import Achievement, AchievementProgress
+from app.progress.ledger import load_learner_events
+from app.progress.levels import Level, level_for_xp
+from app.progress.models import LearnerTimeZone, LedgerEntry, LessonProgress
+from app.progress.requirements import Requirements, achievement_progress
+from app.progress.streaks import Streak, compute_streak
 
-_MOST_NEWS = 50
-_TOLD = ("achievement", "cell", "course", "helpful", "lesson", "module", "strategy", "topology")
+_MAX_NEWS_ITEMS = 50
+_NEWS_KINDS = ("achievement", "cell", "course", "helpful", "lesson", "module", "strategy", "topology")
 """Kinds that the page has a word for; the others are told of by the achievements they lead to."""
-_ZERO = datetime.fromtimestamp(0, UTC)
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
-_WHO = bindparam("learner", type_=String)
-_MINE = Entry.learner_id == _WHO
-_NO_MOMENT = cast(null(), Moment)
+_LEARNER_ID = bindparam("learner", type_=String)
+_OWN_ENTRIES = LedgerEntry.learner_id == _LEARNER_ID
+_NO_TIMESTAMP = cast(null(), UtcDateTime)
 # Made once: putting a query together costs more than the database takes to answer it. A row says of which kind it is.
-_FIGURES = union_all(
-    select(Entry.kind, Entry.subject, Entry.xp, _NO_MOMENT, literal("")).where(
-        _MINE, Entry.kind.in_(("lesson", "achievement", "day"))
+_FIGURES_QUERY = union_all(
+    select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, _NO_TIMESTAMP, literal("")).where(
+        _OWN_ENTRIES, LedgerEntry.kind.in_(("lesson", "achievement", "day"))
     ),
-    select(literal("sum"), literal(""), func.sum(Entry.xp), func.max(Entry.at), literal("")).where(_MINE),
-    select(literal("zone of account"), Account.time_zone, literal(0), _NO_MOMENT, literal("")).where(
-        Account.learner_id == _WHO
+    select(literal("sum"), literal(""), func.sum(LedgerEntry.xp), func.max(LedgerEntry.at), literal("")).where(
+        _OWN_ENTRIES
     ),
-    select(literal("zone of browser"), LearnerZone.time_zone, literal(0), _NO_MOMENT, literal("")).where(
-        LearnerZone.learner_id == _WHO
+    select(literal("zone of account"), Account.time_zone, literal(0), _NO_TIMESTAMP, literal("")).where(
+        Account.learner_id == _LEARNER_ID
+    ),
+    select(literal("zone of browser"), LearnerTimeZone.time_zone, literal(0), _NO_TIMESTAMP, literal("")).where(
+        LearnerTimeZone.learner_id == _LEARNER_ID
     ),
     select(literal("visit"), LessonProgress.lesson, literal(0), LessonProgress.seen_at, LessonProgress.place).where(
-        LessonProgress.learner_id == _WHO
+        LessonProgress.learner_id == _LEARNER_ID
     ),
 )
-_OUTLINE = union_all(
-    select(Entry.kind, Entry.subject, literal("")).where(
-        _MINE, Entry.kind.in_(("cell", "read", "lesson", "revisit")), Entry.subject.startswith(bindparam("within"))
+_OUTLINE_QUERY = union_all(
+    select(LedgerEntry.kind, LedgerEntry.subject, literal("")).where(
+        _OWN_ENTRIES,
+        LedgerEntry.kind.in_(("cell", "read", "lesson", "revisit")),
+        LedgerEntry.subject.startswith(bindparam("within")),
     ),
-    select(literal("visit"), LessonProgress.lesson, LessonProgress.place).where(LessonProgress.learner_id == _WHO),
+    select(literal("visit"), LessonProgress.lesson, LessonProgress.place).where(
+        LessonProgress.learner_id == _LEARNER_ID
+    ),
 )
-_SUMS = select(func.max(Entry.at), func.coalesce(func.sum(Entry.xp), 0)).where(_MINE)
+_XP_TOTAL = select(func.max(LedgerEntry.at), func.coalesce(func.sum(LedgerEntry.xp), 0)).where(_OWN_ENTRIES)
 
 
-class Stage(StrEnum):
+class LessonStage(StrEnum):
     """How far a lesson is."""
 
     new = "new"
@@ -71,7 +77,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class ResumePoint:
     """Where to go on: the lesson that was open last of those that are not done, or the next one."""
 
     course: str
@@ -82,7 +88,7 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ProgressHeader:
     """The figures of the header."""
 
     level: Level
@@ -95,7 +101,7 @@ class Header:
     percent: int
     """0 to 100: lessons done, weighted by their minutes."""
     streak: Streak
-    resume: Resume | None
+    resume: ResumePoint | None
     cursor: str
     """Where the ledger is by now: what is new later is asked for from here."""
 
@@ -105,7 +111,7 @@ class LessonState:
     """One lesson of an outline."""
 
     slug: str
-    stage: Stage
+    stage: LessonStage
     cells_done: int
     cells: int
     """Cells that have to run before the lesson is completed."""
@@ -125,7 +131,7 @@ class AchievementView:
     hidden: bool
     xp: int
     earned_at: datetime | None
-    towards: Towards
+    towards: AchievementProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,7 @@ class NewsItem:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class ProgressNews:
     """What is new since a cursor; ``since`` of the next question is ``cursor``."""
 
     cursor: str
@@ -156,25 +162,25 @@ class News:
     level: Level
 
 
-class Summary:
+class ProgressSummary:
     """Reads for the pages. One for each process, ``app.state.progress.summary``."""
 
-    def __init__(self, catalog: Catalog, terms: Callable[[], Terms]) -> None:
+    def __init__(self, catalog: Catalog, terms: Callable[[], Requirements]) -> None:
         self._catalog = catalog
         self._terms = terms
 
-    async def header(self, session: AsyncSession, learner_id: str | None, course: str | None = None) -> Header:
+    async def header(self, session: AsyncSession, learner_id: str | None, course: str | None = None) -> ProgressHeader:
         """The figures of the header. ``course`` narrows lessons, per cent and ``resume`` to one course.
 
         Raises:
-            CourseUnknown: there is none of that name.
+            CourseNotFound: there is none of that name.
         """
         terms = self._terms()
-        done = await _figures(session, learner_id)
+        done = await _load_figures(session, learner_id)
         minutes = {lesson: terms.minutes.get(lesson, 0) for lesson in self._lessons(terms, course)}
         completed = [lesson for lesson in minutes if lesson in done.lessons]
-        return Header(
-            level=level_of(done.xp),
+        return ProgressHeader(
+            level=level_for_xp(done.xp),
             lessons_done=len(completed),
             lessons=len(minutes),
             achievements_done=sum(rule.id in done.achievements for rule in terms.rules),
@@ -186,14 +192,14 @@ class Summary:
         )
 
     async def outline(self, session: AsyncSession, learner_id: str | None, course: str) -> list[LessonState]:
-        """The state of every lesson of a course, in order. Raises CourseUnknown."""
+        """The state of every lesson of a course, in order. Raises CourseNotFound."""
         terms = self._terms()
         lessons = self._lessons(terms, course)
         known: set[tuple[str, str]] = set()
         places: dict[str, str] = {}
         if learner_id is not None:
             for kind, subject, place in await session.execute(
-                _OUTLINE, {"learner": learner_id, "within": f"{course}/"}
+                _OUTLINE_QUERY, {"learner": learner_id, "within": f"{course}/"}
             ):
                 if kind == "visit":
                     places[subject] = place
@@ -204,9 +210,9 @@ class Summary:
             cells = terms.cells.get(lesson, frozenset())
             cells_done = sum(("cell", cell) in known for cell in cells)
             if ("lesson", lesson) in known:
-                stage = Stage.revisited if ("revisit", lesson) in known else Stage.completed
+                stage = LessonStage.revisited if ("revisit", lesson) in known else LessonStage.completed
             else:
-                stage = Stage.started if lesson in places or cells_done else Stage.new
+                stage = LessonStage.started if lesson in places or cells_done else LessonStage.new
             slug, read = lesson.partition("/")[2], ("read", lesson) in known
             states.append(LessonState(slug, stage, cells_done, len(cells), read, places.get(lesson, "")))
         return states
@@ -214,34 +220,43 @@ class Summary:
     async def achievements(self, session: AsyncSession, learner_id: str | None) -> list[AchievementView]:
         """Every achievement in the order of the file."""
         terms = self._terms()
-        known = await read_known(session, learner_id)
+        known = await load_learner_events(session, learner_id)
         earned = known.by_kind["achievement"]
-        return [_view(rule, earned.get(rule.id), towards(rule, known, terms)) for rule in terms.rules]
+        return [
+            _achievement_view(rule, earned.get(rule.id), achievement_progress(rule, known, terms))
+            for rule in terms.rules
+        ]
 
-    async def news(self, session: AsyncSession, learner_id: str | None, since: str) -> News:
+    async def news(self, session: AsyncSession, learner_id: str | None, since: str) -> ProgressNews:
         """What came into the ledger since a cursor; with an empty one nothing, only the cursor of now."""
-        mine = Entry.learner_id == learner_id
+        mine = LedgerEntry.learner_id == learner_id
         last, xp = None, 0
         rows: list[tuple[str, str, int, datetime]] = []
         if learner_id is not None:
-            last, xp = (await session.execute(_SUMS, {"learner": learner_id})).one()
-        if since and last is not None and last > (after := _ZERO + timedelta(microseconds=int(since))):
-            entries = select(Entry.kind, Entry.subject, Entry.xp, Entry.at).where(mine, Entry.at > after)
-            found = await session.execute(entries.where(Entry.at <= last).order_by(Entry.at, Entry.kind, Entry.subject))
+            last, xp = (await session.execute(_XP_TOTAL, {"learner": learner_id})).one()
+        if since and last is not None and last > (after := _EPOCH + timedelta(microseconds=int(since))):
+            entries = select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, LedgerEntry.at).where(
+                mine, LedgerEntry.at > after
+            )
+            found = await session.execute(
+                entries.where(LedgerEntry.at <= last).order_by(LedgerEntry.at, LedgerEntry.kind, LedgerEntry.subject)
+            )
             rows = [(kind, subject, of_it, at) for kind, subject, of_it, at in found]
         new = sum(of_it for _, _, of_it, _ in rows)
-        items = [item for row in rows if row[0] in _TOLD and (item := self._item(*row))]
+        items = [item for row in rows if row[0] in _NEWS_KINDS and (item := self._item(*row))]
         cursor = _cursor(last) if last is not None else since or "0"
-        return News(cursor, tuple(items[-_MOST_NEWS:]), new, level_of(xp - new).number, level_of(xp))
+        return ProgressNews(
+            cursor, tuple(items[-_MAX_NEWS_ITEMS:]), new, level_for_xp(xp - new).number, level_for_xp(xp)
+        )
 
-    def _lessons(self, terms: Terms, course: str | None) -> tuple[str, ...]:
+    def _lessons(self, terms: Requirements, course: str | None) -> tuple[str, ...]:
         if course is None:
             return tuple(lesson for one in terms.courses.values() for lesson in one.lessons)
         if course not in terms.courses:
-            raise CourseUnknown(course=course[:80])
+            raise CourseNotFound(course=course[:80])
         return terms.courses[course].lessons
 
-    def _resume(self, done: _Figures, lessons: Sequence[str]) -> Resume | None:
+    def _resume(self, done: _LearnerFigures, lessons: Sequence[str]) -> ResumePoint | None:
         """Where to go on in these lessons, which come in order; None for who has opened none, or is done with all."""
         left = {lesson for lesson in lessons if lesson not in done.lessons}
         there = [visit for visit in done.visits if visit[1] in lessons]
@@ -254,12 +269,12 @@ class Summary:
             lesson = next(each for each in (*lessons[behind:], *lessons) if each in left)
             place = ""
         course, _, slug = lesson.partition("/")
-        return Resume(course, slug, self._title_of_lesson(course, slug), place)
+        return ResumePoint(course, slug, self._title_of_lesson(course, slug), place)
 
     def _title_of_lesson(self, course: str, slug: str) -> str:
         try:
-            return self._catalog.lesson(course, slug, i18n.current()).title
-        except (CourseUnknown, LessonUnknown, LessonNotAvailable):
+            return self._catalog.lesson(course, slug, i18n.current_language()).title
+        except (CourseNotFound, LessonNotFound, LessonUnavailable):
             return slug
 
     def _item(self, kind: str, subject: str, xp: int, at: datetime) -> NewsItem | None:
@@ -270,7 +285,7 @@ class Summary:
             rule = next((rule for rule in self._terms().rules if rule.id == subject), None)
             if rule is None:
                 return None
-            title, description, badge = _said(rule.title), _said(rule.description), rule.badge
+            title, description, badge = _localized(rule.title), _localized(rule.description), rule.badge
         elif kind == "lesson":
             title = self._title_of_lesson(course, slug)
         elif kind == "cell":
@@ -283,21 +298,21 @@ class Summary:
         lesson, _, name = subject.partition("#")
         course, _, slug = lesson.partition("/")
         try:
-            cell = self._catalog.lesson(course, slug, i18n.current()).cell(name)
-        except (CourseUnknown, LessonUnknown, LessonNotAvailable):
+            cell = self._catalog.lesson(course, slug, i18n.current_language()).cell(name)
+        except (CourseNotFound, LessonNotFound, LessonUnavailable):
             return name
         return cell.title if cell is not None else name
 
     def _title_of_part(self, course: str, module: str) -> str:
         try:
-            found = self._catalog.course(course, i18n.current())
-        except CourseUnknown:
+            found = self._catalog.course(course, i18n.current_language())
+        except CourseNotFound:
             return module or course
         return next((one.title for one in found.modules if one.slug == module), found.title)
 
 
 @dataclass(slots=True)
-class _Figures:
+class _LearnerFigures:
     """What one query tells of a learner."""
 
     xp: int
@@ -310,12 +325,12 @@ class _Figures:
     """When each lesson was last seen, which, and the place in it."""
 
 
-async def _figures(session: AsyncSession, learner_id: str | None) -> _Figures:
+async def _load_figures(session: AsyncSession, learner_id: str | None) -> _LearnerFigures:
     subjects: dict[str, set[str]] = {"lesson": set(), "achievement": set(), "day": set()}
     visits: list[tuple[datetime, str, str]] = []
     xp, last, of_account, of_browser = 0, None, None, None
     if learner_id is not None:
-        for kind, subject, number, at, place in await session.execute(_FIGURES, {"learner": learner_id}):
+        for kind, subject, number, at, place in await session.execute(_FIGURES_QUERY, {"learner": learner_id}):
             match kind:
                 case "sum":
                     xp, last = number or 0, at
@@ -327,13 +342,13 @@ async def _figures(session: AsyncSession, learner_id: str | None) -> _Figures:
                     visits.append((at, subject, place))
                 case _:
                     subjects[kind].add(subject)
-    today = zones.local(now(), zones.chosen(of_account, of_browser)).date()
-    days = streak(_dates(subjects["day"]), today)
-    return _Figures(xp, last, subjects["lesson"], subjects["achievement"], days, visits)
+    today = timezones.to_local_time(now(), timezones.choose_timezone(of_account, of_browser)).date()
+    days = compute_streak(_dates(subjects["day"]), today)
+    return _LearnerFigures(xp, last, subjects["lesson"], subjects["achievement"], days, visits)
 
 
 def _cursor(last: datetime | None) -> str:
-    return str((last - _ZERO) // timedelta(microseconds=1)) if last is not None else "0"
+    return str((last - _EPOCH) // timedelta(microseconds=1)) if last is not None else "0"
 
 
 def _dates(days: Iterable[str]) -> list[date]:
@@ -344,12 +359,14 @@ def _percent(part: int, whole: int) -> int:
     return 100 * part // whole if whole else 0
 
 
-def _said(words: Words) -> str:
-    return words.get(i18n.current()) or words[i18n.DEFAULT]
+def _localized(words: LocalizedText) -> str:
+    return words.get(i18n.current_language()) or words[i18n.DEFAULT_LANGUAGE]
 
 
-def _view(rule: Rule, earned_at: datetime | None, way: Towards) -> AchievementView:
+def _achievement_view(rule: Achievement, earned_at: datetime | None, way: AchievementProgress) -> AchievementView:
     secret = rule.hidden and earned_at is None
-    badge, title, description = ("", "", "") if secret else (rule.badge, _said(rule.title), _said(rule.description))
-    shown = Towards(way.need, way.need) if earned_at else Towards(0, 1) if secret else way
+    badge, title, description = (
+        ("", "", "") if secret else (rule.badge, _localized(rule.title), _localized(rule.description))
+    )
+    shown = AchievementProgress(way.need, way.need) if earned_at else AchievementProgress(0, 1) if secret else way
     return AchievementView(rule.id, badge, title, description, rule.hidden, rule.xp, earned_at, shown)

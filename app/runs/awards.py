@@ -10,22 +10,22 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import now
-from app.lessons.model import Tag
-from app.progress.facts import RunFacts, wants_first, wants_notices
-from app.progress.service import Progress
+from app.lessons.model import CellTag
+from app.progress.events import CompletedRun, needs_first_run, needs_notices
+from app.progress.service import ProgressService
 from app.runs.models import Run, RunEvent
-from runners.protocol import Finished, Outcome
+from runners.wire.protocol import FinishedEvent, Outcome
 
 _log = structlog.get_logger("awards")
 
 
-class Awards:
+class RunAwards:
     """Asked by ``log.append`` for each run that ends."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: ProgressService) -> None:
         self._progress = progress
 
-    async def for_end(self, session: AsyncSession, run_id: str, end: Finished) -> str | None:
+    async def for_end(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> str | None:
         """Award what the run proves: the learner, if anything was new. The run's row is locked by the caller.
 
         Output comes first: what fails here for another reason than the database's is logged, and the end is stored.
@@ -39,7 +39,7 @@ class Awards:
             _log.exception("a run was not awarded", run=run_id)
             return None
 
-    async def _award(self, session: AsyncSession, run_id: str, end: Finished) -> str | None:
+    async def _award(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> str | None:
         columns = select(Run.visitor_id, Run.lesson, Run.cell, Run.code, Run.topology, Run.keras).where(
             Run.id == run_id
         )
@@ -47,11 +47,11 @@ class Awards:
         if not self._progress.counts(lesson):
             return None
         cell = self._progress.cell(lesson, name)
-        announced = cell is not None and Tag.raises_exception in cell.tags
+        announced = cell is not None and CellTag.raises_exception in cell.tags
         if end.outcome is not Outcome.ok and not (announced and end.outcome is Outcome.error):
             return None
         lesson_code = cell.code if cell is not None else None
-        facts = RunFacts(
+        facts = CompletedRun(
             lesson=lesson,
             cell=name,
             code=code,
@@ -61,18 +61,19 @@ class Awards:
             ok=end.outcome is Outcome.ok,
             ended=now(),
             duration_ms=end.duration_ms,
-            notices=await _notices(session, run_id) if wants_notices(topology) else (),
-            first=wants_first(code, lesson_code, topology) and await _is_first(session, learner_id, lesson, name),
+            notices=await _notice_codes(session, run_id) if needs_notices(topology) else (),
+            first=needs_first_run(code, lesson_code, topology)
+            and await _is_first_run(session, learner_id, lesson, name),
         )
         awarded = await self._progress.run_ended(session, learner_id, facts)
         return awarded.learner_id if awarded.entries else None
 
 
-async def _notices(session: AsyncSession, run_id: str) -> list[str]:
+async def _notice_codes(session: AsyncSession, run_id: str) -> list[str]:
     payloads = select(RunEvent.payload).where(RunEvent.run_id == run_id, RunEvent.kind == "notice")
     return [json.loads(payload)["code"] for payload in await session.scalars(payloads)]
 
 
-async def _is_first(session: AsyncSession, learner_id: str, lesson: str, cell: str) -> bool:
+async def _is_first_run(session: AsyncSession, learner_id: str, lesson: str, cell: str) -> bool:
     runs = select(func.count()).where(Run.visitor_id == learner_id, Run.lesson == lesson, Run.cell == cell)
     return await session.scalar(runs) == 1

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from app.errors import NotAllowed, NotFound, Problem, TooLarge, TooMany, Unavailable, Unreadable
+from app.errors import (
+    InvalidInput,
+    LockstepError,
+    NotFound,
+    PermissionDenied,
+    RequestTooLarge,
+    ServiceUnavailable,
+    TooManyRequests,
+)
 from app.i18n import N_
-from app.runs.limits import limit_value
-from runners.protocol import LimitName, Refusal
+from app.runs.limit_labels import format_limit
+from runners.wire.protocol import LimitName, Refusal
 
 
-class RunUnknown(NotFound):
+class RunNotFound(NotFound):
     """No such run, or it is someone else's."""
 
     code = "run_unknown"
     message = N_("There is no such run.")
 
 
-class DisplayUnknown(NotFound):
+class DisplayNotFound(NotFound):
     """The run has no HTML output of that number."""
 
     code = "display_unknown"
@@ -30,49 +38,49 @@ class OutputDeleted(NotFound):
     message = N_("The output of this run was deleted to save space. Run the cell again to see it.")
 
 
-class CellUnknown(NotFound):
+class CellNotFound(NotFound):
     """The lesson has no cell of this name."""
 
     code = "cell_unknown"
     message = N_("The lesson has no cell “{cell}”. Reload the page: the lesson may have changed.")
 
 
-class MachineNotOffered(Unreadable):
+class MachineUnavailable(InvalidInput):
     """The lesson offers no such machine, or no such Keras."""
 
     code = "machine_not_offered"
     message = N_("This cannot run on {asked}. Possible: {possible}. Reload the page: the lesson may have changed.")
 
 
-class FaultUnknown(Unreadable):
+class InvalidFailureAction(InvalidInput):
     """What was asked for is nothing that can be done to a process."""
 
     code = "fault_unknown"
     message = N_("A process can be killed, paused, resumed, slowed down or started again, at once or at a step.")
 
 
-class CodeTooLong(TooLarge):
+class CodeTooLong(RequestTooLarge):
     """More code than one run may carry."""
 
     code = "code_too_long"
     message = N_("The code has {size:,} bytes; at most {most_bytes:,} can be run at once.")
 
 
-class CodeNotText(Unreadable):
+class InvalidCode(InvalidInput):
     """The code has a character that no Python source may have: NUL, or half of a surrogate pair."""
 
     code = "code_not_text"
     message = N_("The code contains a character that Python cannot read. Remove it and run again.")
 
 
-class TooManyRuns(TooMany):
+class TooManyRuns(TooManyRequests):
     """The learner has as many unfinished runs as one may have."""
 
     code = "too_many_runs"
     message = N_("You have {most} runs waiting or running. Wait for one to finish, or stop one.")
 
 
-class AllSessionsBusy(TooMany):
+class AllSessionsBusy(TooManyRequests):
     """The learner has as many sessions as one may have, and none is idle."""
 
     code = "all_sessions_busy"
@@ -81,14 +89,14 @@ class AllSessionsBusy(TooMany):
     )
 
 
-class SessionFull(TooMany):
+class SessionQueueFull(TooManyRequests):
     """As many runs wait in the session as may."""
 
     code = "session_full"
     message = N_("As many runs wait in this session as may: {most}. Stop one, or wait for one to end.")
 
 
-class NodeFull(TooMany):
+class ServerFull(TooManyRequests):
     """Every place on the runner is taken, and so is every place in the queue."""
 
     code = "node_full"
@@ -97,7 +105,7 @@ class NodeFull(TooMany):
     )
 
 
-class AddressFull(TooMany):
+class AddressLimitReached(TooManyRequests):
     """As many learners as may come from one network address are there already."""
 
     code = "address_full"
@@ -106,7 +114,7 @@ class AddressFull(TooMany):
     )
 
 
-class QuotaReached(TooMany):
+class QuotaReached(TooManyRequests):
     """The learner has stored as much within an hour as one may."""
 
     code = "quota_reached"
@@ -116,7 +124,7 @@ class QuotaReached(TooMany):
     )
 
 
-class AddressQuotaReached(TooMany):
+class AddressQuotaReached(TooManyRequests):
     """Visitors from one network address have stored as much within an hour as they may."""
 
     code = "address_quota_reached"
@@ -126,14 +134,14 @@ class AddressQuotaReached(TooMany):
     )
 
 
-class RunnerDown(Unavailable):
+class RunnerOffline(ServiceUnavailable):
     """The supervisor does not answer."""
 
     code = "runner_down"
     message = N_("The runner is starting or not reachable. Nothing was run; try again in a moment.")
 
 
-class Unsafe(NotAllowed):
+class ExecutionDisabled(PermissionDenied):
     """Strangers can reach the runner, and a wall around their code is missing. Only its operator can change that."""
 
     code = "unsafe"
@@ -142,7 +150,7 @@ class Unsafe(NotAllowed):
     )
 
 
-class RunRefused(Problem):
+class RunRefused(LockstepError):
     """The supervisor declined the run for a reason we have no words for; its own are in English."""
 
     code = "run_refused"
@@ -157,18 +165,18 @@ class RunRefused(Problem):
         return self._status
 
 
-_OWN_WORDS: dict[LimitName, type[Problem]] = {
+_ERRORS_BY_LIMIT: dict[LimitName, type[LockstepError]] = {
     "sessions_per_learner": AllSessionsBusy,
-    "runs_per_session": SessionFull,
-    "sessions": NodeFull,
+    "runs_per_session": SessionQueueFull,
+    "sessions": ServerFull,
 }
 
 
-def declined(status: int, refusal: Refusal) -> Problem:
+def refusal_error(status: int, refusal: Refusal) -> LockstepError:
     """A refusal of the supervisor as the learner is told about it: which limit was met, its value, what to do. Pure."""
     if refusal.code == "unsafe":
-        return Unsafe()
-    known = _OWN_WORDS.get(refusal.limit.name) if refusal.limit is not None else None
+        return ExecutionDisabled()
+    known = _ERRORS_BY_LIMIT.get(refusal.limit.name) if refusal.limit is not None else None
     if known is None or refusal.limit is None:
         return RunRefused(status, refusal.message)
-    return known(most=limit_value(refusal.limit))
+    return known(most=format_limit(refusal.limit))

@@ -8,10 +8,10 @@ from enum import StrEnum
 from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.db import Base, Moment
+from app.db import Base, UtcDateTime
 
 _UNPRUNED = text("pruned_at IS NULL")
-ROW_BYTES = 1_000
+RUN_ROW_BYTES = 1_000
 """What a run takes in the database besides its code and its events: its row and the entries of its indexes."""
 EVENT_ROW_BYTES = 150
 """What an event takes besides its JSON. Short lines take less than their rows do."""
@@ -54,21 +54,21 @@ class Run(Base):
     topology: Mapped[str] = mapped_column(String(64))
     keras: Mapped[int]
     language: Mapped[str] = mapped_column(String(8))
-    created_at: Mapped[datetime] = mapped_column(Moment)
-    handed_in_at: Mapped[datetime | None] = mapped_column(Moment)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    handed_in_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     """When the supervisor said that it has the run; until then it is handed in again."""
 
     state: Mapped[str] = mapped_column(String(16), default=RunState.queued)
     outcome: Mapped[str | None] = mapped_column(String(16))
-    started_at: Mapped[datetime | None] = mapped_column(Moment)
-    finished_at: Mapped[datetime | None] = mapped_column(Moment)
+    started_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     first_output_ms: Mapped[int | None]
     duration_ms: Mapped[int | None]
     peak_bytes: Mapped[int | None] = mapped_column(BigInteger)
     last_seq: Mapped[int] = mapped_column(default=0)
     stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
     """What it takes in the database: its row, its code and its events. Quotas count it (``runs.quotas``)."""
-    pruned_at: Mapped[datetime | None] = mapped_column(Moment)
+    pruned_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     """When its output was deleted (``runs.pruning``). A notice among its events says why."""
 
     @property
@@ -78,7 +78,7 @@ class Run(Base):
 
 
 class RunEvent(Base):
-    """One event of a run. ``payload`` is the whole event as on the wire: JSON (``runners.protocol.EVENT``)."""
+    """One event of a run. ``payload`` is the whole event as on the wire, JSON (``protocol.EVENT_ADAPTER``)."""
 
     __tablename__ = "run_events"
 

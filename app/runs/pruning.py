@@ -15,18 +15,18 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
 from app.accounts.models import Account
-from app.db import Database, Moment, delete_some, now, one_at_a_time
-from app.runs.models import EVENT_ROW_BYTES, ROW_BYTES, Run, RunEvent, RunState
-from app.runs.outcome import deletion_words
-from runners.protocol import Notice
+from app.db import Database, UtcDateTime, advisory_lock, delete_batch, now
+from app.runs.models import EVENT_ROW_BYTES, RUN_ROW_BYTES, Run, RunEvent, RunState
+from app.runs.status_labels import deletion_text
+from runners.wire.protocol import NoticeEvent
 
-_ROWS_AT_ONCE = 500
-_RUNS_AT_ONCE = 50
-_FILL = 0.9
+_ROW_BATCH_SIZE = 500
+_RUN_BATCH_SIZE = 50
+_TARGET_FILL = 0.9
 """Making room brings a learner down to this share of the quota, so that not every batch of output has to make room."""
 
 
-class Reason(StrEnum):
+class DeletionReason(StrEnum):
     """Why output was deleted: the code of the notice."""
 
     age = "output-expired"
@@ -49,31 +49,31 @@ async def make_room(db: Database, learner: str, most: int, needed: int = 0) -> i
     more = kept + needed > most
     while more:
         async with db.writing() as session:
-            more = await make_some_room(session, learner, int(most * _FILL) - needed)
+            more = await make_room_step(session, learner, int(most * _TARGET_FILL) - needed)
         async with db.session() as session:
             kept = await stored_bytes_of(session, learner)
     return kept
 
 
-async def make_some_room(session: AsyncSession, learner: str, most: int) -> bool:
+async def make_room_step(session: AsyncSession, learner: str, most: int) -> bool:
     """One step of it: until ``most`` bytes are in use. True if another step may free more."""
-    await alone(session)
+    await lock_pruning(session)
     excess = await stored_bytes_of(session, learner) - most
     output: list[str] = []
     whole: list[str] = []
-    for run_id, size, pruned in await _to_prune(session, learner) if excess > 0 else ():
+    for run_id, size, pruned in await _next_to_prune(session, learner) if excess > 0 else ():
         if excess <= 0:
             break
         (whole if pruned else output).append(run_id)
         excess -= size
-    await prune(session, output, Reason.quota)
-    await drop(session, whole)
+    await prune_output(session, output, DeletionReason.quota)
+    await delete_runs(session, whole)
     return bool(output or whole)
 
 
-async def prune(session: AsyncSession, run_ids: Sequence[str], reason: Reason) -> int:
+async def prune_output(session: AsyncSession, run_ids: Sequence[str], reason: DeletionReason) -> int:
     """Delete the output of finished runs, 500 events at most. Returns how many bytes that has freed so far."""
-    rows, freed = _ROWS_AT_ONCE, 0
+    rows, freed = _ROW_BATCH_SIZE, 0
     for run_id in run_ids:
         if rows > 0:
             written, bytes_of_run = await _prune_one(session, run_id, reason, rows)
@@ -81,30 +81,30 @@ async def prune(session: AsyncSession, run_ids: Sequence[str], reason: Reason) -
     return freed
 
 
-async def drop(session: AsyncSession, run_ids: Sequence[str]) -> int:
+async def delete_runs(session: AsyncSession, run_ids: Sequence[str]) -> int:
     """Delete pruned runs whole. Returns how many bytes that has freed."""
     if not run_ids:
         return 0
     some = Run.id.in_(run_ids)
     freed = await session.scalar(select(func.sum(Run.stored_bytes)).where(some))
-    await delete_some(session, RunEvent, _ROWS_AT_ONCE, RunEvent.run_id.in_(run_ids))  # two of each are left
-    await delete_some(session, Run, _ROWS_AT_ONCE, some)
+    await delete_batch(session, RunEvent, _ROW_BATCH_SIZE, RunEvent.run_id.in_(run_ids))  # two of each are left
+    await delete_batch(session, Run, _ROW_BATCH_SIZE, some)
     return int(freed or 0)
 
 
-async def alone(session: AsyncSession) -> None:
+async def lock_pruning(session: AsyncSession) -> None:
     """Until the end of the transaction nobody else prunes."""
-    await one_at_a_time(session, "pruning")
+    await advisory_lock(session, "pruning")
     if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
         await session.execute(update(Run).where(false()).values(pruned_at=None))
 
 
-def without_account() -> ColumnElement[bool]:
+def is_visitor_run() -> ColumnElement[bool]:
     """Runs of visitors."""
     return Run.visitor_id.not_in(select(Account.learner_id))
 
 
-async def _to_prune(session: AsyncSession, learner: str) -> Sequence[tuple[str, int, bool]]:
+async def _next_to_prune(session: AsyncSession, learner: str) -> Sequence[tuple[str, int, bool]]:
     """The runs to be pruned next: id, size, and whether the output is gone already."""
     newest_first = (Run.created_at.desc(), Run.id.desc())
     of_cell = func.row_number().over(partition_by=(Run.lesson, Run.cell), order_by=newest_first)
@@ -117,35 +117,40 @@ async def _to_prune(session: AsyncSession, learner: str) -> Sequence[tuple[str, 
     some = select(ranked.id, ranked.stored_bytes, ranked.pruned).where(
         ranked.state == RunState.finished, ranked.of_all > 1, superseded | ~ranked.pruned
     )
-    rows = await session.execute(some.order_by(turn, ranked.created_at, ranked.id).limit(_RUNS_AT_ONCE))
+    rows = await session.execute(some.order_by(turn, ranked.created_at, ranked.id).limit(_RUN_BATCH_SIZE))
     return [(run_id, size, bool(pruned)) for run_id, size, pruned in rows]
 
 
-async def _prune_one(session: AsyncSession, run_id: str, reason: Reason, most: int) -> tuple[int, int]:
+async def _prune_one(session: AsyncSession, run_id: str, reason: DeletionReason, most: int) -> tuple[int, int]:
     """Delete ``most`` events of a run at most. Returns the rows written, and once all are gone the bytes freed."""
     unpruned = (Run.id == run_id, Run.state == RunState.finished, Run.pruned_at.is_(None))
-    columns = (Run.code, Run.last_seq, Run.stored_bytes, func.coalesce(Run.finished_at, Run.created_at, type_=Moment))
+    columns = (
+        Run.code,
+        Run.last_seq,
+        Run.stored_bytes,
+        func.coalesce(Run.finished_at, Run.created_at, type_=UtcDateTime),
+    )
     row = (await session.execute(select(*columns).where(*unpruned))).one_or_none()
     if row is None:
         return 0, 0
     code, last_seq, before, ended_at = row
     gone = 0
     if last_seq > 2:  # with less, it began and ended, and printed nothing
-        await _put_notice(session, run_id, last_seq - 1, reason, (now() - ended_at).days)
+        await _write_notice(session, run_id, last_seq - 1, reason, (now() - ended_at).days)
         earlier = (RunEvent.run_id == run_id, RunEvent.seq < last_seq - 1)
-        gone = await delete_some(session, RunEvent, most, *earlier)
+        gone = await delete_batch(session, RunEvent, most, *earlier)
         if gone >= most:
             return gone, 0
     payloads = await session.scalars(select(RunEvent.payload).where(RunEvent.run_id == run_id))
-    after = ROW_BYTES + len(code.encode()) + sum(EVENT_ROW_BYTES + len(payload.encode()) for payload in payloads)
+    after = RUN_ROW_BYTES + len(code.encode()) + sum(EVENT_ROW_BYTES + len(payload.encode()) for payload in payloads)
     await session.execute(update(Run).where(*unpruned).values(stored_bytes=after, pruned_at=now()))
     return gone + 1, before - after
 
 
-async def _put_notice(session: AsyncSession, run_id: str, seq: int, reason: Reason, days: int) -> None:
-    values: dict[str, str | int | float] = {"days": days} if reason is Reason.age else {}
-    with i18n.speaking(i18n.DEFAULT):
-        text = deletion_words(reason, values)
-    notice = Notice(seq=seq, at_ms=0, code=reason, values=values, text=text)
+async def _write_notice(session: AsyncSession, run_id: str, seq: int, reason: DeletionReason, days: int) -> None:
+    values: dict[str, str | int | float] = {"days": days} if reason is DeletionReason.age else {}
+    with i18n.use_language(i18n.DEFAULT_LANGUAGE):
+        text = deletion_text(reason, values)
+    notice = NoticeEvent(seq=seq, at_ms=0, code=reason, values=values, text=text)
     place = update(RunEvent).where(RunEvent.run_id == run_id, RunEvent.seq == seq)
     await session.execute(place.values(kind=notice.kind, payload=notice.model_dump_json()))

@@ -16,19 +16,19 @@ from sqlalchemy import exists, select
 
 from app.accounts.models import Account
 from app.db import Database
-from app.errors import Problem
+from app.errors import LockstepError
 from app.runs.errors import AddressQuotaReached, QuotaReached
-from app.runs.limits import limit_value
-from app.runs.models import ROW_BYTES, Run
+from app.runs.limit_labels import format_limit
+from app.runs.models import RUN_ROW_BYTES, Run
 from app.runs.pruning import make_room
 from app.settings import Settings
-from runners.protocol import Limit
+from runners.wire.protocol import ReachedLimit
 
 MiB = 1024 * 1024
 _HOUR_S = 3600.0
-_LOOK_EVERY = MiB
+_RECHECK_BYTES = MiB
 """Bytes that a learner may store before we look again at how much is kept of them."""
-_SWEEP_EVERY_S = 60.0
+_CLEANUP_INTERVAL_S = 60.0
 _NO_LIMIT = 2**62
 
 
@@ -56,7 +56,7 @@ class QuotaLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class QuotaOwner:
     """Whose quotas a run counts for. ``place`` is a visitor's network address, if it is counted."""
 
     learner: str
@@ -65,26 +65,26 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Quota:
+class _HourlyQuota:
     """What may come within an hour under a key, and what is said where more would."""
 
     key: str
     most: int
-    error: type[Problem] = QuotaReached
+    error: type[LockstepError] = QuotaReached
 
     @property
-    def limit(self) -> Limit:
-        return Limit(name="stored", value=self.most, unit="bytes")
+    def limit(self) -> ReachedLimit:
+        return ReachedLimit(name="stored", value=self.most, unit="bytes")
 
 
 @dataclass(slots=True)
-class _Level:
+class _LeakyBucket:
     """A leaky bucket: bytes that it holds at a time, and what leaks out each second."""
 
     leak: float
     at: float
     bytes: float = 0.0
-    unseen: float = _LOOK_EVERY
+    unseen: float = _RECHECK_BYTES
     """Bytes since the last look at how much is kept."""
 
 
@@ -95,10 +95,10 @@ class Quotas:
         self._db = db
         self.limits = limits
         self._clock = clock
-        self._levels: dict[str, _Level] = {}
+        self._levels: dict[str, _LeakyBucket] = {}
         self._swept_at = clock()
 
-    def admit(self, owner: Owner, code: str) -> None:
+    def admit(self, owner: QuotaOwner, code: str) -> None:
         """Let a run be stored, and count it.
 
         Raises:
@@ -106,61 +106,61 @@ class Quotas:
         """
         full = self._full(owner, 0)
         if full is not None:
-            raise full.error(most=limit_value(full.limit))
-        self.count(owner, ROW_BYTES + len(code.encode()))
+            raise full.error(most=format_limit(full.limit))
+        self.count(owner, RUN_ROW_BYTES + len(code.encode()))
 
-    async def room(self, owner: Owner, size: int, *, last: bool = False) -> Limit | None:
+    async def room(self, owner: QuotaOwner, size: int, *, last: bool = False) -> ReachedLimit | None:
         """Make room for ``size`` bytes of events. Returns the limit if they do not fit.
 
         A small batch that ends a run always fits, so that its outcome is not lost. Call ``count`` once the events are
         stored: a batch that a full disk keeps from being stored is tried many times, and must not use up the quota.
         """
-        few = last and size <= _LOOK_EVERY // 16
+        few = last and size <= _RECHECK_BYTES // 16
         full = self._full(owner, size)
         if full is not None and not few:
             return full.limit
         level = self._level(next(self._quotas(owner)))
-        if level.unseen + size >= _LOOK_EVERY:
+        if level.unseen + size >= _RECHECK_BYTES:
             most = self._of(owner)
             fits = await make_room(self._db, owner.learner, most, size) + size <= most
-            level.unseen = 0.0 if fits else _LOOK_EVERY
+            level.unseen = 0.0 if fits else _RECHECK_BYTES
             if not (fits or few):
-                return _Quota("", most).limit
+                return _HourlyQuota("", most).limit
         return None
 
-    def count(self, owner: Owner, size: int) -> None:
+    def count(self, owner: QuotaOwner, size: int) -> None:
         """Count ``size`` bytes that were stored."""
         for quota in self._quotas(owner):
             level = self._level(quota)
             level.bytes += size
             level.unseen += size
 
-    async def owner_of(self, run_id: str, place: str | None) -> Owner | None:
+    async def owner_of(self, run_id: str, place: str | None) -> QuotaOwner | None:
         """Whose run it is by now."""
         has_account = exists().where(Account.learner_id == Run.visitor_id)
         async with self._db.session() as session:
             row = (await session.execute(select(Run.visitor_id, has_account).where(Run.id == run_id))).one_or_none()
-        return Owner(row[0], row[1], None if row[1] else place) if row is not None else None
+        return QuotaOwner(row[0], row[1], None if row[1] else place) if row is not None else None
 
-    def _of(self, owner: Owner) -> int:
+    def _of(self, owner: QuotaOwner) -> int:
         return self.limits.account if owner.has_account else self.limits.visitor
 
-    def _full(self, owner: Owner, size: int) -> _Quota | None:
+    def _full(self, owner: QuotaOwner, size: int) -> _HourlyQuota | None:
         """The quota that ``size`` more bytes would exceed."""
         full = (quota for quota in self._quotas(owner) if self._level(quota).bytes + size > quota.most)
         return next(full, None)
 
-    def _quotas(self, owner: Owner) -> Iterator[_Quota]:
-        yield _Quota(f"learner {owner.learner}", self._of(owner))
+    def _quotas(self, owner: QuotaOwner) -> Iterator[_HourlyQuota]:
+        yield _HourlyQuota(f"learner {owner.learner}", self._of(owner))
         if owner.place is not None:
-            yield _Quota(f"address {owner.place}", self.limits.address, AddressQuotaReached)
+            yield _HourlyQuota(f"address {owner.place}", self.limits.address, AddressQuotaReached)
 
-    def _level(self, quota: _Quota) -> _Level:
+    def _level(self, quota: _HourlyQuota) -> _LeakyBucket:
         now = self._clock()
-        if now - self._swept_at > _SWEEP_EVERY_S:
+        if now - self._swept_at > _CLEANUP_INTERVAL_S:
             self._swept_at = now
             self._levels = {key: it for key, it in self._levels.items() if it.bytes > (now - it.at) * it.leak}
-        level = self._levels.setdefault(quota.key, _Level(quota.most / _HOUR_S, now))
+        level = self._levels.setdefault(quota.key, _LeakyBucket(quota.most / _HOUR_S, now))
         level.leak = quota.most / _HOUR_S
         level.bytes = max(0.0, level.bytes - (now - level.at) * level.leak)
         level.at = now

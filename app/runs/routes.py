@@ -9,51 +9,56 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.accounts.current import CurrentAccount, KnownLearner, Learner
-from app.lessons.catalog import TheCatalog
-from app.runs import log
-from app.runs.desk import TheDesk, find_lesson
-from app.runs.errors import CellUnknown, DisplayUnknown, OutputDeleted
-from app.runs.machines import choose, offered
-from app.runs.place import look_up
-from app.runs.service import display_html, get_run, latest_runs, runs_ahead
+from app.accounts.dependencies import LearnerId, OptionalAccount, OptionalLearnerId
+from app.lessons.catalog import CatalogDep
+from app.runs import event_log
+from app.runs.dispatcher import RunDispatcherDep, find_lesson
+from app.runs.errors import CellNotFound, DisplayNotFound, OutputDeleted
+from app.runs.machines import cell_machines, choose_machine
+from app.runs.queue_position import look_up_position
+from app.runs.service import count_runs_ahead, display_html, get_run, latest_runs
 from app.runs.views import RunIn, RunOut, RunsOut, run_out
-from app.web.headers import STRANGERS_DOCUMENT
-from app.web.page import page
+from app.web.rendering import render_page
+from app.web.security_headers import UNTRUSTED_DOCUMENT_POLICY
 from app.web.sse import event_stream
 
-_MOST_EVENTS = 5000
-_LARGEST_SEQ = 2**31 - 1
-_NOT_KEPT = {"cache-control": "no-store"}
+_MAX_EVENTS = 5000
+_MAX_SEQ = 2**31 - 1
+_NO_STORE = {"cache-control": "no-store"}
 """No browser keeps what a learner wrote or ran: the next person at it may be another."""
-After = Annotated[int, Query(ge=0, le=_LARGEST_SEQ)]
-Seq = Annotated[int, Path(ge=1, le=_LARGEST_SEQ)]
-LessonKey = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
+AfterSeq = Annotated[int, Query(ge=0, le=_MAX_SEQ)]
+SeqParam = Annotated[int, Path(ge=1, le=_MAX_SEQ)]
+LessonKeyQuery = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 """No database text may hold a NUL."""
 
 
-async def _not_kept(response: Response) -> None:
-    response.headers.update(_NOT_KEPT)
+async def _set_no_store(response: Response) -> None:
+    response.headers.update(_NO_STORE)
 
 
-router = APIRouter(dependencies=[Depends(_not_kept)])
+router = APIRouter(dependencies=[Depends(_set_no_store)])
 
 
 @router.post("/runs", status_code=202, name="create_run")
 async def create_run(
-    request: Request, asked: RunIn, learner: Learner, account: CurrentAccount, catalog: TheCatalog, desk: TheDesk
+    request: Request,
+    asked: RunIn,
+    learner: LearnerId,
+    account: OptionalAccount,
+    catalog: CatalogDep,
+    desk: RunDispatcherDep,
 ) -> RunOut:
     lesson = find_lesson(catalog, asked.lesson)
     cell = lesson.cell(asked.cell)
     if cell is None:
-        raise CellUnknown(cell=asked.cell[:100])
-    machine = choose(offered(cell), asked.topology, asked.keras)
+        raise CellNotFound(cell=asked.cell[:100])
+    machine = choose_machine(cell_machines(cell), asked.topology, asked.keras)
     desk.admit(request, learner)
     return run_out(*await desk.take(desk.owner(request, learner, account), lesson, cell, machine, asked.code))
 
 
 @router.get("/runs", name="list_runs")
-async def list_runs(lesson: LessonKey, learner: KnownLearner, desk: TheDesk) -> RunsOut:
+async def list_runs(lesson: LessonKeyQuery, learner: OptionalLearnerId, desk: RunDispatcherDep) -> RunsOut:
     if learner is None:
         return RunsOut(runs=[])
     async with desk.db.session() as session:
@@ -62,38 +67,38 @@ async def list_runs(lesson: LessonKey, learner: KnownLearner, desk: TheDesk) -> 
 
 
 @router.get("/runs/{run_id}", name="show_run")
-async def show_run(run_id: str, learner: KnownLearner, desk: TheDesk) -> RunOut:
+async def show_run(run_id: str, learner: OptionalLearnerId, desk: RunDispatcherDep) -> RunOut:
     async with desk.db.session() as session:
         run = await get_run(session, learner, run_id)
-        ahead = await runs_ahead(session, run)
-    return run_out(run, await look_up(desk.runner, run, ahead))
+        ahead = await count_runs_ahead(session, run)
+    return run_out(run, await look_up_position(desk.runner, run, ahead))
 
 
 @router.get("/runs/{run_id}/events", name="run_events")
-async def run_events(run_id: str, learner: KnownLearner, desk: TheDesk, after: After = 0) -> Response:
+async def run_events(run_id: str, learner: OptionalLearnerId, desk: RunDispatcherDep, after: AfterSeq = 0) -> Response:
     async with desk.db.session() as session:
         run = await get_run(session, learner, run_id)
-    lines = await log.read(desk.db, run.id, after, _MOST_EVENTS)
+    lines = await event_log.read_stored_events(desk.db, run.id, after, _MAX_EVENTS)
     reached = lines[-1].seq if lines else after
     finished = "true" if run.finished and reached >= run.last_seq else "false"
     body = f'{{"events":[{",".join(line.payload for line in lines)}],"finished":{finished}}}'
-    return Response(body, media_type="application/json", headers=_NOT_KEPT)
+    return Response(body, media_type="application/json", headers=_NO_STORE)
 
 
 @router.get("/runs/{run_id}/stream", name="run_stream")
 async def run_stream(
     request: Request,
     run_id: str,
-    learner: KnownLearner,
-    account: CurrentAccount,
-    desk: TheDesk,
-    after: After = 0,
+    learner: OptionalLearnerId,
+    account: OptionalAccount,
+    desk: RunDispatcherDep,
+    after: AfterSeq = 0,
     last_event_id: Annotated[str, Header()] = "",
 ) -> Response:
     async with desk.db.session() as session:
         run = await get_run(session, learner, run_id)
     if last_event_id.isascii() and last_event_id.isdigit():
-        after = min(int(last_event_id[:20]), _LARGEST_SEQ)
+        after = min(int(last_event_id[:20]), _MAX_SEQ)
     if run.finished and after >= run.last_seq:
         return Response(status_code=204)  # tells an EventSource not to come back
     address = request.client.host if request.client is not None and account is None else None
@@ -101,22 +106,24 @@ async def run_stream(
 
 
 @router.post("/runs/{run_id}/stop", status_code=202, name="stop_run")
-async def stop_run(run_id: str, learner: KnownLearner, desk: TheDesk) -> RunOut:
+async def stop_run(run_id: str, learner: OptionalLearnerId, desk: RunDispatcherDep) -> RunOut:
     async with desk.db.session() as session:
         run = await get_run(session, learner, run_id)
-        ahead = await runs_ahead(session, run)
+        ahead = await count_runs_ahead(session, run)
     await desk.stop(run)
-    return run_out(run, await look_up(desk.runner, run, ahead))
+    return run_out(run, await look_up_position(desk.runner, run, ahead))
 
 
 @router.get("/runs/{run_id}/displays/{seq}", name="run_display")
-async def run_display(request: Request, run_id: str, seq: Seq, learner: KnownLearner, desk: TheDesk) -> Response:
+async def run_display(
+    request: Request, run_id: str, seq: SeqParam, learner: OptionalLearnerId, desk: RunDispatcherDep
+) -> Response:
     async with desk.db.session() as session:
         run = await get_run(session, learner, run_id)
         html = await display_html(session, run.id, seq)
     if html is None:
-        raise DisplayUnknown if run.pruned_at is None else OutputDeleted
-    document = page(request, "runs/display.html", html=Markup(html))  # noqa: S704 - it gets no rights, see the policy
-    document.headers["content-security-policy"] = STRANGERS_DOCUMENT
-    document.headers.update(_NOT_KEPT)
+        raise DisplayNotFound if run.pruned_at is None else OutputDeleted
+    document = render_page(request, "runs/display.html", html=Markup(html))  # noqa: S704 - it gets no rights, see the policy
+    document.headers["content-security-policy"] = UNTRUSTED_DOCUMENT_POLICY
+    document.headers.update(_NO_STORE)
     return document

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts.merge import learner_now
-from app.db import now, one_at_a_time
+from app.accounts.merge import resolve_learner_id
+from app.db import advisory_lock, now
 from app.lessons.model import Cell, Lesson
-from app.runs.errors import CodeNotText, CodeTooLong, RunUnknown, TooManyRuns
+from app.runs.errors import CodeTooLong, InvalidCode, RunNotFound, TooManyRuns
 from app.runs.machines import Machine
-from app.runs.models import ROW_BYTES, Run, RunEvent, RunState
-from runners.protocol import EVENT, MOST_CODE_BYTES, Display, RunRequest, SessionSpec
+from app.runs.models import RUN_ROW_BYTES, Run, RunEvent, RunState
+from runners.wire.protocol import EVENT_ADAPTER, MAX_CODE_BYTES, DisplayEvent, RunRequest, SessionSpec
 
-_ID = re.compile(r"[0-9a-z]{1,64}")
+_RUN_ID = re.compile(r"[0-9a-z]{1,64}")
 """What no database refuses to look for."""
 
 
@@ -52,11 +52,11 @@ async def start_run(
     """Store a new run.
 
     Raises:
-        CodeTooLong, CodeNotText: the code cannot be run.
+        CodeTooLong, InvalidCode: the code cannot be run.
         TooManyRuns: the learner has ``most_unfinished`` runs already.
     """
     check_code(code)
-    await one_at_a_time(session, f"runs of {learner}")
+    await advisory_lock(session, f"runs of {learner}")
     run = Run(
         id=_new_id(),
         visitor_id=learner,
@@ -70,26 +70,26 @@ async def start_run(
         created_at=now(),
         state=RunState.queued,
         last_seq=0,
-        stored_bytes=ROW_BYTES + len(code.encode()),
+        stored_bytes=RUN_ROW_BYTES + len(code.encode()),
     )
     session.add(run)
     await session.flush()
-    if (heir := await learner_now(session, learner)) != learner:  # an account's, since the request began
+    if (heir := await resolve_learner_id(session, learner)) != learner:  # an account's, since the request began
         run.visitor_id, run.session_id = heir, session_id(heir, lesson.key, machine)
         await session.flush()
     # Counted behind the write: two web processes would both see room for one more before it.
-    if await _unfinished(session, run.visitor_id) > most_unfinished:
+    if await _count_unfinished(session, run.visitor_id) > most_unfinished:
         raise TooManyRuns(most=most_unfinished)
     return run
 
 
 def check_code(code: str) -> None:
-    """Refuse what cannot be run before it is stored. Raises CodeTooLong or CodeNotText."""
+    """Refuse what cannot be run before it is stored. Raises CodeTooLong or InvalidCode."""
     size = len(code.encode("utf-8", "surrogatepass"))
-    if size > MOST_CODE_BYTES:
-        raise CodeTooLong(size=size, most_bytes=MOST_CODE_BYTES)
+    if size > MAX_CODE_BYTES:
+        raise CodeTooLong(size=size, most_bytes=MAX_CODE_BYTES)
     if "\0" in code or any("\ud800" <= character <= "\udfff" for character in code):
-        raise CodeNotText(reason="")
+        raise InvalidCode(reason="")
 
 
 async def withdraw_run(session: AsyncSession, run_id: str) -> None:
@@ -101,11 +101,11 @@ async def get_run(session: AsyncSession, learner: str | None, run_id: str) -> Ru
     """The learner's run of that id.
 
     Raises:
-        RunUnknown: there is none, or it is another learner's.
+        RunNotFound: there is none, or it is another learner's.
     """
-    run = await session.get(Run, run_id) if learner and _ID.fullmatch(run_id) else None
+    run = await session.get(Run, run_id) if learner and _RUN_ID.fullmatch(run_id) else None
     if run is None or run.visitor_id != learner:
-        raise RunUnknown
+        raise RunNotFound
     return run
 
 
@@ -119,13 +119,13 @@ async def latest_runs(session: AsyncSession, learner: str, lesson: str) -> Seque
     return (await session.scalars(runs)).all()
 
 
-async def ever_ran(session: AsyncSession, learner: str, lesson: str) -> bool:
+async def has_run(session: AsyncSession, learner: str, lesson: str) -> bool:
     """Whether the learner has a run of the lesson that began."""
     mine = (Run.visitor_id == learner, Run.lesson == lesson, Run.started_at.is_not(None))
     return (await session.scalar(select(Run.id).where(*mine).limit(1))) is not None
 
 
-async def runs_ahead(session: AsyncSession, run: Run) -> int:
+async def count_runs_ahead(session: AsyncSession, run: Run) -> int:
     """How many unfinished runs of the same session come before this one."""
     if run.finished:
         return 0
@@ -145,12 +145,12 @@ async def unfinished_runs(session: AsyncSession) -> Sequence[str]:
 async def display_html(session: AsyncSession, run_id: str, seq: int) -> str | None:
     """The HTML of one display event, if it is one and has any."""
     stored = await session.get(RunEvent, (run_id, seq))
-    event = EVENT.validate_json(stored.payload) if stored is not None and stored.kind == "display" else None
-    html = event.data.get("text/html") if isinstance(event, Display) else None
+    event = EVENT_ADAPTER.validate_json(stored.payload) if stored is not None and stored.kind == "display" else None
+    html = event.data.get("text/html") if isinstance(event, DisplayEvent) else None
     return html if isinstance(html, str) else None
 
 
-async def _unfinished(session: AsyncSession, learner: str) -> int:
+async def _count_unfinished(session: AsyncSession, learner: str) -> int:
     mine = select(func.count()).where(Run.visitor_id == learner, Run.state != RunState.finished)
     return (await session.scalar(mine)) or 0
 

@@ -9,113 +9,162 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from app.accounts.current import CurrentAccount, KnownLearner, Learner
-from app.runs import sessions
-from app.runs.desk import AskedLesson, TheDesk
-from app.runs.errors import AddressFull, FaultUnknown
-from app.runs.faults import inject
-from app.runs.machines import Machine, choose, machines
-from app.web.languages import PREFIX
-from app.web.page import fragment
+from app.accounts.dependencies import LearnerId, OptionalAccount, OptionalLearnerId
+from app.runs import session_panel
+from app.runs.dispatcher import RequestedLesson, RunDispatcherDep
+from app.runs.errors import AddressLimitReached, InvalidFailureAction
+from app.runs.failure_injection import inject_failure
+from app.runs.machines import Machine, choose_machine, lesson_machines
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.rendering import render_fragment
 from app.web.sse import event_stream
-from runners.client import RunnerError
-from runners.protocol import Fault
+from runners.wire.client import RunnerError
+from runners.wire.protocol import InjectedFailure
 
-router = APIRouter(prefix=f"{PREFIX}/session")
+router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/session")
 
-_PANEL = "runs/session_panel.html"
-_MOST_FIELDS = 8
-
-
-async def _chosen(
-    lesson: AskedLesson, topology: str | None = None, keras: int | None = None, exactly: bool = False
-) -> sessions.Wanted:
-    return sessions.Wanted(choose(machines(lesson), topology, keras), exactly)
+_PANEL_TEMPLATE = "runs/session_panel.html"
+_MAX_FIELDS = 8
 
 
-async def _machine(wanted: Annotated[sessions.Wanted, Depends(_chosen)]) -> Machine:
+async def _selected_session(
+    lesson: RequestedLesson, topology: str | None = None, keras: int | None = None, exactly: bool = False
+) -> session_panel.SessionSelection:
+    return session_panel.SessionSelection(choose_machine(lesson_machines(lesson), topology, keras), exactly)
+
+
+async def _selected_machine(wanted: Annotated[session_panel.SessionSelection, Depends(_selected_session)]) -> Machine:
     return wanted.machine
 
 
-Chosen = Annotated[sessions.Wanted, Depends(_chosen)]
+SelectedSession = Annotated[session_panel.SessionSelection, Depends(_selected_session)]
 """The machine named by ``?topology=…&keras=…``, one of those that the lesson offers; the lesson's own if none is.
 
 With ``&exactly=true`` the panel shows that machine's session and acts on it alone; otherwise on all of the lesson, of
 which it shows the liveliest.
 """
-ChosenMachine = Annotated[Machine, Depends(_machine)]
+SelectedMachine = Annotated[Machine, Depends(_selected_machine)]
 
 
 @router.get("", name="session_panel")
-async def show(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
+async def show_panel(
+    request: Request,
+    lang: str,
+    lesson: RequestedLesson,
+    chosen: SelectedSession,
+    learner: OptionalLearnerId,
+    desk: RunDispatcherDep,
 ) -> HTMLResponse:
-    session = await sessions.look(desk.runner, learner, lesson, chosen, lambda: desk.ever_ran(learner, lesson))
-    return fragment(request, _PANEL, session=session)
+    session = await session_panel.load_panel(
+        desk.runner, learner, lesson, chosen, lambda: desk.ever_ran(learner, lesson)
+    )
+    return render_fragment(request, _PANEL_TEMPLATE, session=session)
 
 
 @router.post("", name="session_start")
-async def start(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: Learner, desk: TheDesk
+async def start_session(
+    request: Request,
+    lang: str,
+    lesson: RequestedLesson,
+    chosen: SelectedSession,
+    learner: LearnerId,
+    desk: RunDispatcherDep,
 ) -> HTMLResponse:
     try:
         desk.admit(request, learner)
-    except AddressFull:  # said when Run is pressed; who only reads need not hear of it
-        return fragment(request, _PANEL, session=await sessions.look(desk.runner, learner, lesson, chosen))
-    return fragment(request, _PANEL, session=await sessions.warm_up(desk.runner, learner, lesson, chosen))
+    except AddressLimitReached:  # said when Run is pressed; who only reads need not hear of it
+        return render_fragment(
+            request, _PANEL_TEMPLATE, session=await session_panel.load_panel(desk.runner, learner, lesson, chosen)
+        )
+    return render_fragment(
+        request, _PANEL_TEMPLATE, session=await session_panel.warm_up(desk.runner, learner, lesson, chosen)
+    )
 
 
 @router.get("/stream", name="session_stream")
-async def stream(
-    request: Request, lang: str, lesson: AskedLesson, learner: KnownLearner, account: CurrentAccount, desk: TheDesk
+async def stream_session(
+    request: Request,
+    lang: str,
+    lesson: RequestedLesson,
+    learner: OptionalLearnerId,
+    account: OptionalAccount,
+    desk: RunDispatcherDep,
 ) -> Response:
     try:
-        idle = await sessions.idle_sessions(desk.runner, learner, lesson)
+        idle = await session_panel.idle_sessions(desk.runner, learner, lesson)
     except RunnerError:
         idle = []
     if learner is None or not idle:
         return Response(status_code=204)  # tells an EventSource not to come back
     address = request.client.host if request.client is not None and account is None else None
-    return event_stream(desk.streams.seated(learner, address, sessions.until_gone(desk.runner, desk.bus, idle)))
+    return event_stream(
+        desk.streams.seated(learner, address, session_panel.watch_until_gone(desk.runner, desk.bus, idle))
+    )
 
 
 @router.post("/restart", name="session_restart")
-async def restart(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
+async def restart_session(
+    request: Request,
+    lang: str,
+    lesson: RequestedLesson,
+    chosen: SelectedSession,
+    learner: OptionalLearnerId,
+    desk: RunDispatcherDep,
 ) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.restart(desk.runner, learner, lesson, chosen))
+    return render_fragment(
+        request, _PANEL_TEMPLATE, session=await session_panel.restart_sessions(desk.runner, learner, lesson, chosen)
+    )
 
 
 @router.post("/keep", name="session_keep")
-async def keep(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
+async def keep_session(
+    request: Request,
+    lang: str,
+    lesson: RequestedLesson,
+    chosen: SelectedSession,
+    learner: OptionalLearnerId,
+    desk: RunDispatcherDep,
 ) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.keep(desk.runner, learner, lesson, chosen))
+    return render_fragment(
+        request, _PANEL_TEMPLATE, session=await session_panel.keep_sessions(desk.runner, learner, lesson, chosen)
+    )
 
 
 @router.post("/interrupt", name="session_interrupt")
-async def interrupt(
-    request: Request, lang: str, lesson: AskedLesson, chosen: Chosen, learner: KnownLearner, desk: TheDesk
+async def interrupt_session(
+    request: Request,
+    lang: str,
+    lesson: RequestedLesson,
+    chosen: SelectedSession,
+    learner: OptionalLearnerId,
+    desk: RunDispatcherDep,
 ) -> HTMLResponse:
-    return fragment(request, _PANEL, session=await sessions.interrupt(desk.runner, learner, lesson, chosen))
+    return render_fragment(
+        request, _PANEL_TEMPLATE, session=await session_panel.interrupt_sessions(desk.runner, learner, lesson, chosen)
+    )
 
 
 @router.post("/faults", name="session_fault")
-async def do_fault(
-    request: Request, lang: str, lesson: AskedLesson, chosen: ChosenMachine, learner: KnownLearner, desk: TheDesk
+async def inject_session_failure(
+    request: Request,
+    lang: str,
+    lesson: RequestedLesson,
+    chosen: SelectedMachine,
+    learner: OptionalLearnerId,
+    desk: RunDispatcherDep,
 ) -> HTMLResponse:
     """``task``, ``action`` and, if it is to wait for one, ``at_step`` are a form's fields."""
-    fault = await _fault(request)
-    answer = await inject(desk.runner, learner, lesson.key, chosen, fault)
+    fault = await _parse_failure(request)
+    answer = await inject_failure(desk.runner, learner, lesson.key, chosen, fault)
     url = f"{request.url.path}?{request.url.query}"
-    made = fragment(request, "runs/fault.html", answer=answer, task=fault.task, url=url)
+    made = render_fragment(request, "runs/injection_result.html", answer=answer, task=fault.task, url=url)
     made.headers["hx-trigger"] = "lockstep:session"
     return made
 
 
-async def _fault(request: Request) -> Fault:
+async def _parse_failure(request: Request) -> InjectedFailure:
     try:
-        fields = parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
-        return Fault.model_validate(dict(fields))
+        fields = parse_qsl((await request.body()).decode("utf-8", "replace"), max_num_fields=_MAX_FIELDS)
+        return InjectedFailure.model_validate(dict(fields))
     except ValueError as e:
-        raise FaultUnknown from e
+        raise InvalidFailureAction from e

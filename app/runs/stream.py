@@ -8,25 +8,25 @@ from dataclasses import asdict
 
 from app.bus import Bus
 from app.db import Database
-from app.errors import TooMany
-from app.runs import log
+from app.errors import TooManyRequests
+from app.runs import event_log
+from app.runs.follower_pool import FollowerPool
 from app.runs.models import Run
-from app.runs.place import Place, look_up
-from app.runs.pump import Pump
-from app.runs.service import runs_ahead
-from app.web.origin import origin
-from app.web.sse import Frame, Seats
-from runners.client import RunnerClient
+from app.runs.queue_position import QueuePosition, look_up_position
+from app.runs.service import count_runs_ahead
+from app.web.client_network import client_network
+from app.web.sse import ConnectionLimiter, ServerSentEvent
+from runners.wire.client import RunnerClient
 
-MOST_STREAMS = 12
+MAX_STREAMS_PER_LEARNER = 12
 """Of one learner in one web process; a page opens two at most."""
-VISITORS_STREAMS = 4
+STREAMS_PER_VISITOR = 4
 """So many for each visitor who may run code from one network address."""
-_LOOK_EVERY_S = 1.0
+_POSITION_POLL_S = 1.0
 """How far a run that waits has come is nobody's news: it is looked up."""
-_SAFETY_S = 15.0
+_FALLBACK_POLL_S = 15.0
 """Whoever stores events wakes us. Should that ever fail, they are seen after so long."""
-_PATIENCE_S = 0.15
+_QUEUE_DISPLAY_DELAY_S = 0.15
 """A run that answers sooner than this never shows that it had to wait."""
 
 
@@ -34,58 +34,58 @@ class RunStreams:
     """Streams of runs for browsers."""
 
     def __init__(
-        self, db: Database, runner: RunnerClient, bus: Bus, pump: Pump, *, visitors_per_address: int = 0
+        self, db: Database, runner: RunnerClient, bus: Bus, pump: FollowerPool, *, visitors_per_address: int = 0
     ) -> None:
         self._db = db
         self._runner = runner
         self._bus = bus
         self._pump = pump
-        self._of_learner = Seats(MOST_STREAMS)
-        self._of_address = Seats(VISITORS_STREAMS * visitors_per_address)
+        self._of_learner = ConnectionLimiter(MAX_STREAMS_PER_LEARNER)
+        self._of_address = ConnectionLimiter(STREAMS_PER_VISITOR * visitors_per_address)
 
-    def open(self, run: Run, after: int, visitors_address: str | None = None) -> AsyncIterator[list[Frame]]:
+    def open(self, run: Run, after: int, visitors_address: str | None = None) -> AsyncIterator[list[ServerSentEvent]]:
         """The same as ``frames``, while the learner, or a visitor's network, has not too many of them.
 
         Raises:
-            TooMany: then the page asks again after a while, from where it was.
+            TooManyRequests: then the page asks again after a while, from where it was.
         """
         stream = self.seated(run.visitor_id, visitors_address, self.frames(run.id, after))
-        self._pump.watch(run.id, origin(visitors_address))
+        self._pump.watch(run.id, client_network(visitors_address))
         return stream
 
     def seated(
-        self, learner: str, visitors_address: str | None, frames: AsyncIterator[list[Frame]]
-    ) -> AsyncIterator[list[Frame]]:
-        """``frames`` as one of the learner's streams. Raises TooMany."""
-        place = origin(visitors_address)
+        self, learner: str, visitors_address: str | None, frames: AsyncIterator[list[ServerSentEvent]]
+    ) -> AsyncIterator[list[ServerSentEvent]]:
+        """``frames`` as one of the learner's streams. Raises TooManyRequests."""
+        place = client_network(visitors_address)
         if self._of_learner.full(learner) or self._of_address.full(place):
-            raise TooMany
+            raise TooManyRequests
         return self._seated(learner, place, frames)
 
     async def _seated(
-        self, learner: str, place: str | None, frames: AsyncIterator[list[Frame]]
-    ) -> AsyncIterator[list[Frame]]:
+        self, learner: str, place: str | None, frames: AsyncIterator[list[ServerSentEvent]]
+    ) -> AsyncIterator[list[ServerSentEvent]]:
         with self._of_learner.taken(learner) as mine, self._of_address.taken(place) as ours:
             if mine and ours:
                 async for batch in frames:
                     yield batch
 
-    async def frames(self, run_id: str, after: int) -> AsyncIterator[list[Frame]]:
+    async def frames(self, run_id: str, after: int) -> AsyncIterator[list[ServerSentEvent]]:
         """Yield the events behind number ``after`` until ``finished``, and in between where the run stands."""
         self._pump.watch(run_id)
-        told: Place | None = None
-        wait_s = _PATIENCE_S
+        told: QueuePosition | None = None
+        wait_s = _QUEUE_DISPLAY_DELAY_S
         patient = True
         ended = False
         with self._bus.listen(run_id) as bell:
             while not self._bus.closed:
-                lines = await log.read(self._db, run_id, after)
+                lines = await event_log.read_stored_events(self._db, run_id, after)
                 if lines:
-                    after, wait_s = lines[-1].seq, _SAFETY_S
-                    yield [Frame(line.kind, line.payload, line.seq) for line in lines]
+                    after, wait_s = lines[-1].seq, _FALLBACK_POLL_S
+                    yield [ServerSentEvent(line.kind, line.payload, line.seq) for line in lines]
                     if lines[-1].kind == "finished":
                         return
-                    if len(lines) == log.MOST_PER_READ:
+                    if len(lines) == event_log.READ_BATCH_SIZE:
                         continue
                 elif ended:
                     return
@@ -98,17 +98,17 @@ class RunStreams:
                         continue
                     if at != told:
                         told = at
-                        yield [Frame("state", json.dumps(asdict(at)))]
-                    wait_s = _SAFETY_S if at.state == "running" else _LOOK_EVERY_S
+                        yield [ServerSentEvent("state", json.dumps(asdict(at)))]
+                    wait_s = _FALLBACK_POLL_S if at.state == "running" else _POSITION_POLL_S
                 await bell.wait(wait_s)
                 patient = False
 
-    async def _place(self, run_id: str) -> Place | None:
+    async def _place(self, run_id: str) -> QueuePosition | None:
         async with self._db.session() as session:
             run = await session.get(Run, run_id)
             if run is None:
                 return None
-            ahead = await runs_ahead(session, run)
+            ahead = await count_runs_ahead(session, run)
         if self._pump.cut_off(run_id) and not run.finished:
-            return Place("unstored" if self._db.storage.failing else "reconnecting", None, ahead)
-        return await look_up(self._runner, run, ahead)
+            return QueuePosition("unstored" if self._db.storage.failing else "reconnecting", None, ahead)
+        return await look_up_position(self._runner, run, ahead)

@@ -18,12 +18,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.accounts.models import Account
 from app.db import now
 from app.runs.models import Run, RunState
-from app.runs.pruning import Reason, alone, drop, make_some_room, prune, without_account
+from app.runs.pruning import DeletionReason, delete_runs, is_visitor_run, lock_pruning, make_room_step, prune_output
 from app.runs.quotas import QuotaLimits
 
-_RUNS_AT_ONCE = 50
-_LOOKED_AT_ONCE = 100
-_LOOKS = 50
+_RUN_BATCH_SIZE = 50
+_LEARNER_BATCH_SIZE = 100
+_BATCHES_PER_SWEEP = 50
 """Of one sweep: 5,000 learners an hour."""
 
 _log = structlog.get_logger("sweeper")
@@ -58,32 +58,32 @@ class OutputSweeper:
     async def _prune_old(self, session: AsyncSession) -> bool:
         if self._limits.keep is None:
             return False
-        await alone(session)
+        await lock_pruning(session)
         old = select(Run.id).where(Run.pruned_at.is_(None), Run.finished_at < now() - self._limits.keep)
-        run_ids = (await session.scalars(old.order_by(Run.finished_at).limit(_RUNS_AT_ONCE))).all()
-        await prune(session, run_ids, Reason.age)
+        run_ids = (await session.scalars(old.order_by(Run.finished_at).limit(_RUN_BATCH_SIZE))).all()
+        await prune_output(session, run_ids, DeletionReason.age)
         return bool(run_ids)
 
     async def _prune_over_quota(self, session: AsyncSession) -> bool:
         if not self._over:
             await self._look(session)
         else:
-            await alone(session)
-            if not await make_some_room(session, self._over[0], await self._quota_of(session, self._over[0])):
+            await lock_pruning(session)
+            if not await make_room_step(session, self._over[0], await self._quota_of(session, self._over[0])):
                 self._over.popleft()
-        return bool(self._over) or (self._looks < _LOOKS and self._rounds < 2)
+        return bool(self._over) or (self._looks < _BATCHES_PER_SWEEP and self._rounds < 2)
 
     async def _look(self, session: AsyncSession) -> None:
         """Find the next learners who have more than they may."""
         size = func.sum(Run.stored_bytes).label("size")
         sizes = select(Run.visitor_id, size).where(Run.visitor_id > self._behind).group_by(Run.visitor_id)
-        some = sizes.order_by(Run.visitor_id).limit(_LOOKED_AT_ONCE).subquery().c
+        some = sizes.order_by(Run.visitor_id).limit(_LEARNER_BATCH_SIZE).subquery().c
         has_account = some.visitor_id.in_(select(Account.learner_id))
         rows = (await session.execute(select(some.visitor_id, some.size, has_account).order_by(some.visitor_id))).all()
         quota = {True: self._limits.account, False: self._limits.visitor}
         self._over.extend(learner for learner, size, known in rows if size > quota[bool(known)])
         self._looks += 1
-        if len(rows) == _LOOKED_AT_ONCE:
+        if len(rows) == _LEARNER_BATCH_SIZE:
             self._behind = rows[-1][0]
         else:
             self._behind = ""
@@ -94,9 +94,9 @@ class OutputSweeper:
         return self._limits.visitor if known is None else self._limits.account
 
     async def _prune_visitors(self, session: AsyncSession) -> bool:
-        await alone(session)
+        await lock_pruning(session)
         if self._excess is None:
-            total = await session.scalar(select(func.sum(Run.stored_bytes)).where(without_account()))
+            total = await session.scalar(select(func.sum(Run.stored_bytes)).where(is_visitor_run()))
             self._excess = int(total or 0) - self._limits.visitors
             if self._excess > 0:
                 _log.warning(
@@ -104,17 +104,17 @@ class OutputSweeper:
                 )
         if self._excess <= 0:
             return False
-        theirs = select(Run.id, Run.stored_bytes).where(without_account(), Run.state == RunState.finished)
-        unpruned = theirs.where(Run.pruned_at.is_(None)).order_by(Run.finished_at).limit(_RUNS_AT_ONCE)
+        theirs = select(Run.id, Run.stored_bytes).where(is_visitor_run(), Run.state == RunState.finished)
+        unpruned = theirs.where(Run.pruned_at.is_(None)).order_by(Run.finished_at).limit(_RUN_BATCH_SIZE)
         if rows := (await session.execute(unpruned)).all():
-            self._excess -= await prune(session, _enough(rows, self._excess), Reason.quota)
+            self._excess -= await prune_output(session, _select_until_freed(rows, self._excess), DeletionReason.quota)
             return True
-        rows = (await session.execute(theirs.order_by(Run.id).limit(_RUNS_AT_ONCE))).all()
-        self._excess -= await drop(session, _enough(rows, self._excess))
+        rows = (await session.execute(theirs.order_by(Run.id).limit(_RUN_BATCH_SIZE))).all()
+        self._excess -= await delete_runs(session, _select_until_freed(rows, self._excess))
         return bool(rows)
 
 
-def _enough(rows: Iterable[Row[str, int]], excess: int) -> list[str]:
+def _select_until_freed(rows: Iterable[Row[str, int]], excess: int) -> list[str]:
     """So many runs, by id and size, that nothing is in excess without them."""
     run_ids: list[str] = []
     for run_id, size in rows:

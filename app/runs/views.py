@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict
 
 from app.runs.models import Run
-from app.runs.place import Place
+from app.runs.queue_position import QueuePosition
 
 
 class RunIn(BaseModel):
@@ -58,7 +58,7 @@ class RunsOut(BaseModel):
     runs: list[RunOut]
 
 
-def run_out(run: Run, at: Place) -> RunOut:
+def run_out(run: Run, at: QueuePosition) -> RunOut:
     """The run and where it stands."""
     path = f"/runs/{run.id}"
     return RunOut(

@@ -13,14 +13,14 @@ from starlette.routing import PARAM_FORMAT_REGEX, BaseRoute, NoMatchFound, Route
 
 
 @dataclass(frozen=True, slots=True)
-class _Path:
+class _PathTemplate:
     """A path with holes in it: what stands before each hole, which part fills it, and what stands at the end."""
 
     holes: tuple[tuple[str, str, Convertor[Any]], ...]
     end: str
 
     @classmethod
-    def of(cls, route: Route) -> _Path:
+    def of(cls, route: Route) -> _PathTemplate:
         """The one that leads to a route."""
         texts = PARAM_FORMAT_REGEX.split(route.path_format)
         names = texts[1::2]
@@ -41,12 +41,12 @@ class Application(FastAPI):
 
     def __init__(self, *, routes: Sequence[BaseRoute], **settings: Any) -> None:
         super().__init__(routes=list(routes), **settings)
-        self._paths: dict[str, _Path] = {}
+        self._paths: dict[str, _PathTemplate] = {}
         for route in routes:
             if isinstance(route, Route):
                 if route.name in self._paths:
                     raise ValueError(f"two routes have the name {route.name}")
-                self._paths[route.name] = _Path.of(route)
+                self._paths[route.name] = _PathTemplate.of(route)
 
     def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
         """The path of a route. Raises NoMatchFound if there is none of that name with those parts."""

@@ -14,14 +14,14 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.errors import NotFound, OfStatus
+from app.errors import HttpStatusError, NotFound
 
 ROOT = Path(__file__).parent / "static"
 DOCS = Path(__file__).parent / "docs"
 """Where `make docs` puts the documentation; not there until then."""
 
-_FOR_EVER = "public, max-age=31536000, immutable"
-_ASK_AGAIN = "public, no-cache"
+_CACHE_FOREVER = "public, max-age=31536000, immutable"
+_REVALIDATE = "public, no-cache"
 _HASHED_NAME = re.compile(r"[-.][A-Z0-9]{8}\.(js|css|woff2|svg|png)(\.map)?$")
 _COMPRESSIBLE = ("text/", "application/javascript", "application/json", "image/svg+xml")
 
@@ -55,14 +55,14 @@ class Assets:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in ("GET", "HEAD"):
-            raise OfStatus(405)
+            raise HttpStatusError(405)
         path = scope["path"].removeprefix(scope.get("root_path", "")).removeprefix("/")
         if not path or path.endswith("/"):
             path += self._index
         file = self._find(path)
         if file is None:
             raise NotFound
-        await _answer(file, path, scope)(scope, receive, send)
+        await _file_response(file, path, scope)(scope, receive, send)
 
     def _find(self, path: str) -> _File | None:
         if posixpath.isabs(path) or posixpath.normpath(path) != path:
@@ -77,22 +77,22 @@ class Assets:
         stamp = (stat.st_mtime_ns, stat.st_size)
         file = self._files.get(path)
         if file is None or file.stamp != stamp:
-            file = self._files[path] = _read(whole, stamp)
+            file = self._files[path] = _read_file(whole, stamp)
         return file
 
 
-def _read(path: Path, stamp: tuple[int, int]) -> _File:
+def _read_file(path: Path, stamp: tuple[int, int]) -> _File:
     body = path.read_bytes()
     media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     zipped = gzip.compress(body, 9, mtime=0) if media_type.startswith(_COMPRESSIBLE) and len(body) > 500 else None
     return _File(stamp, body, zipped, hashlib.sha256(body).hexdigest()[:12], media_type)
 
 
-def _answer(file: _File, path: str, scope: Scope) -> Response:
+def _file_response(file: _File, path: str, scope: Scope) -> Response:
     asked = QueryParams(scope["query_string"]).get("v")
     keep = asked == file.version or (asked is None and _HASHED_NAME.search(path) is not None)
     headers = {
-        "cache-control": _FOR_EVER if keep else _ASK_AGAIN,
+        "cache-control": _CACHE_FOREVER if keep else _REVALIDATE,
         "etag": f'"{file.version}"',
         "vary": "accept-encoding",
     }

@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.errors import CrossSite
+from app.errors import CrossSiteRequest
 
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
-def from_here(method: str, headers: Mapping[str, str], public_url: str) -> bool:
+def is_same_origin(method: str, headers: Mapping[str, str], public_url: str) -> bool:
     """True if the request reads only, or began on one of our own pages (or was typed by the user)."""
-    if method in _SAFE:
+    if method in _SAFE_METHODS:
         return True
     site = headers.get("sec-fetch-site")
     if site is not None:
@@ -41,7 +41,7 @@ def _host(origin: str) -> str:
 
 
 class SameOriginOnly:
-    """Refuse what comes from elsewhere with CrossSite."""
+    """Refuse what comes from elsewhere with CrossSiteRequest."""
 
     def __init__(self, app: ASGIApp, *, public_url: str, but: str = "") -> None:
         """``but`` is a pattern of paths that anyone may post to: they look at no cookie."""
@@ -53,8 +53,8 @@ class SameOriginOnly:
         if scope["type"] == "http" and not (self._but and self._but.fullmatch(scope["path"])):
             headers = Headers(scope=scope)
             said_twice = any(len(headers.getlist(name)) > 1 for name in ("origin", "sec-fetch-site"))
-            if said_twice and scope["method"] not in _SAFE:
-                raise CrossSite
-            if not from_here(scope["method"], headers, self._public_url):
-                raise CrossSite
+            if said_twice and scope["method"] not in _SAFE_METHODS:
+                raise CrossSiteRequest
+            if not is_same_origin(scope["method"], headers, self._public_url):
+                raise CrossSiteRequest
         await self._app(scope, receive, send)

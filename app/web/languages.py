@@ -10,15 +10,15 @@ from starlette.requests import Request, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import i18n
-from app.web.cookies import named, written
+from app.web.cookies import browser_cookie_name, set_cookie_value
 
-COOKIE = "lockstep_lang"
-HEADER = "x-lockstep-lang"
-_A_YEAR_S = 365 * 24 * 3600
+LANGUAGE_COOKIE = "lockstep_lang"
+LANGUAGE_HEADER = "x-lockstep-lang"
+_ONE_YEAR_S = 365 * 24 * 3600
 
 
 class _LanguageConvertor(Convertor[str]):
-    regex = "|".join(i18n.CODES)
+    regex = "|".join(i18n.LANGUAGE_CODES)
 
     def convert(self, value: str) -> str:
         return value
@@ -28,12 +28,12 @@ class _LanguageConvertor(Convertor[str]):
 
 
 register_url_convertor("lang", _LanguageConvertor())
-PREFIX = "/{lang:lang}"
+LANGUAGE_PREFIX = "/{lang:lang}"
 """What the path of every page begins with: the prefix of its router."""
 
 
 @dataclass(frozen=True, slots=True)
-class Alternate:
+class LanguageAlternate:
     """The page in another language: for the switch and for ``<link rel="alternate" hreflang>``."""
 
     code: str
@@ -42,35 +42,39 @@ class Alternate:
     current: bool
 
 
-def alternates(request: Request, query: str = "") -> list[Alternate]:
+def language_alternates(request: Request, query: str = "") -> list[LanguageAlternate]:
     """This page, with that query, in every language; on a page without a language, the home pages."""
     path = request.url.path
-    rest = path[len(path.split("/", 2)[1]) + 1 :] if in_path(path) else "/"
-    if query and in_path(path):
+    rest = path[len(path.split("/", 2)[1]) + 1 :] if language_in_path(path) else "/"
+    if query and language_in_path(path):
         rest += f"?{query}"
     base = request.app.state.settings.public_url
     return [
-        Alternate(language.code, language.name, f"{base}/{language.code}{rest}", language.code == i18n.current())
+        LanguageAlternate(
+            language.code, language.name, f"{base}/{language.code}{rest}", language.code == i18n.current_language()
+        )
         for language in i18n.LANGUAGES
     ]
 
 
-def in_path(path: str) -> str | None:
+def language_in_path(path: str) -> str | None:
     """The language that the path begins with."""
     first = path.split("/", 2)[1] if path.startswith("/") else ""
-    return first if first in i18n.CODES else None
+    return first if first in i18n.LANGUAGE_CODES else None
 
 
-def preferred(headers: Headers, *, secure: bool) -> str:
+def preferred_language(headers: Headers, *, secure: bool) -> str:
     """The language of someone whose path does not say."""
-    if (asked := headers.get(HEADER)) in i18n.CODES:
+    if (asked := headers.get(LANGUAGE_HEADER)) in i18n.LANGUAGE_CODES:
         return str(asked)
-    if (kept := cookie_parser(headers.get("cookie", "")).get(named(COOKIE, secure=secure))) in i18n.CODES:
+    if (
+        kept := cookie_parser(headers.get("cookie", "")).get(browser_cookie_name(LANGUAGE_COOKIE, secure=secure))
+    ) in i18n.LANGUAGE_CODES:
         return str(kept)
     return i18n.negotiate(headers.get("accept-language", ""))
 
 
-class Languages:
+class LanguageMiddleware:
     """Speak the language of each request, and remember a choice that differs from what the browser prefers."""
 
     def __init__(self, app: ASGIApp, *, secure: bool) -> None:
@@ -84,15 +88,15 @@ class Languages:
             return
         headers = Headers(scope=scope)
         secure = self._secure or scope["scheme"] == "https"
-        usual = preferred(headers, secure=secure)
-        chosen = in_path(scope["path"]) or usual
+        usual = preferred_language(headers, secure=secure)
+        chosen = language_in_path(scope["path"]) or usual
         remember = chosen != usual and headers.get("sec-fetch-mode") == "navigate"
 
         async def send_marked(message: Message) -> None:
             if remember and message["type"] == "http.response.start" and message["status"] == 200:
-                cookie = written(COOKIE, chosen, _A_YEAR_S, secure=secure)
+                cookie = set_cookie_value(LANGUAGE_COOKIE, chosen, _ONE_YEAR_S, secure=secure)
                 message.setdefault("headers", []).append((b"set-cookie", cookie.encode()))
             await send(message)
 
-        with i18n.speaking(chosen):
+        with i18n.use_language(chosen):
             await self._app(scope, receive, send_marked)

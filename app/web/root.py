@@ -13,4 +13,4 @@ router = APIRouter()
 @router.get("/", name="root")
 async def root() -> RedirectResponse:
     headers = {"vary": "accept-language, cookie", "cache-control": "no-store"}
-    return RedirectResponse(f"/{i18n.current()}/", 302, headers)
+    return RedirectResponse(f"/{i18n.current_language()}/", 302, headers)

@@ -18,14 +18,14 @@ from types import FrameType
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def end_with_parent() -> None:
+def exit_with_parent() -> None:
     """If this is one of several workers, end when the process that started it is gone, even if it was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_outlive_not, args=(parent,), name="parent", daemon=True).start()
+        threading.Thread(target=_terminate_after, args=(parent,), name="parent", daemon=True).start()
 
 
-def _outlive_not(parent: BaseProcess) -> None:
+def _terminate_after(parent: BaseProcess) -> None:
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
 

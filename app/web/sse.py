@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from starlette.responses import StreamingResponse
 
-PING_S = 15.0
+PING_INTERVAL_S = 15.0
 
 _HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 _PING = b": ping\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class ServerSentEvent:
     """One event. ``data`` is JSON on one line; a frame without ``id`` is not resumed after."""
 
     event: str
@@ -30,7 +30,7 @@ class Frame:
         return f"{head}event: {self.event}\ndata: {self.data}\n\n".encode()
 
 
-class Seats:
+class ConnectionLimiter:
     """How many streams are open in this process, and whose: ``most`` for each; 0 for any number."""
 
     def __init__(self, most: int) -> None:
@@ -56,12 +56,12 @@ class Seats:
                 self._taken -= Counter({whose: 1})
 
 
-def event_stream(frames: AsyncIterator[list[Frame]], *, ping_s: float = PING_S) -> StreamingResponse:
+def event_stream(frames: AsyncIterator[list[ServerSentEvent]], *, ping_s: float = PING_INTERVAL_S) -> StreamingResponse:
     """Answer with batches of frames; a silent stream is kept alive by comments."""
-    return StreamingResponse(_bytes(frames, ping_s), media_type="text/event-stream", headers=_HEADERS)
+    return StreamingResponse(_encoded_events(frames, ping_s), media_type="text/event-stream", headers=_HEADERS)
 
 
-async def _bytes(frames: AsyncIterator[list[Frame]], ping_s: float) -> AsyncIterator[bytes]:
+async def _encoded_events(frames: AsyncIterator[list[ServerSentEvent]], ping_s: float) -> AsyncIterator[bytes]:
     coming = asyncio.ensure_future(anext(frames, None))
     try:
         while True:

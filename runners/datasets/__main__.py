@@ -9,16 +9,16 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from runners.datasets.cache import Cache, DamagedDataSet, State
-from runners.datasets.catalog import Catalog, DataSet, DataSetProblem, pick, read_catalog
+from runners.datasets.cache import Cache, CacheState, DamagedDataSet
+from runners.datasets.catalog import Catalog, DataSet, DataSetError, find_data_set, read_catalog
 from runners.datasets.fetch import Fetcher
 from runners.datasets.prepared import prepare
-from runners.datasets.progress import WrittenProgress
+from runners.datasets.progress import StreamProgress
 
 _SERVED = {
-    State.whole: "real",
-    State.absent: "stand-in",
-    State.damaged: "refused",
+    CacheState.whole: "real",
+    CacheState.absent: "stand-in",
+    CacheState.damaged: "refused",
 }
 """What a session gets, by the state of the cache."""
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command: Callable[[argparse.Namespace, Cache, Catalog], int] = options.command
     try:
         return command(options, Cache(options.cache), read_catalog())
-    except DataSetProblem as e:
+    except DataSetError as e:
         print(e, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -90,13 +90,13 @@ def _fetch(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
     if bool(options.names) == options.all:
         print(f"Name data sets or say --all; there are: {', '.join(catalog)}.", file=sys.stderr)
         return 2
-    wanted = list(catalog.values()) if options.all else [pick(catalog, name) for name in options.names]
-    fetcher = Fetcher(cache, options.source, WrittenProgress(sys.stderr))
+    wanted = list(catalog.values()) if options.all else [find_data_set(catalog, name) for name in options.names]
+    fetcher = Fetcher(cache, options.source, StreamProgress(sys.stderr))
     failed = 0
     for data_set in wanted:
         try:
             new = fetcher.fetch(data_set)
-        except DataSetProblem as e:
+        except DataSetError as e:
             print(e, file=sys.stderr)
             failed += 1
             continue
@@ -107,7 +107,7 @@ def _fetch(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
 
 def _verify(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
     failed = 0
-    for data_set in [pick(catalog, name) for name in options.names] or list(catalog.values()):
+    for data_set in [find_data_set(catalog, name) for name in options.names] or list(catalog.values()):
         if not cache.present(data_set):
             print(f"{data_set.name}: not in the cache; its stand-in is served.")
             continue
@@ -121,7 +121,7 @@ def _verify(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
 
 
 def _prepare(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
-    wanted = {name: pick(catalog, name) for name in options.names or catalog}
+    wanted = {name: find_data_set(catalog, name) for name in options.names or catalog}
     found = prepare(cache.root, wanted)
     for one in found:
         word = "ready" if one.prepared else "not prepared"

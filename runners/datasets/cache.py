@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from runners.datasets.catalog import Arrays, DataFile, DataSet, DataSetProblem
+from runners.datasets.catalog import Arrays, DataFile, DataSet, DataSetError
 from runners.datasets.decode import decode
 from runners.datasets.undecodable import UndecodableFile
 
 _BLOCK = 1 << 20
 
 
-class DamagedDataSet(DataSetProblem):
+class DamagedDataSet(DataSetError):
     """A file in the cache is not the one the catalog describes."""
 
     def __init__(self, data_set: DataSet, file: str, wrong: str) -> None:
@@ -39,7 +39,7 @@ class DamagedDataSet(DataSetProblem):
         self.wrong = wrong
 
 
-class State(StrEnum):
+class CacheState(StrEnum):
     """How a data set lies in the cache."""
 
     absent = "absent"
@@ -48,19 +48,19 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class FileStamp:
     """What changes when a file changes: its size in bytes and the time of its last change in nanoseconds."""
 
     size: int
     changed_ns: int
 
     @classmethod
-    def of(cls, status: os.stat_result) -> Stamp:
+    def of(cls, status: os.stat_result) -> FileStamp:
         """The stamp of a file by its stat."""
         return cls(status.st_size, status.st_mtime_ns)
 
 
-_verified: dict[Path, tuple[Stamp, DataFile]] = {}
+_verified: dict[Path, tuple[FileStamp, DataFile]] = {}
 """Files whose digests this process has found right, and as what: each file state is read once."""
 
 
@@ -78,25 +78,25 @@ class Cache:
         """True if there is anything of the real data set: then it is that or an error, never the stand-in."""
         return self.folder(data_set).exists()
 
-    def stamps(self, data_set: DataSet) -> dict[str, Stamp]:
+    def stamps(self, data_set: DataSet) -> dict[str, FileStamp]:
         """The stamps of the files of ``data_set`` that exist."""
         found = {}
         for name in data_set.files:
             path = self.folder(data_set) / name
             if path.is_file():
-                found[name] = Stamp.of(path.stat())
+                found[name] = FileStamp.of(path.stat())
         return found
 
-    def glance(self, data_set: DataSet) -> tuple[State, str]:
+    def glance(self, data_set: DataSet) -> tuple[CacheState, str]:
         """State by names and sizes alone, in no time, and what is wrong if something is."""
         if not self.present(data_set):
-            return State.absent, ""
+            return CacheState.absent, ""
         try:
             for file in data_set.files.values():
                 self._check_size(data_set, file)
         except DamagedDataSet as e:
-            return State.damaged, f"{e.file}: {e.wrong}"
-        return State.whole, ""
+            return CacheState.damaged, f"{e.file}: {e.wrong}"
+        return CacheState.whole, ""
 
     def verify(self, data_set: DataSet) -> None:
         """Check every byte of every file, unless this process has checked that state of the file before.
@@ -107,7 +107,7 @@ class Cache:
         for file in data_set.files.values():
             self._check_size(data_set, file)
             path = self.folder(data_set) / file.name
-            stamp = Stamp.of(path.stat())
+            stamp = FileStamp.of(path.stat())
             if _verified.get(path) == (stamp, file):
                 continue
             wrong = wrong_digest(path, file)

@@ -21,11 +21,11 @@ Arrays = dict[str, npt.NDArray[Any]]
 """By their names in the catalog, such as ``x_train``."""
 
 
-class DataSetProblem(Exception):
+class DataSetError(Exception):
     """Anything that keeps a data set from being had. ``str()`` names the thing and the next step, for people."""
 
 
-class UnknownDataSet(DataSetProblem):
+class UnknownDataSet(DataSetError):
     """The catalog has no data set of that name."""
 
     def __init__(self, name: str, known: Mapping[str, DataSet]) -> None:
@@ -33,7 +33,7 @@ class UnknownDataSet(DataSetProblem):
         self.name = name
 
 
-class BadCatalog(DataSetProblem):
+class BadCatalog(DataSetError):
     """A catalog file contradicts itself or lacks something."""
 
 
@@ -140,7 +140,7 @@ def read_catalog(path: Path = _FILE) -> Catalog:
         raise BadCatalog(f"{path.name}: {e}") from e
 
 
-def pick(catalog: Catalog, name: str) -> DataSet:
+def find_data_set(catalog: Catalog, name: str) -> DataSet:
     """The data set of that name. Raises UnknownDataSet."""
     try:
         return catalog[name]

@@ -9,15 +9,15 @@ from pathlib import Path
 import httpx
 
 from runners.datasets.cache import wrong_digest
-from runners.datasets.catalog import DataFile, DataSetProblem
-from runners.datasets.progress import Progress
+from runners.datasets.catalog import DataFile, DataSetError
+from runners.datasets.progress import DownloadProgress
 
 _TRIES = 4
 _PAUSE_S = 0.25
 """Before the second try; doubled before each further one."""
 
 
-class FetchFailed(DataSetProblem):
+class FetchFailed(DataSetError):
     """A file could not be had from one place: the ``fact``, and the ``advice`` that follows from it."""
 
     def __init__(self, fact: str, advice: str) -> None:
@@ -39,7 +39,7 @@ class NoConnection(FetchFailed):
         )
 
 
-class HttpRefusal(FetchFailed):
+class HttpErrorStatus(FetchFailed):
     """The server answered with an error status."""
 
     def __init__(self, url: str, status: int) -> None:
@@ -47,7 +47,7 @@ class HttpRefusal(FetchFailed):
         self.status = status
 
 
-class BrokenOff(FetchFailed):
+class ConnectionBroken(FetchFailed):
     """The connection ended early, several times."""
 
     def __init__(self, url: str, have: int, size: int) -> None:
@@ -67,7 +67,7 @@ class WrongContent(FetchFailed):
         )
 
 
-class NoRoom(DataSetProblem):
+class DiskFull(DataSetError):
     """The disk of the cache is full."""
 
     def __init__(self, root: Path, needed: int | None) -> None:
@@ -75,7 +75,7 @@ class NoRoom(DataSetProblem):
         super().__init__(f"No room in {root}: {amount} needed. Free some, or set LOCKSTEP_DATA_DIR to another disk.")
 
 
-class _Again(Exception):
+class _Retry(Exception):
     """This try failed in a way that may pass."""
 
     def __init__(self, final: FetchFailed) -> None:
@@ -85,7 +85,7 @@ class _Again(Exception):
 class Download:
     """``url`` into the file ``part``, which may hold the beginning already."""
 
-    def __init__(self, http: httpx.Client, url: str, file: DataFile, part: Path, progress: Progress) -> None:
+    def __init__(self, http: httpx.Client, url: str, file: DataFile, part: Path, progress: DownloadProgress) -> None:
         self._http = http
         self._url = url
         self._file = file
@@ -115,7 +115,7 @@ class Download:
                 if self._have() != self._file.size:
                     self._try()
                 return
-            except _Again as e:
+            except _Retry as e:
                 if number == _TRIES - 1:
                     raise e.final from e.__cause__
                 time.sleep(_PAUSE_S * 2**number)
@@ -129,11 +129,11 @@ class Download:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.ProxyError) as e:
             raise NoConnection(self._url, e) from e
         except httpx.TransportError as e:
-            raise _Again(BrokenOff(self._url, self._have(), self._file.size)) from e
+            raise _Retry(ConnectionBroken(self._url, self._have(), self._file.size)) from e
         except httpx.TooManyRedirects as e:
             raise FetchFailed(f"{self._url}: too many redirects", _TRY_A_MIRROR) from e
         if self._have() < self._file.size:
-            raise _Again(BrokenOff(self._url, self._have(), self._file.size))
+            raise _Retry(ConnectionBroken(self._url, self._have(), self._file.size))
 
     def _begin(self, answer: httpx.Response, have: int) -> int:
         """Decide by the answer's head where its first byte belongs."""
@@ -141,11 +141,11 @@ class Download:
             return have
         if answer.status_code in (206, 416):  # the server and the kept part do not fit
             self._part.unlink(missing_ok=True)
-            raise _Again(HttpRefusal(self._url, answer.status_code))
+            raise _Retry(HttpErrorStatus(self._url, answer.status_code))
         if answer.status_code in (408, 429) or answer.status_code >= 500:
-            raise _Again(HttpRefusal(self._url, answer.status_code))
+            raise _Retry(HttpErrorStatus(self._url, answer.status_code))
         if answer.status_code != 200:
-            raise HttpRefusal(self._url, answer.status_code)
+            raise HttpErrorStatus(self._url, answer.status_code)
         offered = answer.headers.get("content-length", "")
         if offered.isdecimal() and int(offered) != self._file.size:
             wrong = f"the server offers {int(offered):,} bytes instead of {self._file.size:,}"

@@ -18,15 +18,15 @@ from pathlib import Path
 import httpx
 
 from runners.datasets.cache import Cache, wrong_digest
-from runners.datasets.catalog import DataFile, DataSet, DataSetProblem
-from runners.datasets.download import Download, FetchFailed, NoRoom, WrongContent
-from runners.datasets.progress import NullProgress, Progress
+from runners.datasets.catalog import DataFile, DataSet, DataSetError
+from runners.datasets.download import DiskFull, Download, FetchFailed, WrongContent
+from runners.datasets.progress import DownloadProgress, NullProgress
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNREADABLE = 0o200
 
 
-class FetchUnderWay(DataSetProblem):
+class FetchInProgress(DataSetError):
     """Another process fetches the same data set at this moment."""
 
     def __init__(self, data_set: DataSet, process: str) -> None:
@@ -35,7 +35,7 @@ class FetchUnderWay(DataSetProblem):
         )
 
 
-class CacheNotWritable(DataSetProblem):
+class CacheNotWritable(DataSetError):
     """The cache's folder cannot be made or written."""
 
     def __init__(self, path: Path, error: OSError) -> None:
@@ -44,7 +44,7 @@ class CacheNotWritable(DataSetProblem):
         )
 
 
-class NowhereToBeHad(FetchFailed):
+class AllSourcesFailed(FetchFailed):
     """Every place was tried. Lists what was wrong with each."""
 
     def __init__(self, file: DataFile, reasons: Sequence[FetchFailed]) -> None:
@@ -58,16 +58,16 @@ class NowhereToBeHad(FetchFailed):
 class Fetcher:
     """Fetches data sets into one cache. ``source`` replaces the catalog's addresses: a mirror's URL, or a folder."""
 
-    def __init__(self, cache: Cache, source: str | None = None, progress: Progress | None = None) -> None:
+    def __init__(self, cache: Cache, source: str | None = None, progress: DownloadProgress | None = None) -> None:
         self._cache = cache
         self._source = source
-        self._progress: Progress = progress or NullProgress()
+        self._progress: DownloadProgress = progress or NullProgress()
 
     def fetch(self, data_set: DataSet) -> int:
         """Bring ``data_set`` into the cache; returns how many files were new.
 
         Raises:
-            FetchUnderWay, CacheNotWritable, NoRoom: nothing can be fetched here now.
+            FetchInProgress, CacheNotWritable, DiskFull: nothing can be fetched here now.
             FetchFailed: a file could not be had, or was not the right one. What is in the cache is as it was.
         """
         incoming = self._cache.root / ".incoming" / data_set.name
@@ -95,7 +95,7 @@ class Fetcher:
     def _check_room(self, wanted: Sequence[DataFile], incoming: Path) -> None:
         missing = sum(file.size for file in wanted if not (incoming / file.name).exists())
         if shutil.disk_usage(incoming).free < missing:
-            raise NoRoom(self._cache.root, missing)
+            raise DiskFull(self._cache.root, missing)
 
     def _obtain(self, http: httpx.Client, data_set: DataSet, file: DataFile, incoming: Path) -> None:
         if _right(incoming / file.name, file):
@@ -113,7 +113,7 @@ class Fetcher:
             part.replace(incoming / file.name)
             self._progress.end("verified")
             return
-        raise reasons[0] if len(reasons) == 1 else NowhereToBeHad(file, reasons)
+        raise reasons[0] if len(reasons) == 1 else AllSourcesFailed(file, reasons)
 
     def _bring(self, http: httpx.Client, place: str, file: DataFile, part: Path) -> None:
         if _is_address(place):
@@ -144,9 +144,9 @@ class Fetcher:
             incoming.rename(folder)
         _flush_folder(self._cache.root)
 
-    def _room_or_rights(self, error: OSError) -> DataSetProblem:
+    def _room_or_rights(self, error: OSError) -> DataSetError:
         if error.errno in _NO_ROOM:
-            return NoRoom(self._cache.root, None)
+            return DiskFull(self._cache.root, None)
         return CacheNotWritable(self._cache.root, error)
 
 
@@ -198,7 +198,7 @@ def _alone(path: Path, data_set: DataSet) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise FetchUnderWay(data_set, _first_words(number)) from None
+            raise FetchInProgress(data_set, _first_words(number)) from None
         number.write_text(str(os.getpid()))
         yield
     finally:

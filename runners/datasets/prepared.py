@@ -21,9 +21,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from runners.datasets.cache import Cache, DamagedDataSet, Stamp, State
+from runners.datasets.cache import Cache, CacheState, DamagedDataSet, FileStamp
 from runners.datasets.catalog import Arrays, ArraySpec, Catalog, DataSet, read_catalog
-from runners.datasets.standins import EDITION, draw, write_file
+from runners.datasets.standins import EDITION, generate, write_file
 
 _RECORD = "record.json"
 _SPARE = 5
@@ -39,8 +39,8 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     origin: str
-    sources: dict[str, Stamp]
-    arrays: dict[str, Stamp]
+    sources: dict[str, FileStamp]
+    arrays: dict[str, FileStamp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Readiness:
     """What sandboxes get for one data set, and what there is to say about it."""
 
     name: str
-    state: State
+    state: CacheState
     detail: str
     prepared: bool
 
@@ -70,7 +70,7 @@ def prepared_file(cache: Cache, data_set: DataSet, file: str) -> Path | None:
         record = Record.model_validate_json((folder / _RECORD).read_bytes())
         if cache.present(data_set) or record.origin != _origin(cache, data_set):
             return None
-        return path if Stamp.of(path.stat()) == record.arrays[file] else None
+        return path if FileStamp.of(path.stat()) == record.arrays[file] else None
     except (OSError, ValidationError, KeyError):
         return None
 
@@ -92,24 +92,24 @@ class _Stale(Exception):
 
 
 def _prepare_one(cache: Cache, data_set: DataSet) -> Readiness:
-    state = State.whole if cache.present(data_set) else State.absent
+    state = CacheState.whole if cache.present(data_set) else CacheState.absent
     if _is_prepared(cache, data_set):
         return Readiness(data_set.name, state, "", prepared=True)
     try:
         before = cache.stamps(data_set)
-        if data_set.reader == "keras" and state is State.whole:
+        if data_set.reader == "keras" and state is CacheState.whole:
             cache.verify(data_set)
             return Readiness(data_set.name, state, "", prepared=True)
         if shutil.disk_usage(cache.root).free < _SPARE * data_set.nbytes:
             return Readiness(data_set.name, state, f"too little room in {cache.root}", prepared=False)
-        arrays = cache.read(data_set) if state is State.whole else draw(data_set)
+        arrays = cache.read(data_set) if state is CacheState.whole else generate(data_set)
         record = Record(origin=_origin(cache, data_set), sources=before, arrays={})
         if data_set.reader == "keras":
             _write_files(_folder(cache, data_set), record, data_set, arrays)
         else:
             _write(_folder(cache, data_set), record, arrays)
     except DamagedDataSet as e:
-        return Readiness(data_set.name, State.damaged, str(e), prepared=False)
+        return Readiness(data_set.name, CacheState.damaged, str(e), prepared=False)
     except OSError as e:
         return Readiness(data_set.name, state, f"{cache.root} cannot be written ({e.strerror})", prepared=False)
     return Readiness(data_set.name, state, "", prepared=True)
@@ -144,7 +144,7 @@ def _write(folder: Path, record: Record, arrays: Arrays) -> None:
     replace_file(folder / _RECORD, record.model_copy(update={"arrays": stamps}).model_dump_json().encode())
 
 
-def replace_file(path: Path, content: bytes | memoryview) -> Stamp:
+def replace_file(path: Path, content: bytes | memoryview) -> FileStamp:
     """Write a file so that others see the old one or the new one whole, after a power cut too."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -158,12 +158,12 @@ def replace_file(path: Path, content: bytes | memoryview) -> Stamp:
         with suppress(OSError):
             partial.unlink()
         raise
-    return Stamp.of(path.stat())
+    return FileStamp.of(path.stat())
 
 
-def _map(path: Path, spec: ArraySpec, stamp: Stamp) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+def _map(path: Path, spec: ArraySpec, stamp: FileStamp) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
     with path.open("rb") as file:
-        if Stamp.of(os.fstat(file.fileno())) != stamp or stamp.size != spec.nbytes:
+        if FileStamp.of(os.fstat(file.fileno())) != stamp or stamp.size != spec.nbytes:
             raise _Stale
         return np.memmap(file, dtype=spec.dtype, mode="c", shape=spec.shape).view(np.ndarray)
 

@@ -9,7 +9,7 @@ _REDRAW_S = 0.1
 _MB = 1_000_000
 
 
-class Progress(Protocol):
+class DownloadProgress(Protocol):
     """What a fetch tells while it goes on."""
 
     def begin(self, file: str, size: int, have: int) -> None:
@@ -35,7 +35,7 @@ class NullProgress:
         """Nothing."""
 
 
-class WrittenProgress:
+class StreamProgress:
     """Writes to ``stream``; redraws in place if that is a terminal."""
 
     def __init__(self, stream: TextIO) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from runners.datasets.catalog import Arrays, DataSet
 from runners.datasets.decode import encode
-from runners.datasets.rolls import Rolls
+from runners.datasets.portable_rng import PortableRandom
 
 EDITION = 2
 """Raise it with every change of a digest: prepared copies of another edition are not used."""
@@ -42,9 +42,9 @@ Labels = npt.NDArray[np.intp]
 Pixels = npt.NDArray[np.uint8]
 
 
-def draw(data_set: DataSet) -> Arrays:
+def generate(data_set: DataSet) -> Arrays:
     """Make the stand-in for ``data_set`` at its full size: one to two seconds for the largest."""
-    rolls = Rolls(zlib.crc32(data_set.name.encode()))
+    rolls = PortableRandom(zlib.crc32(data_set.name.encode()))
     if "x" in data_set.arrays:
         return _table(data_set, rolls)
     make = _reviews if data_set.arrays["x_train"].dtype == "object" else _images(data_set, rolls)
@@ -79,12 +79,12 @@ def _word(rank: int) -> str:
     return f"{'good' if rank % 2 else 'bad'}{rank}" if rank in OPINIONS else f"word{rank}"
 
 
-def _labels(data_set: DataSet, rolls: Rolls, count: int) -> Labels:
+def _labels(data_set: DataSet, rolls: PortableRandom, count: int) -> Labels:
     """Every class equally often, shuffled."""
     return (np.arange(count) % len(data_set.classes))[rolls.order(count)]
 
 
-def _images(data_set: DataSet, rolls: Rolls) -> Callable[[Rolls, Labels], Pixels]:
+def _images(data_set: DataSet, rolls: PortableRandom) -> Callable[[PortableRandom, Labels], Pixels]:
     """What makes images: a pattern of the class, moved, under some of another one's, dimmed, with grain."""
     _, height, width, *colours = data_set.arrays["x_train"].shape
     planes, patterns = (colours or [1])[0], len(data_set.classes) * _MODELS
@@ -98,7 +98,7 @@ def _images(data_set: DataSet, rolls: Rolls) -> Callable[[Rolls, Labels], Pixels
         down, right = rolls.below(_MOST_SHIFT, len(chosen)), rolls.below(_MOST_SHIFT, len(chosen))
         return views[chosen, :, down, right]
 
-    def make(rolls: Rolls, labels: Labels) -> Pixels:
+    def make(rolls: PortableRandom, labels: Labels) -> Pixels:
         images = np.empty((len(labels), height, width, planes), np.uint8)
         for start in range(0, len(labels), _AT_ONCE):
             chosen = labels[start : start + _AT_ONCE] * _MODELS
@@ -120,7 +120,7 @@ def _images(data_set: DataSet, rolls: Rolls) -> Callable[[Rolls, Labels], Pixels
     return make
 
 
-def _reviews(rolls: Rolls, labels: Labels) -> npt.NDArray[np.object_]:
+def _reviews(rolls: PortableRandom, labels: Labels) -> npt.NDArray[np.object_]:
     """Lists of ranks from 1. Each leans to its label's side, some of them only a little."""
     count = len(labels)
     share = rolls.unit(count)
@@ -137,14 +137,14 @@ def _reviews(rolls: Rolls, labels: Labels) -> npt.NDArray[np.object_]:
     return reviews
 
 
-def _common_words(rolls: Rolls, count: int) -> npt.NDArray[np.int64]:
+def _common_words(rolls: PortableRandom, count: int) -> npt.NDArray[np.int64]:
     """Ranks, the 100 first in half of all places. Whole numbers only, so that they are the same everywhere."""
     ranks = np.arange(1, VOCABULARY + 1)
     edges = np.cumsum((1 << 50) // ((ranks + 2) * (ranks + 2000)))
     return np.searchsorted(edges, rolls.below(int(edges[-1]), count), side="right") + 1
 
 
-def _table(data_set: DataSet, rolls: Rolls) -> Arrays:
+def _table(data_set: DataSet, rolls: PortableRandom) -> Arrays:
     """Columns of different scales, and a price that follows from them by a rule with a bend and noise."""
     (rows, columns), (low, high) = data_set.arrays["x"].shape, _PRICES[data_set.name]
     shares = [rolls.unit(rows).astype(np.float64) for _ in range(columns)]

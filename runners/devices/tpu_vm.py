@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TpuType:
     """One accelerator type."""
 
     cores: int
@@ -22,16 +22,16 @@ class Shape:
     """TensorFlow takes libtpu as a plug-in of its own; for the older ones it is built in."""
 
 
-SHAPES: Mapping[str, Shape] = {
-    "v2-8": Shape(8, "2,2,1"),
-    "v3-8": Shape(8, "2,2,1"),
-    "v4-8": Shape(4, "2,2,1"),
-    "v5litepod-1": Shape(1, "1,1,1", pluggable=True),
-    "v5litepod-4": Shape(4, "2,2,1", pluggable=True),
-    "v5litepod-8": Shape(8, "2,4,1", pluggable=True),
-    "v6e-1": Shape(1, "1,1,1", pluggable=True),
-    "v6e-4": Shape(4, "2,2,1", pluggable=True),
-    "v6e-8": Shape(8, "2,4,1", pluggable=True),
+TPU_TYPES: Mapping[str, TpuType] = {
+    "v2-8": TpuType(8, "2,2,1"),
+    "v3-8": TpuType(8, "2,2,1"),
+    "v4-8": TpuType(4, "2,2,1"),
+    "v5litepod-1": TpuType(1, "1,1,1", pluggable=True),
+    "v5litepod-4": TpuType(4, "2,2,1", pluggable=True),
+    "v5litepod-8": TpuType(8, "2,4,1", pluggable=True),
+    "v6e-1": TpuType(1, "1,1,1", pluggable=True),
+    "v6e-4": TpuType(4, "2,2,1", pluggable=True),
+    "v6e-8": TpuType(8, "2,4,1", pluggable=True),
 }
 """By the accelerator type that the machine names."""
 
@@ -55,15 +55,15 @@ class Tpu:
     @property
     def cores(self) -> int:
         """What TensorFlow counts."""
-        return SHAPES[self.kind].cores
+        return TPU_TYPES[self.kind].cores
 
 
-def is_node(name: str) -> bool:
+def is_device_node(name: str) -> bool:
     """Whether a device node below ``/dev`` is a TPU's."""
     return name.startswith(("accel", "vfio/"))
 
 
-def unusable(
+def why_unusable(
     kind: str, nodes: tuple[str, ...], *, software: bool, library: str, closed: tuple[str, ...], pinned_mb: int | None
 ) -> str:
     """Why sessions cannot have a TPU that is there, and what to do; empty if they can.
@@ -76,7 +76,7 @@ def unusable(
         closed: device nodes that a plain user may not open.
         pinned_mb: how much memory a process here may lock, None for any amount.
     """
-    if kind not in SHAPES:
+    if kind not in TPU_TYPES:
         return "Lockstep knows only TPU VMs that are one whole machine"
     if not software:
         return "the TensorFlow installed here cannot drive it; install tensorflow-tpu in its place"
@@ -94,7 +94,7 @@ def unusable(
 
 def environment(tpu: Tpu) -> tuple[tuple[str, str], ...]:
     """What libtpu and TensorFlow read of it."""
-    shape = SHAPES[tpu.kind]
+    shape = TPU_TYPES[tpu.kind]
     plug = (("NEXT_PLUGGABLE_DEVICE_USE_C_API", "true"), ("TF_PLUGGABLE_DEVICE_LIBRARY_PATH", tpu.library))
     return (
         ("TPU_LIBRARY_PATH", tpu.library),

@@ -16,14 +16,14 @@ from typing import Any, NoReturn
 
 from jupyter_client.kernelspec import KernelSpecManager
 
-from runners.devices.topology import Topology, UnknownTopology
-from runners.jupyter.kernels import USUAL, JupyterKernel
+from runners.wire.jupyter_kernels import DEFAULT_KERNELS, JupyterKernel
+from runners.wire.topology import Topology, UnknownTopology
 
 PROVISIONER = "lockstep-zygote"
 _LOGO = Path(__file__).with_name("logo-svg.svg")
 
 
-def spec_of(kernel: JupyterKernel, title: str, data_dir: Path, socket: Path) -> dict[str, Any]:
+def kernel_json(kernel: JupyterKernel, title: str, data_dir: Path, socket: Path) -> dict[str, Any]:
     """The content of ``kernel.json``."""
     config = {
         "topology": str(kernel.topology),
@@ -44,14 +44,14 @@ def spec_of(kernel: JupyterKernel, title: str, data_dir: Path, socket: Path) -> 
 def install(arguments: argparse.Namespace) -> None:
     """Add one kernel, or the usual ones."""
     topology, keras = arguments.topology, arguments.keras
-    chosen = [JupyterKernel(topology or Topology("gpu", 4), keras or 3)] if topology or keras else list(USUAL)
+    chosen = [JupyterKernel(topology or Topology("gpu", 4), keras or 3)] if topology or keras else list(DEFAULT_KERNELS)
     if (arguments.name or arguments.title) and len(chosen) > 1:
         _refuse("A name is for one kernel: say which with --topology or --keras.")
     prefix = sys.prefix if arguments.sys_prefix else arguments.prefix
     for kernel in chosen:
         title = arguments.title or kernel.title
         with tempfile.TemporaryDirectory() as folder:
-            spec = spec_of(kernel, title, arguments.data_dir.absolute(), arguments.socket.absolute())
+            spec = kernel_json(kernel, title, arguments.data_dir.absolute(), arguments.socket.absolute())
             Path(folder, "kernel.json").write_text(json.dumps(spec, indent=1) + "\n")
             Path(folder, _LOGO.name).write_bytes(_LOGO.read_bytes())
             Path(folder).chmod(0o755)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import structlog
 
-from runners.settings import Limits, MiB
+from runners.config.settings import Limits, MiB
 
 log = structlog.get_logger()
 
@@ -28,7 +28,7 @@ _CONTROLLERS = "+memory +pids +cpu"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class CgroupStats:
     """What a group has met since it was made; None where nobody counts or it cannot be read."""
 
     oom_kills: int = 0
@@ -39,13 +39,13 @@ class Facts:
     """CPU time of all processes that are or were in it, in seconds."""
 
 
-class Group(Protocol):
+class SessionCgroup(Protocol):
     """The cgroup of one session. The supervisor makes it, fills it and removes it."""
 
     def add(self, pid: int) -> None:
         """Put a process in, before it runs anything of the learner's."""
 
-    def facts(self) -> Facts:
+    def facts(self) -> CgroupStats:
         """Read the counters. One that cannot be read, as of a group that goes away, is logged once and left out."""
 
     def reset_peak(self) -> None:
@@ -58,12 +58,12 @@ class Group(Protocol):
         """Delete the empty group. False while a process is left in it."""
 
 
-class Groups(Protocol):
+class CgroupManager(Protocol):
     """A place where groups can be made."""
 
     version: int
 
-    def create(self, name: str, limits: Limits) -> Group:
+    def create(self, name: str, limits: Limits) -> SessionCgroup:
         """Make a group with these limits. Raises OSError, and leaves none behind."""
 
     def sweep(self) -> None:
@@ -73,15 +73,15 @@ class Groups(Protocol):
         """Delete the place."""
 
 
-class NoGroup:
+class NullCgroup:
     """Where cgroups cannot be written: nothing is limited or counted here."""
 
     def add(self, pid: int) -> None:
         """Nothing to do."""
 
-    def facts(self) -> Facts:
+    def facts(self) -> CgroupStats:
         """Nothing is known."""
-        return Facts()
+        return CgroupStats()
 
     def reset_peak(self) -> None:
         """Nothing to do."""
@@ -94,14 +94,14 @@ class NoGroup:
         return True
 
 
-class NoGroups:
+class NullCgroupManager:
     """The null object of Groups."""
 
     version = 0
 
-    def create(self, name: str, limits: Limits) -> NoGroup:
+    def create(self, name: str, limits: Limits) -> NullCgroup:
         """A group that does nothing."""
-        return NoGroup()
+        return NullCgroup()
 
     def sweep(self) -> None:
         """Nothing to do."""
@@ -110,13 +110,13 @@ class NoGroups:
         """Nothing to do."""
 
 
-def detect() -> Groups:
+def detect() -> CgroupManager:
     """Find out which cgroups this process may make, by making them."""
     attempts = (_V2Groups.make, _V1Groups.make)
     for attempt in attempts:
         with contextlib.suppress(OSError, KeyError, ValueError):
             return attempt()
-    return NoGroups()
+    return NullCgroupManager()
 
 
 def own_paths() -> dict[str, str]:
@@ -140,7 +140,7 @@ def _sweep(parent: Path) -> None:
                     child.rmdir()
 
 
-class _Known:
+class _CachedReader:
     """What was last read of a group: a file of it that cannot be read is no reason to fail, and is said once."""
 
     def __init__(self) -> None:
@@ -163,13 +163,13 @@ class _Known:
         return self._counted[key]
 
 
-class _Left:
+class _LeftoverGroups:
     """Groups that were not empty when they should have been removed."""
 
     def __init__(self) -> None:
-        self._groups: set[Group] = set()
+        self._groups: set[SessionCgroup] = set()
 
-    def note(self, group: Group, *, removed: bool) -> bool:
+    def note(self, group: SessionCgroup, *, removed: bool) -> bool:
         """Remember a group that is still there; returns ``removed``."""
         (self._groups.discard if removed else self._groups.add)(group)
         return removed
@@ -205,7 +205,7 @@ class _V2Groups:
 
     def __init__(self, base: Path) -> None:
         self._base = base
-        self._left = _Left()
+        self._left = _LeftoverGroups()
         self.sweep = self._left.sweep
 
     @classmethod
@@ -237,7 +237,7 @@ class _V2Groups:
             raise
         return base
 
-    def create(self, name: str, limits: Limits) -> Group:
+    def create(self, name: str, limits: Limits) -> SessionCgroup:
         path = self._base / name
         path.mkdir()
         try:
@@ -277,10 +277,10 @@ def _step_aside(group: Path) -> None:
 
 
 class _V2Group:
-    def __init__(self, path: Path, left: _Left) -> None:
+    def __init__(self, path: Path, left: _LeftoverGroups) -> None:
         self._path = path
         self._left = left
-        self._known = _Known()
+        self._known = _CachedReader()
         self._peak: int | None = None
         """A descriptor of ``memory.peak``: since Linux 6.12 each has a peak of its own, which a write resets."""
         self._peak_before = 0
@@ -289,8 +289,8 @@ class _V2Group:
     def add(self, pid: int) -> None:
         (self._path / "cgroup.procs").write_text(str(pid))
 
-    def facts(self) -> Facts:
-        return Facts(
+    def facts(self) -> CgroupStats:
+        return CgroupStats(
             oom_kills=self._known.count(self._path / "memory.events", "oom_kill"),
             forks_refused=self._known.count(self._path / "pids.events", "max"),
             peak_bytes=self._known.read(self._peak_now),
@@ -333,7 +333,7 @@ class _V1Groups:
 
     def __init__(self, bases: dict[str, Path]) -> None:
         self._bases = bases
-        self._left = _Left()
+        self._left = _LeftoverGroups()
         self.sweep = self._left.sweep
 
     @classmethod
@@ -347,7 +347,7 @@ class _V1Groups:
             bases[controller].mkdir(exist_ok=True)  # cpu and cpuacct are often one folder under two names
         return cls(bases)
 
-    def create(self, name: str, limits: Limits) -> Group:
+    def create(self, name: str, limits: Limits) -> SessionCgroup:
         paths = {controller: base / name for controller, base in self._bases.items()}
         try:
             for path in paths.values():
@@ -380,10 +380,10 @@ class _V1Groups:
 
 
 class _V1Group:
-    def __init__(self, paths: dict[str, Path], left: _Left) -> None:
+    def __init__(self, paths: dict[str, Path], left: _LeftoverGroups) -> None:
         self._paths = paths
         self._left = left
-        self._known = _Known()
+        self._known = _CachedReader()
         with_swap = paths["memory"] / "memory.memsw.max_usage_in_bytes"
         self._peak = with_swap if with_swap.exists() else paths["memory"] / "memory.max_usage_in_bytes"
 
@@ -391,8 +391,8 @@ class _V1Group:
         for path in self._paths.values():
             (path / "cgroup.procs").write_text(str(pid))
 
-    def facts(self) -> Facts:
-        return Facts(
+    def facts(self) -> CgroupStats:
+        return CgroupStats(
             oom_kills=self._known.count(self._paths["memory"] / "memory.oom_control", "oom_kill"),
             forks_refused=self._known.count(self._paths["pids"] / "pids.events", "max"),
             peak_bytes=self._known.read(lambda: int(self._peak.read_text())),

@@ -14,7 +14,7 @@ from functools import cache
 from runners.sandbox import linux
 
 
-class Right(IntFlag):
+class AccessRight(IntFlag):
     """What can be done to a file or below a folder, as in linux/landlock.h."""
 
     EXECUTE = 1 << 0
@@ -38,11 +38,20 @@ class Right(IntFlag):
     """ABI 5."""
 
 
-_MAKE = Right.MAKE_DIR | Right.MAKE_REG | Right.MAKE_SOCK | Right.MAKE_FIFO | Right.MAKE_SYM
-WRITE = Right.WRITE_FILE | Right.TRUNCATE | _MAKE | Right.REMOVE_DIR | Right.REMOVE_FILE | Right.REFER
+_MAKE = (
+    AccessRight.MAKE_DIR | AccessRight.MAKE_REG | AccessRight.MAKE_SOCK | AccessRight.MAKE_FIFO | AccessRight.MAKE_SYM
+)
+WRITE = (
+    AccessRight.WRITE_FILE
+    | AccessRight.TRUNCATE
+    | _MAKE
+    | AccessRight.REMOVE_DIR
+    | AccessRight.REMOVE_FILE
+    | AccessRight.REFER
+)
 """All of a folder of one's own, but for devices."""
-DEVICE = Right.READ_FILE | Right.WRITE_FILE | Right.TRUNCATE | Right.IOCTL_DEV
-_OF_FILES = DEVICE | Right.EXECUTE
+DEVICE = AccessRight.READ_FILE | AccessRight.WRITE_FILE | AccessRight.TRUNCATE | AccessRight.IOCTL_DEV
+_OF_FILES = DEVICE | AccessRight.EXECUTE
 
 _FIRST_USEFUL = 2
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1 << 0, 1 << 1
@@ -57,10 +66,10 @@ def abi() -> int:
     return version if version >= _FIRST_USEFUL else 0
 
 
-def handled(version: int) -> tuple[Right, int]:
+def handled_rights(version: int) -> tuple[AccessRight, int]:
     """(rights on files, scopes) that a kernel with this ABI can restrict."""
-    newer = {3: Right.TRUNCATE, 5: Right.IOCTL_DEV}
-    rights = ~Right(0)
+    newer = {3: AccessRight.TRUNCATE, 5: AccessRight.IOCTL_DEV}
+    rights = ~AccessRight(0)
     for since, right in newer.items():
         if version < since:
             rights &= ~right
@@ -76,7 +85,7 @@ def restrict(rules: tuple[tuple[str, int], ...]) -> None:
     version = abi()
     if not version or not rules:
         return
-    rights, scopes = handled(version)
+    rights, scopes = handled_rights(version)
     ruleset = linux.landlock_ruleset(rights, scopes, version)
     try:
         for path, allowed in rules:

@@ -143,7 +143,7 @@ def drop_capabilities() -> None:
     set_capabilities(0)
 
 
-def become(user: int, capabilities: int = 0) -> None:
+def switch_user(user: int, capabilities: int = 0) -> None:
     """Be this user and group for good, with no capabilities but these (a bit each, as in linux/capability.h)."""
     _check(_libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0), "PR_SET_KEEPCAPS")
     os.setresgid(user, user, user)

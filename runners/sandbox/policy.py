@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from runners.devices import real, smi
-from runners.devices.hardware import Real
-from runners.sandbox.landlock import DEVICE, WRITE, Right
-from runners.settings import Limits, MiB
+from runners.config.settings import Limits, MiB
+from runners.devices.allocation import DeviceAllocation
+from runners.guest.accelerators import real_devices
+from runners.sandbox import nvidia_smi
+from runners.sandbox.landlock import DEVICE, WRITE, AccessRight
 
 UID = 1000
 """Who the learner is inside; outside it is the zygote's own plain user."""
@@ -43,7 +44,7 @@ _SYSCTLS = (
 )
 _PROC_READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _PROC_HIDDEN = ("kallsyms", "kcore", "key-users", "keys", "latency_stats", "modules", "sched_debug", "timer_list")
-_SMI = f"{smi.FOLDER}/smi.py"
+_SMI = f"{nvidia_smi.PROGRAM_FOLDER}/smi.py"
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 """A kernel that is not forked from a warm one imports it inside."""
 _GPU_FACTS = "driver/nvidia"
@@ -62,7 +63,7 @@ class Tmpfs:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SandboxPolicy:
     """Everything that ``inside`` needs to build one sandbox."""
 
     read_only: tuple[tuple[str, str], ...]
@@ -129,8 +130,8 @@ def system_folders() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str]
 
 
 def session_policy(
-    limits: Limits, datasets: str | None, seccomp: tuple[bytes, ...], given: Real | None = None
-) -> Policy:
+    limits: Limits, datasets: str | None, seccomp: tuple[bytes, ...], given: DeviceAllocation | None = None
+) -> SandboxPolicy:
     """The policy of a learner's session.
 
     Args:
@@ -147,11 +148,11 @@ def session_policy(
     if given and given.tpu:
         binds += tuple((folder, folder) for folder in (*given.tpu.facts, _PACKAGE))
     disk = limits.disk_mb * MiB
-    return Policy(
+    return SandboxPolicy(
         read_only=binds,
         links=links,
-        files=(*_etc_files(), *(() if given else ((_SMI, Path(smi.__file__).read_text()),))),
-        programs=() if given else ((f"{smi.FOLDER}/nvidia-smi", _nvidia_smi(limits)),),
+        files=(*_etc_files(), *(() if given else ((_SMI, Path(nvidia_smi.__file__).read_text()),))),
+        programs=() if given else ((f"{nvidia_smi.PROGRAM_FOLDER}/nvidia-smi", _nvidia_smi(limits)),),
         devices=devices,
         tmpfs=(
             Tmpfs(_TMP, disk, limits.inodes, 0o1777),
@@ -159,7 +160,7 @@ def session_policy(
             Tmpfs(_SHM, disk, limits.inodes, 0o1777),
         ),
         rlimits=_rlimits(limits, given),
-        environment=(*_environment(given), *real.environment(given)),
+        environment=(*_environment(given), *real_devices.environment(given)),
         sysctls=_SYSCTLS,
         proc_read_only=_PROC_READ_ONLY,
         proc_hidden=_PROC_HIDDEN,
@@ -172,11 +173,11 @@ def session_policy(
 
 def _landlock(names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """Where a session may write, said a second time: a mount that is writable by mistake stays closed."""
-    read = Right.EXECUTE | Right.READ_FILE | Right.READ_DIR
+    read = AccessRight.EXECUTE | AccessRight.READ_FILE | AccessRight.READ_DIR
     own = tuple((path, int(read | WRITE)) for path in _WRITABLE)
     devices = tuple((f"/dev/{name}", int(DEVICE)) for name in (*names, "pts"))
     # Not /proc/self: that would be PID 1's for good. What may be written of others there, the kernel asks itself.
-    return (("/", int(read)), *own, *devices, ("/proc", int(Right.WRITE_FILE | Right.TRUNCATE)))
+    return (("/", int(read)), *own, *devices, ("/proc", int(AccessRight.WRITE_FILE | AccessRight.TRUNCATE)))
 
 
 def _etc_files() -> tuple[tuple[str, str], ...]:
@@ -195,7 +196,7 @@ def _nvidia_smi(limits: Limits) -> str:
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {_SMI} {limits.memory_mb} "$@"\n'
 
 
-def _rlimits(limits: Limits, given: Real | None) -> tuple[tuple[str, int], ...]:
+def _rlimits(limits: Limits, given: DeviceAllocation | None) -> tuple[tuple[str, int], ...]:
     # CUDA's libraries reserve many times what they use: there the cgroup alone limits memory.
     data = () if given else (("RLIMIT_DATA", (2 * limits.memory_mb + _MAPPED_MB) * MiB),)
     # A TPU's driver locks the memory that its chips read.
@@ -215,7 +216,7 @@ def _rlimits(limits: Limits, given: Real | None) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _environment(given: Real | None) -> tuple[tuple[str, str], ...]:
+def _environment(given: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
     # A program that the learner starts imports TensorFlow anew: on a TPU VM libtpu would look for chips it has not.
     no_tpu = () if given and given.tpu else (("TPU_LOAD_LIBRARY", "0"),)
     return (

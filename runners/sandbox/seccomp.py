@@ -81,7 +81,7 @@ ALLOWED: Mapping[str, str] = MappingProxyType(
     }
 )
 
-REFUSED: Mapping[str, str] = MappingProxyType(
+DENIED: Mapping[str, str] = MappingProxyType(
     {
         "other worlds: mounts, namespaces, roots": (
             "mount umount2 pivot_root chroot setns unshare fsopen fsconfig fsmount fspick open_tree move_mount "
@@ -114,7 +114,7 @@ whole machine; secret memory is locked memory; what System V's calls make belong
 
 
 @dataclass(frozen=True, slots=True)
-class Is:
+class MaskedEqual:
     """``argument & mask == value``; arguments are counted from 0."""
 
     argument: int
@@ -123,7 +123,7 @@ class Is:
 
 
 @dataclass(frozen=True, slots=True)
-class Above:
+class GreaterThan:
     """``argument > value``, all 64 bits compared."""
 
     argument: int
@@ -131,18 +131,18 @@ class Above:
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
+class LessThan:
     """``argument < value``, all 64 bits compared."""
 
     argument: int
     value: int
 
 
-Condition = Is | Above | Below
+Condition = MaskedEqual | GreaterThan | LessThan
 
 
 @dataclass(frozen=True, slots=True)
-class Never:
+class DenyRule:
     """A call that answers ``error`` where every condition holds."""
 
     error: int
@@ -189,25 +189,30 @@ _STREAM, _DATAGRAM, _RAW, _PACKETS = 1, 2, 3, 5
 _TCP, _UDP = 6, 17
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 _INTERNET = tuple(
-    (Is(0, family), Is(1, kind, _TYPE), Is(2, protocol))
+    (MaskedEqual(0, family), MaskedEqual(1, kind, _TYPE), MaskedEqual(2, protocol))
     for family in (socket.AF_INET, socket.AF_INET6)
     for kind, protocol in ((_STREAM, 0), (_STREAM, _TCP), (_DATAGRAM, 0), (_DATAGRAM, _UDP))
 )
-_UNIX = tuple((Is(0, socket.AF_UNIX), Is(1, kind, _TYPE)) for kind in (_STREAM, _DATAGRAM, _PACKETS))
-_NETLINK_ROUTE = tuple((Is(0, socket.AF_NETLINK), Is(1, kind, _TYPE), Is(2, 0)) for kind in (_DATAGRAM, _RAW))
+_UNIX = tuple((MaskedEqual(0, socket.AF_UNIX), MaskedEqual(1, kind, _TYPE)) for kind in (_STREAM, _DATAGRAM, _PACKETS))
+_NETLINK_ROUTE = tuple(
+    (MaskedEqual(0, socket.AF_NETLINK), MaskedEqual(1, kind, _TYPE), MaskedEqual(2, 0)) for kind in (_DATAGRAM, _RAW)
+)
 
-ONLY: Mapping[str, tuple[tuple[Condition, ...], ...]] = MappingProxyType(
+ALLOWED_ARGUMENTS: Mapping[str, tuple[tuple[Condition, ...], ...]] = MappingProxyType(
     {
         # By netlink's routes libraries list the session's own interfaces. SCTP, DCCP, MPTCP and the like: no.
         "socket": (*_UNIX, *_INTERNET, *_NETLINK_ROUTE),
-        "socketpair": ((Is(0, socket.AF_UNIX),),),
+        "socketpair": ((MaskedEqual(0, socket.AF_UNIX),),),
         # One may be seen by the supervisor, not hide; nor trace, map or merge memory.
-        "prctl": (*((Is(0, n),) for n in _PRCTL_HARMLESS.values()), (Is(0, _PR_SET_DUMPABLE), Is(1, 1))),
-        "personality": tuple((Is(0, n),) for n in _PERSONALITIES),
+        "prctl": (
+            *((MaskedEqual(0, n),) for n in _PRCTL_HARMLESS.values()),
+            (MaskedEqual(0, _PR_SET_DUMPABLE), MaskedEqual(1, 1)),
+        ),
+        "personality": tuple((MaskedEqual(0, n),) for n in _PERSONALITIES),
         # PID 1 is of the same user: nobody sets its limits, and nobody their own of core files: see the policy.
         "prlimit64": (
-            *((Is(0, 0), Is(1, resource)) for resource in range(16) if resource != _RLIMIT_CORE),
-            (Is(0, 0), Is(1, _RLIMIT_CORE), Is(2, 0, _LONG)),
+            *((MaskedEqual(0, 0), MaskedEqual(1, resource)) for resource in range(16) if resource != _RLIMIT_CORE),
+            (MaskedEqual(0, 0), MaskedEqual(1, _RLIMIT_CORE), MaskedEqual(2, 0, _LONG)),
         ),
     }
 )
@@ -221,43 +226,47 @@ _SOL_SOCKET, _SOL_TCP, _TCP_ULP = 1, 6, 31
 _F_SETLEASE, _F_NOTIFY, _MADV_MERGEABLE = 1024, 1026, 12
 _SO_ATTACH = (26, 50, 51, 52)  # FILTER, BPF, REUSEPORT_CBPF, REUSEPORT_EBPF
 
-NEVER: tuple[Never, ...] = (
+DENY_RULES: tuple[DenyRule, ...] = (
     # new namespaces
-    *(Never(errno.EPERM, "clone", (Is(0, 1 << n, 1 << n),)) for n in range(32) if _NEW_NAMESPACES & 1 << n),
+    *(DenyRule(errno.EPERM, "clone", (MaskedEqual(0, 1 << n, 1 << n),)) for n in range(32) if _NEW_NAMESPACES & 1 << n),
     # typing into a terminal, its line disciplines, the console
-    *(Never(errno.EPERM, "ioctl", (Is(1, n),)) for n in (_TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS)),
+    *(DenyRule(errno.EPERM, "ioctl", (MaskedEqual(1, n),)) for n in (_TIOCSTI, _TIOCLINUX, _TIOCSETD, _TIOCCONS)),
     # the name of the error for a family of sockets that is not there
-    *(Never(errno.EAFNOSUPPORT, "socket", (Is(0, n),)) for n in range(max(_FAMILIES)) if n not in _FAMILIES),
-    Never(errno.EAFNOSUPPORT, "socket", (Above(0, max(_FAMILIES)),)),
+    *(
+        DenyRule(errno.EAFNOSUPPORT, "socket", (MaskedEqual(0, n),))
+        for n in range(max(_FAMILIES))
+        if n not in _FAMILIES
+    ),
+    DenyRule(errno.EAFNOSUPPORT, "socket", (GreaterThan(0, max(_FAMILIES)),)),
     # programs for the kernel's own machine, and protocols above TCP
-    *(Never(errno.EPERM, "setsockopt", (Is(1, _SOL_SOCKET), Is(2, n))) for n in _SO_ATTACH),
-    Never(errno.EPERM, "setsockopt", (Is(1, _SOL_TCP), Is(2, _TCP_ULP))),
+    *(DenyRule(errno.EPERM, "setsockopt", (MaskedEqual(1, _SOL_SOCKET), MaskedEqual(2, n))) for n in _SO_ATTACH),
+    DenyRule(errno.EPERM, "setsockopt", (MaskedEqual(1, _SOL_TCP), MaskedEqual(2, _TCP_ULP))),
     # huge pages, which belong to the whole machine and count in nobody's memory
-    Never(errno.ENOMEM, "mmap", (Is(3, _MAP_HUGETLB, _MAP_HUGETLB),)),
-    Never(errno.ENOMEM, "memfd_create", (Is(1, _MFD_HUGETLB, _MFD_HUGETLB),)),
+    DenyRule(errno.ENOMEM, "mmap", (MaskedEqual(3, _MAP_HUGETLB, _MAP_HUGETLB),)),
+    DenyRule(errno.ENOMEM, "memfd_create", (MaskedEqual(1, _MFD_HUGETLB, _MFD_HUGETLB),)),
     # leases, with which who only reads a file makes its owner wait; signals from folders, which nobody counts
-    *(Never(errno.EPERM, "fcntl", (Is(1, n),)) for n in (_F_SETLEASE, _F_NOTIFY)),
+    *(DenyRule(errno.EPERM, "fcntl", (MaskedEqual(1, n),)) for n in (_F_SETLEASE, _F_NOTIFY)),
     # memory merged with that of others, who can tell by the time that a write takes
-    Never(errno.EINVAL, "madvise", (Is(2, _MADV_MERGEABLE),)),
+    DenyRule(errno.EINVAL, "madvise", (MaskedEqual(2, _MADV_MERGEABLE),)),
     # core files: see the policy
-    Never(errno.EPERM, "setrlimit", (Is(0, _RLIMIT_CORE),)),
+    DenyRule(errno.EPERM, "setrlimit", (MaskedEqual(0, _RLIMIT_CORE),)),
     # devices
-    *(Never(errno.EPERM, "mknod", (Is(1, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
-    *(Never(errno.EPERM, "mknodat", (Is(2, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
+    *(DenyRule(errno.EPERM, "mknod", (MaskedEqual(1, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
+    *(DenyRule(errno.EPERM, "mknodat", (MaskedEqual(2, kind, _TYPE_OF_FILE),)) for kind in (_CHARACTERS, _BLOCKS)),
 )
 """What no call may ask for."""
 
 
-def become_only(users: range) -> tuple[Never, ...]:
+def deny_other_users(users: range) -> tuple[DenyRule, ...]:
     """What keeps a process that may change its user from becoming anybody but one of ``users``: root, above all."""
     others = "setuid setgid setreuid setregid setfsuid setfsgid setgroups"
     return (
-        *(Never(errno.EPERM, call, ()) for call in others.split()),
+        *(DenyRule(errno.EPERM, call, ()) for call in others.split()),
         *(
-            Never(errno.EPERM, call, (condition,))
+            DenyRule(errno.EPERM, call, (condition,))
             for call in ("setresuid", "setresgid")
             for argument in range(3)
-            for condition in (Below(argument, users[0]), Above(argument, users[-1]))
+            for condition in (LessThan(argument, users[0]), GreaterThan(argument, users[-1]))
         ),
     )
 
@@ -287,19 +296,19 @@ def compile_filters(architecture: str = "native") -> tuple[bytes, bytes]:
     calls = _empty(libseccomp, libseccomp.ERRNO(errno.ENOSYS), architecture)
     for name in calls_in(ALLOWED):
         _add(calls, libseccomp.ALLOW, name)
-    for name in calls_in(REFUSED):
+    for name in calls_in(DENIED):
         _add(calls, libseccomp.ERRNO(errno.EPERM), name)
-    for name, forms in ONLY.items():
+    for name, forms in ALLOWED_ARGUMENTS.items():
         for form in forms:
             _add(calls, libseccomp.ALLOW, name, *(_argument(libseccomp, c) for c in form))
     arguments = _empty(libseccomp, libseccomp.ALLOW, architecture)
-    for never in NEVER:
-        f = calls if never.call in ONLY else arguments  # of two refusals the later filter's counts
+    for never in DENY_RULES:
+        f = calls if never.call in ALLOWED_ARGUMENTS else arguments  # of two refusals the later filter's counts
         _forbid(libseccomp, f, never)
     return _exported(arguments), _exported(calls)
 
 
-def compile_never(rules: tuple[Never, ...], architecture: str = "native") -> bytes:
+def compile_deny_rules(rules: tuple[DenyRule, ...], architecture: str = "native") -> bytes:
     """A filter that allows everything else. Raises as ``compile_filters`` does."""
     libseccomp = _library()
     f = _empty(libseccomp, libseccomp.ALLOW, architecture)
@@ -316,7 +325,7 @@ def _library() -> Any:
     return pyseccomp
 
 
-def _forbid(libseccomp: Any, f: Any, never: Never) -> None:
+def _forbid(libseccomp: Any, f: Any, never: DenyRule) -> None:
     _add(f, libseccomp.ERRNO(never.error), never.call, *(_argument(libseccomp, c) for c in never.conditions))
 
 
@@ -339,9 +348,9 @@ def _add(f: Any, action: int, name: str, *arguments: Any) -> None:
 
 def _argument(libseccomp: Any, condition: Condition) -> Any:
     match condition:
-        case Above(argument, value):
+        case GreaterThan(argument, value):
             return libseccomp.Arg(argument, libseccomp.GT, value)
-        case Below(argument, value):
+        case LessThan(argument, value):
             return libseccomp.Arg(argument, libseccomp.LT, value)
     return libseccomp.Arg(condition.argument, libseccomp.MASKED_EQ, condition.mask, condition.value)
 

@@ -18,9 +18,9 @@ from typing import NamedTuple, Self
 
 import structlog
 
-from runners.protocol import LimitName
-from runners.sandbox.host import Sandbox, SandboxGone
-from runners.settings import Limits, MiB
+from runners.config.settings import Limits, MiB
+from runners.sandbox.handle import Sandbox, SandboxGone
+from runners.wire.protocol import LimitName
 
 log = structlog.get_logger()
 
@@ -32,7 +32,7 @@ _TABLE_HOLDS_S = 0.1
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-class Process(NamedTuple):
+class ProcessEntry(NamedTuple):
     """One line of the table of processes."""
 
     pid: int
@@ -47,10 +47,10 @@ class ProcessTable:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._read_at = float("-inf")
-        self._children: dict[int, list[Process]] = {}
-        self._processes: dict[int, Process] = {}
+        self._children: dict[int, list[ProcessEntry]] = {}
+        self._processes: dict[int, ProcessEntry] = {}
 
-    def tree(self, root: int) -> list[Process]:
+    def tree(self, root: int) -> list[ProcessEntry]:
         """A process and all that came from it; empty if it is gone."""
         with self._lock:
             if time.monotonic() - self._read_at > _TABLE_HOLDS_S:
@@ -69,7 +69,7 @@ class ProcessTable:
                 fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             except OSError:
                 continue
-            process = Process(int(folder.name), int(fields[1]), sum(map(int, fields[11:15])) / _TICKS_PER_S)
+            process = ProcessEntry(int(folder.name), int(fields[1]), sum(map(int, fields[11:15])) / _TICKS_PER_S)
             self._processes[process.pid] = process
             self._children.setdefault(process.parent, []).append(process)
         self._read_at = time.monotonic()
@@ -83,7 +83,7 @@ def resident_bytes(pid: int) -> int:
     return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:", "VmSwap:"))
 
 
-def own_bytes(pid: int) -> int:
+def proportional_bytes(pid: int) -> int:
     """Memory of a process that nobody else has, and its part of what is shared, in bytes. Dear to ask."""
     rollup = f"/proc/{pid}/smaps_rollup"
     # Shared memory that only this process has mapped is private too: the greater of the two, not their sum.
@@ -98,7 +98,7 @@ def _sum_of(file: str, names: tuple[str, ...]) -> int:
     return 0
 
 
-class Usage:
+class UsageWatcher:
     """An async context that watches a sandbox.
 
     Attributes:
@@ -188,7 +188,7 @@ class Usage:
         tree = _TABLE.tree(self._sandbox.pid)
         memory = sum(resident_bytes(p.pid) for p in tree)
         if self._in_a_run or memory + self._sandbox.file_bytes > self._limits.memory_mb * MiB:
-            memory = sum(own_bytes(p.pid) for p in tree)
+            memory = sum(proportional_bytes(p.pid) for p in tree)
         return sum(p.cpu_s for p in tree), memory
 
     def _compare(self, memory: int | None) -> None:

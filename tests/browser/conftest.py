@@ -135,7 +135,7 @@ class Window(TypedDict, total=False):
     still: bool
 
 
-class Hall:
+class VisitorFactory:
     """Lets visitors in, and checks on them when the test is over."""
 
     def __init__(self, chromium: Browser, site: Site) -> None:
@@ -163,9 +163,9 @@ class Hall:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def hall(chromium: Browser, site: Site) -> AsyncIterator[Hall]:
+async def hall(chromium: Browser, site: Site) -> AsyncIterator[VisitorFactory]:
     """Visitors of one test. No error in any console, no policy broken, no other host asked."""
-    hall = Hall(chromium, site)
+    hall = VisitorFactory(chromium, site)
     yield hall
     for visitor in hall.visitors:
         await visitor.context.close()

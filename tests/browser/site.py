@@ -16,14 +16,14 @@ from types import TracebackType
 from typing import Self
 
 from tests.browser.loopback import Loopback
-from tests.factories.server import free_port
+from tests.factories.http_server import free_port
 
 _PATIENCE_S = 120.0
 """For a machine with much else to do. A process that ends is noticed at once."""
 
 
 class Site:
-    """``lockstep serve`` and ``python -m runners.server`` with a data directory of their own."""
+    """``lockstep serve`` and ``python -m runners.supervisor.server`` with a data directory of their own."""
 
     def __init__(self, *, network: Loopback | None = None, runner: bool = True, **settings: str) -> None:
         """``settings`` of web process and runner, named as in their classes; ``{port}`` in them is the site's.
@@ -94,7 +94,14 @@ class Site:
 
     def start_runner(self) -> None:
         """Start the runner on the same socket as before; it is ready a few seconds later."""
-        command = [sys.executable, "-m", "runners.server", "--socket", str(self._socket), "--die-with-parent"]
+        command = [
+            sys.executable,
+            "-m",
+            "runners.supervisor.server",
+            "--socket",
+            str(self._socket),
+            "--die-with-parent",
+        ]
         self._runner = self._start(command)
 
     def kill_runner(self) -> None:

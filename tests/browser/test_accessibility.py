@@ -6,20 +6,20 @@ import secrets
 
 from playwright.async_api import expect
 
-from app.accounts.links import Purpose, make_link
+from app.accounts.email_links import LinkPurpose, create_link
 from app.accounts.models import Account, Role
-from app.comments import writing
-from app.comments.writing import Draft
+from app.comments import editing
+from app.comments.editing import CommentDraft
 from app.db import Database, now
-from app.progress.models import Entry
+from app.progress.models import LedgerEntry
 from tests.browser.accessibility import (
     PHONE,
     assert_accessible_everywhere,
     assert_fits_phones_in,
     assert_readable_in_both_themes,
 )
-from tests.browser.conftest import Hall
-from tests.browser.people import somebody
+from tests.browser.conftest import VisitorFactory
+from tests.browser.signed_in_visitors import admit_signed_in
 
 LESSON = "distributed-tensorflow/distribution-strategies"
 
@@ -31,11 +31,11 @@ async def made_ready(url: str, account: Account) -> dict[str, str]:
         mine = await session.get_one(Account, account.id)
         mine.public_profile = True
         for kind, subject in (("achievement", "first-run"), ("lesson", LESSON), ("read", LESSON)):
-            session.add(Entry(learner_id=mine.learner_id, kind=kind, subject=subject, xp=20, at=now()))
+            session.add(LedgerEntry(learner_id=mine.learner_id, kind=kind, subject=subject, xp=20, at=now()))
         text = f"Why four? {secrets.token_hex(4)}"
-        comment = await writing.write(session, mine, Draft(LESSON, "", None, text, "", "en"))
-        await writing.change(session, mine, comment.id, f"{text} Or eight?", 0)
-        links = {purpose: await make_link(session, mine, purpose, mine.email) for purpose in Purpose}
+        comment = await editing.create_comment(session, mine, CommentDraft(LESSON, "", None, text, "", "en"))
+        await editing.edit_comment(session, mine, comment.id, f"{text} Or eight?", 0)
+        links = {purpose: await create_link(session, mine, purpose, mine.email) for purpose in LinkPurpose}
     await db.close()
     return {
         "profile": f"learners/{mine.handle}",
@@ -51,8 +51,8 @@ async def made_ready(url: str, account: Account) -> dict[str, str]:
     }
 
 
-async def test_axe_finds_nothing_on_pages_of_comments_profiles_and_mails(hall: Hall) -> None:
-    ada, account = await somebody(hall, "Ada Byron")
+async def test_axe_finds_nothing_on_pages_of_comments_profiles_and_mails(hall: VisitorFactory) -> None:
+    ada, account = await admit_signed_in(hall, "Ada Byron")
     pages = await made_ready(ada.site.database, account)
     page = await ada.page()
     for name, path in pages.items():
@@ -62,8 +62,8 @@ async def test_axe_finds_nothing_on_pages_of_comments_profiles_and_mails(hall: H
     await assert_fits_phones_in("ko", page, [ada.site.url(f"/ko/{path}") for path in pages.values()])
 
 
-async def test_axe_finds_nothing_in_menus_and_sheets(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Grace Hopper", Role.instructor)
+async def test_axe_finds_nothing_in_menus_and_sheets(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Grace Hopper", Role.instructor)
     page = await ada.open(f"/en/courses/{LESSON}")
     await page.locator("button.account-button").click()
     await expect(page.locator("#account-menu")).to_be_visible()
@@ -78,8 +78,8 @@ async def test_axe_finds_nothing_in_menus_and_sheets(hall: Hall) -> None:
     await assert_readable_in_both_themes(page, "the outline", "#outline")
 
 
-async def test_axe_finds_nothing_in_suggested_names_and_refused_comments(hall: Hall) -> None:
-    ada, account = await somebody(hall, "Grace Hopper")
+async def test_axe_finds_nothing_in_suggested_names_and_refused_comments(hall: VisitorFactory) -> None:
+    ada, account = await admit_signed_in(hall, "Grace Hopper")
     ada.tolerated += ["status of 422", "ERR_", "Failed to fetch", "htmx"]
     page = await ada.open(f"/en/courses/{LESSON}/comments")
     field, send = page.locator(".comments > form textarea"), page.locator(".comments > form button.primary")
@@ -101,8 +101,8 @@ async def test_axe_finds_nothing_in_suggested_names_and_refused_comments(hall: H
     await assert_accessible_everywhere(page, "a comment that could not be sent", ".comments > form")
 
 
-async def test_axe_finds_nothing_where_something_was_refused(hall: Hall) -> None:
-    bob, _ = await somebody(hall, "Bob Moore")
+async def test_axe_finds_nothing_where_something_was_refused(hall: VisitorFactory) -> None:
+    bob, _ = await admit_signed_in(hall, "Bob Moore")
     bob.tolerated += ["status of 422", "status of 403", "status of 404"]
     page = await bob.page()
     paths = ("feedback/inbox", "comments/none/history", f"courses/{LESSON}/comments?before=~")

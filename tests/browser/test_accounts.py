@@ -10,8 +10,8 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.accessibility import DESK, assert_accessible_everywhere, assert_fits_phones_in
-from tests.browser.conftest import Hall, Visitor
-from tests.browser.people import PASSWORD, account_with_password, sign_in
+from tests.browser.conftest import Visitor, VisitorFactory
+from tests.browser.signed_in_visitors import PASSWORD, sign_in, store_account_with_password
 from tests.browser.site import Site
 from tests.browser.test_pages import COURSE
 
@@ -50,7 +50,7 @@ async def sign_up(visitor: Visitor, page: Page, lang: str = "en") -> str:
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
-async def test_the_keyboard_alone_makes_an_account_signs_out_and_in(hall: Hall, script: bool) -> None:
+async def test_the_keyboard_alone_makes_an_account_signs_out_and_in(hall: VisitorFactory, script: bool) -> None:
     visitor = await hall.admit(script=script)
     page = await visitor.page()
     address = await sign_up(visitor, page)
@@ -69,12 +69,12 @@ async def test_the_keyboard_alone_makes_an_account_signs_out_and_in(hall: Hall, 
     await expect(page.get_by_role("heading", name="Where you are signed in")).to_be_visible()
 
 
-async def test_a_double_click_sends_a_form_once(hall: Hall) -> None:
+async def test_a_double_click_sends_a_form_once(hall: VisitorFactory) -> None:
     """Sent twice, the second one is asked with the password that the first has replaced, and nobody sees the first."""
     visitor = await hall.admit()
     visitor.tolerated.append(REFUSED)
     page = await visitor.page()
-    await sign_in(page, visitor.site, await account_with_password(visitor.site))
+    await sign_in(page, visitor.site, await store_account_with_password(visitor.site))
     await page.goto(visitor.site.url("/en/settings/security"))
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
@@ -83,7 +83,7 @@ async def test_a_double_click_sends_a_form_once(hall: Hall) -> None:
 
     await page.get_by_role("button", name="Change the password").dblclick()
 
-    await expect(page.locator(".account-notice, .account-said")).to_contain_text("Your password is changed.")
+    await expect(page.locator(".account-notice, .account-flash")).to_contain_text("Your password is changed.")
     assert len([url for url in sent if url.endswith("/password")]) == 1
     await page.locator("#field-password").fill("not the password")
     await page.locator("#field-new_password").fill(PASSWORD)
@@ -92,30 +92,30 @@ async def test_a_double_click_sends_a_form_once(hall: Hall) -> None:
     assert len([url for url in sent if url.endswith("/password")]) == 2, "the next form is sent again"
 
 
-async def test_the_bar_says_who_is_signed_in_and_does_not_move(hall: Hall) -> None:
+async def test_the_bar_says_who_is_signed_in_and_does_not_move(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.page()
     await page.goto(visitor.site.url("/en/"))
     before = await page.locator(".bar .account").bounding_box()
 
-    await sign_in(page, visitor.site, await account_with_password(visitor.site))
+    await sign_in(page, visitor.site, await store_account_with_password(visitor.site))
 
-    await expect(page.locator(".account-said")).to_contain_text("You are signed in.")
+    await expect(page.locator(".account-flash")).to_contain_text("You are signed in.")
     await expect(page.locator("#announcements")).to_contain_text("You are signed in.")
     button = page.get_by_role("button", name="Ada Byron")
     await expect(button).to_be_visible()
     assert await page.locator(".bar .account").bounding_box() == before
-    await page.locator(".account-said").get_by_role("button", name="Close").click()
-    await expect(page.locator(".account-said")).to_have_count(0)
+    await page.locator(".account-flash").get_by_role("button", name="Close").click()
+    await expect(page.locator(".account-flash")).to_have_count(0)
     await button.press("Enter")
     await expect(page.get_by_role("link", name="Settings")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("link", name="Settings")).to_be_hidden()
 
 
-async def test_a_sign_in_leads_back_to_the_lesson_it_was_begun_from(hall: Hall) -> None:
+async def test_a_sign_in_leads_back_to_the_lesson_it_was_begun_from(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
-    address = await account_with_password(visitor.site)
+    address = await store_account_with_password(visitor.site)
     page = await visitor.open(COURSE)
     link = page.locator(".bar").get_by_role("link", name="Sign in")
     await expect(link).to_have_attribute("href", re.compile("next="))
@@ -130,7 +130,7 @@ async def test_a_sign_in_leads_back_to_the_lesson_it_was_begun_from(hall: Hall) 
     await page.wait_for_url(visitor.site.url(COURSE))
 
 
-async def test_a_mistake_gets_the_focus_and_is_read_with_its_field(hall: Hall) -> None:
+async def test_a_mistake_gets_the_focus_and_is_read_with_its_field(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     visitor.tolerated.append(REFUSED)
     page = await visitor.open("/en/sign-up")
@@ -146,7 +146,7 @@ async def test_a_mistake_gets_the_focus_and_is_read_with_its_field(hall: Hall) -
     await expect(page.locator("#field-email")).to_have_value("ada@example.org")
 
 
-async def test_axe_finds_nothing_on_pages_of_accounts(hall: Hall) -> None:
+async def test_axe_finds_nothing_on_pages_of_accounts(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     visitor.tolerated.append("status of 404")
     page = await visitor.page()
@@ -158,10 +158,10 @@ async def test_axe_finds_nothing_on_pages_of_accounts(hall: Hall) -> None:
     await assert_fits_phones_in("ko", page, [visitor.site.url(f"/ko/{name}") for name in outside])
     await page.set_viewport_size(DESK)
 
-    await sign_in(page, visitor.site, await account_with_password(visitor.site))
-    await expect(page.locator(".account-said")).to_be_visible()
-    await assert_accessible_everywhere(page, "signed in", ".account-said")
-    await page.locator(".account-said button").click()
+    await sign_in(page, visitor.site, await store_account_with_password(visitor.site))
+    await expect(page.locator(".account-flash")).to_be_visible()
+    await assert_accessible_everywhere(page, "signed in", ".account-flash")
+    await page.locator(".account-flash button").click()
     await page.locator("button.account-button").click()
     await assert_accessible_everywhere(page, "the menu of an account", "#account-menu")
     for name in inside:

@@ -7,13 +7,13 @@ import secrets
 from playwright.async_api import Locator, Page, expect
 
 from app.accounts.models import Role
-from app.comments.models import Comment, State
+from app.comments.models import Comment, CommentState
 from app.db import Database, now
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
-from tests.browser.conftest import Hall
-from tests.browser.network import lose_answers, settled
-from tests.browser.people import change_who_is_at, somebody
-from tests.factories.attacks import ATTACKS
+from tests.browser.conftest import VisitorFactory
+from tests.browser.network_control import drop_responses, wait_for_requests
+from tests.browser.signed_in_visitors import admit_signed_in, switch_account
+from tests.factories.xss_payloads import XSS_PAYLOADS
 
 COURSE = "/en/courses/distributed-tensorflow"
 LESSON = f"{COURSE}/distribution-strategies"
@@ -45,8 +45,8 @@ def unique(words: str) -> str:
     return f"{words} {secrets.token_hex(4)}"
 
 
-async def test_a_comment_is_written_answered_changed_and_deleted_on_the_lessons_page(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron")
+async def test_a_comment_is_written_answered_changed_and_deleted_on_the_lessons_page(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     page = await ada.open(LESSON)
     await page.locator("#comments").scroll_into_view_if_needed()
     question = unique("How many replicas?")
@@ -78,8 +78,8 @@ async def test_a_comment_is_written_answered_changed_and_deleted_on_the_lessons_
     await expect(page.locator(".thread", has_text=question)).to_have_count(1)
 
 
-async def test_the_number_of_comments_beside_them_is_right_without_a_reload(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron")
+async def test_the_number_of_comments_beside_them_is_right_without_a_reload(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     page = await ada.open(COMMENTS)
     count = page.locator("#comments-count")
     before = int((await count.inner_text()).split()[0].replace(",", ""))
@@ -94,8 +94,8 @@ async def test_the_number_of_comments_beside_them_is_right_without_a_reload(hall
     await expect(count).to_contain_text(f"{before} comment")
 
 
-async def test_a_bare_address_is_a_link_that_vouches_for_nothing(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron")
+async def test_a_bare_address_is_a_link_that_vouches_for_nothing(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     page = await ada.open(COMMENTS)
     address = f"https://example.org/{secrets.token_hex(4)}"
 
@@ -106,8 +106,8 @@ async def test_a_bare_address_is_a_link_that_vouches_for_nothing(hall: Hall) -> 
     await expect(link).to_have_attribute("rel", "nofollow ugc noopener")
 
 
-async def test_a_double_click_writes_once(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron")
+async def test_a_double_click_writes_once(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     page = await ada.open(COMMENTS)
     text = unique("Only once")
     await page.get_by_label("Your comment").fill(text)
@@ -119,14 +119,14 @@ async def test_a_double_click_writes_once(hall: Hall) -> None:
     await expect(page.locator(".thread", has_text=text)).to_have_count(1)
 
 
-async def test_what_was_sent_into_a_network_that_failed_is_sent_again_once(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron")
+async def test_what_was_sent_into_a_network_that_failed_is_sent_again_once(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     ada.tolerated += ["ERR_", "Failed to fetch", "htmx"]
     page = await ada.open(COMMENTS)
     text = unique("Through a tunnel")
     await page.get_by_label("Your comment").fill(text)
 
-    await lose_answers(page, "**/comments")
+    await drop_responses(page, "**/comments")
     await page.get_by_role("button", name="Send").click()
     await expect(page.get_by_text("Your text is kept")).to_be_visible()
     await expect(page.get_by_label("Your comment")).to_have_value(text)
@@ -138,8 +138,8 @@ async def test_what_was_sent_into_a_network_that_failed_is_sent_again_once(hall:
     await expect(page.locator(".thread", has_text=text)).to_have_count(1)
 
 
-async def test_a_draft_outlives_a_reload_and_goes_with_the_comment(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron")
+async def test_a_draft_outlives_a_reload_and_goes_with_the_comment(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     page = await ada.open(COMMENTS)
     text = unique("Half a thought")
     await page.get_by_label("Your comment").fill(text)
@@ -152,21 +152,21 @@ async def test_a_draft_outlives_a_reload_and_goes_with_the_comment(hall: Hall) -
     await expect(page.get_by_label("Your comment")).to_have_value("")
 
 
-async def test_a_draft_is_gone_once_another_account_signs_in_at_the_same_browser(hall: Hall) -> None:
+async def test_a_draft_is_gone_once_another_account_signs_in_at_the_same_browser(hall: VisitorFactory) -> None:
     stranger = await hall.admit()
     page = await stranger.open(COMMENTS)
     text = unique("Between us")
     await page.get_by_label("Your comment").fill(text)
-    (ada, _), (bob, _) = await somebody(hall, "Ada Byron"), await somebody(hall, "Bob Moore")
+    (ada, _), (bob, _) = await admit_signed_in(hall, "Ada Byron"), await admit_signed_in(hall, "Bob Moore")
     for owner, shown in ((ada, text), (bob, ""), (ada, "")):
-        await change_who_is_at(stranger, owner)
+        await switch_account(stranger, owner)
         await page.goto(stranger.site.url(COMMENTS))
         field = page.get_by_label("Your comment")
         await expect(field).to_have_attribute("aria-autocomplete", "list")  # the script has had its turn
         await expect(field).to_have_value(shown)
 
 
-async def test_what_a_stranger_types_is_kept_and_the_way_to_sign_in_leads_back(hall: Hall) -> None:
+async def test_what_a_stranger_types_is_kept_and_the_way_to_sign_in_leads_back(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await page.locator("#comments").scroll_into_view_if_needed()
     text = unique("I am new")
@@ -179,10 +179,10 @@ async def test_what_a_stranger_types_is_kept_and_the_way_to_sign_in_leads_back(h
     await expect(page.get_by_label("Your comment")).to_have_value(text)
 
 
-async def test_a_name_is_suggested_and_mentioned_by_keyboard(hall: Hall) -> None:
-    bob, account = await somebody(hall, "Bob Moore")
+async def test_a_name_is_suggested_and_mentioned_by_keyboard(hall: VisitorFactory) -> None:
+    bob, account = await admit_signed_in(hall, "Bob Moore")
     await write(await bob.open(COMMENTS), unique("Here I am"))
-    ada, _ = await somebody(hall, "Ada Byron")
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     page = await ada.open(COMMENTS)
     field = page.get_by_label("Your comment")
     await field.focus()
@@ -200,8 +200,8 @@ async def test_a_name_is_suggested_and_mentioned_by_keyboard(hall: Hall) -> None
     await expect(page.get_by_role("heading", name="Comments by Bob Moore")).to_be_visible()
 
 
-async def test_a_text_that_is_too_long_comes_back_with_the_reason_beside_it(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron")
+async def test_a_text_that_is_too_long_comes_back_with_the_reason_beside_it(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     ada.tolerated.append("status of 422")
     page = await ada.open(COMMENTS)
     field = page.get_by_label("Your comment")
@@ -214,12 +214,12 @@ async def test_a_text_that_is_too_long_comes_back_with_the_reason_beside_it(hall
     assert len(await field.input_value()) == 10_001
 
 
-async def test_reactions_and_the_orders_of_an_instructor_show_at_once(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron")
+async def test_reactions_and_the_orders_of_an_instructor_show_at_once(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     text = unique("A question")
     thread = await write(await ada.open(COMMENTS), text)
     address = await thread.locator(".moment").get_attribute("href")
-    teacher, _ = await somebody(hall, "Tea Cher", Role.instructor)
+    teacher, _ = await admit_signed_in(hall, "Tea Cher", Role.instructor)
     page = await teacher.open(address or "")
     helpful = page.get_by_role("button", name="Helpful")
     await helpful.focus()
@@ -236,8 +236,8 @@ async def test_reactions_and_the_orders_of_an_instructor_show_at_once(hall: Hall
     await expect(page.locator(".comment-note")).to_contain_text("Hidden by an instructor: A test")
 
 
-async def test_everything_works_without_a_script(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron", script=False)
+async def test_everything_works_without_a_script(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron", script=False)
     page = await ada.open(LESSON)
     await page.get_by_role("link", name="Read and write comments").click()
     text = unique("Without a script")
@@ -253,13 +253,13 @@ async def test_everything_works_without_a_script(hall: Hall) -> None:
     await expect(page.locator(".replies .comment")).to_have_count(1)
 
 
-async def test_no_attack_runs_in_a_browser(hall: Hall) -> None:
-    ada, account = await somebody(hall, "Ada <img src=x onerror=window.caught=1>")
+async def test_no_attack_runs_in_a_browser(hall: VisitorFactory) -> None:
+    ada, account = await admit_signed_in(hall, "Ada <img src=x onerror=window.caught=1>")
     from app.comments.markdown import to_html
 
     db = Database(ada.site.database)
     async with db.writing() as session:
-        for number, attack in enumerate(ATTACKS):
+        for number, attack in enumerate(XSS_PAYLOADS):
             session.add(
                 Comment(
                     id=f"{number:032x}",
@@ -272,15 +272,15 @@ async def test_no_attack_runs_in_a_browser(hall: Hall) -> None:
                     html=to_html(attack),
                     renderer=1,
                     language="en",
-                    state=State.shown,
+                    state=CommentState.shown,
                     created_at=now(),
-                    replies=0 if number else len(ATTACKS) - 1,
+                    replies=0 if number else len(XSS_PAYLOADS) - 1,
                 )
             )
             await session.flush()
     await db.close()
     page = await ada.open(f"/en/comments/{0:032x}")
-    await settled(page)
+    await wait_for_requests(page)
     for link in await page.locator(".comment-text a").all():
         href = await link.get_attribute("href")
         assert href is None or href.startswith(("https://", "http://", "mailto:", "/"))
@@ -289,8 +289,8 @@ async def test_no_attack_runs_in_a_browser(hall: Hall) -> None:
     assert await page.locator(".comment-text :is(img, script, svg, form, iframe, style, input)").count() == 0
 
 
-async def test_axe_finds_nothing_in_comments(hall: Hall) -> None:
-    teacher, _ = await somebody(hall, "Tea Cher", Role.instructor)
+async def test_axe_finds_nothing_in_comments(hall: VisitorFactory) -> None:
+    teacher, _ = await admit_signed_in(hall, "Tea Cher", Role.instructor)
     page = await teacher.open(f"{COMMENTS}?cell=in-step")
     await page.get_by_label("Your comment").fill(QUESTION)
     await page.get_by_role("button", name="Send").click()

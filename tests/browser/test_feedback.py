@@ -8,9 +8,9 @@ from playwright.async_api import Page, expect
 
 from app.accounts.models import Role
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
-from tests.browser.conftest import Hall
-from tests.browser.network import lose_answers
-from tests.browser.people import somebody
+from tests.browser.conftest import VisitorFactory
+from tests.browser.network_control import drop_responses
+from tests.browser.signed_in_visitors import admit_signed_in
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 INBOX = "/en/feedback/inbox"
@@ -21,15 +21,15 @@ def unique(words: str) -> str:
     return f"{words} {secrets.token_hex(4)}"
 
 
-async def inbox_holds(hall: Hall, text: str, times: int = 1) -> Page:
+async def inbox_holds(hall: VisitorFactory, text: str, times: int = 1) -> Page:
     """The inbox of an instructor, once it is known to hold a problem."""
-    teacher, _ = await somebody(hall, "Tea Cher", Role.instructor)
+    teacher, _ = await admit_signed_in(hall, "Tea Cher", Role.instructor)
     page = await teacher.open(INBOX)
     await expect(page.locator(".problem", has_text=text)).to_have_count(times)
     return page
 
 
-async def test_a_problem_is_reported_from_a_cell_in_a_dialog_and_handled_by_an_instructor(hall: Hall) -> None:
+async def test_a_problem_is_reported_from_a_cell_in_a_dialog_and_handled_by_an_instructor(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     link = page.get_by_role("link", name="Report a problem with the cell").first
     await link.click()
@@ -57,7 +57,7 @@ async def test_a_problem_is_reported_from_a_cell_in_a_dialog_and_handled_by_an_i
     await expect(row.get_by_role("button", name="Open again")).to_be_visible()
 
 
-async def test_what_was_sent_into_a_network_that_failed_is_kept_and_sent_again_once(hall: Hall) -> None:
+async def test_what_was_sent_into_a_network_that_failed_is_kept_and_sent_again_once(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     visitor.tolerated += ["ERR_", "Failed to fetch", "htmx"]
     page = await visitor.open(LESSON)
@@ -67,7 +67,7 @@ async def test_what_was_sent_into_a_network_that_failed_is_kept_and_sent_again_o
     await dialog.get_by_text("Something else").click()
     await dialog.get_by_label("What is wrong?").fill(text)
 
-    await lose_answers(page, "**/en/feedback")
+    await drop_responses(page, "**/en/feedback")
     await dialog.get_by_role("button", name="Send").click()
     await expect(dialog).to_contain_text("Your text is kept")
     await expect(dialog.get_by_label("What is wrong?")).to_have_value(text)
@@ -77,7 +77,7 @@ async def test_what_was_sent_into_a_network_that_failed_is_kept_and_sent_again_o
     await inbox_holds(hall, text)
 
 
-async def test_a_form_that_cannot_be_taken_stays_with_the_reason(hall: Hall) -> None:
+async def test_a_form_that_cannot_be_taken_stays_with_the_reason(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     visitor.tolerated.append("status of 422")
     page = await visitor.open(LESSON)
@@ -94,8 +94,8 @@ async def test_a_form_that_cannot_be_taken_stays_with_the_reason(hall: Hall) -> 
     assert len(await field.input_value()) == 4_001
 
 
-async def test_a_vote_is_given_and_changed_at_the_end_of_a_lesson(hall: Hall) -> None:
-    ada, _ = await somebody(hall, "Ada Byron")
+async def test_a_vote_is_given_and_changed_at_the_end_of_a_lesson(hall: VisitorFactory) -> None:
+    ada, _ = await admit_signed_in(hall, "Ada Byron")
     page = await ada.open(LESSON)
     await page.locator("#helpful").scroll_into_view_if_needed()
     yes, no = (page.locator(f"#helpful-{answer}") for answer in ("yes", "no"))
@@ -116,7 +116,7 @@ async def test_a_vote_is_given_and_changed_at_the_end_of_a_lesson(hall: Hall) ->
     await expect(page.get_by_label("What was missing?")).to_have_value(text)
 
 
-async def test_everything_works_without_a_script(hall: Hall) -> None:
+async def test_everything_works_without_a_script(hall: VisitorFactory) -> None:
     visitor = await hall.admit(script=False)
     page = await visitor.open(LESSON)
     await page.locator("#helpful-no").click()
@@ -135,8 +135,8 @@ async def test_everything_works_without_a_script(hall: Hall) -> None:
     await inbox_holds(hall, text)
 
 
-async def test_axe_finds_nothing_in_feedback(hall: Hall) -> None:
-    teacher, _ = await somebody(hall, "Tea Cher", Role.instructor)
+async def test_axe_finds_nothing_in_feedback(hall: VisitorFactory) -> None:
+    teacher, _ = await admit_signed_in(hall, "Tea Cher", Role.instructor)
     page = await teacher.open(LESSON)
     await page.locator("#helpful").scroll_into_view_if_needed()
     await expect(page.locator("#helpful-yes[aria-pressed]")).to_be_visible()

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
-from tests.browser.conftest import Hall
-from tests.browser.instrument import Instrument
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
 
 PAGE = "/en/"
@@ -89,18 +89,18 @@ async def evil(network: Loopback) -> AsyncIterator[Evil]:
         yield evil
 
 
-async def opened(hall: Hall, code: str) -> Instrument:
+async def opened(hall: VisitorFactory, code: str) -> CellPageObject:
     visitor = await hall.admit()
     visitor.tolerated.extend(BLOCKED)
     page = await visitor.open(PAGE)
     await page.evaluate("window.told = []; addEventListener('message', (event) => told.push(event.data))")
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write(code)
     await cell.run()
     return cell
 
 
-async def heard_nothing(hall: Hall, evil: Evil) -> None:
+async def heard_nothing(hall: VisitorFactory, evil: Evil) -> None:
     """The browser names requests before a policy stops them; what counts is what the host itself heard.
 
     It hears of a tab that is opened now, and so would have heard of what was sent before.
@@ -122,7 +122,7 @@ async def click_each(links: list[Locator], page: Page) -> None:
         await page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
 
-async def unharmed(cell: Instrument, address: str) -> None:
+async def unharmed(cell: CellPageObject, address: str) -> None:
     """The page is where it was, answers, and has been told nothing."""
     page = cell.page
     assert page.url == address
@@ -135,7 +135,7 @@ async def unharmed(cell: Instrument, address: str) -> None:
     await cell.has_row("still here")
 
 
-async def test_html_can_neither_call_out_nor_reach_the_page_nor_lead_it_away(hall: Hall, evil: Evil) -> None:
+async def test_html_can_neither_call_out_nor_reach_the_page_nor_lead_it_away(hall: VisitorFactory, evil: Evil) -> None:
     cell = await opened(
         hall, f"from IPython.display import HTML\nHTML('''{_FRAMES.format(evil=evil.url, above=_ABOVE)}''')"
     )
@@ -153,7 +153,7 @@ async def test_html_can_neither_call_out_nor_reach_the_page_nor_lead_it_away(hal
     await unharmed(cell, address)
 
 
-async def test_html_opened_by_itself_has_no_more_rights(hall: Hall, evil: Evil) -> None:
+async def test_html_opened_by_itself_has_no_more_rights(hall: VisitorFactory, evil: Evil) -> None:
     cell = await opened(
         hall, f"from IPython.display import HTML\nHTML('''{_FRAMES.format(evil=evil.url, above=_ABOVE)}''')"
     )
@@ -167,7 +167,7 @@ async def test_html_opened_by_itself_has_no_more_rights(hall: Hall, evil: Evil) 
     assert "taken" not in await cell.page.title()
 
 
-async def test_a_vector_picture_runs_nothing_and_asks_nobody(hall: Hall, evil: Evil) -> None:
+async def test_a_vector_picture_runs_nothing_and_asks_nobody(hall: VisitorFactory, evil: Evil) -> None:
     cell = await opened(hall, f'from IPython.display import SVG\nSVG("""{_VECTOR.format(evil=evil.url)}""")')
     address = cell.page.url
     await cell.finished()
@@ -177,7 +177,7 @@ async def test_a_vector_picture_runs_nothing_and_asks_nobody(hall: Hall, evil: E
     await unharmed(cell, address)
 
 
-async def test_markdown_latex_json_and_names_are_text(hall: Hall, evil: Evil) -> None:
+async def test_markdown_latex_json_and_names_are_text(hall: VisitorFactory, evil: Evil) -> None:
     bad = f"<img src={evil.url}/text onerror=alert(1)><script>document.title='taken'</script>"
     code = (
         f"bad = {bad!r}\nfor kind in ('text/markdown', 'text/latex', 'text/plain'): display({{kind: bad}}, raw=True)\n"
@@ -195,7 +195,9 @@ async def test_markdown_latex_json_and_names_are_text(hall: Hall, evil: Evil) ->
 
 
 @pytest.mark.parametrize(("width", "height"), [(100_000, 100_000), (1, 2**31 - 1), (2**31 - 1, 1)])
-async def test_a_picture_that_claims_to_be_huge_leaves_the_page_usable(hall: Hall, width: int, height: int) -> None:
+async def test_a_picture_that_claims_to_be_huge_leaves_the_page_usable(
+    hall: VisitorFactory, width: int, height: int
+) -> None:
     cell = await opened(hall, _PNG + f"display(Image(png({width}, {height})))")
     address = cell.page.url
     await cell.finished()
@@ -204,7 +206,7 @@ async def test_a_picture_that_claims_to_be_huge_leaves_the_page_usable(hall: Hal
     await unharmed(cell, address)
 
 
-async def test_orders_to_a_terminal_mean_nothing_to_the_page(hall: Hall) -> None:
+async def test_orders_to_a_terminal_mean_nothing_to_the_page(hall: VisitorFactory) -> None:
     cell = await opened(
         hall,
         r"""for i in range(300):

@@ -10,10 +10,10 @@ from pathlib import Path
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible, assert_fits, assert_readable_in_both_themes
-from tests.browser.conftest import Hall
-from tests.browser.instrument import Instrument
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
 from tests.browser.loopback import Loopback
-from tests.browser.network import settled
+from tests.browser.network_control import wait_for_requests
 from tests.browser.site import Site
 from tests.factories import course
 
@@ -35,9 +35,9 @@ print("after", flush=True)
 """
 
 
-async def speak(page: Page, code: str = SPEAKING) -> Instrument:
+async def speak(page: Page, code: str = SPEAKING) -> CellPageObject:
     """A cell in which two replicas have spoken."""
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write(code)
     await cell.run()
     await cell.finished()
@@ -49,18 +49,18 @@ async def until_runs_are_over(page: Page) -> None:
     async with asyncio.timeout(20):
         while not await page.evaluate(OVER):  # noqa: ASYNC110 - the server only answers questions
             await asyncio.sleep(0.05)
-    await settled(page)
+    await wait_for_requests(page)
 
 
-def lane(cell: Instrument, name: str) -> Locator:
+def lane(cell: CellPageObject, name: str) -> Locator:
     return cell.root.get_by_role("group", name=name, exact=True)
 
 
-def view(cell: Instrument, name: str) -> Locator:
+def view(cell: CellPageObject, name: str) -> Locator:
     return cell.root.get_by_role("group", name="How the output is shown").get_by_role("radio", name=name)
 
 
-async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(hall: Hall) -> None:
+async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     states: list[str | None] = []
 
@@ -80,7 +80,7 @@ async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(h
     await assert_readable_in_both_themes(cell.page, "lanes", "#cell-strategy")
 
 
-async def test_lanes_can_be_one_list_and_the_choice_is_kept(hall: Hall) -> None:
+async def test_lanes_can_be_one_list_and_the_choice_is_kept(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     cell = await speak(page)
 
@@ -100,7 +100,7 @@ async def test_lanes_can_be_one_list_and_the_choice_is_kept(hall: Hall) -> None:
     await expect(lane(cell, "replica 1")).to_be_visible()
 
 
-async def test_on_a_phone_one_lane_is_open_and_the_others_are_folded(hall: Hall) -> None:
+async def test_on_a_phone_one_lane_is_open_and_the_others_are_folded(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=390, height=844)).open(LESSON)
     cell = await speak(page)
 
@@ -112,7 +112,7 @@ async def test_on_a_phone_one_lane_is_open_and_the_others_are_folded(hall: Hall)
     await assert_fits(page)
 
 
-async def test_a_very_long_lane_is_folded_and_ends_in_sight(hall: Hall) -> None:
+async def test_a_very_long_lane_is_folded_and_ends_in_sight(hall: VisitorFactory) -> None:
     code = """\
 publish = get_ipython().kernel.publish
 for block in range(30):
@@ -132,9 +132,9 @@ publish("stream", {"name": "stdout", "text": "short\\n"}, "worker 0")
     assert await lane(cell, "worker 0").locator(".row").all_text_contents() == ["short"]
 
 
-async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Hall) -> None:
+async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     button = cell.root.get_by_role("button", name=re.compile("^Change the machine:"))
     await expect(button).to_contain_text("4 GPUs, simulated")
 
@@ -164,8 +164,8 @@ async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: Hall) -
 async def test_a_learner_picks_another_version_of_keras(chromium: Browser, network: Loopback, tmp_path: Path) -> None:
     course.add_choice(course.write_course(tmp_path))
     with Site(network=network, runner=False, lessons_dir=str(tmp_path)) as site:
-        page = await (visitor := await Hall(chromium, site).admit()).open(f"/en/courses/{course.LESSON}")
-        cell = Instrument(page, "choice")
+        page = await (visitor := await VisitorFactory(chromium, site).admit()).open(f"/en/courses/{course.LESSON}")
+        cell = CellPageObject(page, "choice")
         await cell.root.get_by_role("button", name="Change the machine:").click()
 
         await cell.root.get_by_role("radio", name="Keras 2").check()
@@ -178,9 +178,9 @@ async def test_a_learner_picks_another_version_of_keras(chromium: Browser, netwo
         await visitor.context.close()
 
 
-async def test_after_another_machine_was_picked_one_button_runs_from_the_first_cell(hall: Hall) -> None:
+async def test_after_another_machine_was_picked_one_button_runs_from_the_first_cell(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    first, second = Instrument(page, "strategy"), Instrument(page, "components")
+    first, second = CellPageObject(page, "strategy"), CellPageObject(page, "components")
     await first.write("kept = 41")
     await second.write("print(kept + 1)")
     await first.root.get_by_role("button", name="Change the machine:").click()
@@ -203,7 +203,7 @@ async def test_after_another_machine_was_picked_one_button_runs_from_the_first_c
     await expect(second.root.get_by_role("button", name="Change the machine:")).to_be_focused()
 
 
-async def test_a_cell_says_real_only_while_its_session_does(hall: Hall) -> None:
+async def test_a_cell_says_real_only_while_its_session_does(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     words = page.locator("#cell-strategy .cell-top .machine-words").first
     panel, ask = re.compile(r"/session\?"), "document.body.dispatchEvent(new CustomEvent('lockstep:session'))"
@@ -222,7 +222,7 @@ async def test_a_cell_says_real_only_while_its_session_does(hall: Hall) -> None:
     await expect(words).to_have_text("4 GPUs, simulated")
 
 
-async def test_without_a_choice_there_is_nothing_to_pick(hall: Hall) -> None:
+async def test_without_a_choice_there_is_nothing_to_pick(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open("/en/")
 
     await expect(page.locator(".cell .machine")).to_have_count(1)

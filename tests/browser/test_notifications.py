@@ -9,21 +9,21 @@ from playwright.async_api import Page, Request, expect
 from sqlalchemy import make_url
 
 from app.accounts.models import Account
-from app.accounts.secret import read_secrets
-from app.comments import writing
-from app.comments.writing import Draft
+from app.accounts.signing import load_secrets
+from app.comments import editing
+from app.comments.editing import CommentDraft
 from app.db import Database, now
-from app.notifications.models import Kind
-from app.notifications.unsubscribing import Unsubscribing, Wish
+from app.notifications.models import NotificationKind
+from app.notifications.unsubscribe_links import UnsubscribeRequest, UnsubscribeTokens
 from tests.browser.accessibility import (
     assert_accessible,
     assert_accessible_everywhere,
     assert_fits,
     assert_fits_phones_in,
 )
-from tests.browser.conftest import Hall, Visitor
-from tests.browser.network import settled
-from tests.browser.people import somebody
+from tests.browser.conftest import Visitor, VisitorFactory
+from tests.browser.network_control import wait_for_requests
+from tests.browser.signed_in_visitors import admit_signed_in
 
 COURSE = "distributed-tensorflow"
 LESSON = f"{COURSE}/distribution-strategies"
@@ -35,14 +35,16 @@ async def ask(visitor: Visitor, account: Account) -> str:
     """A question of theirs; returns its id."""
     db = Database(visitor.site.database)
     async with db.writing() as session:
-        comment = await writing.write(session, account, Draft(LESSON, "", None, f"Why is it four? {now()}", "", "en"))
+        comment = await editing.create_comment(
+            session, account, CommentDraft(LESSON, "", None, f"Why is it four? {now()}", "", "en")
+        )
     await db.close()
     return comment.id
 
 
-async def answer(hall: Hall, thread: str, name: str = "Bob") -> None:
+async def answer(hall: VisitorFactory, thread: str, name: str = "Bob") -> None:
     """Somebody new answers it, over HTTP."""
-    bob, account = await somebody(hall, name)
+    bob, account = await admit_signed_in(hall, name)
     url = bob.site.url(f"/en/courses/{COURSE}/distribution-strategies/comments")
     form: dict[str, str | float | bool] = {
         "thread": thread,
@@ -63,8 +65,8 @@ def streams(page: Page, kept: list[str]) -> None:
     page.on("request", note)
 
 
-async def test_the_bell_counts_live_in_every_tab_with_one_stream_and_is_read_out(hall: Hall) -> None:
-    ada, account = await somebody(hall, "Ada Byron")
+async def test_the_bell_counts_live_in_every_tab_with_one_stream_and_is_read_out(hall: VisitorFactory) -> None:
+    ada, account = await admit_signed_in(hall, "Ada Byron")
     thread = await ask(ada, account)
     asked: list[str] = []
     first = await ada.page()
@@ -97,20 +99,20 @@ async def test_the_bell_counts_live_in_every_tab_with_one_stream_and_is_read_out
     assert await second.evaluate("window.caught") is None
 
 
-async def test_a_stranger_has_no_bell_and_asks_for_no_stream(hall: Hall) -> None:
+async def test_a_stranger_has_no_bell_and_asks_for_no_stream(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     asked: list[str] = []
     page = await visitor.page()
     streams(page, asked)
     await page.goto(visitor.site.url("/en/"))
     await expect(page.get_by_role("link", name="Sign in")).to_be_visible()
-    await settled(page)
+    await wait_for_requests(page)
     assert await page.locator("#bell").count() == 0
     assert asked == []
 
 
-async def test_notifications_are_read_by_keyboard_and_lead_to_the_comment(hall: Hall) -> None:
-    ada, account = await somebody(hall, "Ada Byron")
+async def test_notifications_are_read_by_keyboard_and_lead_to_the_comment(hall: VisitorFactory) -> None:
+    ada, account = await admit_signed_in(hall, "Ada Byron")
     thread = await ask(ada, account)
     await answer(hall, thread, HOSTILE)
     page = await ada.open("/en/notifications")
@@ -119,22 +121,22 @@ async def test_notifications_are_read_by_keyboard_and_lead_to_the_comment(hall: 
     await page.keyboard.press("Enter")
     await expect(page.locator(".comment.asked-for")).to_contain_text("Because")
     await page.goto(ada.site.url("/en/notifications"))
-    await expect(page.locator(".told .is-read")).to_have_count(1)
+    await expect(page.locator(".notification-list .is-read")).to_have_count(1)
     assert await page.evaluate("window.caught") is None
 
 
-async def test_the_list_works_without_a_script(hall: Hall) -> None:
-    ada, account = await somebody(hall, "Ada Byron", script=False)
+async def test_the_list_works_without_a_script(hall: VisitorFactory) -> None:
+    ada, account = await admit_signed_in(hall, "Ada Byron", script=False)
     await answer(hall, await ask(ada, account))
     page = await ada.open("/en/notifications")
-    await expect(page.locator(".told .is-unread")).to_contain_text("unread")
+    await expect(page.locator(".notification-list .is-unread")).to_contain_text("unread")
     await page.get_by_role("button", name="Mark as read", exact=False).first.click()
-    await expect(page.locator(".told .is-read")).to_have_count(1)
+    await expect(page.locator(".notification-list .is-read")).to_have_count(1)
     await expect(page.get_by_role("button", name="Mark all as read")).to_have_count(0)
 
 
-async def test_axe_finds_nothing_in_the_list(hall: Hall) -> None:
-    ada, account = await somebody(hall, "Ada Byron")
+async def test_axe_finds_nothing_in_the_list(hall: VisitorFactory) -> None:
+    ada, account = await admit_signed_in(hall, "Ada Byron")
     thread = await ask(ada, account)
     for name in ("Bob", HOSTILE, "Somebody with a rather long name who writes"):
         await answer(hall, thread, name)
@@ -145,8 +147,8 @@ async def test_axe_finds_nothing_in_the_list(hall: Hall) -> None:
     await assert_fits_phones_in("ko", page, [ada.site.url("/ko/notifications")])
 
 
-async def test_the_bell_has_room_in_the_narrowest_bar(hall: Hall) -> None:
-    ada, account = await somebody(hall, "Ada Byron", width=360)
+async def test_the_bell_has_room_in_the_narrowest_bar(hall: VisitorFactory) -> None:
+    ada, account = await admit_signed_in(hall, "Ada Byron", width=360)
     await answer(hall, await ask(ada, account))
     page = await ada.open(f"/en/courses/{COURSE}/distribution-strategies")
     bell = page.locator("#bell .bell-link")
@@ -159,11 +161,15 @@ async def test_the_bell_has_room_in_the_narrowest_bar(hall: Hall) -> None:
 
 
 @pytest.mark.parametrize(("script", "width"), [(True, 1280), (False, 360)], ids=["desk", "phone without a script"])
-async def test_a_link_of_a_mail_ends_mails_for_somebody_who_is_signed_out(hall: Hall, script: bool, width: int) -> None:
-    _, account = await somebody(hall, "Ada Byron")
+async def test_a_link_of_a_mail_ends_mails_for_somebody_who_is_signed_out(
+    hall: VisitorFactory, script: bool, width: int
+) -> None:
+    _, account = await admit_signed_in(hall, "Ada Byron")
     reader = await hall.admit(width=width, dark=not script, script=script)
     data = Path(str(make_url(reader.site.database).database)).parent
-    token = Unsubscribing(*read_secrets(data / "secrets" / "unsubscribe")).token(Wish(account.id, Kind.reply))
+    token = UnsubscribeTokens(*load_secrets(data / "secrets" / "unsubscribe")).token(
+        UnsubscribeRequest(account.id, NotificationKind.reply)
+    )
     page = await reader.open(f"/en/unsubscribe/{token}")
     if script:
         await assert_accessible_everywhere(page, "unsubscribe")

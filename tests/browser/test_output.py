@@ -7,22 +7,22 @@ from pathlib import Path
 
 from playwright.async_api import expect
 
-from tests.browser.conftest import Hall
-from tests.browser.instrument import Instrument
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
 
 PAGE = "/en/"
 """The front page has one cell: a browser draws it several times as fast as a lesson."""
 
 
-async def opened(hall: Hall, code: str) -> Instrument:
+async def opened(hall: VisitorFactory, code: str) -> CellPageObject:
     page = await (await hall.admit()).open(PAGE)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write(code)
     await cell.run()
     return cell
 
 
-async def test_a_progress_bar_redraws_in_place(hall: Hall) -> None:
+async def test_a_progress_bar_redraws_in_place(hall: VisitorFactory) -> None:
     cell = await opened(hall, r"""for i in range(5): print(f"\r\x1b[1m{i}/4\x1b[0m", end="")""")
 
     await cell.finished()
@@ -31,7 +31,7 @@ async def test_a_progress_bar_redraws_in_place(hall: Hall) -> None:
     await expect(cell.rows.locator(".bold")).to_have_text("4/4")
 
 
-async def test_colours_can_be_read_whatever_the_program_chose(hall: Hall) -> None:
+async def test_colours_can_be_read_whatever_the_program_chose(hall: VisitorFactory) -> None:
     cell = await opened(hall, r"""print("\x1b[38;2;255;255;0mbright\x1b[0m \x1b[31mred\x1b[0m")""")
 
     await cell.finished()
@@ -41,7 +41,7 @@ async def test_colours_can_be_read_whatever_the_program_chose(hall: Hall) -> Non
     await expect(cell.rows.locator(".fg-1")).to_have_text("red")
 
 
-async def test_standard_error_is_marked(hall: Hall) -> None:
+async def test_standard_error_is_marked(hall: VisitorFactory) -> None:
     cell = await opened(hall, "import sys\nprint('warning', file=sys.stderr)")
 
     await cell.finished()
@@ -49,7 +49,7 @@ async def test_standard_error_is_marked(hall: Hall) -> None:
     await expect(cell.root.locator(".row.err")).to_have_text("warning")
 
 
-async def test_20_000_lines_are_folded_and_can_be_had_as_text(hall: Hall) -> None:
+async def test_20_000_lines_are_folded_and_can_be_had_as_text(hall: VisitorFactory) -> None:
     cell = await opened(hall, "for i in range(20_000): print('row', i)")
 
     await cell.finished()
@@ -65,7 +65,7 @@ async def test_20_000_lines_are_folded_and_can_be_had_as_text(hall: Hall) -> Non
     assert text.splitlines() == [f"row {i}" for i in range(20_000)]
 
 
-async def test_a_traceback_shows_the_learners_frames_and_folds_the_others(hall: Hall) -> None:
+async def test_a_traceback_shows_the_learners_frames_and_folds_the_others(hall: VisitorFactory) -> None:
     cell = await opened(hall, "import tensorflow as tf\ntf.reshape(tf.range(16), (3, 5))")
 
     await cell.finished("error")
@@ -80,7 +80,7 @@ async def test_a_traceback_shows_the_learners_frames_and_folds_the_others(hall: 
     await expect(cell.status).to_contain_text("Ended with InvalidArgumentError")
 
 
-async def test_html_stays_in_a_frame_without_rights(hall: Hall) -> None:
+async def test_html_stays_in_a_frame_without_rights(hall: VisitorFactory) -> None:
     code = """from IPython.display import HTML
 HTML("<b id=x>bold</b><script>parent.document.title = 'taken'</script>")"""
     cell = await opened(hall, code)
@@ -95,7 +95,7 @@ HTML("<b id=x>bold</b><script>parent.document.title = 'taken'</script>")"""
     assert await cell.page.locator("#x").count() == 0
 
 
-async def test_of_many_html_displays_the_last_are_live_and_the_others_links(hall: Hall) -> None:
+async def test_of_many_html_displays_the_last_are_live_and_the_others_links(hall: VisitorFactory) -> None:
     cell = await opened(hall, "from IPython.display import HTML\nfor i in range(150): display(HTML(f'<b>{i}</b>'))")
 
     await cell.finished()
@@ -108,7 +108,7 @@ async def test_of_many_html_displays_the_last_are_live_and_the_others_links(hall
     await expect((await popup.value).locator("b")).to_have_text("0")
 
 
-async def test_a_row_that_goes_on_for_ever_leaves_the_page_alive_and_can_be_had_as_text(hall: Hall) -> None:
+async def test_a_row_that_goes_on_for_ever_leaves_the_page_alive_and_can_be_had_as_text(hall: VisitorFactory) -> None:
     cell = await opened(
         hall,
         r"""print("".join(f"\x1b[3{1+i%7}mx" for i in range(150000)))
@@ -126,7 +126,7 @@ print("\x1b[9999C"*60000+"x")""",
     assert len(await asyncio.to_thread(Path(path).read_text)) == 150_001 + 1_002
 
 
-async def test_a_picture_has_its_size_before_it_is_there(hall: Hall) -> None:
+async def test_a_picture_has_its_size_before_it_is_there(hall: VisitorFactory) -> None:
     cell = await opened(hall, "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()")
 
     await cell.finished()
@@ -136,7 +136,7 @@ async def test_a_picture_has_its_size_before_it_is_there(hall: Hall) -> None:
     assert await picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
 
 
-async def test_a_vector_picture_is_an_image_and_never_part_of_the_page(hall: Hall) -> None:
+async def test_a_vector_picture_is_an_image_and_never_part_of_the_page(hall: VisitorFactory) -> None:
     code = """from IPython.display import SVG
 SVG("<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><script>alert(1)</script><circle r='9'/></svg>")"""
     cell = await opened(hall, code)
@@ -147,7 +147,7 @@ SVG("<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><script>aler
     assert await cell.root.locator(".output svg").count() == 0
 
 
-async def test_an_updated_display_changes_where_it_stands(hall: Hall) -> None:
+async def test_an_updated_display_changes_where_it_stands(hall: VisitorFactory) -> None:
     code = "h = display('first', display_id=True)\nprint('below')\nh.update('second')"
     cell = await opened(hall, code)
 
@@ -157,7 +157,7 @@ async def test_an_updated_display_changes_where_it_stands(hall: Hall) -> None:
     assert await cell.lines() == ["below"]
 
 
-async def test_cleared_output_is_gone(hall: Hall) -> None:
+async def test_cleared_output_is_gone(hall: VisitorFactory) -> None:
     code = "from IPython.display import clear_output\nprint('old')\nclear_output(wait=True)\nprint('new')"
     cell = await opened(hall, code)
 

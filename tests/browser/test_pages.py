@@ -14,8 +14,8 @@ from tests.browser.accessibility import (
     assert_fits_phones_in,
     assert_readable_in_both_themes,
 )
-from tests.browser.conftest import Hall
-from tests.browser.instrument import Instrument
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
 
 COURSE = "/en/courses/distributed-tensorflow"
 LESSON = f"{COURSE}/distribution-strategies"
@@ -26,7 +26,7 @@ NOT_FOUND = "status of 404"
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_axe_finds_nothing_on_pages_for_anyone(hall: Hall, name: str) -> None:
+async def test_axe_finds_nothing_on_pages_for_anyone(hall: VisitorFactory, name: str) -> None:
     visitor = await hall.admit()
     visitor.tolerated.append(NOT_FOUND)
     page = await visitor.open(PAGES[name])
@@ -37,9 +37,9 @@ async def test_axe_finds_nothing_on_pages_for_anyone(hall: Hall, name: str) -> N
         await assert_fits_phones_in(language, page, [visitor.site.url(PAGES[name].replace("/en/", f"/{language}/"))])
 
 
-async def test_axe_finds_nothing_in_an_editor_with_output(hall: Hall) -> None:
+async def test_axe_finds_nothing_in_an_editor_with_output(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write(
         f"# {'a line that is wider than the page ' * 5}\n"
         "import sys, tensorflow as tf\nprint(*[f'\\x1b[{c}m{c}\\x1b[0m' for c in [*range(30, 38), *range(90, 98)]])\n"
@@ -51,7 +51,7 @@ async def test_axe_finds_nothing_in_an_editor_with_output(hall: Hall) -> None:
     await assert_readable_in_both_themes(page, "an editor with output", "#cell-strategy")
 
 
-async def test_the_name_by_which_the_prose_calls_a_cell_stands_on_it(hall: Hall) -> None:
+async def test_the_name_by_which_the_prose_calls_a_cell_stands_on_it(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=360, height=800)).open(LESSON)
 
     names = await page.locator(".cell").evaluate_all("cells => cells.map(cell => cell.dataset.cell)")
@@ -61,7 +61,7 @@ async def test_the_name_by_which_the_prose_calls_a_cell_stands_on_it(hall: Hall)
 
 
 @pytest.mark.parametrize("lang", ["en", "ko", "zh"])
-async def test_the_top_of_a_cell_is_two_lines(hall: Hall, lang: str) -> None:
+async def test_the_top_of_a_cell_is_two_lines(hall: VisitorFactory, lang: str) -> None:
     page = await (await hall.admit()).open(LESSON.replace("/en/", f"/{lang}/"))
     top = page.locator("#cell-strategy .cell-top")
     for width in (1280, 360):
@@ -77,14 +77,14 @@ async def test_the_top_of_a_cell_is_two_lines(hall: Hall, lang: str) -> None:
         assert all(machine["y"] <= above < machine["y"] + machine["height"] for above in tops), f"at {width} px"
 
 
-async def test_a_published_lesson_says_nothing_of_its_state(hall: Hall) -> None:
+async def test_a_published_lesson_says_nothing_of_its_state(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
 
     assert [await chip.inner_text() for chip in await page.locator(".meta .status").all()] == []
     await expect(page.locator(".meta")).not_to_contain_text("published")
 
 
-async def test_the_first_load_of_a_lesson_is_light(hall: Hall) -> None:
+async def test_the_first_load_of_a_lesson_is_light(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.page()
     responses: list[Response] = []
@@ -108,7 +108,7 @@ async def _weight(response: Response) -> int:
 
 
 @pytest.mark.parametrize("name", PAGES)
-async def test_a_page_reads_without_a_script(hall: Hall, name: str) -> None:
+async def test_a_page_reads_without_a_script(hall: VisitorFactory, name: str) -> None:
     visitor = await hall.admit(script=False)
     visitor.tolerated.append(NOT_FOUND)
     page = await visitor.open(PAGES[name])
@@ -119,14 +119,14 @@ async def test_a_page_reads_without_a_script(hall: Hall, name: str) -> None:
         assert sends or await button.get_attribute("popovertarget"), "a button that does nothing"
 
 
-async def test_a_lesson_without_a_script_shows_its_code_and_says_what_is_missing(hall: Hall) -> None:
+async def test_a_lesson_without_a_script_shows_its_code_and_says_what_is_missing(hall: VisitorFactory) -> None:
     page = await (await hall.admit(script=False)).open(LESSON)
 
     await expect(page.locator("#cell-strategy pre.code")).to_contain_text("MirroredStrategy()")
     await expect(page.get_by_text("running the cells needs it")).to_be_visible()
 
 
-async def test_on_a_phone_the_outline_is_a_sheet_with_or_without_a_script(hall: Hall) -> None:
+async def test_on_a_phone_the_outline_is_a_sheet_with_or_without_a_script(hall: VisitorFactory) -> None:
     for script in (True, False):
         page = await (await hall.admit(width=360, height=740, script=script)).open(LESSON)
         link = page.locator("#outline").get_by_role("link", name="Scaling the loss")
@@ -137,9 +137,9 @@ async def test_on_a_phone_the_outline_is_a_sheet_with_or_without_a_script(hall: 
         await expect(link).to_be_visible()
 
 
-async def test_on_a_phone_run_stays_within_reach_of_the_thumb(hall: Hall) -> None:
+async def test_on_a_phone_run_stays_within_reach_of_the_thumb(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=360, height=740)).open(LESSON)
-    cell = Instrument(page, "in-step")
+    cell = CellPageObject(page, "in-step")
     top = await cell.root.evaluate("element => element.getBoundingClientRect().top + window.scrollY")
     await page.evaluate("top => window.scrollTo(0, top - 300)", top)
 
@@ -150,7 +150,7 @@ async def test_on_a_phone_run_stays_within_reach_of_the_thumb(hall: Hall) -> Non
     assert box["height"] >= 44
 
 
-async def test_the_language_switch_keeps_the_place(hall: Hall) -> None:
+async def test_the_language_switch_keeps_the_place(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
 
     await page.get_by_role("navigation", name="Language", exact=True).get_by_role("link", name="한국어").click()
@@ -159,7 +159,7 @@ async def test_the_language_switch_keeps_the_place(hall: Hall) -> None:
     assert await page.locator("html").get_attribute("lang") == "ko"
 
 
-async def test_the_map_says_which_lessons_are_not_translated(hall: Hall) -> None:
+async def test_the_map_says_which_lessons_are_not_translated(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(COURSE.replace("/en", "/ko"))
 
     stop = page.locator(".lane-stop")
@@ -172,7 +172,7 @@ async def test_the_map_says_which_lessons_are_not_translated(hall: Hall) -> None
     await assert_accessible(page, "a course in Korean")
 
 
-async def test_a_chosen_theme_is_there_before_the_first_paint(hall: Hall) -> None:
+async def test_a_chosen_theme_is_there_before_the_first_paint(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await page.get_by_label("Theme").select_option("dark")
     assert await background(page) == "rgb(20, 22, 28)"
@@ -189,7 +189,7 @@ async def background(page: Page) -> str:
     return colour
 
 
-async def test_an_unknown_lesson_offers_the_outline(hall: Hall) -> None:
+async def test_an_unknown_lesson_offers_the_outline(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     visitor.tolerated.append(NOT_FOUND)
     page = await visitor.open(MISSING)
@@ -201,7 +201,9 @@ async def test_an_unknown_lesson_offers_the_outline(hall: Hall) -> None:
 
 
 @pytest.mark.parametrize(("lang", "style", "weight"), [("en", "italic", "400"), ("ko", "normal", "600")])
-async def test_scripts_without_italics_stress_by_weight(hall: Hall, lang: str, style: str, weight: str) -> None:
+async def test_scripts_without_italics_stress_by_weight(
+    hall: VisitorFactory, lang: str, style: str, weight: str
+) -> None:
     page = await (await hall.admit()).open(LESSON.replace("/en/", f"/{lang}/"))
 
     shown = await page.evaluate(
@@ -216,7 +218,7 @@ async def test_scripts_without_italics_stress_by_weight(hall: Hall, lang: str, s
     assert shown == [style, weight]
 
 
-async def test_motion_is_off_when_asked(hall: Hall) -> None:
+async def test_motion_is_off_when_asked(hall: VisitorFactory) -> None:
     page = await (await hall.admit(still=True)).open("/en/")
 
     running = await page.evaluate("document.getAnimations().filter(a => a.playState === 'running').length")
@@ -224,7 +226,7 @@ async def test_motion_is_off_when_asked(hall: Hall) -> None:
     assert running == 0
 
 
-async def test_a_lesson_prints_without_its_buttons(hall: Hall) -> None:
+async def test_a_lesson_prints_without_its_buttons(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await page.emulate_media(media="print")
 
@@ -233,7 +235,7 @@ async def test_a_lesson_prints_without_its_buttons(hall: Hall) -> None:
         await expect(page.locator(selector)).to_be_hidden()
 
 
-async def test_the_switch_of_languages_keeps_the_place(hall: Hall) -> None:
+async def test_the_switch_of_languages_keeps_the_place(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await expect(page.locator("html.formulas")).to_be_attached()
     await page.wait_for_load_state("networkidle")

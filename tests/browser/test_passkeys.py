@@ -7,10 +7,10 @@ import re
 
 from playwright.async_api import CDPSession, Page, Route, expect
 
-from app.accounts.sign_in_cookie import NAME
+from app.accounts.session_cookie import SESSION_COOKIE
 from tests.browser.accessibility import DESK, assert_accessible_everywhere, assert_fits_phones_in
-from tests.browser.conftest import Hall, Visitor
-from tests.browser.people import lose_cookies, somebody
+from tests.browser.conftest import Visitor, VisitorFactory
+from tests.browser.signed_in_visitors import admit_signed_in, lose_cookies
 
 SECURITY = "/en/settings/security"
 
@@ -30,11 +30,11 @@ def named(visitor: Visitor, path: str) -> str:
     return f"http://{visitor.site.hosts[1]}{path}"
 
 
-async def at_security(hall: Hall) -> tuple[Visitor, Page]:
+async def at_security(hall: VisitorFactory) -> tuple[Visitor, Page]:
     """Somebody who is signed in, on the page of passkeys."""
-    visitor, _ = await somebody(hall, "Ada Byron")
-    held = next(each for each in await visitor.context.cookies() if each.get("name") == NAME)
-    await visitor.context.add_cookies([{"name": NAME, "value": held["value"], "url": named(visitor, "/")}])
+    visitor, _ = await admit_signed_in(hall, "Ada Byron")
+    held = next(each for each in await visitor.context.cookies() if each.get("name") == SESSION_COOKIE)
+    await visitor.context.add_cookies([{"name": SESSION_COOKIE, "value": held["value"], "url": named(visitor, "/")}])
     page = await visitor.page()
     await page.goto(named(visitor, SECURITY))
     return visitor, page
@@ -46,7 +46,7 @@ async def add(page: Page, name: str) -> None:
     await page.keyboard.press("Enter")
 
 
-async def test_a_passkey_is_added_by_keyboard_and_signs_in_from_then_on(hall: Hall) -> None:
+async def test_a_passkey_is_added_by_keyboard_and_signs_in_from_then_on(hall: VisitorFactory) -> None:
     visitor, page = await at_security(hall)
     cdp, key = await device(page)
 
@@ -67,7 +67,7 @@ async def test_a_passkey_is_added_by_keyboard_and_signs_in_from_then_on(hall: Ha
     assert [each["rpId"] for each in credentials] == ["localhost"]
 
 
-async def test_two_tabs_that_ask_at_once_share_the_cookie_that_binds_challenges(hall: Hall) -> None:
+async def test_two_tabs_that_ask_at_once_share_the_cookie_that_binds_challenges(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     first, second = await visitor.page(), await visitor.page()
     both_ask = asyncio.Event()
@@ -93,7 +93,7 @@ async def test_two_tabs_that_ask_at_once_share_the_cookie_that_binds_challenges(
     assert bound[0][1] == bound[1][1]
 
 
-async def test_a_device_that_does_not_answer_leaves_the_page_usable_and_says_so(hall: Hall) -> None:
+async def test_a_device_that_does_not_answer_leaves_the_page_usable_and_says_so(hall: VisitorFactory) -> None:
     visitor, page = await at_security(hall)
     cdp, key = await device(page)
     await add(page, "")
@@ -113,7 +113,7 @@ async def test_a_device_that_does_not_answer_leaves_the_page_usable_and_says_so(
     await expect(page.get_by_text("has a passkey of your account already")).to_be_visible()
 
 
-async def test_without_a_script_or_a_name_no_button_is_dead(hall: Hall) -> None:
+async def test_without_a_script_or_a_name_no_button_is_dead(hall: VisitorFactory) -> None:
     visitor = await hall.admit(script=False)
     page = await visitor.page()
     await page.goto(named(visitor, "/en/sign-in"))
@@ -123,7 +123,7 @@ async def test_without_a_script_or_a_name_no_button_is_dead(hall: Hall) -> None:
     await page.wait_for_url(named(visitor, "/en/sign-in"))
 
 
-async def test_axe_finds_nothing_on_pages_of_passkeys(hall: Hall) -> None:
+async def test_axe_finds_nothing_on_pages_of_passkeys(hall: VisitorFactory) -> None:
     visitor, page = await at_security(hall)
     cdp, key = await device(page)
     await add(page, "MacBook")

@@ -8,9 +8,9 @@ import re
 from playwright.async_api import Page, expect
 
 from tests.browser.accessibility import assert_accessible_everywhere, assert_fits, assert_fits_phones_in
-from tests.browser.conftest import Hall
-from tests.browser.instrument import Instrument
-from tests.browser.people import PASSWORD, somebody
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
+from tests.browser.signed_in_visitors import PASSWORD, admit_signed_in
 from tests.browser.test_accounts import sign_up
 from tests.browser.test_pages import LESSON
 
@@ -23,14 +23,14 @@ FIRST_RUN = re.compile(r"Level 0\s+(50|70) of 100 XP")
 
 
 async def run_first_cell(page: Page) -> None:
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.run()
     await cell.finished()
 
 
-async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Hall) -> None:
+async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    header = page.locator("#standing-button")
+    header = page.locator("#progress-header-button")
     await expect(header).to_contain_text("Level 0 0 of 100 XP")
 
     await run_first_cell(page)
@@ -48,15 +48,15 @@ async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Hall) 
     await expect(page.locator(".award")).to_have_count(0)
 
 
-async def test_what_was_awarded_while_the_reader_was_elsewhere_is_shown_by_the_next_page(hall: Hall) -> None:
+async def test_what_was_awarded_while_the_reader_was_elsewhere_is_shown_by_the_next_page(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write("import time; print('here', flush=True); time.sleep(3)")
     await cell.run()
     await cell.has_row("here")
     await page.goto(visitor.site.url(COURSE))
-    await expect(page.locator("#standing-button")).to_contain_text("Level 0 0 of 100 XP")
+    await expect(page.locator("#progress-header-button")).to_contain_text("Level 0 0 of 100 XP")
     for _ in range(100):
         [run] = (await (await page.request.get(visitor.site.url(f"/runs?lesson={KEY}"))).json())["runs"]
         if run["outcome"] is not None:
@@ -68,7 +68,7 @@ async def test_what_was_awarded_while_the_reader_was_elsewhere_is_shown_by_the_n
     await expect(page.locator(".award").filter(has_text="First step")).to_be_visible()
 
 
-async def test_an_award_can_be_closed_by_keyboard_and_leaves_the_focus_where_it_was(hall: Hall) -> None:
+async def test_an_award_can_be_closed_by_keyboard_and_leaves_the_focus_where_it_was(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await run_first_cell(page)
     await expect(page.locator(".award")).not_to_have_count(0)
@@ -82,15 +82,15 @@ async def test_an_award_can_be_closed_by_keyboard_and_leaves_the_focus_where_it_
     await expect(run).to_be_focused()
 
 
-async def test_axe_finds_nothing_in_awards_header_and_achievements(hall: Hall) -> None:
+async def test_axe_finds_nothing_in_awards_header_and_achievements(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(LESSON)
     await run_first_cell(page)
     await expect(page.locator(".award")).not_to_have_count(0)
-    await page.locator("#standing-button").click()
-    await expect(page.locator("#standing-more")).to_be_visible()
+    await page.locator("#progress-header-button").click()
+    await expect(page.locator("#progress-header-more")).to_be_visible()
     await assert_accessible_everywhere(page, "awards", ".awards")
-    await assert_accessible_everywhere(page, "the header of progress", "#standing")
+    await assert_accessible_everywhere(page, "the header of progress", "#progress-header")
 
     await page.goto(visitor.site.url("/en/achievements"))
     await expect(page.get_by_role("heading", name="First step")).to_be_visible()
@@ -98,7 +98,7 @@ async def test_axe_finds_nothing_in_awards_header_and_achievements(hall: Hall) -
     await assert_fits_phones_in("ko", page, [visitor.site.url("/ko/achievements")])
 
 
-async def test_what_was_read_is_kept_in_the_browser_and_makes_a_visitor_of_no_one(hall: Hall) -> None:
+async def test_what_was_read_is_kept_in_the_browser_and_makes_a_visitor_of_no_one(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(SECOND)
     await page.locator("#lesson-end").scroll_into_view_if_needed()
@@ -115,7 +115,7 @@ async def test_what_was_read_is_kept_in_the_browser_and_makes_a_visitor_of_no_on
     assert await visitor.context.cookies() == []
 
 
-async def test_a_long_title_to_continue_with_fits_a_phone(hall: Hall) -> None:
+async def test_a_long_title_to_continue_with_fits_a_phone(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=320, height=800)).open(SECOND)
     await page.locator("#lesson-end").scroll_into_view_if_needed()
     await expect(page.locator("#lesson-end [data-end-mark]")).to_have_text("Read to the end")
@@ -127,7 +127,7 @@ async def test_a_long_title_to_continue_with_fits_a_phone(hall: Hall) -> None:
         await assert_fits(page, path)
 
 
-async def test_marks_of_before_the_first_run_are_told_once_the_server_knows_the_learner(hall: Hall) -> None:
+async def test_marks_of_before_the_first_run_are_told_once_the_server_knows_the_learner(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(SECOND)
     await page.locator("#lesson-end").scroll_into_view_if_needed()
@@ -144,7 +144,7 @@ async def test_marks_of_before_the_first_run_are_told_once_the_server_knows_the_
     assert not read["distribution-strategies"]
 
 
-async def test_the_end_of_a_lesson_leads_to_what_is_missing(hall: Hall) -> None:
+async def test_the_end_of_a_lesson_leads_to_what_is_missing(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     await page.locator("#lesson-end").scroll_into_view_if_needed()
     missing = page.locator("#lesson-end .missing a")
@@ -158,9 +158,9 @@ async def test_the_end_of_a_lesson_leads_to_what_is_missing(hall: Hall) -> None:
     assert "#cell-" in page.url
 
 
-async def test_a_page_that_comes_back_after_a_sign_out_tells_nothing_of_who_was_there(hall: Hall) -> None:
+async def test_a_page_that_comes_back_after_a_sign_out_tells_nothing_of_who_was_there(hall: VisitorFactory) -> None:
     """A computer of many people: the next one presses Back, and signs in later."""
-    visitor, _ = await somebody(hall, "Ada Byron")
+    visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.open(LESSON)
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
     await _until_kept(page, "lockstep:marks-told", there=True)
@@ -181,13 +181,15 @@ async def _until_kept(page: Page, name: str, *, there: bool) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_what_two_devices_did_without_an_account_is_one_learners_and_counts_once(hall: Hall) -> None:
+async def test_what_two_devices_did_without_an_account_is_one_learners_and_counts_once(hall: VisitorFactory) -> None:
     laptop, phone = await hall.admit(), await hall.admit(width=360, height=800)
     first = await laptop.open(LESSON)
     await run_first_cell(first)
     address = await sign_up(laptop, first)
-    await expect(first.locator(".account-said")).to_contain_text("What you did in this browser is in your account now.")
-    await expect(first.locator("#standing-button")).to_contain_text(FIRST_RUN)
+    await expect(first.locator(".account-flash")).to_contain_text(
+        "What you did in this browser is in your account now."
+    )
+    await expect(first.locator("#progress-header-button")).to_contain_text(FIRST_RUN)
 
     second = await phone.open(SECOND)
     await second.locator("#lesson-end").scroll_into_view_if_needed()
@@ -198,10 +200,10 @@ async def test_what_two_devices_did_without_an_account_is_one_learners_and_count
     await second.locator("#field-email").fill(address)
     await second.locator("#field-password").fill(PASSWORD)
     await second.keyboard.press("Enter")
-    await expect(second.locator(".account-said")).to_contain_text("Brought in from this browser: 1 run.")
-    await expect(second.locator("#standing-button")).to_contain_text(FIRST_RUN)
+    await expect(second.locator(".account-flash")).to_contain_text("Brought in from this browser: 1 run.")
+    await expect(second.locator("#progress-header-button")).to_contain_text(FIRST_RUN)
 
     await first.goto(laptop.site.url(COURSE))
-    await expect(first.locator("#standing-button")).to_contain_text(FIRST_RUN)
+    await expect(first.locator("#progress-header-button")).to_contain_text(FIRST_RUN)
     await expect(first.locator("[data-continue]")).to_contain_text("Continue with “Distribution strategies”")
     await expect(first.locator(f"a[href='{SECOND}']").first).to_contain_text("begun")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from playwright.async_api import Route, expect
 
 from app.db import Database
-from app.runs.pruning import Reason, prune
+from app.runs.pruning import DeletionReason, prune_output
 from tests.browser.accessibility import PHONE, assert_accessible_everywhere, assert_readable_in_both_themes
-from tests.browser.conftest import Hall
-from tests.browser.instrument import Instrument
-from tests.browser.people import change_who_is_at, somebody
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
+from tests.browser.signed_in_visitors import admit_signed_in, switch_account
 from tests.browser.site import Site
 
 LESSON = "/{}/courses/distributed-tensorflow/distribution-strategies"
@@ -17,7 +17,7 @@ CHOICE = "/en/courses/distributed-tensorflow/mirrored-strategy"
 VERSION, SESSION = "From an earlier version of this cell", "From an earlier session"
 
 
-class Result(Instrument):
+class Result(CellPageObject):
     """A cell, and what it says of where its output comes from."""
 
     async def has_run(self, code: str) -> None:
@@ -39,7 +39,7 @@ class Result(Instrument):
         await expect(self.root.locator(".output")).to_have_accessible_description(" · ".join(words))
 
 
-async def test_an_edit_is_told_as_it_is_typed_and_taken_back_with_it(hall: Hall) -> None:
+async def test_an_edit_is_told_as_it_is_typed_and_taken_back_with_it(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON.format("en"))
     cell = Result(page, "strategy")
     await cell.has_run("print('one')")
@@ -62,7 +62,7 @@ async def test_an_edit_is_told_as_it_is_typed_and_taken_back_with_it(hall: Hall)
     await cell.comes_from()
 
 
-async def test_after_a_reset_the_code_that_made_the_output_is_one_press_away(hall: Hall) -> None:
+async def test_after_a_reset_the_code_that_made_the_output_is_one_press_away(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON.format("en"))
     cell = Result(page, "strategy")
     await cell.has_run("print('one')")
@@ -83,7 +83,7 @@ async def test_after_a_reset_the_code_that_made_the_output_is_one_press_away(hal
     await cell.comes_from(VERSION)
 
 
-async def test_a_lesson_that_was_changed_has_other_code_than_the_one_that_ran(hall: Hall) -> None:
+async def test_a_lesson_that_was_changed_has_other_code_than_the_one_that_ran(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON.format("en"))
     cell = Result(page, "strategy")
     await cell.run()
@@ -101,11 +101,11 @@ async def test_a_lesson_that_was_changed_has_other_code_than_the_one_that_ran(ha
     await cell.comes_from(VERSION)
 
 
-async def test_a_second_device_has_the_output_and_not_the_edits(hall: Hall) -> None:
-    laptop, _ = await somebody(hall, "Ada Byron")
+async def test_a_second_device_has_the_output_and_not_the_edits(hall: VisitorFactory) -> None:
+    laptop, _ = await admit_signed_in(hall, "Ada Byron")
     await Result(await laptop.open(LESSON.format("en")), "strategy").has_run("print('on the laptop')")
     phone = await hall.admit(width=360, height=800)
-    await change_who_is_at(phone, laptop)
+    await switch_account(phone, laptop)
 
     cell = Result(await phone.open(LESSON.format("en")), "strategy")
 
@@ -116,7 +116,7 @@ async def test_a_second_device_has_the_output_and_not_the_edits(hall: Hall) -> N
     assert await cell.code() == "print('on the laptop')"
 
 
-async def test_another_machine_is_named(hall: Hall) -> None:
+async def test_another_machine_is_named(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(CHOICE)
     name = await page.locator(".cell[data-group]").first.get_attribute("data-cell")
     cell = Result(page, name or "")
@@ -136,7 +136,7 @@ async def test_another_machine_is_named(hall: Hall) -> None:
     await cell.comes_from()
 
 
-async def test_a_session_that_was_restarted_leaves_its_output_behind(hall: Hall) -> None:
+async def test_a_session_that_was_restarted_leaves_its_output_behind(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON.format("en"))
     first, second = Result(page, "strategy"), Result(page, "components")
     await first.has_run("x = 1")
@@ -159,7 +159,7 @@ async def test_a_session_that_was_restarted_leaves_its_output_behind(hall: Hall)
     await first.comes_from(VERSION, SESSION)
 
 
-async def test_every_eye_can_read_output_that_is_dimmed(hall: Hall) -> None:
+async def test_every_eye_can_read_output_that_is_dimmed(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(LESSON.format("en"))
     cell = Result(page, "strategy")
@@ -174,7 +174,7 @@ async def test_every_eye_can_read_output_that_is_dimmed(hall: Hall) -> None:
         await cell.comes_from(words)
 
 
-async def test_deleted_output_says_so_and_keeps_its_code_and_outcome(hall: Hall, site: Site) -> None:
+async def test_deleted_output_says_so_and_keeps_its_code_and_outcome(hall: VisitorFactory, site: Site) -> None:
     visitor = await hall.admit()
     page = await visitor.open(LESSON.format("en"))
     cell = Result(page, "strategy")
@@ -208,7 +208,7 @@ async def test_deleted_output_says_so_and_keeps_its_code_and_outcome(hall: Hall,
     assert await cell.code() == code
 
 
-async def test_the_button_that_shows_the_code_that_ran_fits_a_thumb(hall: Hall) -> None:
+async def test_the_button_that_shows_the_code_that_ran_fits_a_thumb(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=360, height=800)).open(LESSON.format("ko"))
     cell = Result(page, "strategy")
     await cell.has_run("print('one')")
@@ -225,5 +225,5 @@ async def _delete_output(site: Site, run: str) -> None:
     """As the sweep does once a newer run needs the room."""
     db = Database(site.database)
     async with db.writing() as session:
-        assert await prune(session, [run], Reason.quota) > 0
+        assert await prune_output(session, [run], DeletionReason.quota) > 0
     await db.close()

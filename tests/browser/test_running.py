@@ -7,8 +7,8 @@ import asyncio
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.accessibility import assert_accessible, take_picture
-from tests.browser.conftest import Hall, Visitor
-from tests.browser.instrument import Instrument
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import Visitor, VisitorFactory
 from tests.browser.site import Site
 from tests.browser.test_provenance import SESSION, Result
 
@@ -33,9 +33,9 @@ def rows(n: int) -> list[str]:
     return [f"row {i}" for i in range(n)]
 
 
-async def test_the_first_cell_finds_four_replicas(hall: Hall) -> None:
+async def test_the_first_cell_finds_four_replicas(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
 
     await cell.run()
 
@@ -47,18 +47,18 @@ async def test_the_first_cell_finds_four_replicas(hall: Hall) -> None:
     await expect(page.locator("#session")).to_have_attribute("data-state", "idle")
 
 
-async def test_the_front_page_runs_it_too(hall: Hall) -> None:
+async def test_the_front_page_runs_it_too(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open("/en/")
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
 
     await cell.run()
 
     await cell.has_row("Replicas: 4")
 
 
-async def test_a_reload_keeps_the_output(hall: Hall) -> None:
+async def test_a_reload_keeps_the_output(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.run()
     await cell.finished()
 
@@ -68,9 +68,9 @@ async def test_a_reload_keeps_the_output(hall: Hall) -> None:
     assert await cell.lines() == ["Replicas: 4"]
 
 
-async def test_a_reload_in_mid_run_shows_every_line_once(hall: Hall) -> None:
+async def test_a_reload_in_mid_run_shows_every_line_once(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write(counting(40, 0.05))
     await cell.run()
     await cell.has_row("row 5")
@@ -83,12 +83,12 @@ async def test_a_reload_in_mid_run_shows_every_line_once(hall: Hall) -> None:
     assert await cell.lines() == rows(40)
 
 
-async def test_a_restart_of_the_web_process_loses_no_line_and_no_press_of_run(hall: Hall, site: Site) -> None:
+async def test_a_restart_of_the_web_process_loses_no_line_and_no_press_of_run(hall: VisitorFactory, site: Site) -> None:
     at_work, just_opened = await hall.admit(), await hall.admit()
     for visitor in (at_work, just_opened):
         visitor.tolerated += SERVER_AWAY
-    cell = Instrument(await at_work.open(LESSON), "strategy")
-    other = Instrument(await just_opened.open(LESSON), "strategy")
+    cell = CellPageObject(await at_work.open(LESSON), "strategy")
+    other = CellPageObject(await just_opened.open(LESSON), "strategy")
     await cell.write(counting(120, 0.05))
     await cell.run()
     await cell.has_row("row 10")
@@ -105,7 +105,7 @@ async def test_a_restart_of_the_web_process_loses_no_line_and_no_press_of_run(ha
     assert await cell.lines() == rows(120)
 
 
-async def test_a_page_whose_stream_is_refused_for_now_asks_again_and_loses_nothing(hall: Hall) -> None:
+async def test_a_page_whose_stream_is_refused_for_now_asks_again_and_loses_nothing(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     visitor.tolerated.append("429 (Too Many Requests)")
     page = await visitor.open(LESSON)
@@ -120,7 +120,7 @@ async def test_a_page_whose_stream_is_refused_for_now_asks_again_and_loses_nothi
             await route.fulfill(status=429, json={"error": {"code": "too_many", "message": "Wait a little."}})
 
     await page.route("**/stream?after=*", refuse_twice)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write(counting(20, 0.01))
     await cell.run()
 
@@ -129,15 +129,15 @@ async def test_a_page_whose_stream_is_refused_for_now_asks_again_and_loses_nothi
     assert refused == 3
 
 
-async def test_a_second_tab_sees_the_same_run(hall: Hall) -> None:
+async def test_a_second_tab_sees_the_same_run(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write(counting(30, 0.05))
     await cell.run()
     await cell.has_row("row 3")
 
-    other = Instrument(await visitor.open(LESSON), "strategy")
+    other = CellPageObject(await visitor.open(LESSON), "strategy")
 
     await other.finished()
     assert await other.lines() == rows(30)
@@ -146,9 +146,9 @@ async def test_a_second_tab_sees_the_same_run(hall: Hall) -> None:
     assert await cell.lines() == rows(30)
 
 
-async def test_a_second_run_waits_behind_the_first_says_so_and_is_stopped_with_it(hall: Hall) -> None:
+async def test_a_second_run_waits_behind_the_first_says_so_and_is_stopped_with_it(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    first, second = Instrument(page, "strategy"), Instrument(page, "components")
+    first, second = CellPageObject(page, "strategy"), CellPageObject(page, "components")
     await first.write(counting(600, 0.1))
     await second.write("print('after')")
     await first.run()
@@ -163,9 +163,9 @@ async def test_a_second_run_waits_behind_the_first_says_so_and_is_stopped_with_i
     assert await second.lines() == []
 
 
-async def test_cells_run_in_the_order_in_which_they_were_pressed(hall: Hall) -> None:
+async def test_cells_run_in_the_order_in_which_they_were_pressed(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cells = [Instrument(page, name) for name in ("strategy", "components", "assign", "model", "relatives")]
+    cells = [CellPageObject(page, name) for name in ("strategy", "components", "assign", "model", "relatives")]
     for i, cell in enumerate(cells):
         await cell.write(f"order = {'order + ' if i else ''}[{i}]\nprint(order)")
 
@@ -175,9 +175,9 @@ async def test_cells_run_in_the_order_in_which_they_were_pressed(hall: Hall) -> 
     assert await cells[-1].lines() == ["[0, 1, 2, 3, 4]"]
 
 
-async def test_stop_ends_a_run_and_keeps_what_it_said(hall: Hall) -> None:
+async def test_stop_ends_a_run_and_keeps_what_it_said(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await expect(cell.button("stop")).to_be_hidden()
     await cell.write(counting(600, 0.1))
     await cell.run()
@@ -189,9 +189,9 @@ async def test_stop_ends_a_run_and_keeps_what_it_said(hall: Hall) -> None:
     assert (await cell.lines())[:3] == rows(3)
 
 
-async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hall: Hall) -> None:
+async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await expect(cell.button("run")).to_have_accessible_name("Run")
     await cell.write(counting(600, 0.1))
     await cell.button("run").press("Enter")
@@ -213,9 +213,9 @@ async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hal
     assert await names_of_runs(page) == ["strategy"]
 
 
-async def test_run_all_runs_in_order_and_ends_at_an_error(hall: Hall) -> None:
+async def test_run_all_runs_in_order_and_ends_at_an_error(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    first, second, third = (Instrument(page, name) for name in ("strategy", "components", "assign"))
+    first, second, third = (CellPageObject(page, name) for name in ("strategy", "components", "assign"))
     await first.write("print('one')")
     await second.write("1 / 0")
     await third.write("print('never')")
@@ -228,9 +228,9 @@ async def test_run_all_runs_in_order_and_ends_at_an_error(hall: Hall) -> None:
     await expect(third.root).to_have_attribute("data-state", "idle")
 
 
-async def test_restart_forgets_the_variables(hall: Hall) -> None:
+async def test_restart_forgets_the_variables(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write("kept = 41")
     await cell.run()
     await cell.finished()
@@ -244,12 +244,12 @@ async def test_restart_forgets_the_variables(hall: Hall) -> None:
     await expect(cell.status).to_contain_text("NameError")
 
 
-async def test_a_lost_runner_is_named_and_what_waits_runs_unless_stopped(hall: Hall, site: Site) -> None:
+async def test_a_lost_runner_is_named_and_what_waits_runs_unless_stopped(hall: VisitorFactory, site: Site) -> None:
     ada, bob = await hall.admit(), await hall.admit()
     for visitor in (ada, bob):
         visitor.tolerated.append("status of 503")
     page, bobs = await ada.open(LESSON), await bob.open(LESSON)
-    cell, given_up, other = (Instrument(page, name) for name in ("strategy", "components", "assign"))
+    cell, given_up, other = (CellPageObject(page, name) for name in ("strategy", "components", "assign"))
     await cell.write(counting(600, 0.1))
     await cell.run()
     await other.write("print('back')")
@@ -305,13 +305,13 @@ async def names_of_runs(page: Page) -> list[str]:
     return sorted(run["cell"] for run in answer["runs"])
 
 
-async def test_the_training_loop_on_fashion_mnist_survives_a_reload(hall: Hall) -> None:
+async def test_the_training_loop_on_fashion_mnist_survives_a_reload(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON.replace("distribution-strategies", "custom-training-loop"))
-    data = Instrument(page, "data")
+    data = CellPageObject(page, "data")
     await data.write((await data.code()).replace("6_000, 2_000", "640, 320"))
     for name in ("setup", "data", "distribute", "model", "steps"):
-        await Instrument(page, name).run()
-    loop = Instrument(page, "train")
+        await CellPageObject(page, name).run()
+    loop = CellPageObject(page, "train")
     await loop.run()
     await expect(loop.rows.get_by_text("epoch 1").first).to_be_attached(timeout=180_000)
 

@@ -6,8 +6,8 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.accessibility import assert_fits, assert_readable_in_both_themes
-from tests.browser.conftest import Hall
-from tests.browser.instrument import Instrument
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
 NARROW = (360, 800, 1100)
@@ -22,7 +22,7 @@ async def scroll_to(page: Page, share: float) -> None:
 
 
 @pytest.mark.parametrize("width", NARROW)
-async def test_the_session_is_one_press_away_wherever_one_reads(hall: Hall, width: int) -> None:
+async def test_the_session_is_one_press_away_wherever_one_reads(hall: VisitorFactory, width: int) -> None:
     page = await (await hall.admit(width=width, height=740)).open(LESSON)
     bar, title = page.locator("#session-bar"), page.locator("#session-title")
     await expect(bar).to_contain_text("4 GPUs, simulated")
@@ -44,9 +44,9 @@ async def test_the_session_is_one_press_away_wherever_one_reads(hall: Hall, widt
     await assert_fits(page)
 
 
-async def test_the_bar_covers_neither_run_nor_the_end_of_the_page(hall: Hall) -> None:
+async def test_the_bar_covers_neither_run_nor_the_end_of_the_page(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     run = "#cell-strategy [data-action=run]"
     for width in NARROW:
         await page.set_viewport_size({"width": width, "height": 740})
@@ -60,9 +60,9 @@ async def test_the_bar_covers_neither_run_nor_the_end_of_the_page(hall: Hall) ->
 
 
 @pytest.mark.parametrize("width", [360, 1920])
-async def test_a_run_is_interrupted_from_the_panel(hall: Hall, width: int) -> None:
+async def test_a_run_is_interrupted_from_the_panel(hall: VisitorFactory, width: int) -> None:
     page = await (await hall.admit(width=width, height=740)).open(LESSON)
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write("import time\nprint('begun')\ntime.sleep(60)")
     await cell.run()
     await cell.has_row("begun")
@@ -84,7 +84,7 @@ async def test_a_run_is_interrupted_from_the_panel(hall: Hall, width: int) -> No
     await cell.finished("interrupted")
 
 
-async def test_a_wide_window_has_the_panel_beside_the_lesson(hall: Hall) -> None:
+async def test_a_wide_window_has_the_panel_beside_the_lesson(hall: VisitorFactory) -> None:
     page = await (await hall.admit(width=1920)).open(LESSON)
     await expect(page.locator("#session-title")).to_be_in_viewport()
     await expect(page.locator("#session-bar")).to_be_hidden()

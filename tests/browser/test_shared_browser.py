@@ -6,11 +6,11 @@ import asyncio
 
 from playwright.async_api import Browser, Page, Route, expect
 
-from app.accounts.sign_ins import end_all
+from app.accounts.auth_sessions import revoke_all_auth_sessions
 from app.db import Database
-from tests.browser.conftest import Hall, program
-from tests.browser.instrument import Instrument
-from tests.browser.people import account_with_password, lose_cookies, sign_in, somebody
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory, program
+from tests.browser.signed_in_visitors import admit_signed_in, lose_cookies, sign_in, store_account_with_password
 from tests.browser.site import Site
 
 LESSON = "/en/courses/distributed-tensorflow/distribution-strategies"
@@ -19,8 +19,8 @@ PROGRAM = f"from IPython.display import HTML\nprint('{SECRET}')\nHTML('<p>{SECRE
 NOT_RESTORED = "performance.getEntriesByType('navigation')[0].notRestoredReasons"
 
 
-async def test_the_next_account_finds_nothing_of_the_one_that_signed_out(hall: Hall) -> None:
-    visitor, _ = await somebody(hall, "Ada Byron")
+async def test_the_next_account_finds_nothing_of_the_one_that_signed_out(hall: VisitorFactory) -> None:
+    visitor, _ = await admit_signed_in(hall, "Ada Byron")
     visitor.tolerated.append("status of 404")
     page = await visitor.open(LESSON)
     address = await write_and_run(page)
@@ -31,7 +31,7 @@ async def test_the_next_account_finds_nothing_of_the_one_that_signed_out(hall: H
     await page.go_back()
     await shows_nothing(page)
 
-    await sign_in(page, visitor.site, await account_with_password(visitor.site, "Bob"))
+    await sign_in(page, visitor.site, await store_account_with_password(visitor.site, "Bob"))
     await page.goto(visitor.site.url(LESSON))
     await shows_nothing(page)
     assert SECRET not in str(await kept(page))
@@ -41,11 +41,11 @@ async def test_the_next_account_finds_nothing_of_the_one_that_signed_out(hall: H
     assert SECRET not in await page.content()
 
 
-async def test_another_tab_forgets_when_its_account_signs_out(hall: Hall) -> None:
-    visitor, _ = await somebody(hall, "Ada Byron")
+async def test_another_tab_forgets_when_its_account_signs_out(hall: VisitorFactory) -> None:
+    visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page, other = await visitor.open(LESSON), await visitor.open(LESSON)
     await write_and_run(page)
-    cell = Instrument(other, "components")
+    cell = CellPageObject(other, "components")
     await cell.write(f"# {SECRET}")
 
     async with other.expect_event("load"):
@@ -55,8 +55,8 @@ async def test_another_tab_forgets_when_its_account_signs_out(hall: Hall) -> Non
     assert SECRET not in str(await kept(other))
 
 
-async def test_signing_out_leads_to_the_front_page_whatever_happens_on_the_way(hall: Hall) -> None:
-    visitor, _ = await somebody(hall, "Ada Byron")
+async def test_signing_out_leads_to_the_front_page_whatever_happens_on_the_way(hall: VisitorFactory) -> None:
+    visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.open(LESSON)
 
     async def slowly(route: Route) -> None:
@@ -74,8 +74,8 @@ async def test_signing_out_leads_to_the_front_page_whatever_happens_on_the_way(h
     await sign_out(page)
 
 
-async def test_a_form_without_a_page_for_an_answer_delays_forgetting_for_seconds_only(hall: Hall) -> None:
-    visitor, _ = await somebody(hall, "Ada Byron")
+async def test_a_form_without_a_page_for_an_answer_delays_forgetting_for_seconds_only(hall: VisitorFactory) -> None:
+    visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.page()
     await page.clock.install()
     await page.goto(visitor.site.url(LESSON))
@@ -99,11 +99,11 @@ async def test_back_shows_no_page_that_the_browser_kept_of_an_account(chromium: 
     browser = await chromium.browser_type.launch(
         executable_path=program(whole=True), args=["--no-sandbox"], ignore_default_args=arguments
     )
-    hall = Hall(browser, site)
-    visitor, _ = await somebody(hall, "Ada Byron")
+    hall = VisitorFactory(browser, site)
+    visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.open(LESSON)
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
-    await Instrument(page, "strategy").write(f"# {SECRET}")
+    await CellPageObject(page, "strategy").write(f"# {SECRET}")
     await page.evaluate(
         "addEventListener('pageshow', ({persisted}) => document.documentElement.dataset.persisted = persisted)"
     )
@@ -125,26 +125,26 @@ async def test_back_shows_no_page_that_the_browser_kept_of_an_account(chromium: 
     await browser.close()
 
 
-async def test_a_visitors_edits_come_along_into_the_account(hall: Hall) -> None:
+async def test_a_visitors_edits_come_along_into_the_account(hall: VisitorFactory) -> None:
     visitor = await hall.admit()
     page = await visitor.open(LESSON)
-    await Instrument(page, "strategy").write("print('mine')")
+    await CellPageObject(page, "strategy").write("print('mine')")
 
-    await sign_in(page, visitor.site, await account_with_password(visitor.site))
+    await sign_in(page, visitor.site, await store_account_with_password(visitor.site))
     await page.goto(visitor.site.url(LESSON))
 
-    await expect(Instrument(page, "strategy").editor).to_have_text("print('mine')")
+    await expect(CellPageObject(page, "strategy").editor).to_have_text("print('mine')")
 
 
-async def test_a_sign_in_that_was_ended_elsewhere_is_forgotten_here(hall: Hall) -> None:
-    visitor, account = await somebody(hall, "Ada Byron")
+async def test_a_sign_in_that_was_ended_elsewhere_is_forgotten_here(hall: VisitorFactory) -> None:
+    visitor, account = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.open(LESSON)
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
-    await Instrument(page, "strategy").write(f"# {SECRET}")
+    await CellPageObject(page, "strategy").write(f"# {SECRET}")
     await until_kept(page, SECRET)
     db = Database(visitor.site.database)
     async with db.writing() as session:
-        await end_all(session, account)
+        await revoke_all_auth_sessions(session, account)
     await db.close()
 
     await page.reload()
@@ -154,11 +154,11 @@ async def test_a_sign_in_that_was_ended_elsewhere_is_forgotten_here(hall: Hall) 
     assert SECRET not in str(await kept(page))
 
 
-async def test_a_sign_in_that_expired_keeps_the_edits_for_its_account_alone(hall: Hall) -> None:
-    visitor, _ = await somebody(hall, "Ada Byron")
+async def test_a_sign_in_that_expired_keeps_the_edits_for_its_account_alone(hall: VisitorFactory) -> None:
+    visitor, _ = await admit_signed_in(hall, "Ada Byron")
     page = await visitor.open(LESSON)
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
-    await Instrument(page, "strategy").write(f"# {SECRET}")
+    await CellPageObject(page, "strategy").write(f"# {SECRET}")
     await until_kept(page, SECRET)
     hers = await visitor.context.storage_state()
 
@@ -168,7 +168,7 @@ async def test_a_sign_in_that_expired_keeps_the_edits_for_its_account_alone(hall
 
     await visitor.context.add_cookies(hers["cookies"])  # type: ignore[arg-type]
     await page.reload()
-    await expect(Instrument(page, "strategy").editor).to_have_text(f"# {SECRET}")
+    await expect(CellPageObject(page, "strategy").editor).to_have_text(f"# {SECRET}")
 
 
 async def go_back(page: Page) -> None:
@@ -182,7 +182,7 @@ async def go_back(page: Page) -> None:
 async def write_and_run(page: Page) -> str:
     """Edit a cell and run it. Returns the path of the HTML that it showed."""
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
-    cell = Instrument(page, "strategy")
+    cell = CellPageObject(page, "strategy")
     await cell.write(PROGRAM)
     await cell.run()
     await cell.finished()

@@ -9,21 +9,21 @@ import httpx
 from fastapi import FastAPI
 
 from app.accounts.models import Account
-from app.comments import listing, writing
+from app.comments import editing, queries
+from app.comments.editing import CommentDraft
 from app.comments.models import Comment
-from app.comments.sight import Viewer
-from app.comments.writing import Draft
+from app.comments.permissions import Viewer
 from app.db import Database, now
 
-NEW = Draft(lesson="small/first", cell="", thread_id=None, text="Hello", key="k1", language="en")
+NEW = CommentDraft(lesson="small/first", cell="", thread_id=None, text="Hello", key="k1", language="en")
 NOBODY = Viewer(None, False)
-PLACE = "/en/courses/small/first/comments"
+COMMENTS_URL = "/en/courses/small/first/comments"
 HTML = {"accept": "text/html,*/*"}
 HTMX = {"hx-request": "true", "accept": "*/*"}
 
 
 @dataclass
-class People:
+class Commenters:
     """Who takes part, and a shorter way to speak."""
 
     db: Database
@@ -34,7 +34,7 @@ class People:
     async def write(self, author: Account, text: str = "Hello", thread: Comment | None = None, **more: int) -> Comment:
         draft = replace(NEW, text=text, key=f"{author.id}{text}", thread_id=thread.id if thread else None)
         async with self.db.writing() as session:
-            return await writing.write(session, author, draft, **more)
+            return await editing.create_comment(session, author, draft, **more)
 
     async def read(self, comment: Comment) -> Comment:
         async with self.db.session() as session:
@@ -42,10 +42,10 @@ class People:
 
     async def count(self) -> int:
         async with self.db.session() as session:
-            return (await listing.counts(session, NEW.lesson)).get("", 0)
+            return (await queries.count_by_cell(session, NEW.lesson)).get("", 0)
 
 
-def made(author: Account, number: int, thread_id: str | None = None) -> Comment:
+def make_comment(author: Account, number: int, thread_id: str | None = None) -> Comment:
     return Comment(
         id=f"{number:04}",
         lesson=NEW.lesson,
@@ -63,7 +63,7 @@ def made(author: Account, number: int, thread_id: str | None = None) -> Comment:
 
 
 @dataclass
-class Class:
+class Classroom:
     """Everyone who may come, each with a browser."""
 
     app: FastAPI
@@ -74,9 +74,9 @@ class Class:
     names: dict[str, Account]
 
 
-async def write(client: httpx.AsyncClient, text: str = "Hello", **fields: str) -> str:
+async def post_comment(client: httpx.AsyncClient, text: str = "Hello", **fields: str) -> str:
     """Send the form as a browser without a script does: the id of the comment."""
-    response = await client.post(PLACE, data={"text": text, "key": f"k{text[:20]}", **fields}, headers=HTML)
+    response = await client.post(COMMENTS_URL, data={"text": text, "key": f"k{text[:20]}", **fields}, headers=HTML)
     assert response.status_code == 303, response.text
     found = re.fullmatch(r"/en/comments/([0-9a-f]+)#c-\1", response.headers["location"])
     assert found

@@ -18,11 +18,11 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from app.db import Database
 from app.tables import TABLES
 
-KINDS = ("sqlite", "postgresql")
+BACKENDS = ("sqlite", "postgresql")
 POSTGRES = "LOCKSTEP_TEST_POSTGRES_URL"
 
 
-def own_name(purpose: str) -> str:
+def unique_name(purpose: str) -> str:
     """A name on the server that no other process uses."""
     return f"lockstep_{purpose}_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}_{secrets.token_hex(6)}"
 
@@ -49,7 +49,7 @@ async def ask_server(statement: str) -> str:
 @contextmanager
 def postgresql_database() -> Iterator[str]:
     """The URL of an empty database of PostgreSQL, dropped at the end. Skips the test if there is no server."""
-    name = own_name("test")
+    name = unique_name("test")
     asyncio.run(ask_server(f"CREATE DATABASE {name}"))
     try:
         yield server_url().set(database=name).render_as_string(hide_password=False)

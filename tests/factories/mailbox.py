@@ -7,22 +7,22 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.mail.models import OutboxMail
-from app.mail.transport import ToLog
+from app.mail.models import OutboxEmail
+from app.mail.transport import LogTransport
 
 
 class Mailbox:
     """Every mail that an application without a server would have written to its log."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.mails: list[OutboxMail] = []
+        self.mails: list[OutboxEmail] = []
 
-        async def keep(_transport: ToLog, mail: OutboxMail) -> None:
+        async def keep(_transport: LogTransport, mail: OutboxEmail) -> None:
             self.mails.append(mail)
 
-        monkeypatch.setattr(ToLog, "send", keep)
+        monkeypatch.setattr(LogTransport, "send", keep)
 
-    def to(self, address: str) -> Sequence[OutboxMail]:
+    def to(self, address: str) -> Sequence[OutboxEmail]:
         """Mails to one address, the oldest first."""
         return [mail for mail in self.mails if mail.to == address]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from app.progress.facts import Fact
+from app.progress.achievement_file import parse_achievements
+from app.progress.events import LearningEvent
 from app.progress.ledger import Ledger
-from app.progress.rules import read_rules
-from app.progress.terms import CourseTerms, Terms
+from app.progress.requirements import CourseRequirements, Requirements
 
 _ACHIEVEMENTS = {
     "first": (20, '{ kind = "cell" }'),
@@ -22,33 +22,33 @@ _ONE = '[[achievements]]\nid = "{0}"\nxp = {1}\ntitle = "{0}"\ndescription = "{0
 _RULES = "".join(_ONE.format(name, *said) for name, said in _ACHIEVEMENTS.items())
 
 
-def small_terms() -> Terms:
+def small_requirements() -> Requirements:
     """Two modules; ``c/a`` has two cells, ``c/b`` one, ``c/d`` none."""
-    rules, faults = read_rules(_RULES)
+    rules, faults = parse_achievements(_RULES)
     assert rules is not None, faults
-    course = CourseTerms("c", {"c/one": ("c/a", "c/b"), "c/two": ("c/d",)})
+    course = CourseRequirements("c", {"c/one": ("c/a", "c/b"), "c/two": ("c/d",)})
     cells = {"c/a": frozenset({"c/a#1", "c/a#2"}), "c/b": frozenset({"c/b#1"}), "c/d": frozenset[str]()}
-    return Terms({"c": course}, cells, {"c/a": 10, "c/b": 20, "c/d": 5}, rules)
+    return Requirements({"c": course}, cells, {"c/a": 10, "c/b": 20, "c/d": 5}, rules)
 
 
 def small_ledger() -> Ledger:
     """A ledger by these terms."""
-    terms = small_terms()
+    terms = small_requirements()
     return Ledger(lambda: terms)
 
 
 POSSIBLE = (
-    Fact("cell", "c/a#1", 10),
-    Fact("cell", "c/a#2", 10),
-    Fact("cell", "c/b#1", 10),
-    Fact("cell", "c/gone#1", 10),
-    Fact("read", "c/a"),
-    Fact("read", "c/b"),
-    Fact("read", "c/d"),
-    Fact("strategy", "MirroredStrategy", 15),
-    Fact("strategy", "TPUStrategy", 15),
-    Fact("machine", "tpu"),
-    *(Fact("day", f"2026-11-{day}") for day in (16, 17, 18, 25)),
+    LearningEvent("cell", "c/a#1", 10),
+    LearningEvent("cell", "c/a#2", 10),
+    LearningEvent("cell", "c/b#1", 10),
+    LearningEvent("cell", "c/gone#1", 10),
+    LearningEvent("read", "c/a"),
+    LearningEvent("read", "c/b"),
+    LearningEvent("read", "c/d"),
+    LearningEvent("strategy", "MirroredStrategy", 15),
+    LearningEvent("strategy", "TPUStrategy", 15),
+    LearningEvent("machine", "tpu"),
+    *(LearningEvent("day", f"2026-11-{day}") for day in (16, 17, 18, 25)),
 )
 """Facts that lead to all of it."""
 EVERYTHING = 4 * 10 + 2 * 15 + 2 * 25 + 2 * 50 + 200 + 20 + 30 + 40 + 50 + 60 + 25 + 75 + 10

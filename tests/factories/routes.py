@@ -9,15 +9,15 @@ from contextlib import aclosing
 from fastapi import APIRouter, FastAPI
 from starlette.routing import BaseRoute, Mount, Route
 
-from tests.factories.accounts import signed_in
-from tests.factories.browser import press_run
+from tests.factories.accounts import signed_in_browser
+from tests.factories.browser_client import press_run
 from tests.factories.course import LESSON
 
 ENDLESS = {"run_stream", "notifications_stream"}
 """Routes whose answers go on until the browser leaves."""
 
 
-def routes_of(app: FastAPI) -> Iterator[Route | Mount]:
+def all_routes(app: FastAPI) -> Iterator[Route | Mount]:
     """All of them, those of included routers too."""
     return _routes(app.router.routes)
 
@@ -31,9 +31,9 @@ def _routes(routes: list[BaseRoute]) -> Iterator[Route | Mount]:
             yield route
 
 
-async def parts_of(app: FastAPI) -> dict[str, str]:
+async def path_parameters(app: FastAPI) -> dict[str, str]:
     """What there is to name in a path: a lesson, a comment, a run. Needs a supervisor."""
-    async with aclosing(await signed_in(app)) as author:
+    async with aclosing(await signed_in_browser(app)) as author:
         posted = await author.post(f"/en/courses/{LESSON}/comments", data={"text": "Why?", "key": "one"})
         run = await press_run(author)
     comment = re.findall(r"[0-9a-f]{30,32}", posted.headers["location"])[0]

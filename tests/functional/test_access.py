@@ -11,11 +11,11 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from app.web.access import ACCESS, Access
-from tests.factories.accounts import signed_in
-from tests.factories.browser import browser
+from tests.factories.accounts import signed_in_browser
+from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
-from tests.factories.routes import routes_of
-from tests.factories.supervisor import Supervisor
+from tests.factories.routes import all_routes
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 ASKERS = ("stranger", "visitor", "learner", "instructor", "admin")
 LET_IN = {
@@ -32,8 +32,8 @@ SHUT = {401, 403}
 async def asker(app: FastAPI, who: str) -> httpx.AsyncClient:
     """A browser of someone of that kind: of a new account each time, for some routes end it."""
     if who in ("learner", "instructor", "admin"):
-        return await signed_in(app, who)
-    client = browser(app)
+        return await signed_in_browser(app, who)
+    client = browser_client(app)
     if who == "visitor":
         await client.post("/en/session", params={"lesson": LESSON})
     return client
@@ -46,9 +46,11 @@ def asked(route: Route) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("who", ASKERS)
-async def test_everyone_gets_in_where_they_may_and_nowhere_else(app: FastAPI, supervisor: Supervisor, who: str) -> None:
+async def test_everyone_gets_in_where_they_may_and_nowhere_else(
+    app: FastAPI, supervisor: ScriptedSupervisor, who: str
+) -> None:
     wrong = []
-    for route in routes_of(app):
+    for route in all_routes(app):
         if not isinstance(route, Route):
             continue
         method, path = asked(route)
@@ -61,11 +63,11 @@ async def test_everyone_gets_in_where_they_may_and_nowhere_else(app: FastAPI, su
 
 
 async def test_who_is_refused_is_told_whether_to_sign_in_or_that_it_is_not_for_them(app: FastAPI) -> None:
-    for route in routes_of(app):
+    for route in all_routes(app):
         if isinstance(route, Route) and ACCESS[route.name] in (Access.account, Access.instructor, Access.admin):
             method, path = asked(route)
-            async with browser(app) as stranger:
+            async with browser_client(app) as stranger:
                 assert (await stranger.request(method, path)).status_code == 401, route.name
             if ACCESS[route.name] is not Access.account:
-                async with await signed_in(app) as learner:
+                async with await signed_in_browser(app) as learner:
                     assert (await learner.request(method, path)).status_code == 403, route.name

@@ -10,15 +10,15 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import func, select, update
 
-from app.accounts.models import Account, EarlierHandle, SignIn
-from app.accounts.sign_in_cookie import NAME
-from app.accounts.sign_ins import FRESH, LASTS, SEEN_TO
+from app.accounts.auth_sessions import AUTH_SESSION_LIFETIME, REAUTHENTICATE_AFTER, SEEN_AT_PRECISION
+from app.accounts.models import Account, AuthSession, RetiredHandle
+from app.accounts.session_cookie import SESSION_COOKIE
 from app.db import Base, now
-from app.progress.models import Entry
-from tests.factories.accounts import an_account, signed_in
-from tests.factories.browser import browser, press_run
+from app.progress.models import LedgerEntry
+from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.browser_client import browser_client, press_run
 from tests.factories.mailbox import Mailbox
-from tests.factories.supervisor import Supervisor
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 PASSWORD, NEW = "correct horse battery", "another good one"
 PROFILE = {"name": "Ada B.", "handle": "@Countess", "time_zone": "Asia/Seoul", "language": "ko", "mailing": "daily"}
@@ -31,7 +31,7 @@ def mailbox(monkeypatch: pytest.MonkeyPatch) -> Mailbox:
 
 @pytest.fixture
 async def account(app: FastAPI) -> Account:
-    account = await an_account(app.state.db, email="ada@example.org")
+    account = await store_account(app.state.db, email="ada@example.org")
     async with app.state.db.writing() as session:
         mine: Account = await session.merge(account)
         mine.password_hash = await app.state.passwords.hash(PASSWORD)
@@ -40,7 +40,7 @@ async def account(app: FastAPI) -> Account:
 
 @pytest.fixture
 async def ada(app: FastAPI, account: Account) -> AsyncIterator[httpx.AsyncClient]:
-    async with await signed_in(app, account) as client:
+    async with await signed_in_browser(app, account) as client:
         yield client
 
 
@@ -78,7 +78,7 @@ async def test_a_profile_is_saved_and_said_to_be(app: FastAPI, ada: httpx.AsyncC
 async def test_a_profile_that_cannot_be_is_refused_beside_the_field(
     app: FastAPI, ada: httpx.AsyncClient, field: str, value: str, sentence: str
 ) -> None:
-    await an_account(app.state.db, name="Other One", email="other@example.com")
+    await store_account(app.state.db, name="Other One", email="other@example.com")
 
     refused = await ada.post("/en/settings", data={**PROFILE, field: value})
 
@@ -90,8 +90,8 @@ async def test_a_profile_that_cannot_be_is_refused_beside_the_field(
 async def test_a_new_password_signs_every_other_browser_out_and_gives_this_one_a_new_token(
     app: FastAPI, ada: httpx.AsyncClient, account: Account, mailbox: Mailbox
 ) -> None:
-    before = ada.cookies[NAME]
-    async with await signed_in(app, account) as other:
+    before = ada.cookies[SESSION_COOKIE]
+    async with await signed_in_browser(app, account) as other:
         wrong = await ada.post("/en/settings/security/password", data={"password": "no", "new_password": NEW})
         assert wrong.status_code == 422
         assert "This is not the password." in wrong.text
@@ -104,8 +104,8 @@ async def test_a_new_password_signs_every_other_browser_out_and_gives_this_one_a
         assert done.status_code == 303
         assert await names(ada)
         assert not await names(other)
-    assert ada.cookies[NAME] != before
-    async with browser(app) as again:
+    assert ada.cookies[SESSION_COOKIE] != before
+    async with browser_client(app) as again:
         form = {"email": "ada@example.org", "password": NEW}
         assert (await again.post("/en/sign-in", data=form)).status_code == 303
     assert "password" in mailbox.to("ada@example.org")[0].subject
@@ -135,7 +135,7 @@ async def test_a_new_address_counts_once_its_link_is_opened_and_the_old_one_is_t
 async def test_the_address_of_another_account_is_not_told_to_be_one(
     app: FastAPI, ada: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
-    await an_account(app.state.db, email="taken@example.com")
+    await store_account(app.state.db, email="taken@example.com")
     answers = []
     for email in ("taken@example.com", "free@example.com"):
         form = {"email": email, "email_password": PASSWORD}
@@ -150,10 +150,10 @@ async def test_the_address_of_another_account_is_not_told_to_be_one(
 async def test_sign_ins_are_listed_and_ended_one_by_one_or_all_at_once(
     app: FastAPI, ada: httpx.AsyncClient, account: Account
 ) -> None:
-    async with await signed_in(app, account) as one, await signed_in(app, account) as two:
+    async with await signed_in_browser(app, account) as one, await signed_in_browser(app, account) as two:
         assert (await ada.get("/en/settings/security")).text.count("192.0.2.1") == 3
         async with app.state.db.session() as session:
-            ids = (await session.scalars(select(SignIn.public_id).order_by(SignIn.seen_at))).all()
+            ids = (await session.scalars(select(AuthSession.public_id).order_by(AuthSession.seen_at))).all()
         await ada.post("/en/settings/security/sign-ins", data={"which": ids[1]})
         assert [await names(client) for client in (ada, one, two)] == [True, False, True]
         await ada.post("/en/settings/security/sign-ins", data={"which": "others"})
@@ -161,9 +161,9 @@ async def test_sign_ins_are_listed_and_ended_one_by_one_or_all_at_once(
 
 
 async def test_nobody_ends_the_sign_ins_of_another(app: FastAPI, ada: httpx.AsyncClient) -> None:
-    async with await signed_in(app) as other:
+    async with await signed_in_browser(app) as other:
         async with app.state.db.session() as session:
-            ids = (await session.scalars(select(SignIn.public_id))).all()
+            ids = (await session.scalars(select(AuthSession.public_id))).all()
         for each in ids:
             await other.post("/en/settings/security/sign-ins", data={"which": each})
         assert await names(ada)
@@ -173,24 +173,26 @@ async def test_a_sign_in_lasts_from_its_last_use_on(app: FastAPI, ada: httpx.Asy
     await ada.get("/en/account-menu")  # the first answer names the account to the page's scripts
     assert "set-cookie" not in (await ada.get("/en/account-menu")).headers
     async with app.state.db.writing() as session:
-        await session.execute(update(SignIn).values(seen_at=now() - SEEN_TO, expires_at=now() + SEEN_TO))
+        await session.execute(
+            update(AuthSession).values(seen_at=now() - SEEN_AT_PRECISION, expires_at=now() + SEEN_AT_PRECISION)
+        )
 
     renewed = await ada.get("/en/account-menu")
 
     assert f"Max-Age={30 * 24 * 3600}" in renewed.headers["set-cookie"]
     async with app.state.db.session() as session:
-        sign_in = (await session.scalars(select(SignIn))).one()
-    assert sign_in.expires_at > now() + LASTS - SEEN_TO
+        sign_in = (await session.scalars(select(AuthSession))).one()
+    assert sign_in.expires_at > now() + AUTH_SESSION_LIFETIME - SEEN_AT_PRECISION
     async with app.state.db.writing() as session:
-        await session.execute(update(SignIn).values(expires_at=now()))
+        await session.execute(update(AuthSession).values(expires_at=now()))
     assert not await names(ada)
 
 
 async def test_everything_kept_of_a_person_is_one_json_document(
-    app: FastAPI, ada: httpx.AsyncClient, supervisor: Supervisor
+    app: FastAPI, ada: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     await press_run(ada, "print('mine')")
-    async with browser(app) as other:
+    async with browser_client(app) as other:
         await press_run(other, "print('theirs')")
 
     answer = await ada.get("/en/settings/data/export")
@@ -204,39 +206,41 @@ async def test_everything_kept_of_a_person_is_one_json_document(
 
 
 async def test_a_deleted_account_leaves_nothing_of_its_own(
-    app: FastAPI, ada: httpx.AsyncClient, account: Account, supervisor: Supervisor
+    app: FastAPI, ada: httpx.AsyncClient, account: Account, supervisor: ScriptedSupervisor
 ) -> None:
     await press_run(ada)
     async with app.state.db.writing() as session:
-        session.add(Entry(learner_id=account.learner_id, kind="cell", subject="small/first#hello", xp=5, at=now()))
+        session.add(
+            LedgerEntry(learner_id=account.learner_id, kind="cell", subject="small/first#hello", xp=5, at=now())
+        )
     wrong = await ada.post("/en/settings/data/delete", data={"password": "no"})
     assert wrong.status_code == 422
 
     done = await ada.post("/en/settings/data/delete", data={"password": PASSWORD})
 
     assert done.headers["location"] == "/en/"
-    assert NAME not in ada.cookies
+    assert SESSION_COOKIE not in ada.cookies
     async with app.state.db.session() as session:
         left = {
             table.name: count
             for table in Base.metadata.sorted_tables
             if (count := await session.scalar(select(func.count()).select_from(table)))
         }
-        handle = (await session.scalars(select(EarlierHandle))).one()
+        handle = (await session.scalars(select(RetiredHandle))).one()
     assert left == {"earlier_handles": 1}, "rows of a deleted account"
     assert handle.account_id is None
     assert (await ada.get("/en/settings")).status_code == 401
 
 
 async def test_without_a_password_a_fresh_sign_in_is_asked_for(app: FastAPI) -> None:
-    async with await signed_in(app) as client:
+    async with await signed_in_browser(app) as client:
         async with app.state.db.writing() as session:
-            await session.execute(update(SignIn).values(created_at=now() - FRESH))
+            await session.execute(update(AuthSession).values(created_at=now() - REAUTHENTICATE_AFTER))
         refused = await client.post("/en/settings/data/delete")
         assert refused.status_code == 422
         assert "You signed in a while ago" in refused.text
         async with app.state.db.writing() as session:
-            await session.execute(update(SignIn).values(created_at=now()))
+            await session.execute(update(AuthSession).values(created_at=now()))
         assert (await client.post("/en/settings/data/delete")).status_code == 303
 
 

@@ -12,18 +12,18 @@ from argon2 import PasswordHasher
 from fastapi import FastAPI
 from sqlalchemy import delete, select, update
 
-from app.accounts.invitations import invite
-from app.accounts.models import Account, Attempts, MailLink, Passkey, Role, SignIn
-from app.accounts.sign_in_cookie import ACCOUNT, NAME, SIGNED_OUT
+from app.accounts.invitations import create_invitation
+from app.accounts.models import Account, AuthSession, EmailLink, Passkey, RateLimitCounter, Role
+from app.accounts.session_cookie import ACCOUNT_COOKIE, SESSION_COOKIE, SIGNED_OUT
 from app.db import now
 from app.main import create_app
 from app.settings import Settings
-from tests.factories.accounts import an_account, signed_in
-from tests.factories.browser import browser, press_run
+from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.browser_client import browser_client, press_run
 from tests.factories.course import LESSON
 from tests.factories.mailbox import Mailbox
-from tests.factories.smtp import Postbox, smtp_server
-from tests.factories.supervisor import Supervisor
+from tests.factories.scripted_supervisor import ScriptedSupervisor
+from tests.factories.smtp_server import SmtpMailbox, serve_smtp
 
 PASSWORD = "correct horse battery"
 ADA = {"name": "Ada Byron", "email": "ada@example.org", "password": PASSWORD, "time_zone": "Europe/London"}
@@ -115,25 +115,25 @@ async def test_signing_out_ends_the_sign_in_on_the_server(
     app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await sign_up(client, mailbox)
-    stolen = client.cookies[NAME]
+    stolen = client.cookies[SESSION_COOKIE]
 
     assert (await client.post("/en/sign-out")).status_code == 303
 
-    async with browser(app) as thief:
-        thief.cookies.set(NAME, stolen)
+    async with browser_client(app) as thief:
+        thief.cookies.set(SESSION_COOKIE, stolen)
         assert "Sign in" in await menu(thief)
     back = await client.post("/en/sign-in", data={**ADA, "next": "/en/courses/small"})
     assert back.headers["location"] == "/en/courses/small"
-    assert client.cookies[NAME] != stolen
+    assert client.cookies[SESSION_COOKIE] != stolen
 
 
 async def test_pages_are_told_which_account_is_signed_in_and_when_it_has_left(
-    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox, supervisor: Supervisor
+    app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox, supervisor: ScriptedSupervisor
 ) -> None:
     await press_run(client)
-    assert ACCOUNT not in client.cookies, "a visitor has no account"
+    assert ACCOUNT_COOKIE not in client.cookies, "a visitor has no account"
     await sign_up(client, mailbox)
-    marker = client.cookies[ACCOUNT]
+    marker = client.cookies[ACCOUNT_COOKIE]
     assert f'data-who="{marker}"' in (await client.get("/en/progress", headers={"hx-request": "true"})).text
     async with app.state.db.session() as session:
         account = (await session.scalars(select(Account))).one()
@@ -141,40 +141,40 @@ async def test_pages_are_told_which_account_is_signed_in_and_when_it_has_left(
 
     left = await client.post("/en/sign-out")
 
-    assert client.cookies[ACCOUNT] == SIGNED_OUT
+    assert client.cookies[ACCOUNT_COOKIE] == SIGNED_OUT
     assert left.headers["clear-site-data"] == '"cache"'
-    cookie = next(each for each in left.headers.get_list("set-cookie") if each.startswith(ACCOUNT))
+    cookie = next(each for each in left.headers.get_list("set-cookie") if each.startswith(ACCOUNT_COOKIE))
     assert "HttpOnly" not in cookie
     assert "SameSite=Lax" in cookie
 
 
-async def test_pages_are_told_of_a_sign_in_that_is_over(app: FastAPI, supervisor: Supervisor) -> None:
-    async with await signed_in(app) as client:
+async def test_pages_are_told_of_a_sign_in_that_is_over(app: FastAPI, supervisor: ScriptedSupervisor) -> None:
+    async with await signed_in_browser(app) as client:
         await menu(client)
-        marker = client.cookies[ACCOUNT]
+        marker = client.cookies[ACCOUNT_COOKIE]
         async with app.state.db.writing() as session:
-            await session.execute(delete(SignIn))
+            await session.execute(delete(AuthSession))
         await menu(client)
-        assert client.cookies[ACCOUNT] == SIGNED_OUT, "it was ended elsewhere"
+        assert client.cookies[ACCOUNT_COOKIE] == SIGNED_OUT, "it was ended elsewhere"
 
         client.cookies.clear()
-        client.cookies.set(ACCOUNT, marker, domain="test.local")
+        client.cookies.set(ACCOUNT_COOKIE, marker, domain="test.local")
         await press_run(client)
         await menu(client)
-        assert ACCOUNT not in client.cookies, "it expired, and nobody signed out"
+        assert ACCOUNT_COOKIE not in client.cookies, "it expired, and nobody signed out"
 
 
 async def test_signing_in_gives_a_token_that_the_browser_never_had(
     app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await sign_up(client, mailbox)
-    before = client.cookies[NAME]
+    before = client.cookies[SESSION_COOKIE]
 
     await client.post("/en/sign-in", data=ADA)
 
-    assert client.cookies[NAME] != before
+    assert client.cookies[SESSION_COOKIE] != before
     async with app.state.db.session() as session:
-        assert len((await session.scalars(select(SignIn))).all()) == 1
+        assert len((await session.scalars(select(AuthSession))).all()) == 1
 
 
 def at_school(app: FastAPI) -> httpx.AsyncClient:
@@ -192,7 +192,9 @@ async def test_a_sign_in_that_was_right_counts_for_nobody_else_of_its_address(ap
             assert answer.status_code == (303 if password == PASSWORD else 422)
 
     async with app.state.db.session() as session:
-        of_school = select(Attempts.key, Attempts.count).where(Attempts.key.endswith("address 8.8.8.8"))
+        of_school = select(RateLimitCounter.key, RateLimitCounter.count).where(
+            RateLimitCounter.key.endswith("address 8.8.8.8")
+        )
         tries = {key.partition(" ")[0]: count for key, count in await session.execute(of_school)}
     assert tries == {"sign-up": 0, "confirm": 0, "sign-in": 1}, "the one that was wrong"
 
@@ -215,7 +217,7 @@ async def test_a_sign_in_leads_nowhere_else(client: httpx.AsyncClient, mailbox: 
 async def test_nothing_tells_whether_an_address_has_an_account(
     app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
-    await an_account(app.state.db, email="known@example.org")
+    await store_account(app.state.db, email="known@example.org")
     for path, form in (
         ("/en/sign-up", {**ADA}),
         ("/en/forgotten", {}),
@@ -269,7 +271,7 @@ async def test_a_link_that_no_longer_works_says_so_and_offers_another(
     await client.post("/en/sign-up", data=ADA)
     second = await mailed(mailbox, ADA["email"], 2)
     async with app.state.db.writing() as session:
-        await session.execute(update(MailLink).where(MailLink.used_at.is_(None)).values(expires_at=now()))
+        await session.execute(update(EmailLink).where(EmailLink.used_at.is_(None)).values(expires_at=now()))
     forged = f"/en/mail/{'x' * 43}"
     said = {
         first: "has been used, or a newer one",
@@ -285,7 +287,7 @@ async def test_a_link_that_no_longer_works_says_so_and_offers_another(
 
 
 async def test_what_a_visitor_did_is_the_new_accounts_and_the_old_cookie_opens_nothing(
-    app: FastAPI, client: httpx.AsyncClient, supervisor: Supervisor, mailbox: Mailbox
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor, mailbox: Mailbox
 ) -> None:
     run = await press_run(client)
     old = client.cookies["lockstep_visitor"]
@@ -297,14 +299,18 @@ async def test_what_a_visitor_did_is_the_new_accounts_and_the_old_cookie_opens_n
     told = await menu(client)
     assert "is in your account now" in told
     assert "XP count what this server saw" in told
-    async with browser(app) as thief:
+    async with browser_client(app) as thief:
         thief.cookies.set("lockstep_visitor", old)
         assert await runs(thief) == 0
         assert (await thief.get(f"/runs/{run['id']}")).status_code == 404
 
 
 async def test_two_browsers_bring_what_they_did_and_are_told_so(
-    app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: Supervisor, mailbox: Mailbox
+    app: FastAPI,
+    client: httpx.AsyncClient,
+    stranger: httpx.AsyncClient,
+    supervisor: ScriptedSupervisor,
+    mailbox: Mailbox,
 ) -> None:
     await sign_up(client, mailbox)
     assert "XP count what this server saw" not in await menu(client), "nothing came in"
@@ -327,7 +333,7 @@ async def test_two_browsers_bring_what_they_did_and_are_told_so(
 
 
 async def test_guessing_is_slowed_down_and_told_how_long(app: FastAPI, mailbox: Mailbox) -> None:
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         answers = [await client.post("/en/sign-in", data={**ADA, "password": f"guess {n}"}) for n in range(7)]
 
     assert [answer.status_code for answer in answers] == [422] * 5 + [429] * 2
@@ -484,8 +490,8 @@ async def test_the_bar_leads_back_to_where_one_is_but_not_to_pages_about_signing
 
 
 async def test_a_disabled_account_is_shut_at_once(app: FastAPI) -> None:
-    account = await an_account(app.state.db)
-    async with await signed_in(app, account) as client:
+    account = await store_account(app.state.db)
+    async with await signed_in_browser(app, account) as client:
         assert account.name in await menu(client)
         async with app.state.db.writing() as session:
             await session.execute(update(Account).values(disabled_at=now()))
@@ -500,7 +506,7 @@ async def shut(request: pytest.FixtureRequest, settings: Settings) -> AsyncItera
 
 
 async def test_where_sign_up_is_not_open_a_stranger_is_told_and_gets_none(shut: FastAPI, mailbox: Mailbox) -> None:
-    async with browser(shut) as client:
+    async with browser_client(shut) as client:
         assert (await client.get("/en/sign-up")).status_code == 403
         assert (await client.post("/en/sign-up", data=ADA)).status_code == 403
         assert "/en/sign-up" not in (await client.get("/en/sign-in")).text
@@ -514,8 +520,8 @@ async def test_an_invitation_opens_the_account_of_its_address_at_once_and_only_o
     shut: FastAPI, mailbox: Mailbox
 ) -> None:
     async with shut.state.db.writing() as session:
-        token = await invite(session, ADA["email"], Role.instructor)
-    async with browser(shut) as client, browser(shut) as second:
+        token = await create_invitation(session, ADA["email"], Role.instructor)
+    async with browser_client(shut) as client, browser_client(shut) as second:
         page = await client.get("/en/sign-up", params={"invitation": token})
         assert f'value="{ADA["email"]}"' in page.text
         other = await client.post("/en/sign-up", data={**ADA, "invitation": token, "email": "eve@example.org"})
@@ -539,8 +545,8 @@ async def test_an_invitation_that_two_tabs_use_at_once_makes_one_account(
     shut: FastAPI,
 ) -> None:
     async with shut.state.db.writing() as session:
-        token = await invite(session, ADA["email"], Role.learner)
-    async with browser(shut) as client, browser(shut) as second:
+        token = await create_invitation(session, ADA["email"], Role.learner)
+    async with browser_client(shut) as client, browser_client(shut) as second:
         sent = [one.post("/en/sign-up", data={**ADA, "invitation": token}) for one in (client, second)]
         answers = sorted(await asyncio.gather(*sent), key=lambda answer: answer.status_code)
 
@@ -557,11 +563,11 @@ async def test_an_invitation_that_two_tabs_use_at_once_makes_one_account(
 async def test_a_real_mail_server_brings_the_link_in_the_language_of_the_page(
     settings: Settings, lang: str, subject: str
 ) -> None:
-    postbox = Postbox()
-    with smtp_server(postbox) as address:
+    postbox = SmtpMailbox()
+    with serve_smtp(postbox) as address:
         mail = {"smtp_url": f"smtp://{address}?tls=off", "mail_from": "Lockstep <learn@example.org>"}
         app = create_app(settings.model_copy(update={**mail, "public_url": "https://learn.example.org"}))
-        async with app.router.lifespan_context(app), browser(app) as client:
+        async with app.router.lifespan_context(app), browser_client(app) as client:
             client.headers["host"] = "learn.example.org"
             told = await client.post(f"/{lang}/sign-up", data=ADA)
             assert "LOCKSTEP" not in told.text

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.factories.server import free_port
+from tests.factories.http_server import free_port
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = Path(__file__).parent / "programs" / "docker.sh"

@@ -18,11 +18,11 @@ import httpx
 import pytest
 
 from app.settings import Settings
-from runners.protocol import Health
-from tests.factories.command import finish, lockstep, start
+from runners.wire.protocol import Health
+from tests.factories.cli_process import finish, lockstep, start
 from tests.factories.course import LESSON
-from tests.factories.plain import as_plain_user
-from tests.factories.supervisor import Supervisor
+from tests.factories.scripted_supervisor import ScriptedSupervisor
+from tests.factories.unprivileged_user import unprivileged_command
 
 UID = 62_900 + os.getpid() % 90
 LEAST = {"warm_kernels": 0, "prepare_data_sets": 0}
@@ -41,14 +41,14 @@ def place() -> Iterator[Path]:
 
 def without_bubblewrap(place: Path) -> tuple[str, ...]:
     """A plain user who finds no program but by its full name."""
-    return (*as_plain_user(UID), "env", f"PATH={place}", f"TMPDIR={place}")
+    return (*unprivileged_command(UID), "env", f"PATH={place}", f"TMPDIR={place}")
 
 
 # --- the doctor -------------------------------------------------------------------------------------------------
 
 
 async def test_the_doctor_asks_the_runner_that_is_there(
-    supervisor: Supervisor, settings: Settings, tmp_path: Path
+    supervisor: ScriptedSupervisor, settings: Settings, tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
 
@@ -69,7 +69,7 @@ async def test_the_doctor_says_which_settings_of_this_shell_are_not_in_use(
     settings: Settings, socket_path: Path
 ) -> None:
     data = socket_path.parent
-    supervisor = Supervisor(data / "run" / "supervisor.sock")
+    supervisor = ScriptedSupervisor(data / "run" / "supervisor.sock")
     supervisor.socket.parent.mkdir()
     there = {"LOCKSTEP_DEVICES": "simulate", "LOCKSTEP_MAX_SESSIONS": "4", "LOCKSTEP_OF_LATER": "1"}
     supervisor.health = supervisor.health.model_copy(update={"settings": there})
@@ -123,7 +123,7 @@ async def test_the_doctor_starts_its_own_runner_and_ends_with_3_where_a_wall_is_
 
 
 async def test_a_runner_that_does_not_know_of_strangers_is_not_shown_to_them(
-    supervisor: Supervisor, settings: Settings
+    supervisor: ScriptedSupervisor, settings: Settings
 ) -> None:
     options: dict[str, Any] = {"data_dir": settings.data_dir, "runner_socket": supervisor.socket}
     ended = await lockstep("serve", "--host", "0.0.0.0", "--port", "0", **options)
@@ -139,7 +139,9 @@ async def test_a_wrong_sentence_ends_the_server_and_names_the_right_one(tmp_path
     assert f'LOCKSTEP_UNSAFE_RUNNER: must be empty, or exactly "{SENTENCE}"' in ended.err
 
 
-async def test_ready_tells_that_runs_are_refused_and_not_why(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_ready_tells_that_runs_are_refused_and_not_why(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
     supervisor.health = Health(status="ready", strangers=True, refuses="Missing: outer wall.")
 
     ready = await client.get("/readyz")

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from app.cli import proof as proofs
-from app.cli.proof import Trial, prove
-from runners.client import RunnerClient
-from runners.protocol import SessionState
-from tests.factories.command import lockstep
-from tests.factories.supervisor import Supervisor
+from app.cli import device_check as proofs
+from app.cli.device_check import DeviceTrial, check_devices
+from runners.wire.client import RunnerClient
+from runners.wire.protocol import SessionState
+from tests.factories.cli_process import lockstep
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 
 def said(device: str, replicas: int, *opened: str, right: bool = True) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def said(device: str, replicas: int, *opened: str, right: bool = True) -> dict[s
 
 
 @asynccontextmanager
-async def runner(supervisor: Supervisor, answers: list[dict[str, Any] | None]) -> AsyncIterator[RunnerClient]:
+async def runner(supervisor: ScriptedSupervisor, answers: list[dict[str, Any] | None]) -> AsyncIterator[RunnerClient]:
     """A runner whose sessions, one after the other, have a real device and say this, or have none."""
     served: set[str] = set()
 
@@ -57,12 +57,12 @@ async def runner(supervisor: Supervisor, answers: list[dict[str, Any] | None]) -
             await playing
 
 
-async def test_two_gpus_that_compute_alone_and_together_are_a_proof(supervisor: Supervisor) -> None:
+async def test_two_gpus_that_compute_alone_and_together_are_a_proof(supervisor: ScriptedSupervisor) -> None:
     gpu = "/job:localhost/replica:0/task:0/device:GPU:0"
     answers = [said(gpu, 1, "aa"), said(gpu, 1, "bb"), None, said(gpu, 2, "aa", "bb")]
 
     async with runner(supervisor, answers) as client:
-        proof = await prove(client)
+        proof = await check_devices(client)
 
     assert proof.holds, list(proof.lines())
     assert [trial.topology for trial in proof.trials] == ["gpu:1", "gpu:1", "gpu:2"]
@@ -73,23 +73,23 @@ async def test_two_gpus_that_compute_alone_and_together_are_a_proof(supervisor: 
 @pytest.mark.parametrize(
     ("trial", "wrong"),
     [
-        (Trial("gpu:1", said("/device:CPU:0", 1)), "the matrices were multiplied on /device:CPU:0"),
-        (Trial("gpu:2", said("/device:GPU:0", 1)), "its strategy has 1 replicas"),
-        (Trial("gpu:1", said("/device:GPU:0", 1, right=False)), "it computed something else than it should"),
-        (Trial("gpu:1", trouble="the program ended with error"), "the program ended with error"),
-        (Trial("gpu:1", said("/device:GPU:0", 1)), ""),
+        (DeviceTrial("gpu:1", said("/device:CPU:0", 1)), "the matrices were multiplied on /device:CPU:0"),
+        (DeviceTrial("gpu:2", said("/device:GPU:0", 1)), "its strategy has 1 replicas"),
+        (DeviceTrial("gpu:1", said("/device:GPU:0", 1, right=False)), "it computed something else than it should"),
+        (DeviceTrial("gpu:1", trouble="the program ended with error"), "the program ended with error"),
+        (DeviceTrial("gpu:1", said("/device:GPU:0", 1)), ""),
     ],
 )
-def test_what_is_no_proof_says_why(trial: Trial, wrong: str) -> None:
+def test_what_is_no_proof_says_why(trial: DeviceTrial, wrong: str) -> None:
     assert trial.judged() == wrong
 
 
-async def test_two_sessions_that_can_open_one_device_are_no_proof(supervisor: Supervisor) -> None:
+async def test_two_sessions_that_can_open_one_device_are_no_proof(supervisor: ScriptedSupervisor) -> None:
     gpu = "/device:GPU:0"
     answers = [said(gpu, 1, "aa"), said(gpu, 1, "aa", "bb"), None, said(gpu, 2, "aa", "bb")]
 
     async with runner(supervisor, answers) as client:
-        proof = await prove(client)
+        proof = await check_devices(client)
 
     assert not proof.holds
     assert "failed  two sessions could open aa at the same time" in list(proof.lines())
@@ -99,21 +99,23 @@ TPU = "/job:localhost/replica:0/task:0/device:TPU:0"
 
 
 async def test_a_tpu_that_one_session_has_at_a_time_and_the_next_one_after_it_is_a_proof(
-    supervisor: Supervisor,
+    supervisor: ScriptedSupervisor,
 ) -> None:
     here = said(TPU, 8, "/dev/accel0")
     async with runner(supervisor, [None, here, None, here, None, None]) as client:
-        proof = await prove(client)
+        proof = await check_devices(client)
 
     assert proof.holds, list(proof.lines())
     assert [trial.topology for trial in proof.trials] == ["tpu:8"]
     assert supervisor.sessions == {}
 
 
-async def test_a_tpu_that_two_sessions_have_or_that_stays_with_the_first_is_no_proof(supervisor: Supervisor) -> None:
+async def test_a_tpu_that_two_sessions_have_or_that_stays_with_the_first_is_no_proof(
+    supervisor: ScriptedSupervisor,
+) -> None:
     here = said(TPU, 4, "/dev/accel0")
     async with runner(supervisor, [None, None, here, here, None, None]) as client:
-        proof = await prove(client)
+        proof = await check_devices(client)
 
     assert not proof.holds
     assert list(proof.lines())[2:4] == [
@@ -123,13 +125,13 @@ async def test_a_tpu_that_two_sessions_have_or_that_stays_with_the_first_is_no_p
 
 
 async def test_where_sessions_run_out_before_devices_it_waits_for_one_and_says_so(
-    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+    supervisor: ScriptedSupervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proofs, "_PLACE_S", 0.3)
+    monkeypatch.setattr(proofs, "_QUEUE_TIMEOUT_S", 0.3)
     supervisor.session_state = SessionState.queued
 
     async with runner(supervisor, []) as client, asyncio.timeout(20):
-        proof = await prove(client)
+        proof = await check_devices(client)
 
     assert not proof.holds
     assert list(proof.lines()) == [
@@ -140,9 +142,9 @@ async def test_where_sessions_run_out_before_devices_it_waits_for_one_and_says_s
 
 
 async def test_devices_that_no_place_was_left_for_are_said_to_be_untried(
-    supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+    supervisor: ScriptedSupervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proofs, "_PLACE_S", 0.3)
+    monkeypatch.setattr(proofs, "_QUEUE_TIMEOUT_S", 0.3)
     gpu = "/device:GPU:0"
     answers: list[dict[str, Any] | None] = [said(gpu, 1, "aa")]
     serve_one = supervisor.emit
@@ -154,13 +156,13 @@ async def test_devices_that_no_place_was_left_for_are_said_to_be_untried(
 
     monkeypatch.setattr(supervisor, "emit", emit)
     async with runner(supervisor, answers) as client, asyncio.timeout(20):
-        proof = await prove(client)
+        proof = await check_devices(client)
 
     assert [trial.topology for trial in proof.trials] == ["gpu:1"]
     assert "There may be more devices than these. The runner has no place" in "\n".join(proof.lines())
 
 
-async def test_without_a_real_device_it_says_so_and_is_1(supervisor: Supervisor, tmp_path: Path) -> None:
+async def test_without_a_real_device_it_says_so_and_is_1(supervisor: ScriptedSupervisor, tmp_path: Path) -> None:
     supervisor.answer = []
 
     told = await lockstep("doctor", "--devices", runner_socket=supervisor.socket, data_dir=tmp_path)

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli.main import app
-from runners.protocol import Refusal
-from tests.factories.command import finish, lockstep, start
-from tests.factories.supervisor import Supervisor
+from runners.wire.protocol import Refusal
+from tests.factories.cli_process import finish, lockstep, start
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def endless() -> Iterator[IO[bytes]]:
 
 
 async def test_output_goes_where_the_script_sent_it_and_ok_is_0(
-    supervisor: Supervisor, script: Path, tmp_path: Path
+    supervisor: ScriptedSupervisor, script: Path, tmp_path: Path
 ) -> None:
     process = await start("run", str(script), "--topology", "gpu:2", runner_socket=supervisor.socket, data_dir=tmp_path)
     run = await supervisor.run()
@@ -56,7 +56,9 @@ async def test_output_goes_where_the_script_sent_it_and_ok_is_0(
     assert supervisor.sessions == {}, "the session is ended with the command"
 
 
-async def test_a_terminal_gets_colours_and_no_orders(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
+async def test_a_terminal_gets_colours_and_no_orders(
+    supervisor: ScriptedSupervisor, script: Path, tmp_path: Path
+) -> None:
     ours, terminal = pty.openpty()
     tty.setraw(terminal)
     process = await start("run", str(script), stdout=terminal, runner_socket=supervisor.socket, data_dir=tmp_path)
@@ -73,7 +75,9 @@ async def test_a_terminal_gets_colours_and_no_orders(supervisor: Supervisor, scr
 
 
 @pytest.mark.parametrize("outcome", ["error", "crash"])
-async def test_every_other_outcome_is_1(supervisor: Supervisor, script: Path, tmp_path: Path, outcome: str) -> None:
+async def test_every_other_outcome_is_1(
+    supervisor: ScriptedSupervisor, script: Path, tmp_path: Path, outcome: str
+) -> None:
     command = lockstep("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
     ending = asyncio.create_task(command)
     run = await supervisor.run()
@@ -88,7 +92,7 @@ async def test_every_other_outcome_is_1(supervisor: Supervisor, script: Path, tm
 
 
 async def test_json_is_one_event_a_line_and_the_last_has_the_outcome(
-    supervisor: Supervisor, script: Path, tmp_path: Path
+    supervisor: ScriptedSupervisor, script: Path, tmp_path: Path
 ) -> None:
     supervisor.answer = ["one\u2028", "two"]
 
@@ -102,7 +106,7 @@ async def test_json_is_one_event_a_line_and_the_last_has_the_outcome(
     assert ended.status == 0
 
 
-async def test_a_script_may_come_from_standard_input(supervisor: Supervisor, tmp_path: Path) -> None:
+async def test_a_script_may_come_from_standard_input(supervisor: ScriptedSupervisor, tmp_path: Path) -> None:
     supervisor.answer = []
 
     ended = await lockstep("run", "-", typed=b"\xef\xbb\xbfx = 1\n", runner_socket=supervisor.socket, data_dir=tmp_path)
@@ -151,7 +155,9 @@ def test_a_command_asked_wrongly_says_so_and_is_2(
     assert isinstance(ended.exception, SystemExit)
 
 
-async def test_input_without_end_is_too_long(supervisor: Supervisor, tmp_path: Path, endless: IO[bytes]) -> None:
+async def test_input_without_end_is_too_long(
+    supervisor: ScriptedSupervisor, tmp_path: Path, endless: IO[bytes]
+) -> None:
     process = await start("run", "-", stdin=endless, runner_socket=supervisor.socket, data_dir=tmp_path)
     ended = await finish(process, None)
 
@@ -159,7 +165,7 @@ async def test_input_without_end_is_too_long(supervisor: Supervisor, tmp_path: P
     assert ended.err == "- is too long: at most 100,000 bytes can be run at once.\n"
 
 
-async def test_a_script_of_just_the_limit_is_run(supervisor: Supervisor, tmp_path: Path) -> None:
+async def test_a_script_of_just_the_limit_is_run(supervisor: ScriptedSupervisor, tmp_path: Path) -> None:
     supervisor.answer = []
     code = "#" * 100_000
 
@@ -171,7 +177,9 @@ async def test_a_script_of_just_the_limit_is_run(supervisor: Supervisor, tmp_pat
     assert (await supervisor.run()).request.code == code
 
 
-async def test_ctrl_c_interrupts_the_run_and_is_130(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
+async def test_ctrl_c_interrupts_the_run_and_is_130(
+    supervisor: ScriptedSupervisor, script: Path, tmp_path: Path
+) -> None:
     process = await start("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
     run = await supervisor.run()
     await supervisor.say(run, "going\n")
@@ -185,7 +193,7 @@ async def test_ctrl_c_interrupts_the_run_and_is_130(supervisor: Supervisor, scri
     assert run.stopped
 
 
-async def test_a_stream_that_breaks_is_resumed(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
+async def test_a_stream_that_breaks_is_resumed(supervisor: ScriptedSupervisor, script: Path, tmp_path: Path) -> None:
     process = await start("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
     run = await supervisor.run()
     await supervisor.say(run, "a")
@@ -211,7 +219,7 @@ async def test_beside_a_server_it_says_which_settings_of_this_shell_are_not_in_u
     script: Path, socket_path: Path
 ) -> None:
     data = socket_path.parent
-    supervisor = Supervisor(data / "run" / "supervisor.sock")
+    supervisor = ScriptedSupervisor(data / "run" / "supervisor.sock")
     supervisor.socket.parent.mkdir()
     supervisor.answer = ["hello\n"]
     supervisor.health = supervisor.health.model_copy(update={"settings": {"LOCKSTEP_DEVICES": "simulate"}})
@@ -228,7 +236,9 @@ async def test_beside_a_server_it_says_which_settings_of_this_shell_are_not_in_u
     assert refused.err == f"{beside}LOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'.\n"
 
 
-async def test_a_refusal_of_the_runner_is_a_sentence(supervisor: Supervisor, script: Path, tmp_path: Path) -> None:
+async def test_a_refusal_of_the_runner_is_a_sentence(
+    supervisor: ScriptedSupervisor, script: Path, tmp_path: Path
+) -> None:
     supervisor.refuse = (429, Refusal(code="full", message="no place"))
 
     ended = await lockstep("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)

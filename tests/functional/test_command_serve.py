@@ -19,15 +19,15 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from runners.protocol import Health
-from runners.server import bind
-from tests.factories.browser import press_run
-from tests.factories.command import finish, lockstep, start
+from runners.supervisor.server import bind_socket
+from runners.wire.protocol import Health
+from tests.factories.browser_client import press_run
+from tests.factories.cli_process import finish, lockstep, start
 from tests.factories.course import LESSON
-from tests.factories.node import Node
-from tests.factories.plain import as_plain_user
-from tests.factories.stream import opened
-from tests.factories.supervisor import Supervisor
+from tests.factories.real_supervisor import RealSupervisor
+from tests.factories.scripted_supervisor import ScriptedSupervisor
+from tests.factories.sse_client import live_stream
+from tests.factories.unprivileged_user import unprivileged_command
 
 UID = 62_800 + os.getpid() % 90
 
@@ -69,7 +69,7 @@ async def _up(client: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_it_serves_from_an_empty_folder_and_ends_in_seconds_with_a_stream_open(
-    supervisor: Supervisor, settings: Settings, tmp_path: Path, workers: int
+    supervisor: ScriptedSupervisor, settings: Settings, tmp_path: Path, workers: int
 ) -> None:
     data = tmp_path / "new" / "data"
     data.mkdir(parents=True, mode=0o755)
@@ -82,7 +82,7 @@ async def test_it_serves_from_an_empty_folder_and_ends_in_seconds_with_a_stream_
         files = list(data.glob("lockstep.db*"))
         assert len(files) == 3
         assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
-        async with opened(client, run["urls"]["stream"]) as frames:
+        async with live_stream(client, run["urls"]["stream"]) as frames:
             await supervisor.say(await supervisor.run(run["id"]), "x")
             async with asyncio.timeout(10):
                 while (await anext(frames)).event != "text":
@@ -125,7 +125,7 @@ async def test_it_listens_to_no_head_without_an_end(settings: Settings, tmp_path
 
 
 async def test_a_killed_server_started_again_has_every_line_once(
-    supervisor: Supervisor, settings: Settings, tmp_path: Path
+    supervisor: ScriptedSupervisor, settings: Settings, tmp_path: Path
 ) -> None:
     options = {"data_dir": tmp_path / "d", "lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
     async with _served(**options) as (process, client):
@@ -148,7 +148,7 @@ async def test_a_killed_server_started_again_has_every_line_once(
 
 
 async def test_workers_end_when_the_process_that_started_them_is_killed(
-    supervisor: Supervisor, settings: Settings, tmp_path: Path
+    supervisor: ScriptedSupervisor, settings: Settings, tmp_path: Path
 ) -> None:
     options = {"data_dir": tmp_path / "d", "lessons_dir": settings.lessons_dir, "runner_socket": supervisor.socket}
     async with _served("--workers", "2", **options) as (process, client):
@@ -160,9 +160,9 @@ async def test_workers_end_when_the_process_that_started_them_is_killed(
 
 
 @pytest.fixture
-def bare_node() -> Iterator[Node]:
+def bare_node() -> Iterator[RealSupervisor]:
     """A runner that is not started yet, of a plain user who finds no bubblewrap."""
-    node = Node((*as_plain_user(UID), "env", "PATH=/nothing"), warm_kernels=0)
+    node = RealSupervisor((*unprivileged_command(UID), "env", "PATH=/nothing"), warm_kernels=0)
     if os.geteuid() == 0:
         for folder in (node.folder, node.data, node.temporary):
             os.chown(folder, UID, UID)
@@ -171,7 +171,7 @@ def bare_node() -> Iterator[Node]:
 
 
 async def test_a_runner_that_starts_after_the_server_hears_that_strangers_come(
-    settings: Settings, bare_node: Node
+    settings: Settings, bare_node: RealSupervisor
 ) -> None:
     options = {"data_dir": settings.data_dir, "lessons_dir": settings.lessons_dir, "runner_socket": bare_node.socket}
     async with _served("--host", "0.0.0.0", **options) as (_, client):
@@ -222,9 +222,9 @@ async def test_a_setting_that_a_runner_refuses_is_one_sentence_and_no_address(tm
 async def test_a_data_directory_that_another_server_uses_is_a_sentence(socket_path: Path, migrated_file: Path) -> None:
     data = socket_path.parent  # where its name is short enough for a socket
     shutil.copy(migrated_file, data / "lockstep.db")
-    socket_of_another, lock = bind(data / "run" / "supervisor.sock")
+    socket_of_another, lock = bind_socket(data / "run" / "supervisor.sock")
     socket_of_another.close()
-    another = Supervisor(data / "run" / "supervisor.sock")
+    another = ScriptedSupervisor(data / "run" / "supervisor.sock")
     await another.start()
     serve = ("serve", "--port", "0", "--workers")
     both = await asyncio.gather(*(lockstep(*serve, workers, data_dir=data) for workers in ("1", "2")))

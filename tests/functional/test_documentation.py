@@ -10,7 +10,7 @@ import pytest
 
 from app import main
 from app.settings import Settings
-from tests.factories.browser import browser
+from tests.factories.browser_client import browser_client
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ async def client(
     (site / "learn" / "index.html").write_text("<!doctype html><title>Learn</title>")
     (tmp_path / "beside.html").write_text("not part of the site")
     monkeypatch.setattr(main, "DOCS", site)
-    async with browser(main.create_app(settings)) as client:
+    async with browser_client(main.create_app(settings)) as client:
         yield client
 
 
@@ -64,5 +64,5 @@ async def test_before_it_is_built_there_is_none(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(main, "DOCS", tmp_path / "nothing")
-    async with browser(main.create_app(settings)) as client:
+    async with browser_client(main.create_app(settings)) as client:
         assert (await client.get("/docs/")).status_code == 404

@@ -15,19 +15,19 @@ from sqlalchemy import func, select, update
 from starlette.routing import Route
 
 from app.accounts.models import Account
-from app.comments import writing
+from app.comments import editing
+from app.comments.editing import CommentDraft
 from app.comments.models import Comment
-from app.comments.writing import Draft
 from app.db import Database
 from app.main import create_app
 from app.notifications import service as notifications
-from app.notifications.models import Kind
-from app.progress.models import Entry
+from app.notifications.models import NotificationKind
+from app.progress.models import LedgerEntry
 from app.settings import Settings
-from tests.factories.accounts import an_account, signed_in
-from tests.factories.browser import browser
-from tests.factories.routes import ENDLESS, routes_of
-from tests.factories.supervisor import Supervisor
+from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.browser_client import browser_client
+from tests.factories.routes import ENDLESS, all_routes
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 OUTSIDERS, INSIDERS = ("stranger", "visitor", "learner"), ("instructor", "admin")
 DRAFT, NOWHERE = "small/treasure", "small/nowhere"
@@ -74,21 +74,21 @@ def settings(settings: Settings) -> Settings:
 
 async def asker(app: FastAPI, who: str) -> httpx.AsyncClient:
     if who in ("learner", *INSIDERS):
-        return await signed_in(app, who)
-    client = browser(app)
+        return await signed_in_browser(app, who)
+    client = browser_client(app)
     if who == "visitor":
         await client.post("/en/session", params={"lesson": "small/first"})
     return client
 
 
 @pytest.fixture(params=OUTSIDERS)
-async def outsider(app: FastAPI, supervisor: Supervisor, request: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def outsider(app: FastAPI, supervisor: ScriptedSupervisor, request: Any) -> AsyncIterator[httpx.AsyncClient]:
     async with aclosing(await asker(app, request.param)) as client:
         yield client
 
 
 @pytest.fixture(params=INSIDERS)
-async def insider(app: FastAPI, supervisor: Supervisor, request: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def insider(app: FastAPI, supervisor: ScriptedSupervisor, request: Any) -> AsyncIterator[httpx.AsyncClient]:
     async with aclosing(await asker(app, request.param)) as client:
         yield client
 
@@ -100,9 +100,9 @@ async def until_finished(client: httpx.AsyncClient, run: str) -> None:
 
 
 async def a_comment(db: Database, author: Account, lesson: str = DRAFT, thread: str | None = None) -> Comment:
-    draft = Draft(lesson, "", thread, f"{WORDS} @{author.handle}", f"{lesson}{thread}", "en")
+    draft = CommentDraft(lesson, "", thread, f"{WORDS} @{author.handle}", f"{lesson}{thread}", "en")
     async with db.writing() as session:
-        return await writing.write(session, author, draft)
+        return await editing.create_comment(session, author, draft)
 
 
 def bound(app: FastAPI, comment_id: str) -> list[tuple[str, str, str]]:
@@ -117,7 +117,7 @@ def bound(app: FastAPI, comment_id: str) -> list[tuple[str, str, str]]:
     }
     parts |= {"ask": "report"}
     found = []
-    for route in routes_of(app):
+    for route in all_routes(app):
         if isinstance(route, Route) and re.search(r"\{(slug|comment_id)[:}]", route.path) and route.name not in ENDLESS:
             path = re.sub(r"\{(\w+)(?::\w+)?\}", lambda part: parts[part[1]], route.path)
             method = sorted((route.methods or {"GET"}) - {"HEAD"})[0]
@@ -136,7 +136,7 @@ def seen(answer: httpx.Response, *names: str) -> tuple[int, str]:
 async def test_no_route_tells_a_draft_from_a_lesson_that_does_not_exist(
     app: FastAPI, outsider: httpx.AsyncClient
 ) -> None:
-    teacher = await an_account(app.state.db, "instructor", name="Grace Hopper")
+    teacher = await store_account(app.state.db, "instructor", name="Grace Hopper")
     comment = await a_comment(app.state.db, teacher)
     routes = bound(app, comment.id)
     assert {"lesson", "lesson_source", "lesson_asset", "export", "comments", "comment"} <= {name for name, *_ in routes}
@@ -154,7 +154,7 @@ async def test_no_route_tells_a_draft_from_a_lesson_that_does_not_exist(
 
 
 async def test_to_instructors_a_draft_answers_as_any_lesson_does(app: FastAPI, insider: httpx.AsyncClient) -> None:
-    author = await an_account(app.state.db, name="Bob")
+    author = await store_account(app.state.db, name="Bob")
     of_draft, of_other = [(await a_comment(app.state.db, author, lesson)).id for lesson in (DRAFT, "small/first")]
     for name, method, path in bound(app, of_draft):
         answer = await insider.request(method, path, headers=HTML)
@@ -168,7 +168,7 @@ async def test_to_instructors_a_draft_answers_as_any_lesson_does(app: FastAPI, i
 
 
 async def test_no_page_names_a_draft_to_anyone_else_whoever_was_there_before(
-    app: FastAPI, supervisor: Supervisor
+    app: FastAPI, supervisor: ScriptedSupervisor
 ) -> None:
     outside = [await asker(app, who) for who in OUTSIDERS]
     inside = [await asker(app, who) for who in INSIDERS]
@@ -190,7 +190,7 @@ async def test_no_page_names_a_draft_to_anyone_else_whoever_was_there_before(
 async def test_lessons_are_numbered_as_those_who_read_them_see_them(app: FastAPI, client: httpx.AsyncClient) -> None:
     assert "Lesson 1 of 1" in (await client.get("/en/courses/small/first")).text
     assert "1 lesson " in (await client.get("/en/courses/small")).text
-    async with await signed_in(app, "instructor") as teacher:
+    async with await signed_in_browser(app, "instructor") as teacher:
         assert "Lesson 2 of 2" in (await teacher.get("/en/courses/small/first")).text
         assert "2 lessons" in (await teacher.get("/en/courses/small")).text
 
@@ -204,7 +204,7 @@ async def test_lessons_are_numbered_as_those_who_read_them_see_them(app: FastAPI
     ],
 )
 async def test_a_draft_says_that_it_is_one(app: FastAPI, language: str, words: str, chip: str) -> None:
-    async with await signed_in(app, "instructor") as teacher:
+    async with await signed_in_browser(app, "instructor") as teacher:
         page = (await teacher.get(f"/{language}/courses/small/treasure")).text
         assert f"<strong>{words}</strong>" in page
         for path in (f"/{language}/courses/small/first", f"/{language}/courses/small", f"/{language}/"):
@@ -213,7 +213,7 @@ async def test_a_draft_says_that_it_is_one(app: FastAPI, language: str, words: s
 
 
 async def test_cells_of_a_draft_run_for_instructors_only_and_earn_nothing(
-    app: FastAPI, supervisor: Supervisor, outsider: httpx.AsyncClient
+    app: FastAPI, supervisor: ScriptedSupervisor, outsider: httpx.AsyncClient
 ) -> None:
     asked = {"lesson": DRAFT, "cell": "dig", "code": "print(1)"}
     assert (await outsider.post("/runs", json=asked)).status_code == 404
@@ -221,7 +221,7 @@ async def test_cells_of_a_draft_run_for_instructors_only_and_earn_nothing(
         for lesson in (DRAFT, NOWHERE):
             answer = await outsider.request(method, f"/en/session{path}", params={"lesson": lesson})
             assert answer.status_code == 404, path
-    async with await signed_in(app, "instructor") as teacher:
+    async with await signed_in_browser(app, "instructor") as teacher:
         answer = await teacher.post("/runs", json=asked)
         assert answer.status_code == 202
         assert (await teacher.get("/en/session", params={"lesson": DRAFT})).status_code == 200
@@ -229,7 +229,7 @@ async def test_cells_of_a_draft_run_for_instructors_only_and_earn_nothing(
         await supervisor.finish(await supervisor.run(answer.json()["id"]))
         await until_finished(teacher, address)
     async with app.state.db.session() as session:
-        assert await session.scalar(select(func.count()).select_from(Entry)) == 0
+        assert await session.scalar(select(func.count()).select_from(LedgerEntry)) == 0
 
 
 async def test_a_draft_does_not_count_for_the_course(app: FastAPI) -> None:
@@ -241,14 +241,16 @@ async def test_a_draft_does_not_count_for_the_course(app: FastAPI) -> None:
 
 async def test_what_is_said_about_a_draft_is_told_to_instructors_only(app: FastAPI) -> None:
     db: Database = app.state.db
-    teacher, other = [await an_account(db, "instructor", name=name) for name in ("Grace Hopper", "Prof")]
-    learner = await an_account(db, name="Ada")
+    teacher, other = [await store_account(db, "instructor", name=name) for name in ("Grace Hopper", "Prof")]
+    learner = await store_account(db, name="Ada")
     async with db.writing() as session:  # from when the lesson was still published
-        comment = await writing.write(session, teacher, Draft("small/first", "", None, WORDS, "k", "en"))
+        comment = await editing.create_comment(
+            session, teacher, CommentDraft("small/first", "", None, WORDS, "k", "en")
+        )
         await session.execute(update(Comment).values(lesson=DRAFT))
-        await notifications.notify(session, [learner.id, other.id], Kind.mention, comment.id, teacher.id)
+        await notifications.notify(session, [learner.id, other.id], NotificationKind.mention, comment.id, teacher.id)
     for account, told in ((learner, False), (other, True)):
-        async with await signed_in(app, account) as client:
+        async with await signed_in_browser(app, account) as client:
             for path in ("/en/notifications", f"/en/people/{teacher.handle}/comments"):
                 answer = await client.get(path, headers=HTML)
                 assert (WORDS in answer.text) is told, path
@@ -258,8 +260,8 @@ async def test_what_is_said_about_a_draft_is_told_to_instructors_only(app: FastA
 
 
 async def test_nobody_replies_in_a_thread_of_a_draft_by_way_of_another_lesson(app: FastAPI) -> None:
-    root = await a_comment(app.state.db, await an_account(app.state.db, "instructor", name="Grace Hopper"))
-    async with await signed_in(app) as learner:
+    root = await a_comment(app.state.db, await store_account(app.state.db, "instructor", name="Grace Hopper"))
+    async with await signed_in_browser(app) as learner:
         answer = await learner.post("/en/courses/small/first/comments", data={"text": "Let me in", "thread": root.id})
     assert answer.status_code == 422
     async with app.state.db.session() as session:
@@ -276,7 +278,7 @@ async def test_progress_and_feedback_say_nothing_of_drafts(app: FastAPI, outside
     assert kept.status_code == 204 or kept.json() == {"kept": 0}
     form = await outsider.get("/en/feedback?page=/en/courses/small/treasure&cell=dig")
     assert TITLE not in form.text
-    async with await signed_in(app, "instructor") as teacher:
+    async with await signed_in_browser(app, "instructor") as teacher:
         for path in ("/en/progress?course=cellar", "/en/progress/outline?course=cellar", "/en/courses/cellar"):
             assert (await teacher.get(path)).status_code == 200
 
@@ -298,7 +300,7 @@ async def test_a_draft_whose_first_version_has_a_mistake_is_not_announced(
     (settings.lessons_dir / DRAFT / "lesson.md").write_text("---\ntitle: 1\nminutes: many\n---\n")
     fresh = create_app(settings)
     fresh.state.catalog.reload()
-    async with fresh.router.lifespan_context(fresh), browser(fresh) as reader:
+    async with fresh.router.lifespan_context(fresh), browser_client(fresh) as reader:
         assert "treasure" not in (await reader.get("/en/courses/small")).text
         assert (await reader.get("/en/courses/small/treasure")).status_code == 404
     (settings.lessons_dir / DRAFT / "lesson.md").write_text("---\nstatus: published\ntitle: 1\nminutes: many\n---\n")
@@ -307,7 +309,7 @@ async def test_a_draft_whose_first_version_has_a_mistake_is_not_announced(
 
 
 async def test_lessons_are_read_while_the_database_is_away(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with await signed_in(app, "instructor") as teacher:
+    async with await signed_in_browser(app, "instructor") as teacher:
 
         def away() -> None:
             raise OSError("the database is away")

@@ -12,24 +12,26 @@ from app import migrate
 from app.health import checks
 from app.main import create_app
 from app.settings import Settings
-from runners.protocol import Health
-from tests.factories.browser import browser
+from runners.wire.protocol import Health
+from tests.factories.browser_client import browser_client
 from tests.factories.course import LESSON
-from tests.factories.supervisor import Supervisor
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 
 async def test_alive_says_nothing_of_others(client: httpx.AsyncClient) -> None:
     assert (await client.get("/healthz")).json() == {"status": "ok"}
 
 
-async def test_ready_when_everything_is_there(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_ready_when_everything_is_there(client: httpx.AsyncClient, supervisor: ScriptedSupervisor) -> None:
     response = await client.get("/readyz")
 
     assert response.status_code == 200, response.text
     assert response.json()["missing"] == []
 
 
-async def test_a_runner_that_is_away_or_starting_is_missing(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_a_runner_that_is_away_or_starting_is_missing(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
     supervisor.health = Health(status="starting", detail="importing TensorFlow")
     starting = await client.get("/readyz")
     await supervisor.stop()
@@ -40,10 +42,10 @@ async def test_a_runner_that_is_away_or_starting_is_missing(client: httpx.AsyncC
 
 
 async def test_why_something_is_missing_is_for_the_log_alone(
-    capfd: pytest.CaptureFixture[str], settings: Settings, supervisor: Supervisor
+    capfd: pytest.CaptureFixture[str], settings: Settings, supervisor: ScriptedSupervisor
 ) -> None:
     app = create_app(settings)
-    async with app.router.lifespan_context(app), browser(app) as client:
+    async with app.router.lifespan_context(app), browser_client(app) as client:
         await migrate.downgrade(app.state.db, "base")
         await supervisor.stop()
         body = (await client.get("/readyz")).json()
@@ -55,10 +57,10 @@ async def test_why_something_is_missing_is_for_the_log_alone(
 
 
 async def test_a_load_balancer_that_asks_again_and_again_does_not_fill_the_log(
-    capfd: pytest.CaptureFixture[str], settings: Settings, supervisor: Supervisor
+    capfd: pytest.CaptureFixture[str], settings: Settings, supervisor: ScriptedSupervisor
 ) -> None:
     app = create_app(settings)
-    async with app.router.lifespan_context(app), browser(app) as client:
+    async with app.router.lifespan_context(app), browser_client(app) as client:
         supervisor.health = Health(status="starting", detail="importing TensorFlow")
         for _ in range(3):
             await client.get("/readyz")
@@ -79,9 +81,9 @@ async def test_a_load_balancer_that_asks_again_and_again_does_not_fill_the_log(
 
 
 async def test_a_part_that_hangs_is_missing_and_holds_nobody_up(
-    client: httpx.AsyncClient, supervisor: Supervisor, app: FastAPI, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(checks, "CHECK_TIMEOUT_S", 0.1)
     monkeypatch.setattr(app.state.desk.runner, "health", asyncio.Event().wait)
     async with asyncio.timeout(2):
         response = await client.get("/readyz")
@@ -89,9 +91,9 @@ async def test_a_part_that_hangs_is_missing_and_holds_nobody_up(
     assert (response.status_code, response.json()["missing"]) == (503, ["runner"])
 
 
-async def test_a_database_without_its_tables_is_missing(app: FastAPI, supervisor: Supervisor) -> None:
+async def test_a_database_without_its_tables_is_missing(app: FastAPI, supervisor: ScriptedSupervisor) -> None:
     await migrate.downgrade(app.state.db, "base")
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         body = (await client.get("/readyz")).json()
 
     assert body["missing"] == ["database"]
@@ -99,10 +101,10 @@ async def test_a_database_without_its_tables_is_missing(app: FastAPI, supervisor
 
 @pytest.mark.parametrize("url", ["sqlite+aiosqlite:////nowhere/x.db", "postgresql+asyncpg://x@127.0.0.1:1/x"])
 async def test_a_server_without_a_database_is_up_refuses_runs_and_says_so(
-    settings: Settings, supervisor: Supervisor, url: str
+    settings: Settings, supervisor: ScriptedSupervisor, url: str
 ) -> None:
     app = create_app(settings.model_copy(update={"database_url": url}))
-    async with app.router.lifespan_context(app), browser(app) as client:
+    async with app.router.lifespan_context(app), browser_client(app) as client:
         assert (await client.get("/en/courses/small/first")).status_code == 200
         not_ready = (await client.get("/readyz")).json()
         refused = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
@@ -113,9 +115,9 @@ async def test_a_server_without_a_database_is_up_refuses_runs_and_says_so(
     assert not supervisor.submitted
 
 
-async def test_no_lessons_are_missed(settings: Settings, supervisor: Supervisor) -> None:
+async def test_no_lessons_are_missed(settings: Settings, supervisor: ScriptedSupervisor) -> None:
     empty = settings.data_dir / "nothing"
     empty.mkdir()
     app = create_app(settings.model_copy(update={"lessons_dir": empty}))
-    async with app.router.lifespan_context(app), browser(app) as client:
+    async with app.router.lifespan_context(app), browser_client(app) as client:
         assert (await client.get("/readyz")).json()["missing"] == ["lessons"]

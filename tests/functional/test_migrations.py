@@ -17,7 +17,7 @@ from sqlalchemy import Connection, inspect, text
 from app import migrate
 from app.db import Base, Database
 from app.tables import TABLES
-from tests.factories.output import a_run_with_output
+from tests.factories.stored_output import store_run_with_output
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ async def test_what_migrations_make_is_what_the_models_say(empty: Database) -> N
         assert await connection.run_sync(differences) == []
         names = await connection.run_sync(lambda c: set(inspect(c).get_table_names()))
     assert names == {"alembic_version", *(table.name for table in TABLES)}
-    assert await migrate.current_revision(empty) == migrate.HEAD
+    assert await migrate.current_revision(empty) == migrate.HEAD_REVISION
 
 
 async def test_migrations_can_be_taken_back_and_applied_again(empty: Database) -> None:
@@ -49,12 +49,12 @@ async def test_migrations_can_be_taken_back_and_applied_again(empty: Database) -
     assert await migrate.current_revision(empty) is None
 
     await migrate.upgrade(empty)
-    assert await migrate.current_revision(empty) == migrate.HEAD
+    assert await migrate.current_revision(empty) == migrate.HEAD_REVISION
 
 
 async def test_what_runs_take_is_counted_for_those_that_were_there_already(empty: Database) -> None:
     await migrate.upgrade(empty)
-    run_id = await a_run_with_output(empty, 20, code="print('가')")
+    run_id = await store_run_with_output(empty, 20, code="print('가')")
 
     async def stored() -> tuple[int, int]:
         async with empty.engine.connect() as connection:
@@ -75,13 +75,13 @@ async def test_upgrading_twice_changes_nothing(empty: Database) -> None:
     await migrate.upgrade(empty)
     await migrate.upgrade(empty)
 
-    assert await migrate.current_revision(empty) == migrate.HEAD
+    assert await migrate.current_revision(empty) == migrate.HEAD_REVISION
 
 
 async def test_servers_that_start_at_the_same_time_upgrade_one_after_the_other(empty_database_url: str) -> None:
     servers = [Database(empty_database_url) for _ in range(4)]
     await asyncio.gather(*(migrate.upgrade(db) for db in servers))
-    assert await migrate.current_revision(servers[0]) == migrate.HEAD
+    assert await migrate.current_revision(servers[0]) == migrate.HEAD_REVISION
     for db in servers:
         await db.close()
 

@@ -13,22 +13,22 @@ from fastapi import FastAPI
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts.models import Account, Mailing, SignIn
-from app.comments import moderation, writing
+from app.accounts.models import Account, AuthSession, EmailFrequency
+from app.comments import editing, moderation
+from app.comments.editing import CommentDraft
 from app.comments.models import Comment
-from app.comments.writing import Draft
 from app.db import now
-from app.errors import TooMany
+from app.errors import TooManyRequests
 from app.main import create_app
-from app.notifications import live, service
-from app.notifications.models import Kind
-from app.notifications.unsubscribing import LASTS, Wish
-from app.progress.facts import Fact
+from app.notifications import service, unread_stream
+from app.notifications.models import NotificationKind
+from app.notifications.unsubscribe_links import LINK_LIFETIME, UnsubscribeRequest
+from app.progress.events import LearningEvent
 from app.settings import Settings
-from tests.factories.accounts import an_account, signed_in
-from tests.factories.browser import browser
+from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.browser_client import browser_client
 from tests.factories.course import FIRST_RUN, LESSON
-from tests.factories.smtp import Postbox, smtp_server
+from tests.factories.smtp_server import SmtpMailbox, serve_smtp
 
 NAME = 'Bob <img src=x onerror="alert(1)">'
 EVENTS = {"accept": "text/event-stream"}
@@ -38,25 +38,27 @@ async def a_reply(
     app: FastAPI, ada: Account, name: str = NAME, text: str = "Because <b>four</b>.", *, elsewhere: bool = False
 ) -> Comment:
     """Somebody answers Ada's question; ``elsewhere``: by another web process, which cannot wake this one."""
-    bob = await an_account(app.state.db, name=name)
+    bob = await store_account(app.state.db, name=name)
     async with app.state.db.writing() as session:
-        root = await writing.write(session, ada, Draft(LESSON, "", None, f"Why four? {now()}", "k1", "en"))
-        told = await writing.write(session, bob, Draft(LESSON, "", root.id, text, "k2", "en"))
+        root = await editing.create_comment(
+            session, ada, CommentDraft(LESSON, "", None, f"Why four? {now()}", "k1", "en")
+        )
+        told = await editing.create_comment(session, bob, CommentDraft(LESSON, "", root.id, text, "k2", "en"))
     if not elsewhere:
-        service.wake(app.state.bus, session)
+        service.publish_changes(app.state.bus, session)
     return told
 
 
-async def the_sign_in(session: AsyncSession, account: Account) -> SignIn:
-    found = await session.scalar(select(SignIn).where(SignIn.account_id == account.id))
+async def the_sign_in(session: AsyncSession, account: Account) -> AuthSession:
+    found = await session.scalar(select(AuthSession).where(AuthSession.account_id == account.id))
     assert found
     return found
 
 
 @pytest.mark.parametrize("lang", ["en", "ko", "zh"])
 async def test_the_bell_says_in_words_how_many_are_unread(app: FastAPI, lang: str) -> None:
-    ada = await an_account(app.state.db)
-    async with await signed_in(app, ada) as client:
+    ada = await store_account(app.state.db)
+    async with await signed_in_browser(app, ada) as client:
         before = (await client.get(f"/{lang}/notifications/bell")).text
         await a_reply(app, ada)
         after = await client.get(f"/{lang}/notifications/bell")
@@ -65,14 +67,14 @@ async def test_the_bell_says_in_words_how_many_are_unread(app: FastAPI, lang: st
     words = {"en": "Notifications: 1 unread", "ko": "알림: 읽지 않은 것 1건", "zh": "1 条未读"}[lang]
     assert words in after.text
     assert after.headers["cache-control"] == "no-store"
-    async with browser(app) as stranger:
+    async with browser_client(app) as stranger:
         assert (await stranger.get(f"/{lang}/notifications/bell")).text.strip() == ""
 
 
 async def test_a_notification_leads_to_its_comment_and_is_read_then(app: FastAPI) -> None:
-    ada = await an_account(app.state.db)
+    ada = await store_account(app.state.db)
     told = await a_reply(app, ada)
-    async with await signed_in(app, ada) as client, await signed_in(app) as other:
+    async with await signed_in_browser(app, ada) as client, await signed_in_browser(app) as other:
         page = await client.get("/en/notifications")
         link = re.search(r'href="(/en/notifications/[0-9a-f]+)"', page.text)
         assert link
@@ -90,10 +92,10 @@ async def test_a_notification_leads_to_its_comment_and_is_read_then(app: FastAPI
 
 
 async def test_all_are_marked_as_read_without_a_script(app: FastAPI) -> None:
-    ada = await an_account(app.state.db)
+    ada = await store_account(app.state.db)
     for name in ("Bob", "Cy"):
         await a_reply(app, ada, name)
-    async with await signed_in(app, ada) as client:
+    async with await signed_in_browser(app, ada) as client:
         one = re.findall(r'name="which" value="([0-9a-f]+)"', (await client.get("/en/notifications")).text)
         assert len(one) == 2
         answer = await client.post("/en/notifications/read", data={"which": one[0]})
@@ -104,11 +106,11 @@ async def test_all_are_marked_as_read_without_a_script(app: FastAPI) -> None:
 
 
 async def test_a_comment_that_is_gone_or_hidden_is_neither_quoted_nor_linked(app: FastAPI) -> None:
-    ada, teacher = await an_account(app.state.db), await an_account(app.state.db, "instructor")
+    ada, teacher = await store_account(app.state.db), await store_account(app.state.db, "instructor")
     hidden = await a_reply(app, ada, "Bob", "A hidden reply")
     async with app.state.db.writing() as session:
-        await moderation.hide(session, teacher, hidden.id, "Not kind")
-    async with await signed_in(app, ada) as client:
+        await moderation.hide_comment(session, teacher, hidden.id, "Not kind")
+    async with await signed_in_browser(app, ada) as client:
         page = (await client.get("/en/notifications")).text
     assert "A hidden reply" not in page
     assert "It is not there any more." in page
@@ -116,17 +118,17 @@ async def test_a_comment_that_is_gone_or_hidden_is_neither_quoted_nor_linked(app
 
 
 async def test_a_comment_is_quoted_without_the_marks_of_markdown(app: FastAPI) -> None:
-    ada = await an_account(app.state.db)
+    ada = await store_account(app.state.db)
     await a_reply(app, ada, text="See **every** `replica` [here](https://example.org)")
-    async with await signed_in(app, ada) as client:
+    async with await signed_in_browser(app, ada) as client:
         page = (await client.get("/en/notifications")).text
     assert "See every replica here" in page
 
 
 async def test_the_stream_counts_live_and_ends_with_the_sign_in(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_LOOK_EVERY_S", 0.2)
-    ada = await an_account(app.state.db)
-    async with await signed_in(app, ada), asyncio.timeout(20):
+    monkeypatch.setattr(unread_stream, "_POLL_INTERVAL_S", 0.2)
+    ada = await store_account(app.state.db)
+    async with await signed_in_browser(app, ada), asyncio.timeout(20):
         async with app.state.db.session() as session:
             here = await the_sign_in(session, ada)
         frames = app.state.live.frames(here)
@@ -136,20 +138,20 @@ async def test_the_stream_counts_live_and_ends_with_the_sign_in(app: FastAPI, mo
         await a_reply(app, ada, elsewhere=True)
         assert [frame.data for frame in await anext(frames)] == ["2"]
         async with app.state.db.writing() as session:
-            await session.execute(delete(SignIn))
+            await session.execute(delete(AuthSession))
         assert [frame.event for frame in await anext(frames)] == ["over"]
         assert await anext(frames, None) is None
 
 
 async def test_one_account_has_a_few_streams_and_no_more(app: FastAPI) -> None:
-    ada = await an_account(app.state.db)
-    async with await signed_in(app, ada) as client:
+    ada = await store_account(app.state.db)
+    async with await signed_in_browser(app, ada) as client:
         async with app.state.db.session() as session:
             here = await the_sign_in(session, ada)
-        streams = [app.state.live.frames(here) for _ in range(live.MOST_STREAMS)]
+        streams = [app.state.live.frames(here) for _ in range(unread_stream.MAX_STREAMS)]
         for stream in streams:
             await anext(stream)
-        with pytest.raises(TooMany):
+        with pytest.raises(TooManyRequests):
             app.state.live.frames(here)
         assert (await client.get("/notifications/stream", headers=EVENTS)).status_code == 429
         await streams[0].aclose()
@@ -161,19 +163,19 @@ async def test_one_account_has_a_few_streams_and_no_more(app: FastAPI) -> None:
 
 
 async def test_a_stream_without_a_sign_in_says_that_it_is_over_and_is_no_error(app: FastAPI) -> None:
-    async with browser(app) as stranger:
+    async with browser_client(app) as stranger:
         answer = await stranger.get("/notifications/stream", headers=EVENTS)
     assert (answer.status_code, answer.text) == (200, "event: over\ndata: {}\n\n")
 
 
 async def test_streams_that_are_asked_for_at_once_are_not_more(app: FastAPI) -> None:
-    ada = await an_account(app.state.db)
-    async with await signed_in(app, ada):
+    ada = await store_account(app.state.db)
+    async with await signed_in_browser(app, ada):
         async with app.state.db.session() as session:
             here = await the_sign_in(session, ada)
-        streams = [app.state.live.frames(here) for _ in range(live.MOST_STREAMS + 3)]
+        streams = [app.state.live.frames(here) for _ in range(unread_stream.MAX_STREAMS + 3)]
         begun = [await anext(stream, None) for stream in streams]
-        assert begun[live.MOST_STREAMS :] == [None, None, None]
+        assert begun[unread_stream.MAX_STREAMS :] == [None, None, None]
         for stream in streams:
             await stream.aclose()
         assert await anext(app.state.live.frames(here))
@@ -182,31 +184,31 @@ async def test_streams_that_are_asked_for_at_once_are_not_more(app: FastAPI) -> 
 # --- links in mails ---------------------------------------------------------------------------------------------------
 
 
-async def mailing(app: FastAPI, account: Account) -> tuple[str, list[Kind]]:
+async def mailing(app: FastAPI, account: Account) -> tuple[str, list[NotificationKind]]:
     async with app.state.db.session() as session:
-        return (await session.get_one(Account, account.id)).mailing, await service.unmailed(session, account.id)
+        return (await session.get_one(Account, account.id)).mailing, await service.email_opt_outs(session, account.id)
 
 
 @pytest.mark.parametrize("lang", ["en", "ko", "zh"])
 async def test_opening_a_link_of_a_mail_changes_nothing_and_its_button_ends_mails(app: FastAPI, lang: str) -> None:
-    ada = await an_account(app.state.db)
-    address = f"/{lang}/unsubscribe/{app.state.unsubscribing.token(Wish(ada.id, Kind.reply))}"
-    async with browser(app) as stranger:
+    ada = await store_account(app.state.db)
+    address = f"/{lang}/unsubscribe/{app.state.unsubscribing.token(UnsubscribeRequest(ada.id, NotificationKind.reply))}"
+    async with browser_client(app) as stranger:
         page = await stranger.get(address)
-        assert await mailing(app, ada) == (Mailing.at_once, [])
+        assert await mailing(app, ada) == (EmailFrequency.at_once, [])
         posts = re.findall(r'action="(/[a-z]+/unsubscribe/[^"]+)"', page.text)
         assert posts[0] == address
         assert ada.email not in page.text
         assert (await stranger.post(posts[0])).status_code == 200
-        assert await mailing(app, ada) == (Mailing.at_once, [Kind.reply])
+        assert await mailing(app, ada) == (EmailFrequency.at_once, [NotificationKind.reply])
         await stranger.post(posts[1])
-        assert await mailing(app, ada) == (Mailing.never, [Kind.reply])
+        assert await mailing(app, ada) == (EmailFrequency.never, [NotificationKind.reply])
 
 
 async def test_a_mail_program_ends_mails_in_one_step_without_saying_where_it_comes_from(app: FastAPI) -> None:
-    ada = await an_account(app.state.db)
-    address = f"/en/unsubscribe/{app.state.unsubscribing.token(Wish(ada.id, None))}"
-    async with browser(app) as client:
+    ada = await store_account(app.state.db)
+    address = f"/en/unsubscribe/{app.state.unsubscribing.token(UnsubscribeRequest(ada.id, None))}"
+    async with browser_client(app) as client:
         client.headers.pop("sec-fetch-site")
         for _ in range(2):
             answer = await client.post(address, data={"List-Unsubscribe": "One-Click"})
@@ -214,31 +216,31 @@ async def test_a_mail_program_ends_mails_in_one_step_without_saying_where_it_com
         form = {"List-Unsubscribe": (None, "One-Click")}
         assert (await client.post(address, files=form)).status_code == 200
         assert (await client.post("/en/notifications/read")).status_code == 403, "everything else comes from here"
-    assert await mailing(app, ada) == (Mailing.never, [])
+    assert await mailing(app, ada) == (EmailFrequency.never, [])
 
 
 async def test_a_forged_or_expired_link_changes_nothing(app: FastAPI) -> None:
-    ada = await an_account(app.state.db)
+    ada = await store_account(app.state.db)
     ours = app.state.unsubscribing
-    old = ours.token(Wish(ada.id, None), now() - LASTS - timedelta(days=1))
-    forged = ours.token(Wish("f" * 32, None)).replace("f" * 32, ada.id)
-    async with browser(app) as stranger:
+    old = ours.token(UnsubscribeRequest(ada.id, None), now() - LINK_LIFETIME - timedelta(days=1))
+    forged = ours.token(UnsubscribeRequest("f" * 32, None)).replace("f" * 32, ada.id)
+    async with browser_client(app) as stranger:
         for token in (old, forged, "x", "%00", "a" * 3000):
             address = f"/en/unsubscribe/{token}"
             assert (await stranger.get(address)).status_code == 404, token
             assert (await stranger.post(address)).status_code == 404, token
-    assert await mailing(app, ada) == (Mailing.at_once, [])
+    assert await mailing(app, ada) == (EmailFrequency.at_once, [])
 
 
 async def test_mails_about_a_kind_can_be_had_again(app: FastAPI) -> None:
-    ada = await an_account(app.state.db)
+    ada = await store_account(app.state.db)
     async with app.state.db.writing() as session:
-        await service.end_mails(session, ada.id, Kind.mention)
-    async with await signed_in(app, ada) as client:
+        await service.opt_out_of_emails(session, ada.id, NotificationKind.mention)
+    async with await signed_in_browser(app, ada) as client:
         assert "You get no mails about mentions." in (await client.get("/en/notifications")).text
         assert (await client.post("/en/notifications/mails", data={"kind": "mention"})).status_code == 303
         assert (await client.post("/en/notifications/mails", data={"kind": "achievement"})).status_code == 422
-    assert await mailing(app, ada) == (Mailing.at_once, [])
+    assert await mailing(app, ada) == (EmailFrequency.at_once, [])
 
 
 async def test_the_secret_of_these_links_is_kept_where_only_we_can_read_it(app: FastAPI) -> None:
@@ -253,12 +255,16 @@ async def test_a_new_achievement_stands_in_the_list_and_leads_to_the_achievement
     (settings.lessons_dir / "achievements.toml").write_text(FIRST_RUN)
     app = create_app(settings)
     async with app.router.lifespan_context(app):
-        ada = await an_account(app.state.db)
+        ada = await store_account(app.state.db)
         for _ in range(2):
             async with app.state.db.writing() as session:
-                await app.state.progress.ledger.award(session, ada.learner_id, [Fact("cell", f"{LESSON}#hello", 10)])
-                await app.state.progress.ledger.award(session, "a stranger", [Fact("cell", f"{LESSON}#hello", 10)])
-        async with await signed_in(app, ada) as client:
+                await app.state.progress.ledger.award(
+                    session, ada.learner_id, [LearningEvent("cell", f"{LESSON}#hello", 10)]
+                )
+                await app.state.progress.ledger.award(
+                    session, "a stranger", [LearningEvent("cell", f"{LESSON}#hello", 10)]
+                )
+        async with await signed_in_browser(app, ada) as client:
             assert 'data-unread="1"' in (await client.get("/en/notifications/bell")).text
             page = (await client.get("/ko/notifications")).text
             assert "새 업적을 얻었습니다" in page
@@ -268,7 +274,7 @@ async def test_a_new_achievement_stands_in_the_list_and_leads_to_the_achievement
             assert (await client.get(link[1])).headers["location"] == "/ko/achievements"
 
 
-async def first_mail(postbox: Postbox) -> EmailMessage:
+async def first_mail(postbox: SmtpMailbox) -> EmailMessage:
     while True:
         if postbox.mails:
             return postbox.mails[0]
@@ -279,21 +285,23 @@ async def first_mail(postbox: Postbox) -> EmailMessage:
 async def test_a_reply_sent_by_a_browser_is_mailed_and_the_mails_links_lead_somewhere(
     settings: Settings, lang: str
 ) -> None:
-    postbox = Postbox()
-    with smtp_server(postbox) as address:
+    postbox = SmtpMailbox()
+    with serve_smtp(postbox) as address:
         mail = {"smtp_url": f"smtp://{address}?tls=off", "mail_from": "Lockstep <l@example.org>"}
         app = create_app(settings.model_copy(update={**mail, "public_url": "http://test"}))
         async with app.router.lifespan_context(app), asyncio.timeout(30):
-            ada = await an_account(app.state.db, email="ada@example.org")
+            ada = await store_account(app.state.db, email="ada@example.org")
             async with app.state.db.writing() as session:
                 mine = await session.merge(ada)
                 mine.language = lang
-                root = await writing.write(session, mine, Draft(LESSON, "", None, "Why four?", "k1", "en"))
-            async with await signed_in(app) as bob:
+                root = await editing.create_comment(
+                    session, mine, CommentDraft(LESSON, "", None, "Why four?", "k1", "en")
+                )
+            async with await signed_in_browser(app) as bob:
                 form = {"thread": root.id, "text": "Because <b>four</b>.", "key": "k2"}
                 assert (await bob.post(f"/en/courses/{LESSON}/comments", data=form)).status_code == 303
             letter = await first_mail(postbox)
-            async with browser(app) as reader:
+            async with browser_client(app) as reader:
                 text = letter.get_body(("plain",))
                 assert text is not None
                 links = re.findall(r"^http://test(/\S+)$", text.get_content().replace("\r\n", "\n"), re.MULTILINE)
@@ -304,19 +312,21 @@ async def test_a_reply_sent_by_a_browser_is_mailed_and_the_mails_links_lead_some
                     assert (await reader.get(asks_to_sign_in)).status_code == 401
                 assert letter["list-unsubscribe"] == f"<http://test{ending}>"
                 assert (await reader.post(ending)).status_code == 200
-            assert await mailing(app, ada) == (Mailing.at_once, [Kind.reply])
+            assert await mailing(app, ada) == (EmailFrequency.at_once, [NotificationKind.reply])
     assert postbox.recipients == ["ada@example.org"]
 
 
 async def test_a_comment_that_is_held_tells_nobody_until_it_is_approved(app: FastAPI) -> None:
-    ada, bob = await an_account(app.state.db), await an_account(app.state.db)
-    teacher = await an_account(app.state.db, "instructor")
-    async with await signed_in(app, ada) as client:
+    ada, bob = await store_account(app.state.db), await store_account(app.state.db)
+    teacher = await store_account(app.state.db, "instructor")
+    async with await signed_in_browser(app, ada) as client:
         async with app.state.db.writing() as session:
-            root = await writing.write(session, ada, Draft(LESSON, "", None, "Why?", "k1", "en"))
-            held = await writing.write(session, bob, Draft(LESSON, "", root.id, "So.", "k2", "en"), hold_first=1)
+            root = await editing.create_comment(session, ada, CommentDraft(LESSON, "", None, "Why?", "k1", "en"))
+            held = await editing.create_comment(
+                session, bob, CommentDraft(LESSON, "", root.id, "So.", "k2", "en"), hold_first=1
+            )
         assert 'data-unread="0"' in (await client.get("/en/notifications/bell")).text
         for _ in range(2):
             async with app.state.db.writing() as session:
-                await moderation.show(session, teacher, held.id)
+                await moderation.approve_comment(session, teacher, held.id)
         assert 'data-unread="1"' in (await client.get("/en/notifications/bell")).text

@@ -14,9 +14,9 @@ from sqlalchemy import event
 
 from app.main import create_app
 from app.settings import Settings
-from app.web import page
-from tests.factories.accounts import signed_in
-from tests.factories.browser import browser
+from app.web import rendering
+from tests.factories.accounts import signed_in_browser
+from tests.factories.browser_client import browser_client
 
 HTML = {"accept": "text/html,*/*"}
 LESSON_PAGE = "/en/courses/small/first"
@@ -105,7 +105,7 @@ async def test_a_fault_of_ours_shows_no_trace(app: FastAPI, monkeypatch: pytest.
         raise RuntimeError("the secret reason")
 
     monkeypatch.setattr(app.state.catalog, "lesson", fail)
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         for headers in (HTML, {}):
             response = await client.get(LESSON_PAGE, headers=headers)
             assert response.status_code == 500
@@ -119,7 +119,7 @@ async def test_an_error_page_that_fails_itself_still_says_what_happened(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app.state, "helpful", lambda *_: 1 / 0)
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         response = await client.get("/en/none", headers=HTML)
 
     assert response.status_code == 404
@@ -157,7 +157,7 @@ async def test_a_page_from_the_shelf_has_all_that_the_first_one_had(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = {"accept-language": "en", "sec-fetch-mode": "navigate", "x-request-id": "abcdef-123"}
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         first = await client.get("/ko/courses/small/first", headers=headers)
         client.cookies.clear()
         monkeypatch.setattr(app.state.catalog, "lesson", lambda *_: 1 / 0)
@@ -178,9 +178,11 @@ async def test_in_development_a_changed_template_is_read_again(
     shown: str,
 ) -> None:
     home = tmp_path / "lessons" / "home.html"
-    monkeypatch.setattr(page.environment(environment == "development"), "loader", FileSystemLoader(tmp_path))
+    monkeypatch.setattr(
+        rendering.template_environment(environment == "development"), "loader", FileSystemLoader(tmp_path)
+    )
     app = create_app(settings.model_copy(update={"environment": environment}))
-    async with app.router.lifespan_context(app), browser(app) as client:
+    async with app.router.lifespan_context(app), browser_client(app) as client:
         for second, text in enumerate(("first", "second")):
             home.write_text(text)
             os.utime(home, (second, second))
@@ -206,7 +208,7 @@ async def test_a_page_is_sent_compressed_to_whoever_can_read_it(client: httpx.As
 
 
 async def test_the_switch_of_languages_keeps_path_and_query(app: FastAPI) -> None:
-    async with await signed_in(app, "instructor") as teacher:
+    async with await signed_in_browser(app, "instructor") as teacher:
         for path in (
             "/en/moderation?kind=newest",
             "/en/feedback/inbox?which=all&kind=code",
@@ -226,7 +228,7 @@ async def test_a_page_kept_for_everyone_has_nothing_of_the_query_it_was_first_as
 
 
 async def test_search_engines_hear_of_other_languages_on_public_pages_only(app: FastAPI) -> None:
-    async with await signed_in(app, "instructor") as teacher:
+    async with await signed_in_browser(app, "instructor") as teacher:
         for path in ("/en/", "/en/courses/small", "/en/courses/small/first/comments", "/en/sign-in", "/en/feedback"):
             assert 'rel="alternate" hreflang="ko"' in (await teacher.get(path)).text, path
         for path in ("/en/settings", "/en/moderation", "/en/feedback/inbox", "/en/achievements", "/en/nothing"):

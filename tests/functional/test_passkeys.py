@@ -13,18 +13,18 @@ from fastapi import FastAPI
 from sqlalchemy import select, update
 from webauthn.helpers import bytes_to_base64url
 
-from app.accounts import handshakes
-from app.accounts.attempts import OF_HANDSHAKES
-from app.accounts.models import Account, Attempts, Handshake, Passkey, SignIn
-from app.accounts.passkeys import Place, place_at
-from app.accounts.sign_in_cookie import NAME
-from app.accounts.sign_ins import FRESH
+from app.accounts import auth_challenges
+from app.accounts.auth_sessions import REAUTHENTICATE_AFTER
+from app.accounts.models import Account, AuthChallenge, AuthSession, Passkey, RateLimitCounter
+from app.accounts.passkeys import RelyingParty, relying_party_at
+from app.accounts.rate_limit import AUTH_CHALLENGES
+from app.accounts.session_cookie import SESSION_COOKIE
 from app.db import now
-from tests.factories.accounts import an_account, signed_in
-from tests.factories.authenticator import PRESENT, Authenticator
-from tests.factories.browser import browser, press_run
+from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.browser_client import browser_client, press_run
 from tests.factories.mailbox import Mailbox
-from tests.factories.supervisor import Supervisor
+from tests.factories.passkey_authenticator import PRESENT, Authenticator
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 PASSWORD = "correct horse battery"
 
@@ -38,19 +38,19 @@ def at_localhost(client: httpx.AsyncClient) -> httpx.AsyncClient:
 
 @pytest.fixture
 async def account(app: FastAPI) -> Account:
-    return await an_account(app.state.db, email="ada@example.org")
+    return await store_account(app.state.db, email="ada@example.org")
 
 
 @pytest.fixture
 async def ada(app: FastAPI, account: Account) -> AsyncIterator[httpx.AsyncClient]:
-    async with await signed_in(app, account) as client:
+    async with await signed_in_browser(app, account) as client:
         yield at_localhost(client)
 
 
 @pytest.fixture
 async def other(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
     """A browser in which nobody is signed in."""
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         yield at_localhost(client)
 
 
@@ -90,11 +90,11 @@ async def test_a_passkey_opens_the_account_and_gives_a_new_token(
     assert options["rpId"] == "localhost"
     assert answer.json() == {"next": "/en/settings"}
     assert "@ada-byron" in (await other.get("/en/account-menu")).text
-    first = other.cookies[NAME]
+    first = other.cookies[SESSION_COOKIE]
     assert (await sign_in(other, device.sign(await asked(other)))).json() == {"next": "/en/"}
-    assert other.cookies[NAME] != first
+    assert other.cookies[SESSION_COOKIE] != first
     async with app.state.db.session() as session:
-        methods = (await session.scalars(select(SignIn.method))).all()
+        methods = (await session.scalars(select(AuthSession.method))).all()
         passkey = (await session.scalars(select(Passkey))).one()
     assert sorted(methods) == ["passkey", "password"], "the sign-in before was not ended"
     assert passkey.sign_count == 2
@@ -114,7 +114,7 @@ async def test_who_gets_a_new_way_in_is_told_by_mail(ada: httpx.AsyncClient, mon
 
 
 async def test_what_a_visitor_did_comes_in_with_a_passkey_too(
-    ada: httpx.AsyncClient, other: httpx.AsyncClient, supervisor: Supervisor
+    ada: httpx.AsyncClient, other: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     device = await added(ada)
     await press_run(other)
@@ -173,7 +173,7 @@ async def test_a_forged_answer_opens_nothing_and_says_one_thing(
 
     assert refused.status_code == 422
     assert "opens no account here" in refused.text
-    assert NAME not in other.cookies
+    assert SESSION_COOKIE not in other.cookies
 
 
 async def test_an_answer_of_another_kind_opens_nothing(ada: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
@@ -191,7 +191,7 @@ async def test_an_answer_opens_once_in_the_browser_that_asked_and_in_time(
     assert (await sign_in(other, answer)).status_code == 200
     assert (await sign_in(other, answer)).status_code == 410, "again"
     late = device.sign(await asked(other))
-    monkeypatch.setattr(handshakes, "now", lambda: now() + handshakes.LASTS)
+    monkeypatch.setattr(auth_challenges, "now", lambda: now() + auth_challenges.CHALLENGE_LIFETIME)
     refused = await sign_in(other, late)
     assert refused.status_code == 410
     assert "took too long" in refused.text
@@ -231,11 +231,11 @@ async def test_a_school_behind_one_address_looks_at_the_sign_in_as_often_as_it_l
     school = httpx.ASGITransport(app, client=("8.8.8.8", 1))
     same_origin = {"sec-fetch-site": "same-origin"}
     async with httpx.AsyncClient(transport=school, base_url="http://localhost", headers=same_origin) as pupil:
-        answers = {(await pupil.post("/en/passkey/options")).status_code for _ in range(OF_HANDSHAKES.free + 20)}
+        answers = {(await pupil.post("/en/passkey/options")).status_code for _ in range(AUTH_CHALLENGES.free + 20)}
 
     assert answers == {200}
     async with app.state.db.session() as session:
-        for table in (Handshake, Attempts):
+        for table in (AuthChallenge, RateLimitCounter):
             assert (await session.scalars(select(table))).all() == [], "a row for each look"
 
 
@@ -276,7 +276,9 @@ async def test_without_a_password_a_fresh_sign_in_is_needed(app: FastAPI, ada: h
     device = await added(ada)
     await added(ada, "Another")
     async with app.state.db.writing() as session:
-        await session.execute(update(SignIn).values(created_at=now() - FRESH - timedelta(seconds=1)))
+        await session.execute(
+            update(AuthSession).values(created_at=now() - REAUTHENTICATE_AFTER - timedelta(seconds=1))
+        )
 
     refused = await options_for_new(ada)
 
@@ -291,7 +293,7 @@ async def test_a_passkey_is_made_for_who_asked_once_and_with_its_owner_seen(
     options = (await options_for_new(ada)).json()
     device = Authenticator()
     answer = {"credential": device.make(options)}
-    async with await signed_in(app) as client:
+    async with await signed_in_browser(app) as client:
         thief = at_localhost(client)
         for cookie in ada.cookies.jar:
             if "handshake" in cookie.name:
@@ -315,7 +317,7 @@ async def test_a_passkey_is_renamed_and_removed_but_not_the_last_way_in(
         path = f"/en/settings/security/passkeys/{(await session.scalars(select(Passkey))).one().id}"
     assert (await ada.post(path, data={"name": "The blue one"})).status_code == 303
     assert "The blue one" in (await ada.get(path)).text
-    async with await signed_in(app) as stranger:
+    async with await signed_in_browser(app) as stranger:
         asked_for = (stranger.get(path), stranger.post(path, data={"name": "Mine"}), stranger.post(f"{path}/remove"))
         assert [(await answer).status_code for answer in asked_for] == [404] * 3, "it is there, and not theirs"
     assert "The blue one" in (await ada.get(path)).text
@@ -334,7 +336,7 @@ async def test_a_passkey_is_renamed_and_removed_but_not_the_last_way_in(
 
 
 async def test_at_an_address_of_numbers_the_page_says_where_passkeys_work(app: FastAPI) -> None:
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         client.base_url = httpx.URL("http://127.0.0.1:8000")
         page = (await client.get("/en/sign-in")).text
         assert "data-passkey-sign-in" not in page
@@ -349,13 +351,13 @@ async def test_at_an_address_of_numbers_the_page_says_where_passkeys_work(app: F
 @pytest.mark.parametrize(
     ("address", "place"),
     [
-        ("https://learn.example.org", Place("learn.example.org", "https://learn.example.org")),
-        ("https://learn.example.org:8443", Place("learn.example.org", "https://learn.example.org:8443")),
-        ("http://localhost:8000", Place("localhost", "http://localhost:8000")),
+        ("https://learn.example.org", RelyingParty("learn.example.org", "https://learn.example.org")),
+        ("https://learn.example.org:8443", RelyingParty("learn.example.org", "https://learn.example.org:8443")),
+        ("http://localhost:8000", RelyingParty("localhost", "http://localhost:8000")),
         ("http://learn.example.org", None),
         ("https://192.0.2.1", None),
         ("https://[2001:db8::1]", None),
     ],
 )
-def test_passkeys_belong_to_a_name_behind_tls_or_on_this_machine(address: str, place: Place | None) -> None:
-    assert place_at(address) == place
+def test_passkeys_belong_to_a_name_behind_tls_or_on_this_machine(address: str, place: RelyingParty | None) -> None:
+    assert relying_party_at(address) == place

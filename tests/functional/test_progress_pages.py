@@ -10,14 +10,14 @@ import pytest
 from fastapi import FastAPI
 
 from app.accounts.models import Account
-from app.progress.history import ON_A_PAGE
-from app.progress.models import Entry
+from app.progress.history import ENTRIES_PER_PAGE
+from app.progress.models import LedgerEntry
 from app.runs.models import Run
 from app.settings import Settings
-from tests.factories.accounts import an_account, signed_in
-from tests.factories.browser import browser, press_run
+from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.browser_client import browser_client, press_run
 from tests.factories.course import FIRST_RUN, LESSON
-from tests.factories.supervisor import Supervisor
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 _RULES = (
     FIRST_RUN
@@ -48,7 +48,7 @@ def settings(settings: Settings) -> Settings:
     return settings
 
 
-async def _run(app: FastAPI, client: httpx.AsyncClient, supervisor: Supervisor, cell: str = "hello") -> None:
+async def _run(app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor, cell: str = "hello") -> None:
     supervisor.answer = ["1"]
     run = await press_run(client, "print(1)", cell)
     async with asyncio.timeout(10):
@@ -67,7 +67,7 @@ async def _text(client: httpx.AsyncClient, path: str) -> str:
 
 
 async def _seen(app: FastAPI, *, public: bool = True, disabled: bool = False) -> Account:
-    account = await an_account(app.state.db, name="Ada <b>Byron</b>")
+    account = await store_account(app.state.db, name="Ada <b>Byron</b>")
     async with app.state.db.writing() as session:
         there = await session.get_one(Account, account.id)
         there.public_profile, there.disabled_at = public, datetime.now(UTC) if disabled else None
@@ -75,7 +75,7 @@ async def _seen(app: FastAPI, *, public: bool = True, disabled: bool = False) ->
 
 
 async def test_a_stranger_sees_what_there_is_to_reach_and_stays_a_stranger(app: FastAPI) -> None:
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         header = await _text(client, "/en/progress?course=small")
         page = await _text(client, "/en/achievements")
 
@@ -88,8 +88,10 @@ async def test_a_stranger_sees_what_there_is_to_reach_and_stays_a_stranger(app: 
         assert not client.cookies
 
 
-async def test_what_a_run_earned_stands_in_header_cards_page_and_history(app: FastAPI, supervisor: Supervisor) -> None:
-    async with browser(app) as client:
+async def test_what_a_run_earned_stands_in_header_cards_page_and_history(
+    app: FastAPI, supervisor: ScriptedSupervisor
+) -> None:
+    async with browser_client(app) as client:
         await _run(app, client, supervisor)
 
         header, cards = await _text(client, "/en/progress"), await _text(client, "/ko/progress/awards?since=0")
@@ -102,16 +104,16 @@ async def test_what_a_run_earned_stands_in_header_cards_page_and_history(app: Fa
     assert "1 of 2" in page, "the way to the next one"
 
 
-async def test_cards_are_handed_out_once(app: FastAPI, supervisor: Supervisor) -> None:
-    async with browser(app) as client:
+async def test_cards_are_handed_out_once(app: FastAPI, supervisor: ScriptedSupervisor) -> None:
+    async with browser_client(app) as client:
         await _run(app, client, supervisor)
         cursor = (await _text(client, "/en/progress/awards?since=0")).partition('data-cursor="')[2].partition('"')[0]
 
         assert 'class="award"' not in await _text(client, f"/en/progress/awards?since={cursor}")
 
 
-async def test_the_end_of_a_lesson_says_what_is_missing(app: FastAPI, supervisor: Supervisor) -> None:
-    async with browser(app) as client:
+async def test_the_end_of_a_lesson_says_what_is_missing(app: FastAPI, supervisor: ScriptedSupervisor) -> None:
+    async with browser_client(app) as client:
         path = f"/en/courses/{LESSON}/end"
         before = await _text(client, path)
         await _run(app, client, supervisor)
@@ -129,18 +131,18 @@ async def test_the_end_of_a_lesson_says_what_is_missing(app: FastAPI, supervisor
 
 
 async def test_the_history_has_pages(app: FastAPI) -> None:
-    async with await signed_in(app, account := await an_account(app.state.db)) as client:
+    async with await signed_in_browser(app, account := await store_account(app.state.db)) as client:
         start = datetime(2026, 11, 1, tzinfo=UTC)
         async with app.state.db.writing() as session:
-            for i in range(ON_A_PAGE + 1):
-                entry = Entry(learner_id=account.learner_id, kind="strategy", subject=f"S{i:02}", xp=1)
+            for i in range(ENTRIES_PER_PAGE + 1):
+                entry = LedgerEntry(learner_id=account.learner_id, kind="strategy", subject=f"S{i:02}", xp=1)
                 entry.at = start + timedelta(hours=i)
                 session.add(entry)
 
         first, second = [await _text(client, f"/en/achievements?page={number}") for number in (1, 2)]
 
-    assert (f"S{ON_A_PAGE:02}" in first, "S00" in first) == (True, False)
-    assert (f"S{ON_A_PAGE:02}" in second, "S00" in second) == (False, True)
+    assert (f"S{ENTRIES_PER_PAGE:02}" in first, "S00" in first) == (True, False)
+    assert (f"S{ENTRIES_PER_PAGE:02}" in second, "S00" in second) == (False, True)
     assert "?page=2#history" in first
     assert "?page=1#history" in second
     assert "Local only" not in first
@@ -148,7 +150,7 @@ async def test_the_history_has_pages(app: FastAPI) -> None:
 
 async def test_a_public_profile_shows_name_and_badges(app: FastAPI) -> None:
     account = await _seen(app)
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         answer = await client.get(f"/en/learners/{account.handle}")
 
     assert answer.status_code == 200
@@ -160,7 +162,7 @@ async def test_a_public_profile_shows_name_and_badges(app: FastAPI) -> None:
 @pytest.mark.parametrize("hidden", [{"public": False}, {"disabled": True}])
 async def test_who_does_not_want_to_be_seen_is_not_told_from_nobody(app: FastAPI, hidden: dict[str, bool]) -> None:
     account = await _seen(app, **hidden)
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         answers = [await client.get(f"/en/learners/{handle}") for handle in (account.handle, "nobody-of-this-name")]
 
     assert [answer.status_code for answer in answers] == [404, 404]
@@ -179,5 +181,5 @@ async def test_who_does_not_want_to_be_seen_is_not_told_from_nobody(app: FastAPI
     ],
 )
 async def test_what_makes_no_sense_is_refused(app: FastAPI, path: str, status: int) -> None:
-    async with browser(app) as client:
+    async with browser_client(app) as client:
         assert (await client.get(path)).status_code == status

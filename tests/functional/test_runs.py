@@ -14,14 +14,14 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from app.main import create_app
-from app.runs.errors import RunnerDown
+from app.runs.errors import RunnerOffline
 from app.settings import Settings
-from app.web.sse import Frame
-from runners.client import RunnerUnavailable
-from runners.protocol import Refusal, RunRequest, SessionState
-from tests.factories.browser import browser, press_run
+from app.web.sse import ServerSentEvent
+from runners.wire.client import RunnerUnavailable
+from runners.wire.protocol import Refusal, RunRequest, SessionState
+from tests.factories.browser_client import browser_client, press_run
 from tests.factories.course import LESSON
-from tests.factories.supervisor import Supervisor
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 
 def _asked(**other: Any) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def _asked(**other: Any) -> dict[str, Any]:
 
 
 async def test_a_run_is_accepted_stored_and_handed_to_the_supervisor(
-    client: httpx.AsyncClient, supervisor: Supervisor
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     run = await press_run(client, "print('one')")
 
@@ -41,7 +41,7 @@ async def test_a_run_is_accepted_stored_and_handed_to_the_supervisor(
 
 
 async def test_cells_with_the_same_machine_share_a_session_and_others_do_not(
-    client: httpx.AsyncClient, supervisor: Supervisor
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     first, second, third = [await press_run(client, cell=cell) for cell in ("hello", "hello", "alone")]
 
@@ -51,7 +51,7 @@ async def test_cells_with_the_same_machine_share_a_session_and_others_do_not(
 
 
 async def test_the_supervisor_never_learns_the_visitors_whole_id_or_cookie(
-    client: httpx.AsyncClient, supervisor: Supervisor
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     run = await press_run(client)
 
@@ -60,7 +60,7 @@ async def test_the_supervisor_never_learns_the_visitors_whole_id_or_cookie(
 
 
 async def test_a_second_run_waits_behind_the_first_and_says_so(
-    client: httpx.AsyncClient, supervisor: Supervisor
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     first, second = await press_run(client), await press_run(client)
 
@@ -68,7 +68,7 @@ async def test_a_second_run_waits_behind_the_first_and_says_so(
     assert (await client.get(f"/runs/{second['id']}")).json()["ahead"] == 1
 
 
-async def test_a_queued_session_shows_its_position(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_a_queued_session_shows_its_position(client: httpx.AsyncClient, supervisor: ScriptedSupervisor) -> None:
     supervisor.session_state = SessionState.queued
 
     run = await press_run(client)
@@ -91,7 +91,7 @@ async def test_a_queued_session_shows_its_position(client: httpx.AsyncClient, su
     ],
 )
 async def test_what_cannot_be_run_is_refused_with_a_sentence(
-    client: httpx.AsyncClient, supervisor: Supervisor, body: dict[str, Any], status: int, code: str
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, body: dict[str, Any], status: int, code: str
 ) -> None:
     response = await client.post("/runs", json=body)
 
@@ -103,14 +103,14 @@ async def test_what_cannot_be_run_is_refused_with_a_sentence(
     assert not supervisor.submitted
 
 
-async def test_half_a_surrogate_pair_is_refused(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_half_a_surrogate_pair_is_refused(client: httpx.AsyncClient, supervisor: ScriptedSupervisor) -> None:
     body = '{"lesson": "small/first", "cell": "hello", "code": "\\ud800"}'
     response = await client.post("/runs", content=body, headers={"content-type": "application/json"})
 
     assert response.status_code == 422
 
 
-async def test_100_000_bytes_are_accepted(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_100_000_bytes_are_accepted(client: httpx.AsyncClient, supervisor: ScriptedSupervisor) -> None:
     await press_run(client, "#" * 100_000)
 
 
@@ -118,12 +118,12 @@ async def test_without_a_runner_nothing_is_kept_and_the_learner_is_told(client: 
     response = await client.post("/runs", json=_asked())
 
     assert response.status_code == 503
-    assert response.json()["error"]["message"] == RunnerDown.message
+    assert response.json()["error"]["message"] == RunnerOffline.message
     assert (await client.get("/runs", params={"lesson": LESSON})).json() == {"runs": []}
 
 
 async def test_a_run_whose_acceptance_was_lost_is_stopped(
-    client: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, app: FastAPI, supervisor: ScriptedSupervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner = app.state.desk.runner
     submit = runner.submit
@@ -142,7 +142,7 @@ async def test_a_run_whose_acceptance_was_lost_is_stopped(
 
 
 async def test_a_runner_that_comes_up_in_time_gets_the_run(
-    client: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor
+    client: httpx.AsyncClient, app: FastAPI, supervisor: ScriptedSupervisor
 ) -> None:
     await supervisor.stop()
     app.state.desk._patience_s = 5.0
@@ -155,7 +155,9 @@ async def test_a_runner_that_comes_up_in_time_gets_the_run(
     assert supervisor.submitted[-1] == run["id"]
 
 
-async def test_a_refusal_of_the_supervisor_is_passed_on(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_a_refusal_of_the_supervisor_is_passed_on(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
     supervisor.refuse = (429, Refusal(code="full", message="64 runs wait already"))
 
     response = await client.post("/runs", json=_asked())
@@ -166,7 +168,7 @@ async def test_a_refusal_of_the_supervisor_is_passed_on(client: httpx.AsyncClien
 
 
 async def test_a_visitor_has_at_most_so_many_unfinished_runs(
-    client: httpx.AsyncClient, stranger: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, app: FastAPI, supervisor: ScriptedSupervisor
 ) -> None:
     app.state.desk._most_unfinished = 2
     for _ in range(2):
@@ -179,12 +181,12 @@ async def test_a_visitor_has_at_most_so_many_unfinished_runs(
 
 
 async def test_another_visitors_run_is_not_found(
-    client: httpx.AsyncClient, stranger: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, app: FastAPI, supervisor: ScriptedSupervisor
 ) -> None:
     run = await press_run(client)
     await press_run(stranger)
 
-    async with browser(app) as nobody:
+    async with browser_client(app) as nobody:
         for other in (stranger, nobody):
             for path in ("", "/events", "/stream", "/displays/1"):
                 assert (await other.get(f"/runs/{run['id']}{path}")).status_code == 404
@@ -193,7 +195,7 @@ async def test_another_visitors_run_is_not_found(
 
 
 async def test_the_latest_run_of_each_cell_and_all_unfinished_ones_are_listed_in_order(
-    client: httpx.AsyncClient, supervisor: Supervisor
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     supervisor.answer = ["done\n"]
     for code in ("old", "new"):
@@ -209,7 +211,7 @@ async def test_the_latest_run_of_each_cell_and_all_unfinished_ones_are_listed_in
 
 
 async def test_stop_reaches_the_supervisor_and_the_run_ends_interrupted(
-    client: httpx.AsyncClient, supervisor: Supervisor
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     run = await press_run(client)
 
@@ -218,7 +220,9 @@ async def test_stop_reaches_the_supervisor_and_the_run_ends_interrupted(
     assert (await _until_finished(client, run))["outcome"] == "interrupted"
 
 
-async def test_html_output_is_a_document_without_rights(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_html_output_is_a_document_without_rights(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
     run = await press_run(client)
     scripted = await supervisor.run(run["id"])
     await supervisor.emit(scripted, kind="display", data={"text/html": "<script>1</script>", "text/plain": "x"})
@@ -238,7 +242,9 @@ async def test_html_output_is_a_document_without_rights(client: httpx.AsyncClien
         assert (await client.get(f"/runs/{run['id']}/displays/{nothing}")).status_code == 404
 
 
-async def test_stored_events_can_be_read_behind_a_number(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_stored_events_can_be_read_behind_a_number(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
     supervisor.answer = ["one\n", "two\u2028\u0085\n"]
     run = await press_run(client)
     await _until_finished(client, run)
@@ -262,7 +268,7 @@ async def test_stored_events_can_be_read_behind_a_number(client: httpx.AsyncClie
 )
 @pytest.mark.parametrize("accept", ["application/json", "text/html"])
 async def test_half_a_surrogate_pair_is_refused_wherever_it_stands(
-    client: httpx.AsyncClient, supervisor: Supervisor, asked: str, accept: str
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, asked: str, accept: str
 ) -> None:
     headers = {"content-type": "application/json", "accept": accept}
 
@@ -274,11 +280,15 @@ async def test_half_a_surrogate_pair_is_refused_wherever_it_stands(
 
 @pytest.mark.parametrize("number", ["9999999999", "9" * 5000])
 async def test_a_last_event_id_larger_than_any_number_of_ours_ends_the_stream(
-    client: httpx.AsyncClient, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch, app: FastAPI, number: str
+    client: httpx.AsyncClient,
+    supervisor: ScriptedSupervisor,
+    monkeypatch: pytest.MonkeyPatch,
+    app: FastAPI,
+    number: str,
 ) -> None:
     asked: list[int] = []
 
-    async def frames(_: str, after: int) -> AsyncIterator[list[Frame]]:
+    async def frames(_: str, after: int) -> AsyncIterator[list[ServerSentEvent]]:
         asked.append(after)
         yield []
 
@@ -291,7 +301,9 @@ async def test_a_last_event_id_larger_than_any_number_of_ours_ends_the_stream(
     assert asked == [2**31 - 1]
 
 
-async def test_what_belongs_to_a_visitor_is_kept_by_no_cache(client: httpx.AsyncClient, supervisor: Supervisor) -> None:
+async def test_what_belongs_to_a_visitor_is_kept_by_no_cache(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
     handed_in = await client.post("/runs", json=_asked())
     assert handed_in.headers["cache-control"] == "no-store"
     run = handed_in.json()
@@ -302,7 +314,7 @@ async def test_what_belongs_to_a_visitor_is_kept_by_no_cache(client: httpx.Async
 
 @pytest.mark.parametrize(("language", "words"), [("en", "disk is full"), ("ko", "디스크가 가득"), ("zh", "磁盘已满")])
 async def test_a_full_disk_is_said_and_nothing_is_run(
-    client: httpx.AsyncClient, app: FastAPI, supervisor: Supervisor, language: str, words: str
+    client: httpx.AsyncClient, app: FastAPI, supervisor: ScriptedSupervisor, language: str, words: str
 ) -> None:
     await press_run(client)
     handed = len(supervisor.submitted)
@@ -341,7 +353,7 @@ async def _until_finished(client: httpx.AsyncClient, run: dict[str, Any]) -> dic
 
 
 async def test_one_learner_too_many_from_an_address_is_told_and_has_no_session(
-    settings: Settings, supervisor: Supervisor
+    settings: Settings, supervisor: ScriptedSupervisor
 ) -> None:
     app = create_app(settings.model_copy(update={"visitors_per_address": 1}))
     transport = httpx.ASGITransport(app, client=("8.8.8.8", 1))
@@ -381,7 +393,7 @@ def full_disk(app: FastAPI) -> Iterator[list[str]]:
 
 
 async def test_a_run_is_shown_though_the_disk_became_full_when_it_was_submitted(
-    client: httpx.AsyncClient, supervisor: Supervisor, full_disk: list[str]
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, full_disk: list[str]
 ) -> None:
     supervisor.answer = ["all of it"]
     full_disk += ["UPDATE runs", "INSERT INTO run_events"]
@@ -397,7 +409,7 @@ async def test_a_run_is_shown_though_the_disk_became_full_when_it_was_submitted(
 
 
 async def test_a_run_that_was_refused_but_could_not_be_withdrawn_ends(
-    client: httpx.AsyncClient, supervisor: Supervisor, full_disk: list[str]
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, full_disk: list[str]
 ) -> None:
     await press_run(client)
     supervisor.refuse = (429, Refusal(code="limit", message="No."))

@@ -13,23 +13,23 @@ from starlette.routing import Route
 from app.main import create_app
 from app.settings import Settings
 from app.web.access import ACCESS, Access
-from tests.factories.browser import browser, press_run
+from tests.factories.browser_client import browser_client, press_run
 from tests.factories.course import LESSON
-from tests.factories.routes import routes_of
-from tests.factories.supervisor import Supervisor
+from tests.factories.routes import all_routes
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 
 def test_every_route_says_who_may_use_it(settings: Settings) -> None:
-    names = [route.name for route in routes_of(create_app(settings))]
+    names = [route.name for route in all_routes(create_app(settings))]
 
     assert set(names) == set(ACCESS)
     assert len(names) == len(set(names))
 
 
-async def test_a_learners_route_shows_nothing_to_others(app: FastAPI, supervisor: Supervisor) -> None:
-    async with browser(app) as owner, browser(app) as other:
+async def test_a_learners_route_shows_nothing_to_others(app: FastAPI, supervisor: ScriptedSupervisor) -> None:
+    async with browser_client(app) as owner, browser_client(app) as other:
         run = await press_run(owner)
-        for route in routes_of(app):
+        for route in all_routes(app):
             assert route.name
             if ACCESS[route.name] is Access.learner and "{run_id}" in route.path:
                 assert isinstance(route, Route)
@@ -66,8 +66,8 @@ async def test_pages_hold_no_script_or_style_of_their_own(client: httpx.AsyncCli
             assert not re.match(r"(https?:)?//", address), address
 
 
-async def test_requests_from_another_site_change_nothing(app: FastAPI, supervisor: Supervisor) -> None:
-    async with browser(app) as client:
+async def test_requests_from_another_site_change_nothing(app: FastAPI, supervisor: ScriptedSupervisor) -> None:
+    async with browser_client(app) as client:
         client.headers["sec-fetch-site"] = "cross-site"
         response = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "1"})
 
@@ -88,7 +88,7 @@ async def test_a_body_over_the_limit_is_refused_with_and_without_a_length(client
 
 
 async def test_a_body_of_unknown_length_within_the_limit_arrives(
-    client: httpx.AsyncClient, supervisor: Supervisor
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield b'{"lesson": "small/first", '
@@ -100,7 +100,7 @@ async def test_a_body_of_unknown_length_within_the_limit_arrives(
 
 
 async def test_a_visitor_keeps_one_cookie_that_runs_renew_and_pages_never_set(
-    client: httpx.AsyncClient, supervisor: Supervisor
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     assert "set-cookie" not in (await client.get("/en/courses/small/first")).headers
     assert "set-cookie" not in (await client.get("/runs", params={"lesson": LESSON})).headers
@@ -116,7 +116,7 @@ async def test_a_visitor_keeps_one_cookie_that_runs_renew_and_pages_never_set(
 
 
 async def test_the_database_holds_only_a_hash_of_the_cookie(
-    client: httpx.AsyncClient, supervisor: Supervisor, settings: Settings
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, settings: Settings
 ) -> None:
     await press_run(client)
 
@@ -127,8 +127,10 @@ async def test_the_database_holds_only_a_hash_of_the_cookie(
 
 
 @pytest.mark.parametrize("cookie", ["", "short", "x" * 43 + "\x7f", "' OR 1=1 --", "x" * 5000])
-async def test_a_cookie_that_we_never_gave_is_nobodys(app: FastAPI, supervisor: Supervisor, cookie: str) -> None:
-    async with browser(app) as client:
+async def test_a_cookie_that_we_never_gave_is_nobodys(
+    app: FastAPI, supervisor: ScriptedSupervisor, cookie: str
+) -> None:
+    async with browser_client(app) as client:
         response = await client.get(
             "/runs", params={"lesson": LESSON}, headers={"cookie": f"lockstep_visitor={cookie}"}
         )
@@ -144,9 +146,9 @@ async def behind_tls(settings: Settings) -> AsyncIterator[FastAPI]:
 
 
 async def test_under_https_cookies_are_bound_to_the_host_and_browsers_told_to_stay(
-    behind_tls: FastAPI, supervisor: Supervisor
+    behind_tls: FastAPI, supervisor: ScriptedSupervisor
 ) -> None:
-    async with browser(behind_tls) as client:
+    async with browser_client(behind_tls) as client:
         client.headers["host"] = "learn.example.org"
         response = await client.post("/en/session", params={"lesson": LESSON})
 
@@ -164,7 +166,7 @@ async def test_under_https_cookies_are_bound_to_the_host_and_browsers_told_to_st
 
 
 async def test_with_a_public_address_other_hosts_are_refused(behind_tls: FastAPI) -> None:
-    async with browser(behind_tls) as client:
+    async with browser_client(behind_tls) as client:
         for host, status in (("evil.test", 400), ("learn.example.org", 200), ("evil.test", 400)):
             assert (await client.get("/en/", headers={"host": host})).status_code == status
         assert (await client.get("/healthz", headers={"host": "127.0.0.1:8000"})).status_code == 200
@@ -172,7 +174,7 @@ async def test_with_a_public_address_other_hosts_are_refused(behind_tls: FastAPI
 
 async def test_an_ipv6_address_may_be_the_public_one(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"public_url": "http://[2001:DB8::1]:8080"}))
-    async with app.router.lifespan_context(app), browser(app) as client:
+    async with app.router.lifespan_context(app), browser_client(app) as client:
         for host, status in (("[2001:db8::1]:8080", 200), ("[2001:db8::2]:8080", 400), ("[2001", 400)):
             assert (await client.get("/healthz", headers={"host": host})).status_code == status, host
 

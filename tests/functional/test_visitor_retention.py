@@ -13,18 +13,18 @@ from typing import Any
 from sqlalchemy import event, func, insert, select, text
 
 from app import tables
-from app.accounts.departed import Departed
-from app.accounts.housekeeping import keep_house, sweep
+from app.accounts.cleanup import clean_up, run_cleanup
 from app.accounts.merge import merge_visitor
 from app.accounts.models import Account
+from app.accounts.visitor_retention import VisitorRetention
 from app.bus import Bus
 from app.db import Base, Database, now
-from app.feedback.models import Problem, Vote
-from app.main import TRACES
-from app.progress.models import Entry, LearnerZone, LessonProgress
-from app.runs.belongings import forget_runs, move_runs
+from app.feedback.models import LessonVote, ProblemReport
+from app.main import RETENTION_RULES
+from app.progress.models import LearnerTimeZone, LedgerEntry, LessonProgress
 from app.runs.models import Run, RunEvent, RunState
-from tests.factories.accounts import an_account
+from app.runs.personal_data import move_runs, purge_runs
+from tests.factories.accounts import store_account
 
 KEPT = timedelta(days=396)
 LONG_AGO = now() - KEPT - timedelta(days=1)
@@ -46,11 +46,11 @@ def _everything(learner: str, at: datetime, events: int = 3) -> list[Base]:
     answer = {"helpful": True, "sentence": "Good.", "language": "en"}
     return [
         *_run(learner, at, events),
-        Entry(learner_id=learner, kind="cell", subject="c/a#1", xp=10, at=at),
+        LedgerEntry(learner_id=learner, kind="cell", subject="c/a#1", xp=10, at=at),
         visit,
-        LearnerZone(learner_id=learner, time_zone="Asia/Seoul", said_at=at),
-        Vote(learner_id=learner, lesson="c/a", id=secrets.token_hex(16), at=at, **answer),
-        Problem(id=secrets.token_hex(16), key=secrets.token_hex(16), learner_id=learner, created_at=at, **report),
+        LearnerTimeZone(learner_id=learner, time_zone="Asia/Seoul", said_at=at),
+        LessonVote(learner_id=learner, lesson="c/a", id=secrets.token_hex(16), at=at, **answer),
+        ProblemReport(id=secrets.token_hex(16), key=secrets.token_hex(16), learner_id=learner, created_at=at, **report),
     ]
 
 
@@ -66,25 +66,25 @@ async def _count(db: Database, learner: str) -> int:
     async with db.session() as session:
         counts = [
             await session.scalar(select(func.count()).select_from(t.learner.class_).where(t.learner == learner))
-            for t in TRACES
+            for t in RETENTION_RULES
         ]
     return sum(count or 0 for count in counts)
 
 
 async def test_a_visitor_whom_nobody_has_seen_is_forgotten_and_nobody_else(database: Database) -> None:
-    account = await an_account(database)
+    account = await store_account(database)
     await _add(database, *_everything("gone", LONG_AGO), *_everything("here", LATELY))
     await _add(database, *_everything(account.learner_id, LONG_AGO))
 
     for _ in range(2):  # twice is once
-        await sweep(database, [Departed(TRACES, KEPT)])
+        await clean_up(database, [VisitorRetention(RETENTION_RULES, KEPT)])
 
     assert await _count(database, "gone") == 0
-    assert await _count(database, "here") == len(TRACES)
-    assert await _count(database, account.learner_id) == len(TRACES)
+    assert await _count(database, "here") == len(RETENTION_RULES)
+    assert await _count(database, account.learner_id) == len(RETENTION_RULES)
     async with database.session() as session:
         assert await session.scalar(select(func.count()).select_from(RunEvent)) == 6
-        said = (await session.execute(select(Problem.learner_id, Problem.text))).all()
+        said = (await session.execute(select(ProblemReport.learner_id, ProblemReport.text))).all()
     assert sorted(map(str, (learner for learner, _ in said))) == sorted(["None", "here", account.learner_id])
     assert {words for _, words in said} == {"A typo."}
 
@@ -96,9 +96,11 @@ async def test_any_trace_of_late_keeps_all_that_is_older(database: Database) -> 
         older = [row for row in _everything(learner, LONG_AGO, events=0) if type(row) is not type(lately)]
         await _add(database, lately, *older)
 
-    await sweep(database, [Departed(TRACES, KEPT)])
+    await clean_up(database, [VisitorRetention(RETENTION_RULES, KEPT)])
 
-    assert [await _count(database, f"visitor {i}") for i in range(len(TRACES))] == [len(TRACES)] * len(TRACES)
+    assert [await _count(database, f"visitor {i}") for i in range(len(RETENTION_RULES))] == [
+        len(RETENTION_RULES)
+    ] * len(RETENTION_RULES)
 
 
 async def test_everything_that_names_a_learner_is_swept() -> None:
@@ -109,20 +111,20 @@ async def test_everything_that_names_a_learner_is_swept() -> None:
         for column in mapper.columns
         if column.name in ("learner_id", "visitor_id") and mapper.class_.__name__ not in ("Account", "MergedVisitor")
     }
-    assert {trace.learner.property.columns[0] for trace in TRACES} == named
+    assert {trace.learner.property.columns[0] for trace in RETENTION_RULES} == named
 
 
 async def test_a_visitor_who_has_become_an_accounts_is_left_alone(database: Database) -> None:
-    new, old = await an_account(database), await an_account(database)
+    new, old = await store_account(database), await store_account(database)
     await _add(database, *_everything("adopted", LONG_AGO), *_run("moved", LONG_AGO, 2))
     async with database.writing() as session:
         await merge_visitor(session, "adopted", await session.merge(new), (move_runs,), adopt=True)
         await merge_visitor(session, "moved", await session.merge(old), (move_runs,))
     await _add(database, *_run("moved", LONG_AGO, 1))  # came in late
 
-    await sweep(database, [Departed(TRACES, KEPT)])
+    await clean_up(database, [VisitorRetention(RETENTION_RULES, KEPT)])
 
-    assert await _count(database, "adopted") == len(TRACES)
+    assert await _count(database, "adopted") == len(RETENTION_RULES)
     assert (await _count(database, old.learner_id), await _count(database, "moved")) == (1, 1)
 
 
@@ -130,7 +132,7 @@ async def test_an_account_made_during_a_sweep_keeps_everything_or_nothing(
     database: Database,
 ) -> None:
     for i in range(10):
-        account = await an_account(database)
+        account = await store_account(database)
         visitor = f"visitor {i}"
         await _add(database, *_everything(visitor, LONG_AGO))
 
@@ -139,21 +141,21 @@ async def test_an_account_made_during_a_sweep_keeps_everything_or_nothing(
             async with database.writing() as session:
                 await merge_visitor(session, visitor, await session.merge(account), (), adopt=True)
 
-        await asyncio.gather(sign_up(), sweep(database, [Departed(TRACES, KEPT)]))
-        assert await _count(database, visitor) in (0, len(TRACES))
+        await asyncio.gather(sign_up(), clean_up(database, [VisitorRetention(RETENTION_RULES, KEPT)]))
+        assert await _count(database, visitor) in (0, len(RETENTION_RULES))
 
 
 async def test_nobody_is_forgotten_where_visitors_are_kept_for_ever(database: Database) -> None:
     await _add(database, *_everything("gone", LONG_AGO))
 
-    await sweep(database, [Departed(TRACES, None)])
+    await clean_up(database, [VisitorRetention(RETENTION_RULES, None)])
 
-    assert await _count(database, "gone") == len(TRACES)
+    assert await _count(database, "gone") == len(RETENTION_RULES)
 
 
 async def test_much_output_goes_in_steps_and_others_write_in_between(database: Database) -> None:
     await _add(database, *_everything("gone", LONG_AGO, events=2300), *_run("gone", LONG_AGO, 10))
-    departed, steps = Departed(TRACES, KEPT), []
+    departed, steps = VisitorRetention(RETENTION_RULES, KEPT), []
 
     async def step(session: Any) -> bool:
         before = await session.scalar(select(func.count()).select_from(RunEvent))
@@ -161,7 +163,7 @@ async def test_much_output_goes_in_steps_and_others_write_in_between(database: D
         steps.append(before - await session.scalar(select(func.count()).select_from(RunEvent)))
         return more
 
-    await sweep(database, [step])
+    await clean_up(database, [step])
 
     assert max(steps) <= 500
     assert sum(steps) == 2310
@@ -170,7 +172,7 @@ async def test_much_output_goes_in_steps_and_others_write_in_between(database: D
 
 async def test_a_sweep_that_was_broken_off_is_gone_on_with_by_the_next(database: Database) -> None:
     await _add(database, *_everything("gone", LONG_AGO, events=2500))
-    departed = Departed(TRACES, KEPT)
+    departed = VisitorRetention(RETENTION_RULES, KEPT)
     for _ in range(4):
         async with database.writing() as session:
             await departed(session)
@@ -179,23 +181,23 @@ async def test_a_sweep_that_was_broken_off_is_gone_on_with_by_the_next(database:
     assert left is not None
     assert 0 < left < 2500
 
-    await sweep(database, [Departed(TRACES, KEPT)])
+    await clean_up(database, [VisitorRetention(RETENTION_RULES, KEPT)])
 
     assert await _count(database, "gone") == 0
 
 
 async def test_everyone_is_looked_at_though_each_sweep_looks_at_some(database: Database, monkeypatch: Any) -> None:
-    monkeypatch.setattr("app.accounts.departed._LOOKED_AT_ONCE", 3)
-    monkeypatch.setattr("app.accounts.departed._LOOKS", 2)
+    monkeypatch.setattr("app.accounts.visitor_retention._LEARNERS_PER_PAGE", 3)
+    monkeypatch.setattr("app.accounts.visitor_retention._PAGES_PER_SWEEP", 2)
     rows = [{"learner_id": secrets.token_hex(32), "time_zone": "UTC", "said_at": LONG_AGO} for _ in range(40)]
     async with database.writing() as session:
-        await session.execute(insert(LearnerZone), rows)
-    departed, left = Departed(TRACES, KEPT), [40]
+        await session.execute(insert(LearnerTimeZone), rows)
+    departed, left = VisitorRetention(RETENTION_RULES, KEPT), [40]
 
     while left[-1] and len(left) < 20:
-        await sweep(database, [departed])
+        await clean_up(database, [departed])
         async with database.session() as session:
-            left.append(await session.scalar(select(func.count()).select_from(LearnerZone)) or 0)
+            left.append(await session.scalar(select(func.count()).select_from(LearnerTimeZone)) or 0)
 
     assert left[-1] == 0
     assert all(before - after <= 6 for before, after in itertools.pairwise(left))
@@ -207,14 +209,14 @@ async def test_one_who_cannot_be_forgotten_is_in_nobodys_way(database: Database,
     async def forget(session: Any, learner: str, *how: Any) -> int:
         if learner == "a":
             await session.execute(text("SELECT broken"))
-        return await forget_runs(session, learner, *how)
+        return await purge_runs(session, learner, *how)
 
-    runs, *others = TRACES
-    departed = Departed([type(runs)(runs.learner, runs.at, forget), *others], KEPT)
+    runs, *others = RETENTION_RULES
+    departed = VisitorRetention([type(runs)(runs.learner, runs.at, forget), *others], KEPT)
     for _ in range(3):
-        await sweep(database, [departed])
+        await clean_up(database, [departed])
 
-    assert [await _count(database, name) for name in "abc"] == [len(TRACES), 0, 0]
+    assert [await _count(database, name) for name in "abc"] == [len(RETENTION_RULES), 0, 0]
 
 
 async def test_a_sweep_reads_no_table_from_end_to_end(database: Database) -> None:
@@ -225,7 +227,7 @@ async def test_a_sweep_reads_no_table_from_end_to_end(database: Database) -> Non
     event.listen(
         database.engine.sync_engine, "before_cursor_execute", lambda _c, _k, sql, args, *_: asked.append((sql, args))
     )
-    departed = Departed(TRACES, KEPT)
+    departed = VisitorRetention(RETENTION_RULES, KEPT)
 
     async with database.writing() as session:
         while await departed(session):
@@ -248,7 +250,7 @@ async def test_the_first_sweep_comes_soon_after_the_start(database: Database) ->
         return False
 
     async with asyncio.timeout(10):
-        keeping = asyncio.create_task(keep_house(database, bus, [note], first_s=0.05))
+        keeping = asyncio.create_task(run_cleanup(database, bus, [note], first_s=0.05))
         await _until(lambda: bool(swept))
         bus.close()
         await keeping
@@ -266,7 +268,7 @@ async def test_the_end_of_the_server_does_not_wait_for_a_sweep(database: Databas
         return True
 
     async with asyncio.timeout(10):
-        keeping = asyncio.create_task(keep_house(database, bus, [endless], first_s=0))
+        keeping = asyncio.create_task(run_cleanup(database, bus, [endless], first_s=0))
         await _until(lambda: steps > 3)
         bus.close()
         await keeping

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.i18n import CODES
+from app.i18n import LANGUAGE_CODES
 from app.lessons.catalog import Catalog
-from app.progress.badges import HIDDEN
-from app.progress.rulebook import RuleBook
-from app.progress.rules import Rule
+from app.progress.achievement_catalog import AchievementCatalog
+from app.progress.achievement_file import Achievement
+from app.progress.badges import HIDDEN_BADGE
 
 LESSONS = Path(__file__).parents[2] / "lessons"
 SCRIPTS = {"en": re.compile("[A-Za-z]"), "ko": re.compile("[가-힣]"), "zh": re.compile("[一-鿿]")}
@@ -31,32 +31,32 @@ MEANT = {
 
 
 @pytest.fixture(scope="module")
-def book() -> RuleBook:
+def book() -> AchievementCatalog:
     catalog = Catalog(LESSONS, quiet=True)
     catalog.reload()
-    book = RuleBook(catalog, quiet=True)
+    book = AchievementCatalog(catalog, quiet=True)
     book.reload()
     return book
 
 
-def test_none_has_a_mistake_or_cannot_be_earned(book: RuleBook) -> None:
+def test_none_has_a_mistake_or_cannot_be_earned(book: AchievementCatalog) -> None:
     assert book.mistakes == ()
     assert len(book.rules) >= 20
 
 
-def test_each_has_a_drawing_of_its_own(book: RuleBook) -> None:
+def test_each_has_a_drawing_of_its_own(book: AchievementCatalog) -> None:
     badges = [rule.badge for rule in book.rules]
 
     assert len(set(badges)) == len(badges)
-    assert HIDDEN not in badges
+    assert HIDDEN_BADGE not in badges
 
 
-def test_some_are_secret_and_most_are_not(book: RuleBook) -> None:
+def test_some_are_secret_and_most_are_not(book: AchievementCatalog) -> None:
     assert 1 <= sum(rule.hidden for rule in book.rules) < len(book.rules) / 2
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_each_speaks_every_language_in_its_own_script(book: RuleBook, code: str) -> None:
+@pytest.mark.parametrize("code", LANGUAGE_CODES)
+def test_each_speaks_every_language_in_its_own_script(book: AchievementCatalog, code: str) -> None:
     script = SCRIPTS[code]
     silent = [
         (rule.id, words.get(code))
@@ -67,7 +67,7 @@ def test_each_speaks_every_language_in_its_own_script(book: RuleBook, code: str)
     assert silent == []
 
 
-def test_what_they_are_for_is_what_earns_them(book: RuleBook) -> None:
+def test_what_they_are_for_is_what_earns_them(book: AchievementCatalog) -> None:
     kinds = {rule.id: {need.kind for need in rule.needs} for rule in book.rules}
 
     assert {name: kind for name, kind in MEANT.items() if kind not in kinds[name]} == {}
@@ -75,5 +75,5 @@ def test_what_they_are_for_is_what_earns_them(book: RuleBook) -> None:
         assert any(_asks(rule, condition) for rule in book.rules), condition
 
 
-def _asks(rule: Rule, condition: str) -> bool:
+def _asks(rule: Achievement, condition: str) -> bool:
     return any(getattr(need, condition) for need in rule.needs)

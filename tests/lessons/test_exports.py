@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from nbclient import NotebookClient
 
-from app.exports.notebook import notebook
+from app.exports.notebook import build_notebook
 from app.lessons.catalog import Catalog
 from app.lessons.model import Lesson
-from runners.protocol import Topology
+from runners.wire.protocol import Topology
 
 ROOT = Path(__file__).parents[2] / "lessons"
 COURSE = "distributed-tensorflow"
@@ -24,7 +24,7 @@ PAGE = "https://example.org/en/courses/a/b"
 
 
 def _exported(slug: str, language: str = "en") -> Any:
-    return notebook(CATALOG.lesson(COURSE, slug, language), PAGE)
+    return build_notebook(CATALOG.lesson(COURSE, slug, language), PAGE)
 
 
 def _in_plain_jupyter(made: Any, cells: int, folder: Path) -> list[Any]:
@@ -47,7 +47,7 @@ def _text(cell: Any) -> str:
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
 def test_the_first_cells_name_the_machine_and_how_to_get_one(lesson: Lesson) -> None:
-    note, setup = notebook(lesson, PAGE).cells[1:3]
+    note, setup = build_notebook(lesson, PAGE).cells[1:3]
     topology = Topology.parse(lesson.topology)
 
     assert " 0 " not in note.source
@@ -59,7 +59,9 @@ def test_the_first_cells_name_the_machine_and_how_to_get_one(lesson: Lesson) -> 
 
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
 def test_cells_that_need_a_cluster_or_a_tpu_say_so_and_no_others(lesson: Lesson) -> None:
-    cells = {cell.id.removeprefix("cell-"): cell for cell in notebook(lesson, PAGE).cells if cell.cell_type == "code"}
+    cells = {
+        cell.id.removeprefix("cell-"): cell for cell in build_notebook(lesson, PAGE).cells if cell.cell_type == "code"
+    }
 
     for cell in lesson.cells:
         needs = Topology.parse(cell.topology).kind not in ("cpu", "gpu") or cell.keras != lesson.keras

@@ -11,12 +11,12 @@ import pytest
 from ipykernel.ipkernel import IPythonKernel
 
 from app.lessons.catalog import Catalog
-from app.lessons.jupyter import jupyter_mistakes
-from runners.jupyter.kernels import USUAL
+from app.lessons.jupyter_metadata import jupyter_metadata_errors
+from runners.wire.jupyter_kernels import DEFAULT_KERNELS
 
 ROOT = Path(__file__).parents[2] / "lessons"
 LESSONS = sorted(ROOT.rglob("lesson*.md"))
-TITLES = {kernel.name: kernel.title for kernel in USUAL}
+TITLES = {kernel.name: kernel.title for kernel in DEFAULT_KERNELS}
 
 
 def _id(path: Path) -> str:
@@ -108,5 +108,5 @@ def _only_lesson(root: Path) -> Any:
     catalog.reload()
     assert [mistake for mistake in catalog.problems if mistake.blocks] == []
     (lesson,) = catalog.every()
-    assert list(jupyter_mistakes(lesson)) == []
+    assert list(jupyter_metadata_errors(lesson)) == []
     return lesson

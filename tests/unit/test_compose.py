@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from app.settings import Settings
-from runners.environment import runner_environment
-from runners.seats import Room, seats_of
-from runners.settings import Limits, RunnerSettings
+from runners.config.settings import Limits, RunnerSettings
+from runners.supervisor.capacity import AvailableResources, session_capacity
+from runners.wire.environment import runner_environment
 
 ROOT = Path(__file__).parents[2]
 NAMESPACES_AND_MOUNTS = {"clone", "unshare", "mount", "umount2", "pivot_root", "sethostname", "mount_setattr"}
@@ -54,7 +54,7 @@ def test_the_runner_has_no_network_no_capability_and_cannot_gain_any() -> None:
 def test_the_runner_knows_of_strangers_and_that_its_container_is_the_outer_wall() -> None:
     recipe = (ROOT / "docker" / "runner.Dockerfile").read_text()
 
-    assert re.search(r"^CMD .*\"runners.server\".*\"--strangers\"", recipe, re.MULTILINE)
+    assert re.search(r"^CMD .*\"runners.supervisor.server\".*\"--strangers\"", recipe, re.MULTILINE)
     assert "LOCKSTEP_OUTER_WALL=none" in recipe
     assert services()["runner"]["environment"]["LOCKSTEP_UNSAFE_RUNNER"] == "${LOCKSTEP_UNSAFE_RUNNER:-}"
     assert not {"LOCKSTEP_STRANGERS", "LOCKSTEP_OUTER_WALL"} & services()["runner"]["environment"].keys()
@@ -76,9 +76,9 @@ def test_the_runner_is_bounded() -> None:
 
 def seats_with(memory_mb: int) -> int:
     """Sessions at once of the runner as Compose starts it, with that much memory."""
-    room = Room(memory_mb, default(services()["runner"]["pids_limit"]), memory_is_limited=True)
+    room = AvailableResources(memory_mb, default(services()["runner"]["pids_limit"]), memory_is_limited=True)
     sessions = default(services()["runner"]["environment"]["LOCKSTEP_MAX_SESSIONS"])
-    return seats_of(RunnerSettings(max_sessions=sessions), room).count
+    return session_capacity(RunnerSettings(max_sessions=sessions), room).count
 
 
 def test_seats_follow_the_runners_memory_and_the_processes_of_all_sessions_fit() -> None:

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 from app.cli.main import app
 from app.lessons.catalog import Catalog
-from app.settings import OtherSite, Settings
+from app.settings import IdentityProviderSettings, Settings
 from docs.reference import attribute_docs, bounds, fill, unit, variables
-from runners.settings import ACCEPTANCE, Limits, RunnerSettings
+from runners.config.settings import ACCEPTANCE, Limits, RunnerSettings
 from tests.factories.course import LESSON, write_course
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +30,7 @@ _INTERNAL_TARGETS = {"need-python", "setup-tests"}
 
 CLASSES: list[tuple[type[BaseModel], str]] = [
     (Settings, "LOCKSTEP_"),
-    (OtherSite, "LOCKSTEP_OIDC__NAME__"),
+    (IdentityProviderSettings, "LOCKSTEP_OIDC__NAME__"),
     (RunnerSettings, "LOCKSTEP_"),
     (Limits, "LOCKSTEP_LIMITS__"),
 ]
@@ -150,7 +150,7 @@ def test_the_lesson_that_authors_start_from_is_a_lesson(tmp_path: Path) -> None:
 
 
 def test_every_helper_for_learners_is_described() -> None:
-    module = ast.parse((ROOT / "runners" / "kernel" / "learner.py").read_text())
+    module = ast.parse((ROOT / "runners" / "guest" / "api" / "public_api.py").read_text())
     listed = next(
         node.value for node in module.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
     )

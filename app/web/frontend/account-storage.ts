@@ -7,7 +7,7 @@
  */
 
 /** The part of Storage that is used here. */
-export type Shelf = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
+export type StorageArea = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
 
 const COOKIE = /(?:^|;\s*)(?:__Host-)?lockstep_account=([^;]*)/;
 const SIGNED_OUT = "signed-out";
@@ -33,23 +33,23 @@ export function accountIn(cookies: string): string {
  *
  * A sign-in that expired is not a sign-out: its account finds its drafts again, unless another account signs in first.
  */
-export function settle(shelf: Shelf, cookies: string): string {
+export function claimStorage(storage: StorageArea, cookies: string): string {
   const account = accountIn(cookies);
-  const before = shelf.getItem(ACCOUNT) ?? "";
+  const before = storage.getItem(ACCOUNT) ?? "";
   const mayStay = (whose: string | undefined): boolean => {
     if (account) return whose === account || whose === "";
     return valueIn(cookies) === SIGNED_OUT ? whose === "" && before === "" : whose !== undefined;
   };
-  for (const key of keysOf(shelf)) {
+  for (const key of keysOf(storage)) {
     if (!key.startsWith(DRAFT)) {
-      if (before && before !== account) shelf.removeItem(key);
+      if (before && before !== account) storage.removeItem(key);
       continue;
     }
     const whose = draftOwner(key);
-    if (!mayStay(whose)) shelf.removeItem(key);
-    else if (account && whose === "") move(shelf, key, DRAFT + account + key.slice(DRAFT.length));
+    if (!mayStay(whose)) storage.removeItem(key);
+    else if (account && whose === "") move(storage, key, DRAFT + account + key.slice(DRAFT.length));
   }
-  if (before !== account) shelf.setItem(ACCOUNT, account);
+  if (before !== account) storage.setItem(ACCOUNT, account);
   return account;
 }
 
@@ -63,18 +63,18 @@ function draftOwner(key: string): string | undefined {
   return lesson === undefined || cell === undefined ? undefined : account;
 }
 
-function move(shelf: Shelf, from: string, to: string): void {
-  shelf.setItem(to, shelf.getItem(from) ?? "");
-  shelf.removeItem(from);
+function move(storage: StorageArea, from: string, to: string): void {
+  storage.setItem(to, storage.getItem(from) ?? "");
+  storage.removeItem(from);
 }
 
-function keysOf(shelf: Shelf): string[] {
-  const keys = Array.from({ length: shelf.length }, (_, i) => shelf.key(i) ?? "");
+function keysOf(storage: StorageArea): string[] {
+  const keys = Array.from({ length: storage.length }, (_, i) => storage.key(i) ?? "");
   return keys.filter((key) => key.startsWith(OURS) && !OF_DEVICE.has(key));
 }
 
 /** The browser's storage, or null where it is forbidden. */
-export function localShelf(): Storage | null {
+export function availableStorage(): Storage | null {
   try {
     return window.localStorage;
   } catch {
@@ -90,7 +90,7 @@ let leavingUntil = 0;
 
 /** Call before anything reads the storage. From then on the page notices when its account leaves. */
 export function setUpAccountStorage(): void {
-  current = settled();
+  current = claimedAccount();
   const look = (): void => void currentAccount();
   window.addEventListener("submit", ({ defaultPrevented }) => {
     if (!defaultPrevented) leavingUntil = performance.now() + LEAVING_MS;
@@ -109,23 +109,23 @@ export function setUpAccountStorage(): void {
 export function currentAccount(): string | null {
   if (current === null || accountIn(document.cookie) === current) return current;
   const visitor = current === "";
-  current = settled();
+  current = claimedAccount();
   if (visitor) return current; // who has signed in now is the one who was here before
   current = null;
   document.documentElement.classList.add("away");
-  startAgain();
+  reloadForAccount();
   return null;
 }
 
 /** Reloads the page for whoever is here now. A form that has just been sent has its time first: a reload would cancel it. */
-export function startAgain(): void {
+export function reloadForAccount(): void {
   window.setTimeout(() => window.location.reload(), leavingUntil - performance.now());
 }
 
-function settled(): string {
-  const shelf = localShelf();
+function claimedAccount(): string {
+  const storage = availableStorage();
   try {
-    if (shelf) return settle(shelf, document.cookie);
+    if (storage) return claimStorage(storage, document.cookie);
   } catch {
     // Storage is full or forbidden: then there is nothing in it that anyone could see.
   }

@@ -8,11 +8,11 @@ export function announce(...said: string[]): void {
   window.clearTimeout(clearing);
   // The same sentence twice is spoken twice only if the region was empty in between.
   region.textContent = "";
-  window.setTimeout(() => (region.textContent = inSentences(said)), 60);
+  window.setTimeout(() => (region.textContent = joinSentences(said)), 60);
   clearing = window.setTimeout(() => (region.textContent = ""), 10_000);
 }
 
 /** Pieces as they are to be spoken: with a stop between those that bring none. Pure. */
-export function inSentences(said: string[]): string {
+export function joinSentences(said: string[]): string {
   return said.filter(Boolean).reduce((before, piece) => `${before}${/[.!?。！？]$/.test(before) ? "" : "."} ${piece}`);
 }

@@ -5,11 +5,11 @@
  */
 
 /** A palette index 0–15, or "#rrggbb". */
-export type Colour = number | string;
+export type Color = number | string;
 
 export interface Style {
-  readonly fg: Colour | null;
-  readonly bg: Colour | null;
+  readonly fg: Color | null;
+  readonly bg: Color | null;
   readonly bold: boolean;
   readonly dim: boolean;
   readonly italic: boolean;
@@ -69,16 +69,16 @@ export function restyle(style: Style, params: string): Style {
     else if (code >= 90 && code <= 97) next = { ...next, fg: code - 82 };
     else if (code >= 100 && code <= 107) next = { ...next, bg: code - 92 };
     else if (code === 38 || code === 48) {
-      const [colour, used] = extended(codes, i + 1);
-      if (colour !== null) next = code === 38 ? { ...next, fg: colour } : { ...next, bg: colour };
+      const [color, used] = extended(codes, i + 1);
+      if (color !== null) next = code === 38 ? { ...next, fg: color } : { ...next, bg: color };
       i += used;
     }
   }
   return intern(next);
 }
 
-/** Reads `5;n` or `2;r;g;b` at `at`: the colour, and how many codes it took. */
-function extended(codes: number[], at: number): [Colour | null, number] {
+/** Reads `5;n` or `2;r;g;b` at `at`: the color, and how many codes it took. */
+function extended(codes: number[], at: number): [Color | null, number] {
   if (codes[at] === 5) return [indexed(codes[at + 1] ?? -1), 2];
   if (codes[at] === 2) {
     const rgb = codes.slice(at + 1, at + 4);
@@ -89,7 +89,7 @@ function extended(codes: number[], at: number): [Colour | null, number] {
 }
 
 /** One of the 256: the palette, the 6×6×6 cube, or the 24 greys. */
-function indexed(n: number): Colour | null {
+function indexed(n: number): Color | null {
   if (!Number.isInteger(n) || n < 0 || n > 255) return null;
   if (n < 16) return n;
   if (n >= 232) return hex([8 + 10 * (n - 232), 8 + 10 * (n - 232), 8 + 10 * (n - 232)]);

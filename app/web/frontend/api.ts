@@ -4,7 +4,7 @@ import type { Machine, Run, RunEvent } from "./protocol";
 import { language, say } from "./strings";
 
 /** The server answered, and said no. `message` is in the page's language. */
-export class Declined extends Error {
+export class ResponseError extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
@@ -15,7 +15,7 @@ export class Declined extends Error {
 }
 
 /** No answer at all: the network or the server is away. */
-export class Unreachable extends Error {}
+export class NetworkError extends Error {}
 
 /** `machine` is the learner's choice; without one the cell's own is meant. */
 export async function submit(lesson: string, cell: string, code: string, machine: Machine | null): Promise<Run> {
@@ -41,7 +41,7 @@ export function warmUp(lesson: string, { topology, keras }: Machine): void {
   void send(`/${language()}/session?${asked}`, { method: "POST" }).catch(() => undefined);
 }
 
-/** A request with our headers. Throws Unreachable when nothing answers. */
+/** A request with our headers. Throws NetworkError when nothing answers. */
 export async function send(url: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   headers.set("X-Lockstep-Lang", language());
@@ -50,19 +50,19 @@ export async function send(url: string, init: RequestInit = {}): Promise<Respons
     return await fetch(url, { ...init, headers, credentials: "same-origin" });
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
-    throw new Unreachable(say("error.unreachable"), { cause });
+    throw new NetworkError(say("error.unreachable"), { cause });
   }
 }
 
-/** The Declined that a bad answer amounts to. */
-export async function declined(response: Response): Promise<Declined> {
+/** The ResponseError that a bad answer amounts to. */
+export async function responseError(response: Response): Promise<ResponseError> {
   const body = (await response.json().catch(() => null)) as { error?: { code?: string; message?: string } } | null;
   const message = body?.error?.message ?? say("error.status", { status: response.status });
-  return new Declined(response.status, body?.error?.code ?? "", message);
+  return new ResponseError(response.status, body?.error?.code ?? "", message);
 }
 
 async function json(url: string, init: RequestInit = {}): Promise<unknown> {
   const response = await send(url, init);
-  if (!response.ok) throw await declined(response);
+  if (!response.ok) throw await responseError(response);
   return response.status === 204 || !response.headers.get("content-type")?.includes("json") ? null : response.json();
 }

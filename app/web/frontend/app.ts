@@ -3,13 +3,13 @@
 import htmx from "htmx.org";
 import { setUpAccount } from "./account";
 import { setUpAccountStorage } from "./account-storage";
-import { setUpBeat } from "./beat";
+import { setUpBeatAnimation } from "./beat-animation";
+import { setUpDoubleSubmitGuard } from "./double-submit";
 import { setUpFeedback } from "./feedback";
 import { setUpCells } from "./lesson";
-import { setUpOnce } from "./once";
+import { setUpCommentsLoader } from "./load-comments";
 import { setUpFormulas, setUpLanguages, setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
-import { setUpStanding } from "./standing";
-import { setUpTalk } from "./talk";
+import { setUpProgressHeader } from "./progress-header";
 
 // A refused or failed fragment leaves what is on the page: the session card asks again by itself.
 Object.assign(htmx.config, { noSwap: [204, 304, "4xx", "5xx"] });
@@ -21,10 +21,10 @@ setUpOutline();
 setUpRail();
 setUpScrollers();
 setUpFormulas();
-setUpBeat();
-setUpStanding();
+setUpBeatAnimation();
+setUpProgressHeader();
 setUpCells();
 setUpAccount();
-setUpTalk();
+setUpCommentsLoader();
 setUpFeedback();
-setUpOnce();
+setUpDoubleSubmitGuard();

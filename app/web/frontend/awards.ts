@@ -25,7 +25,7 @@ export function show(cards: HTMLElement[]): void {
   }
   if (!place) {
     place = make("section.awards", {
-      "aria-label": say("standing.awards"),
+      "aria-label": say("learning.awards"),
       "aria-live": "polite",
       "aria-relevant": "additions",
     });

@@ -100,7 +100,7 @@ async function build() {
   const quiet = { outdir: fresh, logLevel: "warning" };
   await mkdir(fresh, { recursive: true });
   await Promise.all([scripts, theme, styles].map((options) => esbuild.build({ ...options, ...quiet })));
-  await cp(join(here, "mark.svg"), join(fresh, "mark.svg"));
+  await cp(join(here, "logo.svg"), join(fresh, "logo.svg"));
   await rename(dist, old).catch(() => undefined);
   await rename(fresh, dist);
   await rm(old, { recursive: true, force: true });

@@ -5,8 +5,7 @@
  */
 
 import { announce } from "./announce";
-import { Declined, stop, submit, Unreachable, warmUp } from "./api";
-import type { Board, Entry, Owner } from "./board";
+import { NetworkError, ResponseError, stop, submit, warmUp } from "./api";
 import type { Drafts } from "./drafts";
 import type { CellEditor } from "./editor";
 import { make, need } from "./element";
@@ -14,15 +13,16 @@ import { Output } from "./output";
 import { PlainCode } from "./plain-code";
 import type { Finished, Machine, Outcome, Run, Waiting } from "./protocol";
 import { differences, type LiveKernels, ProvenanceLine } from "./provenance";
-import { untilTaken } from "./retry";
-import { Seeing } from "./seeing";
+import { retryUntilAccepted } from "./retry";
+import type { RunListener, RunManager, TrackedRun } from "./run-manager";
 import { ended, type Line, live, running, trouble, waitingLine } from "./status";
 import { say, sayCount } from "./strings";
+import { Visualizations } from "./visualizations";
 
 /** Waiting shorter than this is not worth a word. */
 const PATIENCE_MS = 350;
 
-export class Cell implements Owner {
+export class Cell implements RunListener {
   readonly name: string;
   readonly title: string;
   readonly original: string;
@@ -39,7 +39,7 @@ export class Cell implements Owner {
   private loading: Promise<CellEditor> | null = null;
   private undoable: string | null = null;
   private undoWord = say("cell.undoReset");
-  private shown: Entry | null = null;
+  private shown: TrackedRun | null = null;
   /** Since when its run is over (ms): minus infinity if it was when the page came, infinity while it is at work. */
   private overSince = -Infinity;
   private runningSince = 0;
@@ -63,12 +63,12 @@ export class Cell implements Owner {
   private readonly output: Output;
   private readonly outputBox: HTMLElement;
   private readonly status: HTMLElement;
-  private readonly seeing: Seeing;
+  private readonly visualizations: Visualizations;
   private readonly provenance: ProvenanceLine;
 
   constructor(
     readonly root: HTMLElement,
-    private readonly board: Board,
+    private readonly runs: RunManager,
     private readonly drafts: Drafts,
     private readonly kernels: LiveKernels,
   ) {
@@ -82,7 +82,7 @@ export class Cell implements Owner {
     this.outputBox = need(root, ".output");
     this.status = need(root, ".status");
     this.output = new Output(this.outputBox, this.status, this.title, `${this.name}.txt`);
-    this.seeing = new Seeing(this.status, this.title, this.name);
+    this.visualizations = new Visualizations(this.status, this.title, this.name);
     this.provenance = new ProvenanceLine(root, this.title);
     this.listen();
     this.restoreDraft();
@@ -101,7 +101,7 @@ export class Cell implements Owner {
 
   // --- what the learner does ---------------------------------------------------------------------------------------
 
-  /** Hands the code in. While nothing answers, it keeps trying and says so, until it is stopped. */
+  /** Submits the code. While nothing answers, it keeps trying and says so, until it is stopped. */
   run(): Promise<void> {
     this.warmed = true;
     this.offerFromFirst(false);
@@ -110,21 +110,21 @@ export class Cell implements Owner {
     const machine = this.root.dataset.group ? this.machine : null;
     const hope = new AbortController();
     this.pending.add(hope);
-    if (!this.board.unfinished(this).length) this.say(live(say("state.sending")), "waiting");
-    return this.board.inTurn(() => this.handIn(code, machine, hope));
+    if (!this.runs.unfinished(this).length) this.say(live(say("state.sending")), "waiting");
+    return this.runs.inTurn(() => this.handIn(code, machine, hope));
   }
 
   private async handIn(code: string, machine: Machine | null, hope: AbortController): Promise<void> {
-    const away = (error: Declined | Unreachable): void =>
+    const away = (error: ResponseError | NetworkError): void =>
       this.say(
-        { ...live(error instanceof Declined ? error.message : say("state.serverAway")), tone: "bad" },
+        { ...live(error instanceof ResponseError ? error.message : say("state.serverAway")), tone: "bad" },
         "waiting",
       );
     try {
-      const run = await untilTaken(() => submit(this.lesson, this.name, code, machine), away, hope.signal);
+      const run = await retryUntilAccepted(() => submit(this.lesson, this.name, code, machine), away, hope.signal);
       this.pending.delete(hope);
       if (!run) return;
-      this.board.add(run, this);
+      this.runs.add(run, this);
       if (hope.signal.aborted) await this.end(run);
     } catch (error) {
       this.pending.delete(hope);
@@ -152,7 +152,7 @@ export class Cell implements Owner {
 
   /** Ends the run at work, and gives up what was not handed in yet. */
   async stop(): Promise<void> {
-    const [entry] = this.board.unfinished(this);
+    const [entry] = this.runs.unfinished(this);
     if (this.pending.size) this.giveUp(!entry);
     if (entry) await this.end(entry.run);
   }
@@ -171,7 +171,7 @@ export class Cell implements Owner {
     try {
       await stop(run);
     } catch (error) {
-      if (error instanceof Declined || error instanceof Unreachable) announce(error.message);
+      if (error instanceof ResponseError || error instanceof NetworkError) announce(error.message);
       else throw error;
     }
   }
@@ -228,15 +228,15 @@ export class Cell implements Owner {
     this.offerFromFirst(this.above.length > 0);
   }
 
-  // --- what the board tells ----------------------------------------------------------------------------------------
+  // --- what the run manager reports ----------------------------------------------------------------------------------------
 
-  begins(entry: Entry, restored: boolean): void {
+  begins(entry: TrackedRun, restored: boolean): void {
     this.shown = entry;
     this.overSince = restored ? -Infinity : Infinity;
     this.runningSince = 0;
     this.root.classList.add("has-output");
     this.output.show(entry.transcript, entry.run);
-    this.seeing.show(entry.transcript, entry.run.topology);
+    this.visualizations.show(entry.transcript, entry.run.topology);
     this.compare();
     if (restored) return;
     this.root.dataset.run = entry.run.id;
@@ -257,14 +257,14 @@ export class Cell implements Owner {
     }, PATIENCE_MS);
   }
 
-  changed(entry: Entry): void {
+  changed(entry: TrackedRun): void {
     if (this.shown !== entry) return;
     this.output.changed();
-    this.seeing.changed();
+    this.visualizations.changed();
     if (entry.transcript.started && !entry.over && !entry.transcript.finished && !this.runningSince) this.tick();
   }
 
-  waits(entry: Entry, waiting: Waiting): void {
+  waits(entry: TrackedRun, waiting: Waiting): void {
     if (this.shown !== entry && this.shown && !this.shown.over) {
       this.tellQueue();
       return;
@@ -275,14 +275,14 @@ export class Cell implements Owner {
     }
   }
 
-  reconnecting(entry: Entry, broken: boolean): void {
+  reconnecting(entry: TrackedRun, broken: boolean): void {
     if (this.shown !== entry) return;
     this.root.toggleAttribute("data-reconnecting", broken);
     if (broken) this.say(live(say("state.reconnecting")), entry.transcript.started ? "running" : "waiting");
     else if (this.runningSince) this.say(running(performance.now() - this.runningSince), "running");
   }
 
-  finished(entry: Entry, restored: boolean): void {
+  finished(entry: TrackedRun, restored: boolean): void {
     if (this.shown !== entry) return;
     this.rest();
     this.ended(restored);
@@ -295,7 +295,7 @@ export class Cell implements Owner {
     void this.output.paintAll().then(() => this.conclude(entry, finished, restored));
   }
 
-  private conclude(entry: Entry, finished: Finished, restored: boolean): void {
+  private conclude(entry: TrackedRun, finished: Finished, restored: boolean): void {
     if (this.shown !== entry) {
       this.settle(finished.outcome);
       return;
@@ -312,12 +312,12 @@ export class Cell implements Owner {
     this.root.dataset.outcome = finished.outcome;
     const anew = ["lost", "crash"].includes(finished.outcome);
     this.offerAgain(anew, anew || cellsMissing || workerEnded);
-    if (!restored) announce(`${this.title}: ${line.word}`, line.advice, this.seeing.words());
+    if (!restored) announce(`${this.title}: ${line.word}`, line.advice, this.visualizations.words());
     this.settle(finished.outcome);
     this.root.dispatchEvent(new CustomEvent("lockstep:finished", { bubbles: true, detail: { restored } }));
   }
 
-  vanished(entry: Entry): void {
+  vanished(entry: TrackedRun): void {
     if (this.shown !== entry) return;
     this.rest();
     this.ended(false);
@@ -327,7 +327,7 @@ export class Cell implements Owner {
   }
 
   private ended(restored: boolean): void {
-    this.seeing.ended(restored);
+    this.visualizations.ended(restored);
     if (!restored) this.overSince = performance.now();
     this.compare();
   }
@@ -426,7 +426,7 @@ export class Cell implements Owner {
   }
 
   private refused(error: unknown): void {
-    if (!(error instanceof Declined)) throw error;
+    if (!(error instanceof ResponseError)) throw error;
     this.say(trouble(error.message), "idle");
     announce(`${this.title}: ${error.message}`);
     this.settle(null);
@@ -461,17 +461,17 @@ export class Cell implements Owner {
   private keepHeight(): void {
     const height = this.outputBox.offsetHeight;
     if (height > 0) this.outputBox.style.minHeight = `${height}px`;
-    this.seeing.keepHeight();
+    this.visualizations.keepHeight();
   }
 
   private letHeightGo(): void {
     this.outputBox.style.minHeight = "";
-    this.seeing.letHeightGo();
+    this.visualizations.letHeightGo();
   }
 
   /** Further runs of this very cell, behind the one that is shown. */
   private tellQueue(): void {
-    const more = this.board.unfinished(this).length - 1;
+    const more = this.runs.unfinished(this).length - 1;
     const facts = need(this.status, ".facts");
     facts.querySelector(".more")?.remove();
     if (more > 0) facts.append(make("span.more", {}, sayCount("state.more", more)));

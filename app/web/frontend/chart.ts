@@ -5,16 +5,16 @@
  * column of pixels can show. Nothing moves by itself, so there is no motion to turn off.
  */
 
-import "./seen-style";
+import "./visualization-styles";
 
 import { announce } from "./announce";
+import { PanelView } from "./chart-panel";
 import { offer } from "./download";
 import { make } from "./element";
-import { PanelView } from "./panel";
+import { formatNumber } from "./format-number";
 import type { Metric } from "./protocol";
-import { reading } from "./reading";
 import { asCsv, before, type Line, MOST_PANELS, measure, Series, spread, type Training } from "./series";
-import { figure, say, sayCount } from "./strings";
+import { localizedNumber, say, sayCount } from "./strings";
 import { numbersTable } from "./table";
 
 /** Between two paintings, at least, and between two sentences for those who listen. */
@@ -107,8 +107,8 @@ export class Chart {
     this.saidEpoch = last;
     this.saidAt = performance.now();
     const spoken = Object.entries(last.values).slice(0, MOST_SPOKEN);
-    const words = spoken.map(([name, value]) => `${name} ${reading(measure(value))}`).join(", ");
-    announce(say("chart.epochDone", { epoch: figure(last.step), values: words }));
+    const words = spoken.map(([name, value]) => `${name} ${formatNumber(measure(value))}`).join(", ");
+    announce(say("chart.epochDone", { epoch: localizedNumber(last.step), values: words }));
   }
 }
 
@@ -163,7 +163,7 @@ class TrainingView {
 
   paint(oneOfSeveral: boolean): void {
     this.title.hidden = !oneOfSeveral;
-    this.title.textContent = say("chart.training", { number: figure(this.training.number) });
+    this.title.textContent = say("chart.training", { number: localizedNumber(this.training.number) });
     const panels = this.training.panels();
     const shown = panels.slice(0, MOST_PANELS);
     while (this.views.length > shown.length) this.views.pop()?.box.remove();
@@ -231,7 +231,7 @@ class TrainingView {
     const lanes = [...this.training.lanes].some(Boolean);
     const remark =
       rows.length < events.length
-        ? say("chart.someRows", { shown: figure(rows.length), all: figure(events.length) })
+        ? say("chart.someRows", { shown: localizedNumber(rows.length), all: localizedNumber(events.length) })
         : "";
     const table = numbersTable(
       [say("chart.numbersOf", { cell: this.cell }), this.title.hidden ? "" : this.title.textContent, remark]
@@ -242,7 +242,7 @@ class TrainingView {
         place(event.step, event.per),
         ...(lanes ? [event.lane ?? ""] : []),
         ...columns.map((name) =>
-          name in event.values ? reading(measure(event.values[name] as Metric["values"][string])) : "",
+          name in event.values ? formatNumber(measure(event.values[name] as Metric["values"][string])) : "",
         ),
       ]),
     );
@@ -257,7 +257,9 @@ class TrainingView {
 }
 
 function place(x: number, unit: "step" | "epoch"): string {
-  return unit === "step" ? say("chart.step", { step: figure(x) }) : say("chart.epoch", { epoch: figure(x) });
+  return unit === "step"
+    ? say("chart.step", { step: localizedNumber(x) })
+    : say("chart.epoch", { epoch: localizedNumber(x) });
 }
 
 /** "loss 0.41, val_loss 0.45" as they were at `x`. */
@@ -265,7 +267,9 @@ function values(lines: readonly Line[], x: number, training: Training): string {
   return lines
     .flatMap((line) => {
       const at = before(training.placed(line), x);
-      return at < 0 ? [] : [`${[line.lane, line.name].filter(Boolean).join(" ")} ${reading(line.ys[at] as number)}`];
+      return at < 0
+        ? []
+        : [`${[line.lane, line.name].filter(Boolean).join(" ")} ${formatNumber(line.ys[at] as number)}`];
     })
     .join(", ");
 }

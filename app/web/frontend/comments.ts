@@ -3,7 +3,7 @@
  * the next text, and the focus goes where something happened. All of it works without this script too, less kindly.
  */
 
-import { localShelf } from "./account-storage";
+import { availableStorage } from "./account-storage";
 import { announce } from "./announce";
 import { setUpMentions } from "./mentions";
 import { say } from "./strings";
@@ -116,12 +116,12 @@ function nameOf(form: HTMLFormElement, whose = form.dataset.whose ?? ""): string
 
 /** What is kept under a name; what was written before the sign-in belongs to whoever signed in. */
 function adopted(name: string, before: string): string | null {
-  const shelf = localShelf();
-  const [own, earlier] = [shelf?.getItem(name) ?? null, shelf?.getItem(before) ?? null];
+  const storage = availableStorage();
+  const [own, earlier] = [storage?.getItem(name) ?? null, storage?.getItem(before) ?? null];
   if (own !== null || earlier === null) return own;
   try {
-    shelf?.setItem(name, earlier);
-    shelf?.removeItem(before);
+    storage?.setItem(name, earlier);
+    storage?.removeItem(before);
   } catch {
     // Storage is full: it stays where it is.
   }
@@ -138,8 +138,8 @@ function keep(form: HTMLFormElement, field: HTMLTextAreaElement): void {
   const name = nameOf(form);
   if (!name) return;
   try {
-    if (field.value && field.value !== field.defaultValue) localShelf()?.setItem(name, field.value);
-    else localShelf()?.removeItem(name);
+    if (field.value && field.value !== field.defaultValue) availableStorage()?.setItem(name, field.value);
+    else availableStorage()?.removeItem(name);
   } catch {
     // Storage is full or forbidden: the text stays in the field for as long as the page is open.
   }
@@ -147,7 +147,7 @@ function keep(form: HTMLFormElement, field: HTMLTextAreaElement): void {
 
 function forget(form: HTMLFormElement): void {
   const name = nameOf(form);
-  if (name) localShelf()?.removeItem(name);
+  if (name) availableStorage()?.removeItem(name);
 }
 
 function newKey(): string {

@@ -18,12 +18,12 @@ export interface Found {
   outdated: boolean;
 }
 
-type Shelf = Pick<Storage, "getItem" | "setItem" | "removeItem">;
+type StorageArea = Pick<Storage, "getItem" | "setItem" | "removeItem">;
 
 export class Drafts {
   constructor(
     private readonly lesson: string,
-    private readonly shelf: Shelf | null,
+    private readonly storage: StorageArea | null,
     /** Whose drafts these are; null once the page is not theirs any more. */
     private readonly account: () => string | null,
   ) {}
@@ -40,8 +40,8 @@ export class Drafts {
     const key = this.key(cell);
     if (key === null) return;
     try {
-      if (code === original) this.shelf?.removeItem(key);
-      else this.shelf?.setItem(key, JSON.stringify(made));
+      if (code === original) this.storage?.removeItem(key);
+      else this.storage?.setItem(key, JSON.stringify(made));
     } catch {
       // Storage is full or forbidden: the text stays in the editor for as long as the page is open.
     }
@@ -51,7 +51,7 @@ export class Drafts {
     const key = this.key(cell);
     if (key === null) return null;
     try {
-      const draft = JSON.parse(this.shelf?.getItem(key) ?? "null") as Partial<Draft> | null;
+      const draft = JSON.parse(this.storage?.getItem(key) ?? "null") as Partial<Draft> | null;
       return typeof draft?.code === "string" && typeof draft.digest === "string" ? (draft as Draft) : null;
     } catch {
       return null;

@@ -1,5 +1,5 @@
 /**
- * The editor, in a chunk of its own: CodeMirror with our colours, our keys and nothing else.
+ * The editor, in a chunk of its own: CodeMirror with our colors, our keys and nothing else.
  *
  * Its style sheets are adopted by the document instead of being written into `<style>` elements, which the content
  * security policy forbids.
@@ -31,7 +31,7 @@ export interface EditorEvents {
 adoptStyles();
 
 /** Lezer's tags under the class names that Pygments uses on the server, so that both look the same. */
-const COLOURS = tagHighlighter([
+const COLORS = tagHighlighter([
   { tag: [t.keyword, t.moduleKeyword, t.controlKeyword, t.definitionKeyword, t.operatorKeyword], class: "k" },
   { tag: [t.bool, t.null], class: "kc" },
   { tag: [t.string, t.special(t.string), t.docString], class: "s" },
@@ -153,7 +153,7 @@ function look(label: string): Extension[] {
     drawSelection(),
     indentOnInput(),
     bracketMatching(),
-    syntaxHighlighting(COLOURS),
+    syntaxHighlighting(COLORS),
     replacing,
     EditorState.phrases.of({ "Control character": say("editor.control") }),
     EditorView.contentAttributes.of({

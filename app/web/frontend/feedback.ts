@@ -3,7 +3,7 @@
  * the server has it. Without this script the same links lead to a page with the form.
  */
 
-import { localShelf } from "./account-storage";
+import { availableStorage } from "./account-storage";
 import { announce } from "./announce";
 import { say } from "./strings";
 
@@ -22,7 +22,7 @@ export function setUpFeedback(): void {
     if (place.childElementCount && !dialog.open) dialog.showModal();
     if (document.querySelector(".feedback-thanks")) keep("");
     const field = document.querySelector<HTMLTextAreaElement>("#feedback-text");
-    if (field && !field.value) field.value = localShelf()?.getItem(DRAFT) ?? "";
+    if (field && !field.value) field.value = availableStorage()?.getItem(DRAFT) ?? "";
     if (dialog.open)
       (
         place.querySelector<HTMLElement>("[aria-invalid=true]") ??
@@ -64,8 +64,8 @@ function failed(ctx: Exchange["ctx"], key: string, status = 0): void {
 
 function keep(text: string): void {
   try {
-    if (text) localShelf()?.setItem(DRAFT, text);
-    else localShelf()?.removeItem(DRAFT);
+    if (text) availableStorage()?.setItem(DRAFT, text);
+    else availableStorage()?.removeItem(DRAFT);
   } catch {
     // Storage is full or forbidden: the text stays in the field for as long as the page is open.
   }

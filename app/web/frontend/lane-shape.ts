@@ -1,4 +1,4 @@
-/** The mark of a lane, which tells it from the others without its colour. Pure. */
+/** The mark of a lane, which tells it from the others without its color. Pure. */
 
 const SHAPES = 8;
 const OTHERS: readonly (readonly [RegExp, number])[] = [

@@ -5,18 +5,18 @@
  * of arrival is one for all cells, and is kept in this browser.
  */
 
-import "./lanes-style";
+import "./lane-styles";
 
-import { Arrangement, inOrder, OTHERS } from "./arrangement";
 import { make } from "./element";
-import { laneColour } from "./lane-colour";
-import { type Hands, Sheet } from "./sheet";
+import { laneColor } from "./lane-color";
+import { LaneLayout, OTHER_LANES, sortLanes } from "./lane-layout";
 import { say, sayCount } from "./strings";
 import type { Item } from "./transcript";
+import { type ListDelegate, VirtualList } from "./virtual-list";
 
 type View = "lanes" | "list";
 
-const SHELF = "lockstep:lanes";
+const VIEW_KEY = "lockstep:lanes";
 const NARROW = "(max-width: 46rem)";
 /** Items of a lane's end that stay in the document: there are several lanes, and each shows a few lines at a time. */
 const MOST = 300;
@@ -24,22 +24,22 @@ const MOST = 300;
 const SLICE_MS = 8;
 
 /** Those who want to hear of another choice. */
-const boards = new Set<LaneBoard>();
+const grids = new Set<LaneGrid>();
 let view: View = remembered();
 let switches = 0;
 
 interface Lane {
   root: HTMLDetailsElement;
   count: HTMLElement;
-  sheet: Sheet;
+  sheet: VirtualList;
 }
 
-export class LaneBoard {
-  private arrangement = new Arrangement();
+export class LaneGrid {
+  private layout = new LaneLayout();
   private readonly root = make("div.lanes-view");
   private readonly grid = make("div.lane-grid", { role: "group", "aria-label": say("lanes.title") });
-  private readonly above: Sheet;
-  private readonly below: Sheet;
+  private readonly above: VirtualList;
+  private readonly below: VirtualList;
   private readonly lanes = new Map<string, Lane>();
   private readonly switch: HTMLFieldSetElement;
   /** Lanes that the learner opened or folded. Else all are open, and on a phone the first. */
@@ -53,17 +53,17 @@ export class LaneBoard {
   constructor(
     private readonly box: HTMLElement,
     bar: HTMLElement,
-    private readonly hands: Hands,
+    private readonly delegate: ListDelegate,
     private readonly topology: string,
     private readonly chosen: () => void,
   ) {
     const [above, below] = [make("div.stretch"), make("div.stretch")];
-    this.above = new Sheet(above, this.bare(), MOST);
-    this.below = new Sheet(below, this.bare(), MOST);
+    this.above = new VirtualList(above, this.bare(), MOST);
+    this.below = new VirtualList(below, this.bare(), MOST);
     this.root.append(above, this.grid, below);
     this.switch = makeSwitch();
     bar.append(this.switch);
-    boards.add(this);
+    grids.add(this);
   }
 
   /** Whether lanes are shown now, and not one list. */
@@ -73,7 +73,7 @@ export class LaneBoard {
 
   /** Leaves the page. */
   forget(): void {
-    boards.delete(this);
+    grids.delete(this);
     this.switch.remove();
     this.box.classList.remove("in-lanes");
   }
@@ -86,7 +86,7 @@ export class LaneBoard {
 
   /** Begins anew; where lanes are shown, they take the place of the list. */
   empty(): void {
-    this.arrangement = new Arrangement();
+    this.layout = new LaneLayout();
     this.lanes.clear();
     this.turn = 0;
     this.round.clear();
@@ -103,15 +103,15 @@ export class LaneBoard {
   /** Shows what is new, as far as it comes in a short time; false while some of it is left for the next call. */
   paint(items: Item[], touched: Set<Item>): boolean {
     const since = performance.now();
-    this.arrangement.take(items);
-    for (const name of this.arrangement.lanes.keys()) if (!this.lanes.has(name)) this.add(name);
+    this.layout.take(items);
+    for (const name of this.layout.lanes.keys()) if (!this.lanes.has(name)) this.add(name);
     for (const item of touched) this.next.add(item);
     if (this.turn === 0) [this.round, this.next] = [this.next, new Set()];
     const parts = this.parts();
-    const painted: Sheet[] = [];
+    const painted: VirtualList[] = [];
     let whole = true;
     for (; this.turn < parts.length && performance.now() - since < SLICE_MS; this.turn++) {
-      const [sheet, mine] = parts[this.turn] as [Sheet, Item[]];
+      const [sheet, mine] = parts[this.turn] as [VirtualList, Item[]];
       whole = sheet.paint(mine, this.round) && whole;
       painted.push(sheet);
     }
@@ -121,46 +121,46 @@ export class LaneBoard {
     return whole && painted.length === parts.length && this.next.size === 0;
   }
 
-  private parts(): [Sheet, Item[]][] {
-    const lanes = [...this.lanes].map(([name, { sheet, count }]): [Sheet, Item[]] => {
-      const mine = this.arrangement.lanes.get(name) ?? [];
+  private parts(): [VirtualList, Item[]][] {
+    const lanes = [...this.lanes].map(([name, { sheet, count }]): [VirtualList, Item[]] => {
+      const mine = this.layout.lanes.get(name) ?? [];
       const words = sayCount("lanes.lines", mine.length);
       if (count.textContent !== words) count.textContent = words;
       return [sheet, mine];
     });
-    return [[this.above, this.arrangement.above], ...lanes, [this.below, this.arrangement.below]];
+    return [[this.above, this.layout.above], ...lanes, [this.below, this.layout.below]];
   }
 
   private add(name: string): void {
     const title =
-      name === OTHERS ? make("b.lane-name", {}, say("lanes.others")) : make("b.lane-name", { lang: "en" }, name);
+      name === OTHER_LANES ? make("b.lane-name", {}, say("lanes.others")) : make("b.lane-name", { lang: "en" }, name);
     const count = make("span.lane-count");
     const box = make("div.lane-box");
     const root = make<HTMLDetailsElement>(
-      `details.run-lane.${laneColour(name, this.topology)}`,
+      `details.run-lane.${laneColor(name, this.topology)}`,
       { role: "group", "aria-label": title.textContent ?? "" },
       make("summary", {}, title, count),
       box,
     );
     root.firstElementChild?.addEventListener("click", () => this.turned.set(name, !root.open));
-    const sheet = new Sheet(box, name === OTHERS ? this.hands : this.bare(), MOST);
+    const sheet = new VirtualList(box, name === OTHER_LANES ? this.delegate : this.bare(), MOST);
     sheet.empty();
     this.lanes.set(name, { root, count, sheet });
-    const names = inOrder(this.lanes.keys());
+    const names = sortLanes(this.lanes.keys());
     const next = this.lanes.get(names[names.indexOf(name) + 1] ?? "");
     this.grid.insertBefore(root, next?.root ?? null); // the others stay: one that is moved forgets how far it was scrolled
     for (const [each, lane] of this.lanes)
       lane.root.open = this.turned.get(each) ?? (!this.narrow.matches || each === names[0]);
   }
 
-  /** The hands without a label: the lane's own name says it. */
-  private bare(): Hands {
-    const { hands } = this;
+  /** The delegate without a label: the lane's own name says it. */
+  private bare(): ListDelegate {
+    const { delegate } = this;
     return {
-      make: (item) => hands.make(item),
-      remake: (item, old) => hands.remake(item, old),
-      drop: (element) => hands.drop(element),
-      downloadButton: () => hands.downloadButton(),
+      make: (item) => delegate.make(item),
+      remake: (item, old) => delegate.remake(item, old),
+      drop: (element) => delegate.drop(element),
+      downloadButton: () => delegate.downloadButton(),
     };
   }
 }
@@ -180,16 +180,16 @@ function makeSwitch(): HTMLFieldSetElement {
 function choose(value: View): void {
   view = value;
   try {
-    window.localStorage.setItem(SHELF, value);
+    window.localStorage.setItem(VIEW_KEY, value);
   } catch {
     // Storage is forbidden: the choice lasts as long as the page.
   }
-  for (const board of boards) board.follow();
+  for (const grid of grids) grid.follow();
 }
 
 function remembered(): View {
   try {
-    return window.localStorage.getItem(SHELF) === "list" ? "list" : "lanes";
+    return window.localStorage.getItem(VIEW_KEY) === "list" ? "list" : "lanes";
   } catch {
     return "lanes";
   }

@@ -1,14 +1,14 @@
 /** A page with cells: sets each up, restores what ran before, and tells the session card when something changes. */
 
-import { currentAccount, localShelf } from "./account-storage";
+import { availableStorage, currentAccount } from "./account-storage";
 import { send } from "./api";
-import { Board } from "./board";
 import { Cell } from "./cell";
 import { Drafts } from "./drafts";
 import { setUpPickers } from "./machine-picker";
 import { LiveKernels } from "./provenance";
-import { untilAnswered } from "./retry";
+import { retryUntilAnswered } from "./retry";
 import { RunAll } from "./run-all";
+import { RunManager } from "./run-manager";
 import { SessionPanel } from "./session-panel";
 import { language } from "./strings";
 
@@ -16,10 +16,10 @@ export function setUpCells(): void {
   const roots = [...document.querySelectorAll<HTMLElement>("section.cell[data-cell]")];
   const lesson = roots[0]?.dataset.lesson;
   if (!lesson) return;
-  const board = new Board();
-  const drafts = new Drafts(lesson, localShelf(), currentAccount);
+  const runs = new RunManager();
+  const drafts = new Drafts(lesson, availableStorage(), currentAccount);
   const kernels = new LiveKernels();
-  const cells = roots.map((root) => new Cell(root, board, drafts, kernels));
+  const cells = roots.map((root) => new Cell(root, runs, drafts, kernels));
   cells.forEach((cell, i) => {
     cell.before = cells.slice(0, i);
     const next = cells[i + 1];
@@ -28,13 +28,13 @@ export function setUpCells(): void {
   const button = document.querySelector<HTMLButtonElement>("[data-action=run-all]");
   if (button) new RunAll(button, cells);
   const panel = new SessionPanel(cells);
-  setUpPickers(roots, lesson, localShelf(), (root) => {
+  setUpPickers(roots, lesson, availableStorage(), (root) => {
     const cell = cells.find((each) => each.root === root);
     cell?.moved();
     for (const each of cells) each.compare(each === cell);
     if (cell) panel.show(cell.machine);
   });
-  board.onChange(() => panel.follow(board.running()));
+  runs.onChange(() => panel.follow(runs.running()));
   followSession(lesson, panel);
   hearOfKernels(lesson, kernels, () => {
     for (const cell of cells) cell.compare();
@@ -42,7 +42,7 @@ export function setUpCells(): void {
   window.addEventListener("pagehide", () => {
     for (const cell of cells) cell.keep();
   });
-  void untilAnswered(() => board.restore(lesson, (name) => cells.find((cell) => cell.name === name)));
+  void retryUntilAnswered(() => runs.restore(lesson, (name) => cells.find((cell) => cell.name === name)));
 }
 
 /**

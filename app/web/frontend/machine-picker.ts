@@ -8,13 +8,13 @@ import { make, need } from "./element";
 import type { Machine } from "./protocol";
 import { say } from "./strings";
 
-type Shelf = Pick<Storage, "getItem" | "setItem">;
+type StorageArea = Pick<Storage, "getItem" | "setItem">;
 
 /** What was chosen on the pages of one lesson, by group of cells. */
-export class Choices {
+export class MachineChoices {
   constructor(
     private readonly lesson: string,
-    private readonly shelf: Shelf | null,
+    private readonly storage: StorageArea | null,
   ) {}
 
   /** The choice of a group, if it was made and is still among those offered. */
@@ -27,7 +27,7 @@ export class Choices {
 
   keep(group: string, machine: Machine): void {
     try {
-      this.shelf?.setItem(this.key(), JSON.stringify({ ...this.read(), [group]: machine }));
+      this.storage?.setItem(this.key(), JSON.stringify({ ...this.read(), [group]: machine }));
     } catch {
       // Storage is full or forbidden: the choice lasts as long as the page.
     }
@@ -35,7 +35,7 @@ export class Choices {
 
   private read(): Record<string, Partial<Machine>> {
     try {
-      const kept = JSON.parse(this.shelf?.getItem(this.key()) ?? "{}") as unknown;
+      const kept = JSON.parse(this.storage?.getItem(this.key()) ?? "{}") as unknown;
       return typeof kept === "object" && kept !== null ? (kept as Record<string, Partial<Machine>>) : {};
     } catch {
       return {};
@@ -137,10 +137,10 @@ function radios(within: ParentNode, what: string): NodeListOf<HTMLInputElement> 
 export function setUpPickers(
   roots: HTMLElement[],
   lesson: string,
-  shelf: Shelf | null,
+  storage: StorageArea | null,
   changed: (root: HTMLElement) => void,
 ): void {
-  const choices = new Choices(lesson, shelf);
+  const choices = new MachineChoices(lesson, storage);
   const pickers: Picker[] = [];
   const chosen = ({ group, root }: Picker, machine: Machine): void => {
     choices.keep(group, machine);

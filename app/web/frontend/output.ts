@@ -5,18 +5,18 @@
 
 import { offer } from "./download";
 import { make } from "./element";
-import { size } from "./figures";
-import { laneColour } from "./lane-colour";
-import type { LaneBoard } from "./lanes";
-import { Latest } from "./latest";
-import { Pace } from "./pace";
-import { paintRow } from "./paint";
+import { formatSize } from "./format-units";
+import { laneColor } from "./lane-color";
+import type { LaneGrid } from "./lanes";
+import { LruSet } from "./lru-set";
 import type { Notice, Run } from "./protocol";
-import { quieten, showDisplay } from "./rich";
-import { type Hands, Sheet } from "./sheet";
-import { figure, say, sayCount } from "./strings";
+import { renderRow } from "./render-rows";
+import { quieten, showDisplay } from "./rich-output";
+import { localizedNumber, say, sayCount } from "./strings";
+import { TimeSlice } from "./time-slice";
 import { showTraceback } from "./traceback";
 import { type Item, laneOf, type Transcript } from "./transcript";
+import { type ListDelegate, VirtualList } from "./virtual-list";
 
 /** So many documents of HTML are alive at once; the earlier ones are links. */
 const LIVE_FRAMES = 20;
@@ -26,13 +26,13 @@ const FRAME_MS = 16;
 /** Characters of a lane's name that have room in front of a line. */
 const SHORT_NAME = 10;
 
-export class Output implements Hands {
+export class Output implements ListDelegate {
   private transcript: Transcript | null = null;
   private run = "";
   private topology = "";
-  private readonly frames = new Latest<HTMLElement>(LIVE_FRAMES);
-  private readonly list: Sheet;
-  private lanes: LaneBoard | null = null;
+  private readonly frames = new LruSet<HTMLElement>(LIVE_FRAMES);
+  private readonly list: VirtualList;
+  private lanes: LaneGrid | null = null;
   private loading: Promise<void> | null = null;
   /** What draws lanes could not be loaded: one list it is. */
   private laneless = false;
@@ -48,7 +48,7 @@ export class Output implements Hands {
     private readonly cell: string,
     private readonly fileName: string,
   ) {
-    this.list = new Sheet(box, this);
+    this.list = new VirtualList(box, this);
     this.list.empty();
   }
 
@@ -83,7 +83,7 @@ export class Output implements Hands {
 
   /** Paints what waits for the next frames: an end is never shown before the last line. */
   async paintAll(): Promise<void> {
-    const pace = new Pace();
+    const pace = new TimeSlice();
     while (this.painting || this.resting || this.loading) {
       cancelAnimationFrame(this.painting);
       window.clearTimeout(this.resting);
@@ -124,9 +124,9 @@ export class Output implements Hands {
 
   private async makeLanes(transcript: Transcript): Promise<void> {
     try {
-      const { LaneBoard } = await import("./lanes");
+      const { LaneGrid } = await import("./lanes");
       if (this.transcript === transcript) {
-        this.lanes = new LaneBoard(this.box, this.bar, this, this.topology, () => this.repaintAll());
+        this.lanes = new LaneGrid(this.box, this.bar, this, this.topology, () => this.repaintAll());
       }
     } catch {
       this.laneless = true;
@@ -150,7 +150,7 @@ export class Output implements Hands {
   }
 
   remake(item: Item, old: HTMLElement): HTMLElement {
-    if (item.kind === "row") return paintRow(item, old);
+    if (item.kind === "row") return renderRow(item, old);
     this.frames.drop(old);
     const fresh = this.make(item);
     old.replaceWith(fresh);
@@ -165,7 +165,7 @@ export class Output implements Hands {
     const lane = laneOf(item);
     if (lane === null) return null;
     if (lane.length > SHORT_NAME) this.box.classList.add("long-names");
-    return make(`b.lane-name.${laneColour(lane, this.topology)}`, { lang: "en" }, lane);
+    return make(`b.lane-name.${laneColor(lane, this.topology)}`, { lang: "en" }, lane);
   }
 
   downloadButton(): HTMLElement {
@@ -175,10 +175,10 @@ export class Output implements Hands {
   }
 
   private draw(item: Item): HTMLElement {
-    if (item.kind === "row") return paintRow(item);
+    if (item.kind === "row") return renderRow(item);
     if (item.kind === "display") return showDisplay(item, this.run, this.cell);
     if (item.kind === "error") return showTraceback(item.event);
-    const often = item.count > 1 && ` ${say("output.times", { count: figure(item.count) })}`;
+    const often = item.count > 1 && ` ${say("output.times", { count: localizedNumber(item.count) })}`;
     return make("p.notice", {}, make("b", {}, "Lockstep"), ` ${noticeText(item.event)}`, often);
   }
 }
@@ -186,7 +186,7 @@ export class Output implements Hands {
 /** A notice in the page's language where we have its words, in the runner's English otherwise. */
 function noticeText({ code, text, values, limit }: Notice): string {
   const key = `notice.${code}`;
-  const number = limit?.unit === "bytes" ? size : (value: number): string => figure(value, 1);
+  const number = limit?.unit === "bytes" ? formatSize : (value: number): string => localizedNumber(value, 1);
   const shown = Object.fromEntries(
     Object.entries(values).map(([name, value]) => [name, typeof value === "number" ? number(value) : value]),
   );

@@ -1,6 +1,6 @@
 /** Passkeys: asks the server for a challenge, the device for an answer, and brings that back. */
 
-import { Declined, declined, send } from "./api";
+import { ResponseError, responseError, send } from "./api";
 import { need } from "./element";
 import { say } from "./strings";
 
@@ -76,7 +76,7 @@ function setUpSignIn(entry: HTMLElement): void {
     try {
       await signIn(asked, "conditional", mine.signal);
     } catch (error) {
-      if (error instanceof Declined) trouble.textContent = error.message;
+      if (error instanceof ResponseError) trouble.textContent = error.message;
     }
   }
 
@@ -171,7 +171,7 @@ async function post(url: string, init: { body?: string | URLSearchParams } = {})
     .json()
     .catch(() => null)) as { wrong?: Record<string, string> } | null;
   if (told?.wrong) throw new Wrong(told.wrong);
-  throw await declined(response);
+  throw await responseError(response);
 }
 
 function inWords(error: unknown): string {

@@ -1,13 +1,13 @@
 /** Pictures that Lockstep's helpers show: which examples went where, one all-reduce step by step, where variables live. */
 
-import "./seen-style";
+import "./visualization-styles";
 
 import { make } from "./element";
-import { size } from "./figures";
-import { laneColour } from "./lane-colour";
+import { formatSize } from "./format-units";
+import { laneColor } from "./lane-color";
 import { type PictureData, type Placement, readPicture, type Shards } from "./picture-data";
 import { drawReplay } from "./replay";
-import { figure, say, sayCount } from "./strings";
+import { localizedNumber, say, sayCount } from "./strings";
 import { disclosed, numbersTable } from "./table";
 
 /** The picture that `content` describes, or null if it is unfit to be drawn. */
@@ -25,7 +25,7 @@ function drawShards({ title, replicas, labels }: Shards): HTMLElement {
   const columns = replicas.map(({ lane, device, examples, count }) => {
     const rest = count - examples.length;
     return make(
-      `div.shard.${replicaColour(lane)}`,
+      `div.shard.${replicaColor(lane)}`,
       {},
       make("b", {}, lane),
       make("span", {}, [shortDevice(device), sayCount("picture.examples", count)].filter(Boolean).join(" · ")),
@@ -35,7 +35,7 @@ function drawShards({ title, replicas, labels }: Shards): HTMLElement {
         ...examples.map((example) =>
           make("span.chip-of-lane", {}, [example, labels.get(example)].filter(Boolean).join(" · ")),
         ),
-        rest > 0 && make("span", {}, say("picture.more", { count: figure(rest) })),
+        rest > 0 && make("span", {}, say("picture.more", { count: localizedNumber(rest) })),
       ),
     );
   });
@@ -71,7 +71,7 @@ function drawPlacement({ variables }: Placement): HTMLElement {
   const devices = [...new Set(variables.flatMap((variable) => variable.devices))];
   const short = shortDevices(devices);
   const dot = (i: number): HTMLElement =>
-    make(`span.copy.${deviceColour(devices[i] as string)}`, { role: "img", "aria-label": say("picture.here") });
+    make(`span.copy.${deviceColor(devices[i] as string)}`, { role: "img", "aria-label": say("picture.here") });
   const name = say("picture.placement");
   const cell = (text: string): HTMLElement => make("td", {}, text);
   const rows = variables.map((variable) =>
@@ -82,7 +82,7 @@ function drawPlacement({ variables }: Placement): HTMLElement {
       ...devices.map((device, i) => make("td.where", {}, variable.devices.includes(device) && dot(i))),
       cell(variable.kind),
       cell(`${variable.dtype} (${variable.shape.join(", ")})`),
-      cell(size(variable.bytes)),
+      cell(formatSize(variable.bytes)),
     ),
   );
   const held = devices.map((device) =>
@@ -92,7 +92,7 @@ function drawPlacement({ variables }: Placement): HTMLElement {
     "tr",
     {},
     make("th", { scope: "row" }, say("picture.together")),
-    ...held.map((bytes) => make("td.where", {}, size(bytes))),
+    ...held.map((bytes) => make("td.where", {}, formatSize(bytes))),
     cell(""),
     cell(""),
     cell(""),
@@ -138,15 +138,15 @@ function host(device: string): string {
   return job && job !== "localhost" ? `${job} ${task as string}` : "";
 }
 
-function deviceColour(device: string): string {
+function deviceColor(device: string): string {
   const [task] = /^(?:worker|ps) \d+|^chief/.exec(device) ?? [];
   const of = task ?? host(device);
-  if (of) return laneColour(of, "");
+  if (of) return laneColor(of, "");
   const [, number] = /(?:GPU|TPU):(\d+)/i.exec(device) ?? [];
   return number === undefined ? "r-ink" : `r${Number(number) % 8}`;
 }
 
 /** A replica of one of several workers is named after both: "worker 1, replica 0". */
-function replicaColour(lane: string): string {
-  return laneColour(/replica \d+$/.exec(lane)?.[0] ?? lane, "");
+function replicaColor(lane: string): string {
+  return laneColor(/replica \d+$/.exec(lane)?.[0] ?? lane, "");
 }

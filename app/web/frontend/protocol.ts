@@ -1,4 +1,4 @@
-/** The wire as the browser sees it: runs, and the numbered events of a run. Mirrors runners/protocol.py. */
+/** The wire as the browser sees it: runs, and the numbered events of a run. Mirrors runners/wire/protocol.py. */
 
 export type Outcome =
   | "ok"

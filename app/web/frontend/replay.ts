@@ -5,13 +5,13 @@
  */
 
 import { make } from "./element";
-import { laneColour } from "./lane-colour";
+import { formatNumber } from "./format-number";
+import { laneColor } from "./lane-color";
 import type { Replay } from "./picture-data";
-import { reading } from "./reading";
 import { LARGEST, SMALLEST } from "./series";
 import { say } from "./strings";
+import { draw } from "./svg";
 import { disclosed, numbersTable } from "./table";
-import { draw } from "./vector";
 
 /** Of the drawing of one row, in pixels, between the ends of its bars; with more replicas each has less. */
 const TALL = 60;
@@ -29,7 +29,7 @@ const PAUSE_MS = 1_900;
 interface Row {
   name: string;
   values: readonly number[];
-  colour: string;
+  color: string;
   /** From which stage on it is there. */
   stage: number;
   /** Pixels per unit. */
@@ -100,7 +100,7 @@ export function drawReplay(data: Replay): HTMLElement {
   const heads = [say("picture.element"), ...rows.map((row) => row.name)];
   const body = data.reduced.map((_, i) => [
     data.positions[i]?.join(", ") || String(i),
-    ...rows.map((row) => reading(row.values[i] as number)),
+    ...rows.map((row) => formatNumber(row.values[i] as number)),
   ]);
   return make(
     "figure.drawn",
@@ -120,7 +120,7 @@ function rowsOf(data: Replay): Row[] {
   const row = (
     name: string,
     values: readonly number[],
-    colour: string,
+    color: string,
     stage: number,
     span: Reach,
     scale: number,
@@ -129,14 +129,14 @@ function rowsOf(data: Replay): Row[] {
     return {
       name,
       values,
-      colour,
+      color,
       stage,
       scale,
       height: bars + 2 * PADDING,
       zero: PADDING + (span.high / length(span)) * bars,
     };
   };
-  const rows = data.replicas.map(({ lane, values }) => row(lane, values, laneColour(lane, ""), 0, each, gradients));
+  const rows = data.replicas.map(({ lane, values }) => row(lane, values, laneColor(lane, ""), 0, each, gradients));
   rows.push(row(operationOf(data), data.reduced, "own", 1, sum, gradients));
   rows.push(row(say("picture.before"), data.before, "r-ink", 2, variable, tall / length(variable)));
   if (data.after) rows.push(row(say("picture.after"), data.after, "own", 3, variable, tall / length(variable)));
@@ -190,7 +190,7 @@ function rowOf(row: Row): HTMLElement {
   row.values.forEach((value, i) => {
     const x = i * COLUMN + (COLUMN - BAR) / 2;
     if (!Number.isFinite(value)) {
-      const word = make("span.strange-word", {}, reading(value));
+      const word = make("span.strange-word", {}, formatNumber(value));
       word.style.left = `${((i + 0.5) / row.values.length) * 100}%`;
       bars.append(word);
       return;
@@ -198,7 +198,7 @@ function rowOf(row: Row): HTMLElement {
     const tall = Math.max(1, Math.abs(value) * scale);
     svg.append(draw("rect", { x, y: (zero - (value > 0 ? tall : 0)).toFixed(1), width: BAR, height: tall.toFixed(1) }));
   });
-  const line = make(`div.replay-row.${row.colour}`, {}, make("span.row-name", {}, row.name), bars);
+  const line = make(`div.replay-row.${row.color}`, {}, make("span.row-name", {}, row.name), bars);
   line.style.setProperty("--tall", `${height}px`);
   return line;
 }

@@ -1,19 +1,19 @@
 /** Tries again while the server is away. */
 
-import { Declined, Unreachable } from "./api";
+import { NetworkError, ResponseError } from "./api";
 
 const WAITS_MS = [500, 1_000, 2_000, 4_000];
 const HAND_IN_WAIT_MS = 2_000;
 
 /** What `attempt` gives, tried until the server answers; null if it says no. */
-export async function untilAnswered<T>(attempt: () => Promise<T>): Promise<T | null> {
+export async function retryUntilAnswered<T>(attempt: () => Promise<T>): Promise<T | null> {
   for (let i = 0; ; i++) {
     try {
       return await attempt();
     } catch (error) {
-      const away = error instanceof Unreachable || (error instanceof Declined && error.status >= 500);
+      const away = error instanceof NetworkError || (error instanceof ResponseError && error.status >= 500);
       if (!away) {
-        if (error instanceof Declined) return null;
+        if (error instanceof ResponseError) return null;
         throw error;
       }
       await new Promise((resolve) => window.setTimeout(resolve, WAITS_MS[Math.min(i, WAITS_MS.length - 1)]));
@@ -22,9 +22,9 @@ export async function untilAnswered<T>(attempt: () => Promise<T>): Promise<T | n
 }
 
 /** What `attempt` gives, tried until it is taken; null once `givenUp`. `away` hears of every attempt in vain. */
-export async function untilTaken<T>(
+export async function retryUntilAccepted<T>(
   attempt: () => Promise<T>,
-  away: (error: Declined | Unreachable) => void,
+  away: (error: ResponseError | NetworkError) => void,
   givenUp: AbortSignal,
   waitMs = HAND_IN_WAIT_MS,
 ): Promise<T | null> {
@@ -33,7 +33,7 @@ export async function untilTaken<T>(
       return await attempt();
     } catch (error) {
       if (givenUp.aborted) break;
-      if (!(error instanceof Unreachable || (error instanceof Declined && error.status === 503))) throw error;
+      if (!(error instanceof NetworkError || (error instanceof ResponseError && error.status === 503))) throw error;
       away(error);
     }
     await pause(waitMs, givenUp);

@@ -101,7 +101,7 @@ export class SessionPanel {
   /** What became of a fault is said as long as the processes are as it left them: no "was killed" beside "running". */
   private forgetWhatIsPast(): void {
     const panel = document.getElementById("session");
-    const said = document.getElementById("fault-said");
+    const said = document.getElementById("failure-result");
     const words = said?.querySelector<HTMLElement>("[data-key]");
     if (!panel || !said || !words) return;
     const { key } = panel.dataset;

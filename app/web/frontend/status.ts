@@ -1,8 +1,8 @@
 /** The line under the output: how it goes, or how it ended and what to try. */
 
-import { duration, size } from "./figures";
+import { formatDuration, formatSize } from "./format-units";
 import type { Finished, Limit, Outcome, Waiting } from "./protocol";
-import { figure, say, sayCount } from "./strings";
+import { localizedNumber, say, sayCount } from "./strings";
 
 /** What the line says: a word, whether it is good, bad or neither, an advice, and figures. */
 export interface Line {
@@ -40,9 +40,10 @@ export function ended(finished: Finished, about: Circumstances = {}): Line {
   const { outcome, limit } = finished;
   const facts: string[] = [];
   if (limit) facts.push(limitText(limit));
-  if (finished.first_output_ms !== null) facts.push(say("fact.first", { time: duration(finished.first_output_ms) }));
-  if (finished.duration_ms > 0) facts.push(say("fact.ran", { time: duration(finished.duration_ms) }));
-  if (finished.peak_bytes !== null) facts.push(say("fact.peak", { size: size(finished.peak_bytes) }));
+  if (finished.first_output_ms !== null)
+    facts.push(say("fact.first", { time: formatDuration(finished.first_output_ms) }));
+  if (finished.duration_ms > 0) facts.push(say("fact.ran", { time: formatDuration(finished.duration_ms) }));
+  if (finished.peak_bytes !== null) facts.push(say("fact.peak", { size: formatSize(finished.peak_bytes) }));
   return {
     word: word(outcome, about),
     tone: outcome === "ok" ? "good" : outcome === "interrupted" ? "plain" : "bad",
@@ -78,12 +79,14 @@ export function waitingLine(waiting: Waiting): Line {
 function waitFacts({ wait_s }: Waiting): string[] {
   if (wait_s === null || wait_s === undefined) return [];
   return [
-    wait_s ? say("wait.about", { time: duration(wait_s * 1_000) }) : say("wait.lessThan", { time: duration(10_000) }),
+    wait_s
+      ? say("wait.about", { time: formatDuration(wait_s * 1_000) })
+      : say("wait.lessThan", { time: formatDuration(10_000) }),
   ];
 }
 
 export function running(ms: number): Line {
-  return { ...live(say("state.running")), facts: ms >= 1_000 ? [duration(Math.floor(ms / 1_000) * 1_000)] : [] };
+  return { ...live(say("state.running")), facts: ms >= 1_000 ? [formatDuration(Math.floor(ms / 1_000) * 1_000)] : [] };
 }
 
 export function live(word: string): Line {
@@ -100,6 +103,6 @@ function limitText(limit: Limit): string {
 }
 
 function limitValue({ unit, value }: Limit): string {
-  if (unit === "s") return duration(value * 1_000);
-  return unit === "count" ? figure(value) : size(value);
+  if (unit === "s") return formatDuration(value * 1_000);
+  return unit === "count" ? localizedNumber(value) : formatSize(value);
 }

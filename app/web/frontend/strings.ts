@@ -13,7 +13,7 @@ export function say(key: string, values: Values = {}): string {
 
 /** The sentence called `key` for `count` things: `key.one` or `key.other`. */
 export function sayCount(key: string, count: number, values: Values = {}): string {
-  return say(`${key}.${count === 1 ? "one" : "other"}`, { count: figure(count), ...values });
+  return say(`${key}.${count === 1 ? "one" : "other"}`, { count: localizedNumber(count), ...values });
 }
 
 export function fill(text: string, values: Values): string {
@@ -21,7 +21,7 @@ export function fill(text: string, values: Values): string {
 }
 
 /** A number as this language writes it. */
-export function figure(value: number, digits = 0): string {
+export function localizedNumber(value: number, digits = 0): string {
   let format = FIGURES.get(digits);
   if (!format) {
     format = new Intl.NumberFormat(language(), { maximumFractionDigits: digits });

@@ -1,8 +1,8 @@
 /** A traceback folded to what the learner wrote: the frames of libraries are one click away. */
 
 import { make } from "./element";
-import { paintText } from "./paint";
 import type { ErrorEvent, Frame } from "./protocol";
+import { renderText } from "./render-rows";
 import { sayCount } from "./strings";
 
 export interface Stretch {
@@ -23,11 +23,11 @@ export function stretches(frames: Frame[]): Stretch[] {
 
 export function showTraceback(event: ErrorEvent): HTMLElement {
   const parts = stretches(event.frames).map(({ own, frames }) => {
-    const painted = frames.map((frame) => make("div.frame", {}, ...paintText(frame.text)));
+    const painted = frames.map((frame) => make("div.frame", {}, ...renderText(frame.text)));
     if (own) return make("div.own", {}, ...painted);
     const summary = make("summary", {}, sayCount("output.frames", frames.length));
     return make("details.library", {}, summary, ...painted);
   });
-  if (!parts.length) parts.push(make("div.own", {}, ...paintText(`${event.name}: ${event.value}`)));
+  if (!parts.length) parts.push(make("div.own", {}, ...renderText(`${event.name}: ${event.value}`)));
   return make("div.traceback", {}, ...parts);
 }

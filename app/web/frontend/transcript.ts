@@ -4,7 +4,7 @@
  */
 
 import type { Display, ErrorEvent, Finished, Metric, Notice, Progress, RunEvent } from "./protocol";
-import { plain, type Row, Rows } from "./rows";
+import { plain, type Row, TerminalRows } from "./terminal-rows";
 
 export interface DisplayItem {
   kind: "display";
@@ -51,7 +51,7 @@ export class Transcript {
   clearings = 0;
   private readonly touched = new Set<Item>();
   /** By lane: each has a cursor of its own, so that lanes that write by turns do not cut each other's lines. */
-  private readonly rows = new Map<string | null, Rows>();
+  private readonly rows = new Map<string | null, TerminalRows>();
   /** Lanes that are to be cleared with their next output. */
   private readonly clearNext = new Set<string | null>();
   private readonly byDisplayId = new Map<string, DisplayItem[]>();
@@ -162,10 +162,10 @@ export class Transcript {
     if (laneOf(item) !== null) this.inLanes = true;
   }
 
-  private textRows(lane: string | null): Rows {
+  private textRows(lane: string | null): TerminalRows {
     let rows = this.rows.get(lane);
     if (!rows) {
-      rows = new Rows(
+      rows = new TerminalRows(
         (row) => this.add(row),
         (row) => this.touched.add(row),
         lane,

@@ -7,29 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from runners.client import RunnerClient
-from tests.factories.node import Learner, Node
+from runners.wire.client import RunnerClient
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
 
 @pytest.fixture(scope="session")
-def node() -> Iterator[Node]:
+def node() -> Iterator[RealSupervisor]:
     """A node with room for everybody."""
-    node = Node(limits__run_s=60, max_sessions=50, prepare_data_sets=1)
+    node = RealSupervisor(limits__run_s=60, max_sessions=50, prepare_data_sets=1)
     yield node.start()
     node.remove()
 
 
 @pytest.fixture
-async def client(node: Node) -> AsyncIterator[RunnerClient]:
+async def client(node: RealSupervisor) -> AsyncIterator[RunnerClient]:
     """A client of the node."""
     async with node.client() as client:
         yield client
 
 
 @pytest.fixture
-async def learner(client: RunnerClient) -> AsyncIterator[Learner]:
+async def learner(client: RunnerClient) -> AsyncIterator[SessionClient]:
     """A learner in a session on four simulated GPUs."""
-    learner = Learner(client)
+    learner = SessionClient(client)
     yield learner
     await learner.leave()
 

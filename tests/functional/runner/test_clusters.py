@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from runners.client import Refused, RunnerClient
-from runners.protocol import Armed, Fault
-from tests.factories.node import Learner
+from runners.wire.client import RequestRefused, RunnerClient
+from runners.wire.protocol import InjectedFailure, PendingFailure
+from tests.factories.real_supervisor import SessionClient
 
 COLLECTIVE = """
 import tensorflow as tf
@@ -33,14 +33,14 @@ print(strategy.num_replicas_in_sync, "replicas,", v.numpy())
 
 
 @pytest.fixture
-async def workers(client: RunnerClient) -> AsyncIterator[Learner]:
+async def workers(client: RunnerClient) -> AsyncIterator[SessionClient]:
     """A learner in a session on two workers."""
-    learner = Learner(client, topology="workers:2")
+    learner = SessionClient(client, topology="workers:2")
     yield learner
     await learner.leave()
 
 
-async def test_every_worker_runs_the_cell_in_its_lane_and_in_order(workers: Learner) -> None:
+async def test_every_worker_runs_the_cell_in_its_lane_and_in_order(workers: SessionClient) -> None:
     told = await workers.run("""
 import json, os
 from IPython.display import display
@@ -62,7 +62,7 @@ me
     assert {lane: len(text) for lane, text in told.lanes().items()} == {"worker 0": 100_001, "worker 1": 100_001}
 
 
-async def test_an_error_in_one_worker_is_the_cells_and_its_traceback_is_in_its_lane(workers: Learner) -> None:
+async def test_an_error_in_one_worker_is_the_cells_and_its_traceback_is_in_its_lane(workers: SessionClient) -> None:
     await workers.run("import json, os; me = json.loads(os.environ['TF_CONFIG'])['task']['index']")
     told = await workers.run("if me == 1:\n    raise ValueError('only here')\nprint('fine')")
     assert told.outcome == "error"
@@ -77,7 +77,7 @@ async def test_an_error_in_one_worker_is_the_cells_and_its_traceback_is_in_its_l
 
 
 @pytest.mark.parametrize("who", ["me == 0", "me == 1", "True"])
-async def test_a_script_that_ends_itself_well_ends_quietly_on_every_worker(workers: Learner, who: str) -> None:
+async def test_a_script_that_ends_itself_well_ends_quietly_on_every_worker(workers: SessionClient, who: str) -> None:
     await workers.run("import json, os, sys; me = json.loads(os.environ['TF_CONFIG'])['task']['index']")
     told = await workers.run(f"print('on')\nif {who}:\n    sys.exit(0)")
     assert told.outcome == "ok"
@@ -90,7 +90,7 @@ async def test_a_script_that_ends_itself_well_ends_quietly_on_every_worker(worke
     ]
 
 
-async def test_workers_train_together_and_a_strategy_can_be_made_twice(workers: Learner) -> None:
+async def test_workers_train_together_and_a_strategy_can_be_made_twice(workers: SessionClient) -> None:
     told = await workers.run(COLLECTIVE)
     assert told.outcome == "ok"
     lines = {lane: sorted(text.splitlines()) for lane, text in told.lanes().items()}  # of two streams
@@ -100,7 +100,7 @@ async def test_workers_train_together_and_a_strategy_can_be_made_twice(workers: 
     assert all("2 replicas, 4.0\n" in text for text in again.lanes().values())
 
 
-async def test_an_interrupt_reaches_every_worker_and_the_session_goes_on(workers: Learner) -> None:
+async def test_an_interrupt_reaches_every_worker_and_the_session_goes_on(workers: SessionClient) -> None:
     await workers.run("import json, os, time; me = json.loads(os.environ['TF_CONFIG'])['task']['index']")
     accepted = await workers.submit("print('begun')\nif me == 1:\n    time.sleep(100)")
     seen = 0
@@ -114,7 +114,7 @@ async def test_an_interrupt_reaches_every_worker_and_the_session_goes_on(workers
     assert (await workers.run("print(me)")).lanes() == {"worker 0": "0\n", "worker 1": "1\n"}
 
 
-async def test_every_worker_imports_what_lies_in_the_learners_folder(workers: Learner) -> None:
+async def test_every_worker_imports_what_lies_in_the_learners_folder(workers: SessionClient) -> None:
     await workers.run("import pathlib\npathlib.Path('of_mine.py').write_text('answer = 42')")
     told = await workers.run("import of_mine\nprint(of_mine.answer)")
     assert told.lanes() == {"worker 0": "42\n", "worker 1": "42\n"}
@@ -133,23 +133,23 @@ def step():
 """
 
 
-async def test_a_worker_pauses_at_its_step_is_waited_for_by_name_and_goes_on(workers: Learner) -> None:
+async def test_a_worker_pauses_at_its_step_is_waited_for_by_name_and_goes_on(workers: SessionClient) -> None:
     assert (await workers.run(STEPS)).outcome == "ok"
-    await workers.client.fault(workers.session, Fault(task="worker 1", action="pause", at_step=2))
+    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="pause", at_step=2))
     accepted = await workers.submit("for i in range(4):\n    lockstep.log(i, loss=1.0)\n    step()\nprint('through')")
     async for event in workers.client.events(accepted.id):
         if event.kind == "notice" and event.code == "waiting-for-paused":
             states = {m.task: m.state for m in (await workers.client.session(workers.session)).members}
             assert states == {"worker 0": "running", "worker 1": "paused"}
             assert (event.lane, event.values["other"]) == ("worker 0", "worker 1")
-            await workers.client.fault(workers.session, Fault(task="worker 1", action="resume"))
+            await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="resume"))
     told = await workers.read(accepted)
     assert told.outcome == "ok"
     assert "notice" in told.kinds
     assert told.lanes() == {"worker 0": "through\n", "worker 1": "through\n"}
 
 
-async def test_a_killed_worker_is_named_and_the_whole_cluster_starts_anew(workers: Learner) -> None:
+async def test_a_killed_worker_is_named_and_the_whole_cluster_starts_anew(workers: SessionClient) -> None:
     await workers.run(STEPS)
     train = "for i in range(3):\n    lockstep.log(i, loss=1)\n    step()"
     told = await workers.run(f"lockstep.kill('worker 1', at_step=1)\n{train}")
@@ -157,62 +157,62 @@ async def test_a_killed_worker_is_named_and_the_whole_cluster_starts_anew(worker
     codes = [(e.code, e.lane) for e in told.events if e.kind == "notice"]
     assert ("member-ended", "worker 1") in codes
     assert ("waiting-for-ended", "worker 0") in codes
-    with pytest.raises(Refused, match="has ended"):
-        await workers.client.fault(workers.session, Fault(task="worker 1", action="pause"))
+    with pytest.raises(RequestRefused, match="has ended"):
+        await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="pause"))
     told = await workers.run("print('me' in globals())")
     assert [e.code for e in told.events if e.kind == "notice"] == ["cluster-restarted"]
     assert told.lanes() == {"worker 0": "False\n", "worker 1": "False\n"}
-    with pytest.raises(Refused, match="there is no ps 0"):
-        await workers.client.fault(workers.session, Fault(task="ps 0", action="kill"))
+    with pytest.raises(RequestRefused, match="there is no ps 0"):
+        await workers.client.fault(workers.session, InjectedFailure(task="ps 0", action="kill"))
 
 
 async def test_an_evaluator_that_has_ended_comes_back_alone_and_a_paused_one_is_named(client: RunnerClient) -> None:
-    learner = Learner(client, topology="workers:1+evaluator")
+    learner = SessionClient(client, topology="workers:1+evaluator")
     assert (await learner.run("kept = 1")).outcome == "ok"
-    await client.fault(learner.session, Fault(task="evaluator", action="kill"))
+    await client.fault(learner.session, InjectedFailure(task="evaluator", action="kill"))
     while (await client.session(learner.session)).members[1].state != "ended":  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     told = await learner.run("print('kept' in globals())")
     assert told.outcome == "ok"
     assert "member-restarted" in [e.code for e in told.events if e.kind == "notice"]
     assert told.lanes() == {"worker 0": "True\n", "evaluator": "False\n"}
-    await client.fault(learner.session, Fault(task="evaluator", action="pause"))
+    await client.fault(learner.session, InjectedFailure(task="evaluator", action="pause"))
     accepted = await learner.submit("print('on')")
     async for event in client.events(accepted.id):
         if event.kind == "notice":
             assert (event.code, event.values["other"]) == ("waiting-for-paused", "evaluator")
-            await client.fault(learner.session, Fault(task="evaluator", action="resume"))
+            await client.fault(learner.session, InjectedFailure(task="evaluator", action="resume"))
     told = await learner.read(accepted)
     assert told.outcome == "ok"
     assert "notice" in told.kinds
     await learner.leave()
 
 
-async def test_the_answer_to_a_fault_shows_it_done(workers: Learner) -> None:
+async def test_the_answer_to_a_fault_shows_it_done(workers: SessionClient) -> None:
     assert (await workers.run("1")).outcome == "ok"
 
-    killed = await workers.client.fault(workers.session, Fault(task="worker 1", action="kill"))
+    killed = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill"))
     assert [member.state for member in killed.members] == ["running", "ended"]
-    started = await workers.client.fault(workers.session, Fault(task="worker 1", action="restart"))
+    started = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="restart"))
     assert [member.state for member in started.members] == ["running", "running"]
 
 
-async def test_what_waits_for_a_step_can_be_taken_back_and_is_not_done(workers: Learner) -> None:
+async def test_what_waits_for_a_step_can_be_taken_back_and_is_not_done(workers: SessionClient) -> None:
     assert (await workers.run("import lockstep")).outcome == "ok"
-    armed = await workers.client.fault(workers.session, Fault(task="worker 1", action="kill", at_step=2))
-    assert armed.members[1].armed == Armed(action="kill", at_step=2)
+    armed = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=2))
+    assert armed.members[1].armed == PendingFailure(action="kill", at_step=2)
 
-    taken_back = await workers.client.fault(workers.session, Fault(task="worker 1", action="disarm"))
+    taken_back = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="disarm"))
 
     assert taken_back.members[1].armed is None
-    with pytest.raises(Refused, match="taken back already"):
-        await workers.client.fault(workers.session, Fault(task="worker 1", action="disarm"))
+    with pytest.raises(RequestRefused, match="taken back already"):
+        await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="disarm"))
     told = await workers.run("for i in range(5):\n    lockstep.log(i, loss=1.0)\nprint('through')")
     assert told.outcome == "ok"
     assert told.lanes() == {"worker 0": "through\n", "worker 1": "through\n"}
 
 
-async def test_a_step_that_is_past_is_refused_in_its_run_and_awaited_before_the_next(workers: Learner) -> None:
+async def test_a_step_that_is_past_is_refused_in_its_run_and_awaited_before_the_next(workers: SessionClient) -> None:
     assert (await workers.run("import lockstep, time")).outcome == "ok"
     accepted = await workers.submit("lockstep.log(7, loss=1.0)\nprint('at 7')\ntime.sleep(100)")
     printed = 0
@@ -220,51 +220,51 @@ async def test_a_step_that_is_past_is_refused_in_its_run_and_awaited_before_the_
         printed += event.kind == "text"
         if printed == 2:
             break
-    with pytest.raises(Refused, match="is past step 5"):
-        await workers.client.fault(workers.session, Fault(task="worker 1", action="kill", at_step=5))
+    with pytest.raises(RequestRefused, match="is past step 5"):
+        await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=5))
     await workers.client.stop(accepted.id)
     assert (await workers.read(accepted)).outcome == "interrupted"
 
-    later = await workers.client.fault(workers.session, Fault(task="worker 1", action="kill", at_step=5))
+    later = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=5))
     assert [member.state for member in later.members] == ["running", "running"]
-    assert later.members[1].armed == Armed(action="kill", at_step=5)
+    assert later.members[1].armed == PendingFailure(action="kill", at_step=5)
 
 
-async def test_a_loop_that_counts_no_steps_leaves_a_fault_waiting_where_it_can_be_seen(workers: Learner) -> None:
+async def test_a_loop_that_counts_no_steps_leaves_a_fault_waiting_where_it_can_be_seen(workers: SessionClient) -> None:
     assert (await workers.run("1")).outcome == "ok"
-    await workers.client.fault(workers.session, Fault(task="worker 1", action="kill", at_step=3))
+    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=3))
 
     assert (await workers.run("for i in range(10):\n    pass")).outcome == "ok"
 
     (_, worker) = (await workers.client.session(workers.session)).members
-    assert (worker.state, worker.step, worker.armed) == ("running", None, Armed(action="kill", at_step=3))
+    assert (worker.state, worker.step, worker.armed) == ("running", None, PendingFailure(action="kill", at_step=3))
 
 
 async def test_who_serves_a_coordinator_counts_no_steps(client: RunnerClient) -> None:
-    learner = Learner(client, topology="ps:1+1")
+    learner = SessionClient(client, topology="ps:1+1")
     assert (await learner.run("1")).outcome == "ok"
-    with pytest.raises(Refused, match="counts no steps"):
-        await client.fault(learner.session, Fault(task="worker 0", action="kill", at_step=3))
+    with pytest.raises(RequestRefused, match="counts no steps"):
+        await client.fault(learner.session, InjectedFailure(task="worker 0", action="kill", at_step=3))
     members = (await client.session(learner.session)).members
     assert [member.serves for member in members] == [False, True, True]
     await learner.leave()
 
 
-async def test_a_run_says_that_the_notebooks_own_process_is_paused(workers: Learner) -> None:
+async def test_a_run_says_that_the_notebooks_own_process_is_paused(workers: SessionClient) -> None:
     assert (await workers.run("1")).outcome == "ok"
-    await workers.client.fault(workers.session, Fault(task="worker 0", action="pause"))
+    await workers.client.fault(workers.session, InjectedFailure(task="worker 0", action="pause"))
     while (await workers.client.session(workers.session)).members[0].state != "paused":  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     accepted = await workers.submit("print('on')")
     async for event in workers.client.events(accepted.id):
         if event.kind == "notice" and event.code == "member-paused":
-            await workers.client.fault(workers.session, Fault(task="worker 0", action="resume"))
+            await workers.client.fault(workers.session, InjectedFailure(task="worker 0", action="resume"))
     told = await workers.read(accepted)
     assert told.outcome == "ok"
     assert "notice" in told.kinds
 
 
-async def test_a_run_stops_while_one_waits_for_another_and_the_session_lives_on(workers: Learner) -> None:
+async def test_a_run_stops_while_one_waits_for_another_and_the_session_lives_on(workers: SessionClient) -> None:
     await workers.run(STEPS)
     accepted = await workers.submit("print('begun', flush=True)\nif me:\n    time.sleep(100)\nstep()")
     async for event in workers.client.events(accepted.id):
@@ -277,7 +277,7 @@ async def test_a_run_stops_while_one_waits_for_another_and_the_session_lives_on(
 
 
 async def test_parameter_servers_serve_a_coordinator_and_a_killed_worker_comes_back(client: RunnerClient) -> None:
-    learner = Learner(client, topology="ps:2+1")
+    learner = SessionClient(client, topology="ps:2+1")
     told = await learner.run("""
 import lockstep, time
 import tensorflow as tf
@@ -320,7 +320,7 @@ train(10)
 
 
 async def test_every_worker_has_its_gpus_and_each_replica_its_lane(client: RunnerClient) -> None:
-    learner = Learner(client, topology="workers:2xgpu:2")
+    learner = SessionClient(client, topology="workers:2xgpu:2")
     told = await learner.run(COLLECTIVE)
     assert told.outcome == "ok"
     lanes = told.lanes()
@@ -347,7 +347,7 @@ print(local.num_replicas_in_sync, "local,", float(local_step()))
 async def test_a_mirrored_strategy_beside_that_of_all_workers_keeps_to_its_own_worker(
     client: RunnerClient, topology: str, local: int
 ) -> None:
-    learner = Learner(client, topology=topology)
+    learner = SessionClient(client, topology=topology)
     assert (await learner.run(COLLECTIVE)).outcome == "ok"
     told = await learner.run(LOCAL)
     assert told.outcome == "ok"
@@ -358,7 +358,7 @@ async def test_a_mirrored_strategy_beside_that_of_all_workers_keeps_to_its_own_w
 
 
 async def test_a_worker_without_others_is_not_told_of_their_devices(client: RunnerClient) -> None:
-    learner = Learner(client, topology="workers:1xgpu:2")
+    learner = SessionClient(client, topology="workers:1xgpu:2")
     assert (await learner.run(COLLECTIVE)).outcome == "ok"
     told = await learner.run(LOCAL)
     assert (told.outcome, told.text) == ("ok", "2 local, 2.0\n")
@@ -366,7 +366,7 @@ async def test_a_worker_without_others_is_not_told_of_their_devices(client: Runn
     await learner.leave()
 
 
-async def test_fit_of_keras_3_fails_with_a_sentence_that_offers_keras_2(workers: Learner) -> None:
+async def test_fit_of_keras_3_fails_with_a_sentence_that_offers_keras_2(workers: SessionClient) -> None:
     told = await workers.run("""
 import numpy as np
 import tensorflow as tf

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from runners.client import RunnerClient
-from runners.protocol import Notice, Outcome
-from tests.factories.node import Learner
+from runners.wire.client import RunnerClient
+from runners.wire.protocol import NoticeEvent, Outcome
+from tests.factories.real_supervisor import SessionClient
 
 ASK = """
 import subprocess
@@ -20,7 +20,7 @@ print(said("nvidia-smi", "-L").stdout, end="")
 
 
 async def test_nvidia_smi_shows_the_devices_of_the_session_and_that_they_are_simulated(client: RunnerClient) -> None:
-    learner = Learner(client, topology="gpu:2")
+    learner = SessionClient(client, topology="gpu:2")
     told = await learner.run(ASK)
     await learner.leave()
     lines = told.stdout.splitlines()
@@ -36,26 +36,26 @@ async def test_nvidia_smi_shows_the_devices_of_the_session_and_that_they_are_sim
 async def test_nvidia_smi_works_in_a_cell_and_is_missing_without_gpus(
     client: RunnerClient,
 ) -> None:
-    learner = Learner(client, topology="gpu:1")
+    learner = SessionClient(client, topology="gpu:1")
     told = await learner.run("!nvidia-smi -L")
     await learner.leave()
     assert told.stdout.replace("\r", "") == "GPU 0: Lockstep simulated GPU (UUID: GPU-simulated-0)\n"
 
-    other = Learner(client, topology="cpu")
+    other = SessionClient(client, topology="cpu")
     told = await other.run('import shutil\nprint(shutil.which("nvidia-smi"))')
     await other.leave()
     assert "lockstep" not in told.stdout
 
 
-async def test_a_learner_who_names_a_gpu_is_told_once_by_what_name_its_tensors_go(learner: Learner) -> None:
+async def test_a_learner_who_names_a_gpu_is_told_once_by_what_name_its_tensors_go(learner: SessionClient) -> None:
     code = 'import tensorflow as tf\nwith tf.device("/gpu:1"):\n    print(tf.constant(1.0).device)'
     first, second = await learner.run(code), await learner.run(code)
 
     assert first.stdout == second.stdout == "/job:localhost/replica:0/task:0/device:CPU:1\n"
-    (notice,) = [event for event in first.events if isinstance(event, Notice)]
+    (notice,) = [event for event in first.events if isinstance(event, NoticeEvent)]
     assert notice.code == "gpu-names"
     assert notice.text.startswith("GPU:1 is simulated by TensorFlow's logical device CPU:1")
-    assert [event for event in second.events if isinstance(event, Notice)] == []
+    assert [event for event in second.events if isinstance(event, NoticeEvent)] == []
 
 
 STEPS_PER_EXECUTION = """
@@ -72,7 +72,7 @@ model.fit(np.ones((16, 2), "float32"), np.ones((16, 1), "float32"), batch_size=4
 async def test_several_steps_per_execution_fail_in_keras_3_with_advice_that_works(
     client: RunnerClient,
 ) -> None:
-    learner = Learner(client, topology="gpu:2")
+    learner = SessionClient(client, topology="gpu:2")
     told = await learner.run(STEPS_PER_EXECUTION.format(ops=None))
     assert told.outcome == "error"
     notices = [event for event in told.events if event.kind == "notice"]
@@ -96,19 +96,21 @@ model.fit(np.ones((8, 2), "float32"), np.ones((8, 1), "float32"), batch_size=4, 
 async def test_accumulating_gradients_in_an_optimizer_says_why_it_fails_in_keras_3(
     client: RunnerClient,
 ) -> None:
-    learner = Learner(client, topology="gpu:2")
+    learner = SessionClient(client, topology="gpu:2")
     told = await learner.run(ACCUMULATION)
     alone = await learner.run(ACCUMULATION.replace("MirroredStrategy()", 'OneDeviceStrategy("/gpu:1")'))
     await learner.leave()
 
     assert told.outcome == "error"
-    (notice,) = [event for event in told.events if isinstance(event, Notice)]
+    (notice,) = [event for event in told.events if isinstance(event, NoticeEvent)]
     assert notice.code == "update-in-a-condition"
     assert "add up the gradients in a training loop of your own" in notice.text
     assert alone.outcome == "ok"
 
 
-async def test_a_cell_can_be_changed_and_run_again_with_a_strategy_and_a_model_of_its_own(learner: Learner) -> None:
+async def test_a_cell_can_be_changed_and_run_again_with_a_strategy_and_a_model_of_its_own(
+    learner: SessionClient,
+) -> None:
     code = """
 import tensorflow as tf
 strategy = tf.distribute.{strategy}()

@@ -8,15 +8,15 @@ import json
 import httpx
 import pytest
 
-from runners.client import NotKnown, RunnerClient
-from runners.protocol import Refusal
-from tests.factories.node import Learner, Node
+from runners.wire.client import ResourceNotFound, RunnerClient
+from runners.wire.protocol import Refusal
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
 ODD = ["a b", "ü", "x" * 65, "a.b", "%00", "%2e%2e", "a%0a", "..%2f..", "{id}", "%ff"]
 
 
 @pytest.fixture
-def http(node: Node) -> httpx.AsyncClient:
+def http(node: RealSupervisor) -> httpx.AsyncClient:
     transport = httpx.AsyncHTTPTransport(uds=str(node.socket))
     return httpx.AsyncClient(transport=transport, base_url="http://node", timeout=30)
 
@@ -42,12 +42,12 @@ async def test_an_odd_id_is_refused(http: httpx.AsyncClient, odd: str) -> None:
 
 async def test_what_is_not_known_is_not_found(client: RunnerClient) -> None:
     for ask in (client.session, client.keep, client.restart, client.interrupt, client.end, client.stop):
-        with pytest.raises(NotKnown):
+        with pytest.raises(ResourceNotFound):
             await ask("nobody")
 
 
 @pytest.mark.parametrize("after", ["x", "1.5", "", "9" * 5000])
-async def test_a_number_that_is_none_is_refused(http: httpx.AsyncClient, learner: Learner, after: str) -> None:
+async def test_a_number_that_is_none_is_refused(http: httpx.AsyncClient, learner: SessionClient, after: str) -> None:
     told = await learner.run("1")
     async with http:
         answer = await http.get(f"/runs/{told.id}/events", params={"after": after})
@@ -61,7 +61,7 @@ async def test_a_body_that_is_too_large_is_refused(http: httpx.AsyncClient) -> N
     assert answer.status_code == 413
 
 
-async def test_half_a_request_changes_nothing(node: Node, client: RunnerClient) -> None:
+async def test_half_a_request_changes_nothing(node: RealSupervisor, client: RunnerClient) -> None:
     before = await client.health()
     _, writer = await asyncio.open_unix_connection(str(node.socket))
     writer.write(b"PUT /sessions/half HTTP/1.1\r\nhost: node\r\ncontent-length: 100\r\n\r\n{")
@@ -69,6 +69,6 @@ async def test_half_a_request_changes_nothing(node: Node, client: RunnerClient) 
     writer.close()
     await writer.wait_closed()
 
-    with pytest.raises(NotKnown):
+    with pytest.raises(ResourceNotFound):
         await client.session("half")
     assert (await client.health()).sessions == before.sessions

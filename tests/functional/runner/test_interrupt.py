@@ -9,9 +9,9 @@ import secrets
 import psutil
 import pytest
 
-from runners.client import RunnerClient
-from runners.protocol import Error, Outcome, RunAccepted
-from tests.factories.node import Learner, Told
+from runners.wire.client import RunnerClient
+from runners.wire.protocol import ErrorEvent, Outcome, RunAccepted
+from tests.factories.real_supervisor import RecordedRun, SessionClient
 
 STUBBORN = {
     "all signals blocked": (
@@ -62,7 +62,7 @@ print(json.dumps(printed))
 """
 
 
-async def stop(learner: Learner, accepted: RunAccepted) -> Told:
+async def stop(learner: SessionClient, accepted: RunAccepted) -> RecordedRun:
     """Stop the run once it has printed something."""
     async for event in learner.client.events(accepted.id):
         if event.kind == "text":
@@ -74,19 +74,19 @@ async def stop(learner: Learner, accepted: RunAccepted) -> Told:
 async def test_runs_that_do_not_want_to_end_end(client: RunnerClient) -> None:
     """All at once: what counts is the patience with each, and together they wait for it only once."""
 
-    async def outcome(learner: Learner, program: str) -> tuple[Outcome, str]:
+    async def outcome(learner: SessionClient, program: str) -> tuple[Outcome, str]:
         told = await stop(learner, await learner.submit(STUBBORN[program]))
         again = await learner.run("1 + 1")
         await learner.leave()
         return told.outcome, again.result
 
-    learners = {program: Learner(client) for program in STUBBORN}
+    learners = {program: SessionClient(client) for program in STUBBORN}
     outcomes = await asyncio.gather(*(outcome(learner, program) for program, learner in learners.items()))
 
     assert dict(zip(learners, outcomes, strict=True)) == dict.fromkeys(STUBBORN, (Outcome.interrupted, "2"))
 
 
-async def test_a_restart_does_not_wait_for_a_program_that_swallows_interrupts(learner: Learner) -> None:
+async def test_a_restart_does_not_wait_for_a_program_that_swallows_interrupts(learner: SessionClient) -> None:
     accepted = await learner.submit(STUBBORN["interrupts swallowed"])
     async for event in learner.client.events(accepted.id):
         if event.kind == "text":
@@ -101,7 +101,7 @@ async def test_a_restart_does_not_wait_for_a_program_that_swallows_interrupts(le
 
 
 async def test_where_pid_1_does_not_do_its_work_the_whole_sandbox_is_replaced(
-    client: RunnerClient, learner: Learner
+    client: RunnerClient, learner: SessionClient
 ) -> None:
     mark = str(10**9 + secrets.randbelow(10**9))
     accepted = await learner.submit(
@@ -136,7 +136,7 @@ async def started_by(argument: str) -> psutil.Process:
 
 @pytest.mark.parametrize("topology", ["gpu:2", "workers:2"])
 async def test_an_interrupt_leaves_what_tensorflow_knows_of_types_alone(client: RunnerClient, topology: str) -> None:
-    learner = Learner(client, topology=topology)
+    learner = SessionClient(client, topology=topology)
     told = await learner.run(
         "import abc, os, signal, time\n"
         "class Asked(abc.ABC):\n"
@@ -150,10 +150,10 @@ async def test_an_interrupt_leaves_what_tensorflow_knows_of_types_alone(client: 
     await learner.leave()
     assert told.outcome == Outcome.error
     assert set(told.lanes("stdout").values()) == {"True\n"}
-    assert {event.name for event in told.events if isinstance(event, Error)} == {"KeyboardInterrupt"}
+    assert {event.name for event in told.events if isinstance(event, ErrorEvent)} == {"KeyboardInterrupt"}
 
 
-async def test_what_was_printed_when_an_interrupt_came_is_not_lost(learner: Learner) -> None:
+async def test_what_was_printed_when_an_interrupt_came_is_not_lost(learner: SessionClient) -> None:
     told = await learner.run(PRINTS_UNTIL_INTERRUPTED)
 
     assert told.outcome == Outcome.ok, told.text

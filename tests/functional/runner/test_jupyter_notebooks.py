@@ -9,11 +9,11 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from app.exports.notebook import notebook
+from app.exports.notebook import build_notebook
 from app.exports.setup_cell import setup_code
 from app.lessons.catalog import Catalog
-from tests.factories.jupyter import REPLICAS, ROOT, install
-from tests.factories.node import Node
+from tests.factories.jupyter_kernels import REPLICAS, ROOT, install_kernels
+from tests.factories.real_supervisor import RealSupervisor
 
 pytestmark = pytest.mark.usefixtures("jupyter")
 
@@ -44,8 +44,8 @@ print(float(strategy.run(step)))
 """
 
 
-async def test_a_lesson_read_by_jupytext_runs_in_nbclient(node: Node) -> None:
-    install(node.socket)
+async def test_a_lesson_read_by_jupytext_runs_in_nbclient(node: RealSupervisor) -> None:
+    install_kernels(node.socket)
     lesson = jupytext.read(ROOT / "lessons/distributed-tensorflow/distribution-strategies/lesson.md")
     lesson.cells = lesson.cells[:9]
     done = await NotebookClient(lesson, kernel_name=lesson.metadata.kernelspec.name, timeout=120).async_execute()
@@ -55,8 +55,8 @@ async def test_a_lesson_read_by_jupytext_runs_in_nbclient(node: Node) -> None:
     assert cells[0].outputs[0]["text"].startswith("Replicas: 4\n")
 
 
-def test_a_notebook_on_two_workers_says_in_words_whose_each_line_is(node: Node) -> None:
-    install(node.socket, "--topology=workers:2")
+def test_a_notebook_on_two_workers_says_in_words_whose_each_line_is(node: RealSupervisor) -> None:
+    install_kernels(node.socket, "--topology=workers:2")
     who, trained, failed = executed(
         "lockstep-workers-2", WHO, TRAINS, "if json.loads(os.environ['TF_CONFIG'])['task']['index']:\n    1 / 0",
         allow_errors=True,
@@ -86,8 +86,8 @@ print("done")
 """
 
 
-def test_a_notebook_reads_the_lanes_of_replicas_and_notices_as_text(node: Node) -> None:
-    install(node.socket)
+def test_a_notebook_reads_the_lanes_of_replicas_and_notices_as_text(node: RealSupervisor) -> None:
+    install_kernels(node.socket)
     (outputs,) = executed("lockstep-gpu-4", REPLICAS_PRINT)
 
     assert sorted(text_of(outputs, "stdout").splitlines()) == ["done", *(f"replica {i} | here" for i in range(4))]
@@ -96,11 +96,11 @@ def test_a_notebook_reads_the_lanes_of_replicas_and_notices_as_text(node: Node) 
     assert "MirroredVariable" in picture.data["text/plain"]
 
 
-async def test_an_exported_cluster_lesson_runs_in_the_kernel_that_its_first_cells_name(node: Node) -> None:
-    install(node.socket)
+async def test_an_exported_cluster_lesson_runs_in_the_kernel_that_its_first_cells_name(node: RealSupervisor) -> None:
+    install_kernels(node.socket)
     catalog = Catalog(ROOT / "lessons", quiet=True)
     catalog.reload()
-    made = notebook(catalog.lesson("distributed-tensorflow", "multi-worker", "en"), "https://example.org/en")
+    made = build_notebook(catalog.lesson("distributed-tensorflow", "multi-worker", "en"), "https://example.org/en")
     made.cells = [cell for cell in made.cells if cell.cell_type == "code"][:4]
     await NotebookClient(made, kernel_name="lockstep-workers-2", timeout=120).async_execute()
 
@@ -111,8 +111,8 @@ async def test_an_exported_cluster_lesson_runs_in_the_kernel_that_its_first_cell
     assert "worker 1 | all together: 3.0" in text_of(summed.outputs, "stdout")
 
 
-def test_the_setup_cell_leaves_the_devices_of_a_lockstep_kernel_to_be_set_up(node: Node) -> None:
-    install(node.socket)
+def test_the_setup_cell_leaves_the_devices_of_a_lockstep_kernel_to_be_set_up(node: RealSupervisor) -> None:
+    install_kernels(node.socket)
     catalog = Catalog(ROOT / "lessons", quiet=True)
     catalog.reload()
     lesson = catalog.lesson("distributed-tensorflow", "mirrored-strategy", "en")
@@ -123,8 +123,8 @@ def test_the_setup_cell_leaves_the_devices_of_a_lockstep_kernel_to_be_set_up(nod
     assert text_of(set_up, "stdout") == "grows\n"
 
 
-def test_a_notebook_executed_by_nbclient_has_four_replicas(node: Node) -> None:
-    install(node.socket)
+def test_a_notebook_executed_by_nbclient_has_four_replicas(node: RealSupervisor) -> None:
+    install_kernels(node.socket)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(REPLICAS)])
     NotebookClient(notebook, kernel_name="lockstep-gpu-4", timeout=60).execute()
     assert [o["text"] for o in notebook.cells[0].outputs] == ["4\n"]

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from runners.protocol import Outcome
-from tests.factories.command import Ended, lockstep
+from runners.wire.protocol import Outcome
+from tests.factories.cli_process import CompletedCommand, lockstep
 from tests.factories.course import LESSON, write_course
-from tests.factories.node import Learner, Node, Told
+from tests.factories.real_supervisor import RealSupervisor, RecordedRun, SessionClient
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 
@@ -22,20 +22,20 @@ WHICH = "import tensorflow as tf\ntf.keras.layers.__name__.split('.')[0]"
 
 
 @pytest.fixture(scope="module")
-def new_node() -> Iterator[Node]:
+def new_node() -> Iterator[RealSupervisor]:
     """A node on which nobody has asked for Keras 2."""
-    node = Node(limits__run_s=120, limits__cpu_s=240)
+    node = RealSupervisor(limits__run_s=120, limits__cpu_s=240)
     yield node.start()
     node.remove()
 
 
 @pytest.fixture(scope="module")
-def first_run(new_node: Node) -> Told:
+def first_run(new_node: RealSupervisor) -> RecordedRun:
     """The first run on Keras 2 there, whatever the order of the tests."""
 
-    async def run() -> Told:
+    async def run() -> RecordedRun:
         async with new_node.client() as client:
-            learner = Learner(client, topology="cpu", keras=2)
+            learner = SessionClient(client, topology="cpu", keras=2)
             told = await learner.run(WHICH)
             await learner.leave()
             return told
@@ -44,21 +44,21 @@ def first_run(new_node: Node) -> Told:
 
 
 @pytest.fixture
-def fresh(new_node: Node, first_run: Told) -> Node:
+def fresh(new_node: RealSupervisor, first_run: RecordedRun) -> RealSupervisor:
     """The node after that run."""
     return new_node
 
 
-async def ran(node: Node, data: Path, program: str, *options: str) -> Ended:
+async def ran(node: RealSupervisor, data: Path, program: str, *options: str) -> CompletedCommand:
     command = ("run", str(PROGRAMS / program), "--keras=2", *options)
     return await lockstep(*command, within_s=200, runner_socket=node.socket, data_dir=data)
 
 
 async def test_the_first_run_on_keras_2_says_that_it_starts_and_the_second_finds_it(
-    fresh: Node, first_run: Told
+    fresh: RealSupervisor, first_run: RecordedRun
 ) -> None:
     async with fresh.client() as client:
-        second = Learner(client, topology="cpu", keras=2)
+        second = SessionClient(client, topology="cpu", keras=2)
         again = await second.run(WHICH)
         assert len(fresh.zygotes()) == 2
         await client.restart(second.session)
@@ -85,9 +85,9 @@ version.split(".")[0]
 """
 
 
-async def test_the_version_and_the_modules_have_one_name_each_way_of_importing_them(fresh: Node) -> None:
+async def test_the_version_and_the_modules_have_one_name_each_way_of_importing_them(fresh: RealSupervisor) -> None:
     async with fresh.client() as client:
-        learner = Learner(client, topology="cpu", keras=2)
+        learner = SessionClient(client, topology="cpu", keras=2)
         told = await learner.run(NAMES)
         await learner.leave()
 
@@ -95,7 +95,7 @@ async def test_the_version_and_the_modules_have_one_name_each_way_of_importing_t
 
 
 @pytest.mark.parametrize("topology", ["gpu:4", "cpu"])
-async def test_a_custom_loop_of_its_time_runs(fresh: Node, tmp_path: Path, topology: str) -> None:
+async def test_a_custom_loop_of_its_time_runs(fresh: RealSupervisor, tmp_path: Path, topology: str) -> None:
     ended = await ran(fresh, tmp_path, "mirrored_loop.py", f"--topology={topology}")
 
     assert ended.status == 0, ended.err
@@ -104,7 +104,7 @@ async def test_a_custom_loop_of_its_time_runs(fresh: Node, tmp_path: Path, topol
     assert ("simulated" in ended.err) is (topology == "gpu:4")
 
 
-async def test_a_lesson_and_its_cells_choose_their_keras(fresh: Node, tmp_path: Path) -> None:
+async def test_a_lesson_and_its_cells_choose_their_keras(fresh: RealSupervisor, tmp_path: Path) -> None:
     courses = write_course(tmp_path)
     lesson = courses / LESSON / "lesson.md"
     asks = "import tensorflow as tf\nassert tf.keras.layers.__name__.split('.')[0] == '{}', tf.keras.layers.__name__"
@@ -132,9 +132,9 @@ print("spawned", multiprocessing.get_context("spawn").Pool(1).apply(eval, [asked
 """
 
 
-async def test_programs_that_a_session_starts_use_its_keras(fresh: Node) -> None:
+async def test_programs_that_a_session_starts_use_its_keras(fresh: RealSupervisor) -> None:
     async with fresh.client() as client:
-        learner = Learner(client, topology="cpu", keras=2)
+        learner = SessionClient(client, topology="cpu", keras=2)
         told = await learner.run(CHILDREN)
         await learner.leave()
 
@@ -142,7 +142,7 @@ async def test_programs_that_a_session_starts_use_its_keras(fresh: Node) -> None
     assert [line.strip() for line in told.text.splitlines() if line.strip()] == ["tf_keras", "tf_keras", "spawned 1"]
 
 
-async def test_fit_mixed_precision_and_states_of_their_time_run(fresh: Node, tmp_path: Path) -> None:
+async def test_fit_mixed_precision_and_states_of_their_time_run(fresh: RealSupervisor, tmp_path: Path) -> None:
     ended = await ran(fresh, tmp_path, "fit_and_stateful.py", "--topology=gpu:2", "--json")
 
     assert ended.status == 0, ended.out[-3000:]
@@ -154,7 +154,7 @@ async def test_fit_mixed_precision_and_states_of_their_time_run(fresh: Node, tmp
 
 @pytest.mark.parametrize("topology", ["workers:2", "ps:2+1", "tpu:2"])
 async def test_strategies_and_fit_by_their_old_names_train_on_every_machine(
-    fresh: Node, tmp_path: Path, topology: str
+    fresh: RealSupervisor, tmp_path: Path, topology: str
 ) -> None:
     ended = await ran(fresh, tmp_path, "experimental_names.py", f"--topology={topology}")
 

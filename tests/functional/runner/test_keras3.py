@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from runners.client import RunnerClient
-from runners.protocol import Outcome
-from tests.factories.command import lockstep
-from tests.factories.node import Learner, Node
+from runners.wire.client import RunnerClient
+from runners.wire.protocol import Outcome
+from tests.factories.cli_process import lockstep
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
 TUTORIAL = Path(__file__).parents[1] / "programs" / "custom_training.py"
 
 
-async def test_tensorflows_custom_training_tutorial_trains_as_on_one_device(node: Node, tmp_path: Path) -> None:
+async def test_tensorflows_custom_training_tutorial_trains_as_on_one_device(
+    node: RealSupervisor, tmp_path: Path
+) -> None:
     outputs = []
     for topology in ("cpu", "gpu:2"):
         command = ("run", str(TUTORIAL), f"--topology={topology}")
@@ -55,7 +57,7 @@ async def test_optimizers_with_state_start_inside_the_step_of_several_workers(
 ) -> None:
     printed = []
     for topology in ("workers:2xgpu:2", "cpu"):
-        learner = Learner(client, topology=topology)
+        learner = SessionClient(client, topology=topology)
         told = await learner.run(STEPS.format(optimizer=optimizer))
         await learner.leave()
         assert told.outcome == Outcome.ok, told.events[-3:]

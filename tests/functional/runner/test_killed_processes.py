@@ -10,19 +10,19 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from runners.protocol import Outcome
-from tests.factories.node import Learner, Node
+from runners.wire.protocol import Outcome
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
 
 @pytest.fixture(scope="module")
-def _mortal() -> Iterator[Node]:
-    node = Node(limits__run_s=60, limits__processes=256)
+def _mortal() -> Iterator[RealSupervisor]:
+    node = RealSupervisor(limits__run_s=60, limits__processes=256)
     yield node
     node.remove()
 
 
 @pytest.fixture
-def mortal(_mortal: Node) -> Node:
+def mortal(_mortal: RealSupervisor) -> RealSupervisor:
     """A node that may be killed; it lives again for the next test."""
     return _mortal if _mortal.alive else _mortal.start()
 
@@ -30,11 +30,13 @@ def mortal(_mortal: Node) -> Node:
 BUSY = "import time\nprint('going', flush=True)\nfor _ in range(100): time.sleep(0.01)\nprint('done')"
 
 
-async def test_a_zygote_killed_twice_is_replaced_and_neither_old_nor_new_sessions_notice(mortal: Node) -> None:
+async def test_a_zygote_killed_twice_is_replaced_and_neither_old_nor_new_sessions_notice(
+    mortal: RealSupervisor,
+) -> None:
     async with mortal.client() as client:
-        old = Learner(client)
+        old = SessionClient(client)
         await old.run("x = 1")
-        learners = [Learner(client, topology="gpu:3") for _ in range(6)]
+        learners = [SessionClient(client, topology="gpu:3") for _ in range(6)]
         running = await old.submit(BUSY)
         asked = [await learner.submit("2 * 21") for learner in learners[:3]]
         (zygote,) = mortal.zygotes()
@@ -55,36 +57,38 @@ async def test_a_zygote_killed_twice_is_replaced_and_neither_old_nor_new_session
         await asyncio.gather(*(learner.leave() for learner in (old, *learners)))
 
 
-async def test_a_killed_wall_takes_its_zygote_along_and_is_replaced(mortal: Node) -> None:
+async def test_a_killed_wall_takes_its_zygote_along_and_is_replaced(mortal: RealSupervisor) -> None:
     if shutil.which("bwrap") is None:
         pytest.skip("there is no bubblewrap on this machine")
     mortal.wait(lambda: walls_of(mortal) and mortal.zygotes())
     walls = walls_of(mortal)
     before = [z.pid for z in mortal.zygotes()]
     async with mortal.client() as client:
-        learner = Learner(client)
+        learner = SessionClient(client)
         await learner.run("x = 1")
         for wall in walls:
             wall.kill()
-        newcomer = Learner(client, topology="gpu:5")  # no kernel waits for this one: it comes from the next zygote
+        newcomer = SessionClient(
+            client, topology="gpu:5"
+        )  # no kernel waits for this one: it comes from the next zygote
         assert (await newcomer.run("2 * 21")).result == "42"
         assert not set(before) & {z.pid for z in mortal.zygotes()}
         assert (await learner.run("x = 1\nx")).result == "1"
         await asyncio.gather(learner.leave(), newcomer.leave())
 
 
-def walls_of(node: Node) -> list[psutil.Process]:
+def walls_of(node: RealSupervisor) -> list[psutil.Process]:
     """The bubblewraps around its zygotes."""
     return [p for p in psutil.Process(node.pid).children() if p.name() == "bwrap"]
 
 
-async def test_a_pool_that_cannot_be_filled_is_broken_and_ready_again_when_it_heals(mortal: Node) -> None:
+async def test_a_pool_that_cannot_be_filled_is_broken_and_ready_again_when_it_heals(mortal: RealSupervisor) -> None:
     (folder,) = mortal.folders()
     away = folder.with_name("away")
     folder.rename(away)
     try:
         async with mortal.client() as client:
-            await Learner(client).run("1 + 1")  # takes the kernel that waited
+            await SessionClient(client).run("1 + 1")  # takes the kernel that waited
             mortal.wait(lambda: mortal.health()["status"] == "broken", 20)
             assert "No such file" in mortal.health()["detail"]
     finally:
@@ -95,11 +99,11 @@ async def test_a_pool_that_cannot_be_filled_is_broken_and_ready_again_when_it_he
 
 @pytest.mark.parametrize("before_it", ["nothing", "wall", "zygote"])
 async def test_a_killed_supervisor_takes_its_sessions_along_whatever_died_before_it(
-    mortal: Node, before_it: str
+    mortal: RealSupervisor, before_it: str
 ) -> None:
     async with mortal.client() as client:
-        await Learner(client).run("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '1000'])")
-        await Learner(client).submit("while True: pass")
+        await SessionClient(client).run("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '1000'])")
+        await SessionClient(client).submit("while True: pass")
     folders, cgroups = mortal.folders(), mortal.cgroups()
     assert folders
     for process in {"nothing": [], "wall": walls_of(mortal), "zygote": mortal.zygotes()}[before_it]:
@@ -111,12 +115,14 @@ async def test_a_killed_supervisor_takes_its_sessions_along_whatever_died_before
     mortal.wait(lambda: not [f for f in (*folders, *cgroups) if f.exists()], 10)
     assert not [p for p in psutil.disk_partitions(all=True) if p.mountpoint.startswith(str(mortal.folder))]
     async with mortal.client() as client:
-        assert (await Learner(client).run("1 + 1")).result == "2"
+        assert (await SessionClient(client).run("1 + 1")).result == "2"
 
 
-async def test_a_supervisor_that_starts_in_the_moment_of_the_kill_cleans_up_too(mortal: Node) -> None:
+async def test_a_supervisor_that_starts_in_the_moment_of_the_kill_cleans_up_too(mortal: RealSupervisor) -> None:
     async with mortal.client() as client:
-        await asyncio.gather(*(Learner(client).submit("x = bytes(50_000_000)\nwhile True: pass") for _ in range(3)))
+        await asyncio.gather(
+            *(SessionClient(client).submit("x = bytes(50_000_000)\nwhile True: pass") for _ in range(3))
+        )
     folders, cgroups = mortal.folders(), mortal.cgroups()
 
     mortal.stop(signal.SIGKILL)
@@ -124,7 +130,7 @@ async def test_a_supervisor_that_starts_in_the_moment_of_the_kill_cleans_up_too(
     mortal.wait(lambda: not [f for f in (*folders, *cgroups) if f.exists()], 30)
 
 
-async def test_no_other_supervisor_may_serve_the_same_socket(mortal: Node) -> None:
+async def test_no_other_supervisor_may_serve_the_same_socket(mortal: RealSupervisor) -> None:
     command = [*mortal.command]
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     _, said = await process.communicate()
@@ -133,9 +139,9 @@ async def test_no_other_supervisor_may_serve_the_same_socket(mortal: Node) -> No
     assert mortal.health()["status"] == "ready"
 
 
-async def test_a_supervisor_that_is_asked_to_end_leaves_nothing(mortal: Node) -> None:
+async def test_a_supervisor_that_is_asked_to_end_leaves_nothing(mortal: RealSupervisor) -> None:
     async with mortal.client() as client:
-        learners = [Learner(client) for _ in range(3)]
+        learners = [SessionClient(client) for _ in range(3)]
         await asyncio.gather(*(x.run("1") for x in learners))
         await learners[0].submit("while True: pass")
         await learners[1].submit("import subprocess; p = subprocess.Popen(['setsid', 'sleep', '1000'])")

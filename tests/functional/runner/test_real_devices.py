@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from runners.protocol import Outcome
-from tests.factories import with_tpu
-from tests.factories.node import Learner, Node
+from runners.wire.protocol import Outcome
+from tests.factories import fake_tpu_supervisor
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
 
 SEEN = f"""
 import os
-(os.path.exists("/dev/{with_tpu.NODE}"), os.environ.get("TPU_LIBRARY_PATH"), os.path.exists("/sys/devices"))"""
-HAS_IT = str((True, with_tpu.LIBRARY, Path("/sys/devices").is_dir()))
+(os.path.exists("/dev/{fake_tpu_supervisor.NODE}"),
+ os.environ.get("TPU_LIBRARY_PATH"), os.path.exists("/sys/devices"))"""
+HAS_IT = str((True, fake_tpu_supervisor.LIBRARY, Path("/sys/devices").is_dir()))
 HAS_NOTHING = str((False, None, False))
 """Of the TPU, and of the simulated one."""
 REACH_IT = """
@@ -26,28 +27,30 @@ tf.tpu.experimental.initialize_tpu_system(resolver)
 """
 
 
-def equipped(devices: str) -> Iterator[Node]:
+def equipped(devices: str) -> Iterator[RealSupervisor]:
     """A node with one TPU, started as the operator wants it."""
-    node = Node((sys.executable, with_tpu.__file__), devices=devices, limits__run_s=60, warm_topology="cpu")
+    node = RealSupervisor(
+        (sys.executable, fake_tpu_supervisor.__file__), devices=devices, limits__run_s=60, warm_topology="cpu"
+    )
     yield node.start()
     node.remove()
 
 
 @pytest.fixture(scope="module")
-def either() -> Iterator[Node]:
+def either() -> Iterator[RealSupervisor]:
     """A node that simulates a TPU for those who come too late for the real one."""
     yield from equipped("auto")
 
 
 @pytest.fixture(scope="module")
-def strict() -> Iterator[Node]:
+def strict() -> Iterator[RealSupervisor]:
     """A node that simulates none."""
     yield from equipped("tpu")
 
 
-async def test_the_device_is_one_sessions_until_it_ends(either: Node) -> None:
+async def test_the_device_is_one_sessions_until_it_ends(either: RealSupervisor) -> None:
     async with either.client() as client:
-        first, second, third = (Learner(client, topology="tpu:8") for _ in range(3))
+        first, second, third = (SessionClient(client, topology="tpu:8") for _ in range(3))
         had = await first.run(SEEN)
         assert (await client.session(first.session)).real
         after_restart = await _again(first)
@@ -65,9 +68,9 @@ async def test_the_device_is_one_sessions_until_it_ends(either: Node) -> None:
     assert had_not.result == HAS_NOTHING
 
 
-async def test_who_comes_too_late_is_refused_where_none_is_simulated(strict: Node) -> None:
+async def test_who_comes_too_late_is_refused_where_none_is_simulated(strict: RealSupervisor) -> None:
     async with strict.client() as client:
-        first, second = (Learner(client, topology="tpu:8") for _ in range(2))
+        first, second = (SessionClient(client, topology="tpu:8") for _ in range(2))
         had = await first.run(SEEN)
         had_not = await second.run(SEEN)
         for learner in (first, second):
@@ -82,9 +85,9 @@ async def test_who_comes_too_late_is_refused_where_none_is_simulated(strict: Nod
 
 @pytest.mark.parametrize("devices", ["either", "strict"])
 async def test_other_machines_are_what_they_always_were(devices: str, request: pytest.FixtureRequest) -> None:
-    node: Node = request.getfixturevalue(devices)
+    node: RealSupervisor = request.getfixturevalue(devices)
     async with node.client() as client:
-        learner = Learner(client, topology="gpu:2")
+        learner = SessionClient(client, topology="gpu:2")
         told = await learner.run(SEEN + " + (len(__import__('tensorflow').config.list_physical_devices('GPU')),)")
         assert not (await client.session(learner.session)).real
         await learner.leave()
@@ -92,7 +95,7 @@ async def test_other_machines_are_what_they_always_were(devices: str, request: p
     assert told.result == "(False, None, False, 2)"
 
 
-async def _again(learner: Learner) -> str:
+async def _again(learner: SessionClient) -> str:
     await learner.client.restart(learner.session)
     return str((await learner.run(SEEN)).result)
 
@@ -101,13 +104,13 @@ def test_zygotes_on_such_a_machine_have_asked_for_no_device() -> None:
     """Who has asked CUDA once, with its devices hidden, is told for good that there are none."""
     program = """
 import os
-from runners import zygote
-zygote.set_up_environment(3)
+from runners.zygote import fork_server
+fork_server.set_up_environment(3)
 import tensorflow  # once for both; which Keras it has is decided later
 from tensorflow.python.eager import context
 for keras in (3, 2):
     if not os.fork():
-        zygote.set_up_environment(keras)
+        fork_server.set_up_environment(keras)
         zygote.load(keras, hardware=True)
         assert context.context()._physical_devices is None
         assert "libcuda" not in open("/proc/self/maps").read()

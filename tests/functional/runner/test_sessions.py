@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from runners.client import NotKnown, Refused, RunnerClient
-from runners.protocol import Limit, Outcome, SessionInfo, SessionState
-from tests.factories.node import Learner, Node, Told
+from runners.wire.client import RequestRefused, ResourceNotFound, RunnerClient
+from runners.wire.protocol import Outcome, ReachedLimit, SessionInfo, SessionState
+from tests.factories.real_supervisor import RealSupervisor, RecordedRun, SessionClient
 
 BUSY = "import time\nprint('going', flush=True)\ntime.sleep(20)"
 
@@ -26,29 +26,29 @@ async def until(client: RunnerClient, session: str, state: SessionState) -> Sess
 
 
 @pytest.fixture(scope="module")
-def narrow() -> Iterator[Node]:
+def narrow() -> Iterator[RealSupervisor]:
     """A node with one place, for one session a learner, that ends after a moment without work."""
-    node = Node(limits__run_s=30, max_sessions=1, sessions_per_learner=1, idle_s=1.5)
+    node = RealSupervisor(limits__run_s=30, max_sessions=1, sessions_per_learner=1, idle_s=1.5)
     yield node.start()
     node.remove()
 
 
 @pytest.fixture(scope="module")
-def crowded() -> Iterator[Node]:
+def crowded() -> Iterator[RealSupervisor]:
     """A node with three places, whose sessions give way when they have been idle for a moment."""
-    node = Node(limits__run_s=30, max_sessions=3, give_way_s=0.5)
+    node = RealSupervisor(limits__run_s=30, max_sessions=3, give_way_s=0.5)
     yield node.start()
     node.remove()
 
 
 @pytest.fixture
-async def guest(narrow: Node) -> AsyncIterator[RunnerClient]:
+async def guest(narrow: RealSupervisor) -> AsyncIterator[RunnerClient]:
     """A client of the narrow node."""
     async with narrow.client() as client:
         yield client
 
 
-async def test_a_session_asked_for_without_a_run_becomes_idle_and_tells_when_it_ends(learner: Learner) -> None:
+async def test_a_session_asked_for_without_a_run_becomes_idle_and_tells_when_it_ends(learner: SessionClient) -> None:
     asked = await learner.client.ask_session(learner.session, learner.spec)
     assert asked.state in (SessionState.starting, SessionState.idle)
     info = await until(learner.client, learner.session, SessionState.idle)
@@ -57,7 +57,7 @@ async def test_a_session_asked_for_without_a_run_becomes_idle_and_tells_when_it_
     assert (await learner.client.ask_session(learner.session, learner.spec)).id == learner.session
 
 
-async def test_a_restart_gives_a_fresh_namespace_and_counts(learner: Learner) -> None:
+async def test_a_restart_gives_a_fresh_namespace_and_counts(learner: SessionClient) -> None:
     await learner.run("x = 1")
     assert (await learner.client.restart(learner.session)).id == learner.session
     told = await learner.run("'x' in globals()")
@@ -65,7 +65,7 @@ async def test_a_restart_gives_a_fresh_namespace_and_counts(learner: Learner) ->
     assert (await learner.client.session(learner.session)).generation == 1
 
 
-async def test_a_run_says_how_many_its_kernel_has_taken_before(learner: Learner) -> None:
+async def test_a_run_says_how_many_its_kernel_has_taken_before(learner: SessionClient) -> None:
     before = [(await learner.run("1")).finished.runs_before for _ in range(2)]
     await learner.client.restart(learner.session)
     fresh = await learner.run("1")
@@ -73,7 +73,7 @@ async def test_a_run_says_how_many_its_kernel_has_taken_before(learner: Learner)
     assert (await learner.client.session(learner.session)).runs == 1
 
 
-async def test_a_run_names_its_kernel_and_a_session_the_one_whose_variables_are_there(learner: Learner) -> None:
+async def test_a_run_names_its_kernel_and_a_session_the_one_whose_variables_are_there(learner: SessionClient) -> None:
     kernels = [_kernel_of(await learner.run("1")) for _ in range(2)]
     assert kernels[0] == kernels[1] == (await learner.client.session(learner.session)).kernel_id
     await learner.client.restart(learner.session)
@@ -88,11 +88,11 @@ async def test_a_run_names_its_kernel_and_a_session_the_one_whose_variables_are_
     assert "" not in kernels
 
 
-def _kernel_of(told: Told) -> str:
+def _kernel_of(told: RecordedRun) -> str:
     return next(event.kernel_id for event in told.events if event.kind == "started")
 
 
-async def test_a_restart_ends_what_runs_and_what_waits(learner: Learner) -> None:
+async def test_a_restart_ends_what_runs_and_what_waits(learner: SessionClient) -> None:
     runs = [await learner.submit(BUSY), await learner.submit("1")]
     await until(learner.client, learner.session, SessionState.busy)
     await learner.client.restart(learner.session)
@@ -100,22 +100,22 @@ async def test_a_restart_ends_what_runs_and_what_waits(learner: Learner) -> None
     assert (await learner.run("1")).outcome == Outcome.ok
 
 
-async def test_a_background_process_does_not_outlive_a_restart(learner: Learner) -> None:
+async def test_a_background_process_does_not_outlive_a_restart(learner: SessionClient) -> None:
     await learner.run("import subprocess; p = subprocess.Popen(['sleep', '1000'])")
     await learner.client.restart(learner.session)
     told = await learner.run("!ps -e -o args | grep -c '[s]leep 1000'")
     assert told.stdout.strip() == "0"
 
 
-async def test_another_machine_in_the_same_session_is_refused(learner: Learner) -> None:
+async def test_another_machine_in_the_same_session_is_refused(learner: SessionClient) -> None:
     await learner.run("1")
-    other = Learner(learner.client, session=learner.session, owner=learner.spec.owner, topology="gpu:2")
-    with pytest.raises(Refused, match="gpu:4") as refused:
+    other = SessionClient(learner.client, session=learner.session, owner=learner.spec.owner, topology="gpu:2")
+    with pytest.raises(RequestRefused, match="gpu:4") as refused:
         await other.submit("1")
     assert refused.value.status == 409
 
 
-async def test_an_ended_session_is_gone_at_once_and_the_next_run_has_a_new_one(learner: Learner) -> None:
+async def test_an_ended_session_is_gone_at_once_and_the_next_run_has_a_new_one(learner: SessionClient) -> None:
     await learner.run("x = 1")
     await learner.client.end(learner.session)
     info = await learner.client.session(learner.session)
@@ -123,7 +123,9 @@ async def test_an_ended_session_is_gone_at_once_and_the_next_run_has_a_new_one(l
     assert (await learner.run("'x' in globals()")).result == "False"
 
 
-async def test_ending_a_session_leaves_no_process_cgroup_or_folder_of_it(node: Node, learner: Learner) -> None:
+async def test_ending_a_session_leaves_no_process_cgroup_or_folder_of_it(
+    node: RealSupervisor, learner: SessionClient
+) -> None:
     def belongings() -> tuple[set[Path], set[Path]]:
         (folder,) = node.folders()
         return {path for group in node.cgroups() for path in group.glob("*/")}, set(folder.iterdir())
@@ -138,7 +140,7 @@ async def test_ending_a_session_leaves_no_process_cgroup_or_folder_of_it(node: N
     assert len(groups - groups_after) == len(node.cgroups())
 
 
-async def test_a_kernel_that_dies_while_idle_is_replaced(learner: Learner) -> None:
+async def test_a_kernel_that_dies_while_idle_is_replaced(learner: SessionClient) -> None:
     await learner.run("import os, threading; threading.Timer(0.3, os._exit, [5]).start()")
     for _ in range(200):
         if (await learner.client.session(learner.session)).generation == 1:
@@ -148,7 +150,7 @@ async def test_a_kernel_that_dies_while_idle_is_replaced(learner: Learner) -> No
 
 
 async def test_a_session_without_work_ends_and_the_next_run_works(guest: RunnerClient) -> None:
-    learner = Learner(guest)
+    learner = SessionClient(guest)
     await learner.run("x = 1")
     info = await until(guest, learner.session, SessionState.gone)
     assert info.gone_because == "idle"
@@ -159,7 +161,7 @@ async def test_a_session_without_work_ends_and_the_next_run_works(guest: RunnerC
 
 
 async def test_one_session_more_than_the_node_holds_waits_at_position_1(guest: RunnerClient) -> None:
-    first, second, third = Learner(guest), Learner(guest), Learner(guest)
+    first, second, third = SessionClient(guest), SessionClient(guest), SessionClient(guest)
     running = await first.submit(BUSY)
     waiting = await second.submit("print('my turn')")
     last = await third.client.ask_session(third.session, third.spec)
@@ -176,7 +178,7 @@ async def test_one_session_more_than_the_node_holds_waits_at_position_1(guest: R
 
 
 async def test_a_queued_run_is_stopped_without_a_kernel(guest: RunnerClient) -> None:
-    first, second = Learner(guest), Learner(guest)
+    first, second = SessionClient(guest), SessionClient(guest)
     await first.submit(BUSY)
     waiting = await second.submit("1")
     await guest.stop(waiting.id)
@@ -186,8 +188,8 @@ async def test_a_queued_run_is_stopped_without_a_kernel(guest: RunnerClient) -> 
 
 
 async def test_a_learner_with_too_many_sessions_loses_the_idle_one(guest: RunnerClient) -> None:
-    first = Learner(guest)
-    second = Learner(guest, owner=first.spec.owner)
+    first = SessionClient(guest)
+    second = SessionClient(guest, owner=first.spec.owner)
     await first.run("1")
     assert (await second.run("2")).outcome == Outcome.ok
     info = await guest.session(first.session)
@@ -196,24 +198,24 @@ async def test_a_learner_with_too_many_sessions_loses_the_idle_one(guest: Runner
 
 
 async def test_a_learner_whose_sessions_are_all_busy_is_told_so(guest: RunnerClient) -> None:
-    first = Learner(guest)
-    second = Learner(guest, owner=first.spec.owner)
+    first = SessionClient(guest)
+    second = SessionClient(guest, owner=first.spec.owner)
     await first.submit(BUSY)
     await until(guest, first.session, SessionState.busy)
-    with pytest.raises(Refused, match="busy") as refused:
+    with pytest.raises(RequestRefused, match="busy") as refused:
         await second.submit("2")
     assert refused.value.status == 429
-    assert refused.value.refusal.limit == Limit(name="sessions_per_learner", value=1, unit="count")
-    with pytest.raises(NotKnown):
+    assert refused.value.refusal.limit == ReachedLimit(name="sessions_per_learner", value=1, unit="count")
+    with pytest.raises(ResourceNotFound):
         await guest.session(second.session)
     await first.leave()
 
 
 async def test_sessions_that_end_while_they_start_do_not_confuse_those_that_follow(client: RunnerClient) -> None:
     for _ in range(3):
-        leaving = [Learner(client, topology="gpu:3") for _ in range(4)]
+        leaving = [SessionClient(client, topology="gpu:3") for _ in range(4)]
         await asyncio.gather(*(x.submit("1") for x in leaving))
-        staying = Learner(client, topology="gpu:3")
+        staying = SessionClient(client, topology="gpu:3")
         accepted = await staying.submit("print('still here')")
         await asyncio.gather(*(x.leave() for x in leaving))
         assert (await staying.read(accepted)).stdout == "still here\n"
@@ -221,16 +223,18 @@ async def test_sessions_that_end_while_they_start_do_not_confuse_those_that_foll
 
 
 @pytest.fixture
-async def class_(crowded: Node) -> AsyncIterator[list[Learner]]:
+async def class_(crowded: RealSupervisor) -> AsyncIterator[list[SessionClient]]:
     """Six learners of a node with three places."""
     async with crowded.client() as client:
-        learners = [Learner(client) for _ in range(6)]
+        learners = [SessionClient(client) for _ in range(6)]
         yield learners
         for learner in learners:
             await learner.leave()
 
 
-async def test_whoever_presses_run_on_a_full_node_gets_the_place_of_a_finished_session(class_: list[Learner]) -> None:
+async def test_whoever_presses_run_on_a_full_node_gets_the_place_of_a_finished_session(
+    class_: list[SessionClient],
+) -> None:
     *sitting, late = class_[:4]
     for learner in sitting:
         await learner.run("x = 1")
@@ -246,7 +250,7 @@ async def test_whoever_presses_run_on_a_full_node_gets_the_place_of_a_finished_s
     assert states == [SessionState.gone, SessionState.idle, SessionState.idle]
 
 
-async def test_as_many_sessions_give_way_as_people_wait_the_unused_one_first(class_: list[Learner]) -> None:
+async def test_as_many_sessions_give_way_as_people_wait_the_unused_one_first(class_: list[SessionClient]) -> None:
     used, unused, last, *late = class_
     await used.run("1")
     await unused.client.ask_session(unused.session, unused.spec)
@@ -262,7 +266,7 @@ async def test_as_many_sessions_give_way_as_people_wait_the_unused_one_first(cla
     assert gone.count("gave-way") == 3
 
 
-async def test_nobody_is_evicted_for_a_session_that_was_only_asked_for(class_: list[Learner]) -> None:
+async def test_nobody_is_evicted_for_a_session_that_was_only_asked_for(class_: list[SessionClient]) -> None:
     *sitting, looking, running = class_[:5]
     for learner in sitting:
         await learner.run("1")
@@ -275,7 +279,7 @@ async def test_nobody_is_evicted_for_a_session_that_was_only_asked_for(class_: l
     assert states[-1] == SessionState.queued
 
 
-async def test_keeping_a_session_holds_no_place_against_somebody_who_waits(class_: list[Learner]) -> None:
+async def test_keeping_a_session_holds_no_place_against_somebody_who_waits(class_: list[SessionClient]) -> None:
     kept, *others, late = class_[:4]
     for learner in (kept, *others):
         await learner.run("1")
@@ -284,7 +288,7 @@ async def test_keeping_a_session_holds_no_place_against_somebody_who_waits(class
     assert (await kept.client.session(kept.session)).gone_because == "gave-way"
 
 
-async def test_a_queued_learner_reads_about_how_long_it_takes_once_a_run_has_ended(class_: list[Learner]) -> None:
+async def test_a_queued_learner_reads_about_how_long_it_takes_once_a_run_has_ended(class_: list[SessionClient]) -> None:
     *sitting, late = class_[:4]
     for learner in sitting:
         await learner.run("1")
@@ -300,7 +304,7 @@ async def test_a_queued_learner_reads_about_how_long_it_takes_once_a_run_has_end
 
 
 async def test_keeping_a_session_restarts_its_idle_time(guest: RunnerClient) -> None:
-    learner = Learner(guest)
+    learner = SessionClient(guest)
     await learner.run("x = 1")
     before = await until(guest, learner.session, SessionState.idle)
     assert before.ends_in_s is not None
@@ -315,7 +319,7 @@ async def test_keeping_a_session_restarts_its_idle_time(guest: RunnerClient) -> 
 
 
 async def test_who_pressed_run_comes_before_who_only_looked(guest: RunnerClient) -> None:
-    busy, looking, running = Learner(guest), Learner(guest), Learner(guest)
+    busy, looking, running = SessionClient(guest), SessionClient(guest), SessionClient(guest)
     await busy.submit(BUSY)
     assert (await guest.ask_session(looking.session, looking.spec)).position == 1
     accepted = await running.submit("print('first')")
@@ -328,14 +332,14 @@ async def test_who_pressed_run_comes_before_who_only_looked(guest: RunnerClient)
 
 
 async def test_the_queue_has_an_end(guest: RunnerClient) -> None:
-    busy = Learner(guest)
+    busy = SessionClient(guest)
     await busy.submit(BUSY)
-    crowd = [Learner(guest) for _ in range(10)]
+    crowd = [SessionClient(guest) for _ in range(10)]
     for learner in crowd:
         await guest.ask_session(learner.session, learner.spec)
-    late = Learner(guest)
-    with pytest.raises(Refused, match="try again later") as refused:
+    late = SessionClient(guest)
+    with pytest.raises(RequestRefused, match="try again later") as refused:
         await late.submit("1")
-    assert refused.value.refusal.limit == Limit(name="sessions", value=1, unit="count")
+    assert refused.value.refusal.limit == ReachedLimit(name="sessions", value=1, unit="count")
     for learner in (*crowd, busy):
         await learner.leave()

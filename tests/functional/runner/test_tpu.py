@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from runners.client import RunnerClient
-from runners.protocol import Notice, Outcome
-from tests.factories.forge import Forge
-from tests.factories.node import Learner
+from runners.wire.client import RunnerClient
+from runners.wire.protocol import NoticeEvent, Outcome
+from tests.factories.real_supervisor import SessionClient
+from tests.factories.tensorflow_forks import TensorFlowForkServer
 
 HARNESS = """
 import contextlib, io, json, linecache
-from runners.kernel import report
-from runners.reports import as_report
+from runners.guest.reporting import publisher
+from runners.wire.reports import parse_report
 
 notices = []
-report.send_through(lambda kind, content, lane: notices.append(as_report(content["data"])[1]["text"]))
+publisher.set_sink(lambda kind, content, lane: notices.append(parse_report(content["data"])[1]["text"]))
 results = {{}}
 names = {{"__name__": "__main__"}}
 for name, code in json.loads({programs!r}).items():
@@ -286,11 +286,11 @@ pytestmark = pytest.mark.timeout(900)
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Runs programs one after the other in a process with these devices and this Keras."""
-    forges: dict[int, Forge] = {}
+    forges: dict[int, TensorFlowForkServer] = {}
 
     def run(topology: str, keras: int, programs: dict[str, str]) -> Results:
         if keras not in forges:
-            forges[keras] = Forge(keras, tmp_path_factory.mktemp("home"))
+            forges[keras] = TensorFlowForkServer(keras, tmp_path_factory.mktemp("home"))
         done = forges[keras].run(HARNESS.format(programs=json.dumps(programs)), topology)
         assert done.status == 0, done.output[-3000:]
         results: Results = json.loads(done.output.rpartition("RESULTS")[2])
@@ -450,7 +450,7 @@ print(strategy.experimental_local_results(total)[0].numpy())
 
 
 async def test_a_tpu_in_a_session(client: RunnerClient) -> None:
-    learner = Learner(client, topology="tpu:8")
+    learner = SessionClient(client, topology="tpu:8")
     try:
         told = await learner.run("\n".join((PRELUDE, STRATEGY, STEP)))
     finally:
@@ -458,4 +458,4 @@ async def test_a_tpu_in_a_session(client: RunnerClient) -> None:
     assert told.outcome is Outcome.ok, told.text
     assert "8 True" in told.stdout
     assert told.stdout.endswith("8.0\n")
-    assert [event.code for event in told.events if isinstance(event, Notice)] == ["tpu-simulated"]
+    assert [event.code for event in told.events if isinstance(event, NoticeEvent)] == ["tpu-simulated"]

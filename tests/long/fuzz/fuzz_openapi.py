@@ -23,12 +23,12 @@ from schemathesis.core.result import Ok
 from app.accounts.models import Role
 from app.main import create_app
 from app.settings import Settings
-from tests.factories.accounts import signed_in
-from tests.factories.browser import ORIGIN, browser
+from tests.factories.accounts import signed_in_browser
+from tests.factories.browser_client import ORIGIN, browser_client
 from tests.factories.course import LESSON
-from tests.factories.drawn import drawn
-from tests.factories.routes import ENDLESS, parts_of
-from tests.factories.supervisor import Supervisor
+from tests.factories.hypothesis_examples import fixed_examples
+from tests.factories.routes import ENDLESS, path_parameters
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 EXAMPLES = {GenerationMode.POSITIVE: 4, GenerationMode.NEGATIVE: 3}
 """For each operation, each of whoever asks."""
@@ -86,7 +86,7 @@ def asked_of(told: dict[str, Any]) -> Iterator[Asked]:
         for mode, number in EXAMPLES.items():
             if mode is GenerationMode.NEGATIVE and not (raw.get("parameters") or raw.get("requestBody")):
                 continue  # nothing can be wrong with it
-            for case in drawn(operation.as_strategy(generation_mode=mode), number):
+            for case in fixed_examples(operation.as_strategy(generation_mode=mode), number):
                 said = case.as_transport_kwargs(base_url=ORIGIN)
                 said.pop("timeout", None)
                 request = Request(**said).prepare()
@@ -102,13 +102,13 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> list[Asked]:
 
 @pytest.mark.parametrize("who", WHO)
 async def test_what_is_described_never_makes_the_server_fail(
-    app: FastAPI, supervisor: Supervisor, everything: list[Asked], who: str
+    app: FastAPI, supervisor: ScriptedSupervisor, everything: list[Asked], who: str
 ) -> None:
-    parts = await parts_of(app)
+    parts = await path_parameters(app)
     statuses: dict[GenerationMode, set[int]] = {mode: set() for mode in GenerationMode}
     failed = []
     for operation in dict.fromkeys(one.operation for one in everything):
-        async with aclosing(browser(app) if who == "stranger" else await signed_in(app, who)) as client:
+        async with aclosing(browser_client(app) if who == "stranger" else await signed_in_browser(app, who)) as client:
             for one in everything:
                 if one.operation == operation:
                     answer = await one.of(client, parts)

@@ -1,6 +1,6 @@
 """Coverage-guided fuzz of all that the supervisor reads from a kernel: bytes, frames, messages, events.
 
-``test_wire.py`` runs it for half a minute. For longer:
+``test_wire_fuzzer.py`` runs it for half a minute. For longer:
 
     python tests/long/fuzz/fuzz_wire.py -max_total_time=600 -max_len=4096
 
@@ -17,20 +17,20 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["runners", "json"]):
-    from runners import messages
-    from runners.envelope import Envelopes, Malformed
-    from runners.protocol import EVENT
-    from runners.zmtp import Peer, WireError, WireLimits, encode
+    from runners.kernels import messages
+    from runners.kernels.envelope import MalformedMessage, MessageCodec
+    from runners.kernels.zmtp import ZmtpError, ZmtpLimits, ZmtpPeer, encode
+    from runners.wire.protocol import EVENT_ADAPTER
 
 KEY = b"key"
-LIMITS = WireLimits(message_bytes=2048, frames=16, command_bytes=128, commands=50)
+LIMITS = ZmtpLimits(message_bytes=2048, frames=16, command_bytes=128, commands=50)
 READY = b"\x05READY\x0bSocket-Type\x00\x00\x00\x04XPUB"
 HELLO = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32) + bytes([4, len(READY)]) + READY
 
 
-def read(data: bytes, step: int) -> tuple[list[list[bytes]], type[WireError] | None]:
+def read(data: bytes, step: int) -> tuple[list[list[bytes]], type[ZmtpError] | None]:
     """The messages in ``data``, fed ``step`` bytes at a time, and the error that ended them, if any."""
-    peer, found = Peer("SUB", LIMITS), []
+    peer, found = ZmtpPeer("SUB", LIMITS), []
     try:
         for start in range(0, len(data), step):
             peer.feed(data[start : start + step])
@@ -38,7 +38,7 @@ def read(data: bytes, step: int) -> tuple[list[list[bytes]], type[WireError] | N
                 found.append(message)
             assert peer.held <= LIMITS.message_bytes + step + 1000
             peer.to_send()
-    except WireError as e:
+    except ZmtpError as e:
         return found, type(e)
     return found, None
 
@@ -46,21 +46,23 @@ def read(data: bytes, step: int) -> tuple[list[list[bytes]], type[WireError] | N
 def understand(frames: list[bytes]) -> None:
     """Read the frames as a message of Jupyter's and make an event of it."""
     try:
-        message = Envelopes(KEY).open(frames)
-    except Malformed:
+        message = MessageCodec(KEY).open(frames)
+    except MalformedMessage:
         return
-    messages.failure(message, "r")
+    messages.reply_error(message, "r")
     messages.is_idle(message, "r")
-    fields = messages.as_event(message)
+    fields = messages.to_event_fields(message)
     if fields is not None and fields[0] != "unshown":
         kind, values = fields
-        EVENT.validate_json(EVENT.validate_python({"kind": kind, "seq": 1, "at_ms": 0, **values}).model_dump_json())
+        EVENT_ADAPTER.validate_json(
+            EVENT_ADAPTER.validate_python({"kind": kind, "seq": 1, "at_ms": 0, **values}).model_dump_json()
+        )
 
 
 def signed(kind: str, content: bytes) -> list[bytes]:
     """A message with a good signature, whatever is in it."""
     parts = [json.dumps({"msg_id": "1", "msg_type": kind}).encode(), b'{"msg_id": "r"}', b"{}", content]
-    return [b"<IDS|MSG>", Envelopes(KEY)._sign(parts), *parts]
+    return [b"<IDS|MSG>", MessageCodec(KEY)._sign(parts), *parts]
 
 
 KINDS = ("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output", "status")

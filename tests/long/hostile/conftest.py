@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from runners.client import NotKnown, RunnerClient
-from runners.protocol import Outcome, RunAccepted, RunRequest, SessionInfo, SessionSpec
-from tests.factories import impatient
-from tests.factories.node import Learner, Node, Told, new_name
-from tests.factories.traces import FirstLooks, settled
+from runners.wire.client import ResourceNotFound, RunnerClient
+from runners.wire.protocol import Outcome, RunAccepted, RunRequest, SessionInfo, SessionSpec
+from tests.factories import short_timeouts
+from tests.factories.real_supervisor import RealSupervisor, RecordedRun, SessionClient, new_name
+from tests.factories.resource_snapshot import BaselineSnapshots, wait_for_cleanup
 
 LIMITS = {
     "run_s": 60,
@@ -36,16 +36,16 @@ LIMITS = {
     "events": 2000,
 }
 LIMIT_SETTINGS: dict[str, Any] = {f"limits__{name}": value for name, value in LIMITS.items()}
-IMPATIENT = (sys.executable, impatient.__file__)
+IMPATIENT = (sys.executable, short_timeouts.__file__)
 """What starts the node under attack: most attacks take no notice of an interrupt."""
 _GRACE_S = 15.0
 """Past its time limit a run may still take the patience before the kill, and what a busy machine needs."""
 
 
 @pytest.fixture(scope="session")
-def node() -> Iterator[Node]:
+def node() -> Iterator[RealSupervisor]:
     """The node under attack."""
-    node = Node(IMPATIENT, **LIMIT_SETTINGS)
+    node = RealSupervisor(IMPATIENT, **LIMIT_SETTINGS)
     yield node.start()
     node.remove()
 
@@ -53,7 +53,7 @@ def node() -> Iterator[Node]:
 class Innocent:
     """A session beside all hostile ones: it lives from the first attack to the last, and none of them may touch it."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: RealSupervisor) -> None:
         self.session, self.owner = new_name(), new_name()
         node.ask("PUT", f"/sessions/{self.session}", {"owner": self.owner})
         node.wait(lambda: node.ask("GET", f"/sessions/{self.session}")[1]["state"] == "idle")
@@ -66,14 +66,14 @@ def staying() -> Counter[int]:
 
 
 @pytest.fixture(scope="session")
-def innocent(node: Node, staying: Counter[int]) -> Innocent:
+def innocent(node: RealSupervisor, staying: Counter[int]) -> Innocent:
     """The neighbour of all attacks on the node."""
     staying[node.pid] += 1
     return Innocent(node)
 
 
 @pytest.fixture(scope="session")
-def first_looks() -> FirstLooks:
+def first_looks() -> BaselineSnapshots:
     """The least ever seen of each node with so many kernels waiting: all later looks are held to it, however many tests
     lie between."""
     return {}
@@ -89,25 +89,25 @@ def _leaves_nothing(request: pytest.FixtureRequest, staying: Counter[int]) -> It
     if "node" not in request.fixturenames:
         yield
         return
-    node: Node = request.getfixturevalue("node")
-    first_looks: FirstLooks = request.getfixturevalue("first_looks")
+    node: RealSupervisor = request.getfixturevalue("node")
+    first_looks: BaselineSnapshots = request.getfixturevalue("first_looks")
     if "attack" in request.fixturenames:
         request.getfixturevalue("innocent")
     sessions = staying[node.pid]
     if (node.pid, sessions) not in {key[:2] for key in first_looks}:
-        settled(node, first_looks, sessions)
+        wait_for_cleanup(node, first_looks, sessions)
     zygotes = {(z.pid, z.create_time()) for z in node.zygotes()}
     supervisor = node.pid
     yield
     assert node.alive
     assert node.pid == supervisor
-    assert set(settled(node, first_looks, sessions).zygotes) == zygotes
+    assert set(wait_for_cleanup(node, first_looks, sessions).zygotes) == zygotes
 
 
 class Witness(RunnerClient):
     """A client that remembers what it asked for, so that nothing is forgotten when a test ends."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: RealSupervisor) -> None:
         super().__init__(node.socket)
         self._sessions: set[str] = set()
         self._runs: set[str] = set()
@@ -130,16 +130,16 @@ class Witness(RunnerClient):
         """End every session, and acknowledge all events of every run as the application does once it stored them."""
         await asyncio.gather(*(self._end(session) for session in self._sessions - {self._spared}))
         for run in self._runs:
-            with contextlib.suppress(NotKnown):
+            with contextlib.suppress(ResourceNotFound):
                 await self.acknowledge(run, 10**9)
 
     async def _end(self, session: str) -> None:
-        with contextlib.suppress(NotKnown):
+        with contextlib.suppress(ResourceNotFound):
             await self.end(session)
 
 
 @pytest.fixture
-async def client(node: Node) -> AsyncIterator[Witness]:
+async def client(node: RealSupervisor) -> AsyncIterator[Witness]:
     """A client of the node; its sessions end with the test."""
     async with Witness(node) as client:
         yield client
@@ -149,13 +149,13 @@ async def client(node: Node) -> AsyncIterator[Witness]:
 class Attack:
     """A hostile session beside the innocent one."""
 
-    def __init__(self, node: Node, client: RunnerClient, innocent: Innocent) -> None:
+    def __init__(self, node: RealSupervisor, client: RunnerClient, innocent: Innocent) -> None:
         self.node = node
         self.client = client
-        self.hostile = Learner(client)
-        self.neighbour = Learner(client, session=innocent.session, owner=innocent.owner)
+        self.hostile = SessionClient(client)
+        self.neighbour = SessionClient(client, session=innocent.session, owner=innocent.owner)
 
-    async def run(self, code: str, timeout_s: float | None = None) -> Told:
+    async def run(self, code: str, timeout_s: float | None = None) -> RecordedRun:
         """Run ``code`` to its end while the neighbour works; what must hold after every attack is checked here, and in
         ``_leaves_nothing`` once the test is over."""
         await self.neighbour.run("count = 0")
@@ -176,13 +176,13 @@ class Attack:
         assert again.result == "2"
         return told
 
-    async def _timed(self, code: str, timeout_s: float | None) -> tuple[Told, float]:
+    async def _timed(self, code: str, timeout_s: float | None) -> tuple[RecordedRun, float]:
         began = time.monotonic()
         return await self.hostile.run(code, timeout_s), time.monotonic() - began
 
 
 @pytest.fixture
-async def attack(node: Node, client: Witness, innocent: Innocent) -> Attack:
+async def attack(node: RealSupervisor, client: Witness, innocent: Innocent) -> Attack:
     """A hostile session and its neighbour."""
     client.spares(innocent.session)
     return Attack(node, client, innocent)

@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from runners.config.settings import Limits, MiB
 from runners.sandbox import cgroups
-from runners.sandbox.cgroups import Group, Groups
-from runners.settings import Limits, MiB
+from runners.sandbox.cgroups import CgroupManager, SessionCgroup
 
 LIMITS = Limits(memory_mb=256, processes=16, cpu_cores=0.5)
 
 
 @pytest.fixture
-def groups() -> Iterator[Groups]:
+def groups() -> Iterator[CgroupManager]:
     groups = cgroups.detect()
     if not groups.version:
         pytest.skip("no cgroup may be made here")
@@ -31,7 +31,7 @@ def groups() -> Iterator[Groups]:
 
 
 @pytest.fixture
-def group(groups: Groups) -> Iterator[Group]:
+def group(groups: CgroupManager) -> Iterator[SessionCgroup]:
     group = groups.create("one", LIMITS)
     yield group
     deadline = time.monotonic() + 5
@@ -45,7 +45,7 @@ def left_of(supervisor: int) -> list[str]:
     return [top for top, *_ in os.walk("/sys/fs/cgroup") if top.endswith(f"/lockstep-{supervisor}")]
 
 
-def inside(group: Group, work: Callable[[], None]) -> int:
+def inside(group: SessionCgroup, work: Callable[[], None]) -> int:
     """Do the work in a process of the group; returns its exit status, negative for a signal."""
     ready, go = os.pipe()
     pid = os.fork()
@@ -86,7 +86,7 @@ def fork_without_end() -> None:
         os.killpg(0, signal.SIGTERM)
 
 
-def test_a_new_group_has_met_nothing(group: Group) -> None:
+def test_a_new_group_has_met_nothing(group: SessionCgroup) -> None:
     facts = group.facts()
     assert (facts.oom_kills, facts.forks_refused) == (0, 0)
     assert facts.cpu_s is not None
@@ -95,7 +95,7 @@ def test_a_new_group_has_met_nothing(group: Group) -> None:
     assert facts.peak_bytes < 8 * MiB
 
 
-def test_memory_below_the_limit_is_counted_and_its_peak_begins_anew(group: Group) -> None:
+def test_memory_below_the_limit_is_counted_and_its_peak_begins_anew(group: SessionCgroup) -> None:
     assert inside(group, lambda: hold(100)) == 0
     facts = group.facts()
     assert facts.oom_kills == 0
@@ -107,26 +107,26 @@ def test_memory_below_the_limit_is_counted_and_its_peak_begins_anew(group: Group
     assert (group.facts().peak_bytes or 0) < 160 * MiB
 
 
-def test_the_second_peak_is_its_own(group: Group) -> None:
+def test_the_second_peak_is_its_own(group: SessionCgroup) -> None:
     for megabytes in (40, 90, 140):
         group.reset_peak()
         assert inside(group, lambda: hold(megabytes)) == 0  # noqa: B023 - called at once
         assert megabytes * MiB <= (group.facts().peak_bytes or 0) < (megabytes + 45) * MiB
 
 
-def test_memory_beyond_the_limit_ends_the_process_and_is_counted(group: Group) -> None:
+def test_memory_beyond_the_limit_ends_the_process_and_is_counted(group: SessionCgroup) -> None:
     assert inside(group, lambda: hold(300)) == -signal.SIGKILL
     facts = group.facts()
     assert facts.oom_kills == 1
     assert 240 * MiB <= (facts.peak_bytes or 0) <= 257 * MiB
 
 
-def test_processes_beyond_the_limit_are_refused_and_counted(group: Group) -> None:
+def test_processes_beyond_the_limit_are_refused_and_counted(group: SessionCgroup) -> None:
     assert inside(group, fork_without_end) == 0
     assert group.facts().forks_refused >= 1
 
 
-def test_cpu_time_of_all_processes_is_counted_and_rationed(group: Group) -> None:
+def test_cpu_time_of_all_processes_is_counted_and_rationed(group: SessionCgroup) -> None:
     began = time.monotonic()
 
     def two() -> None:
@@ -142,7 +142,7 @@ def test_cpu_time_of_all_processes_is_counted_and_rationed(group: Group) -> None
     assert time.monotonic() - began > 1.2  # half a core gives 0.8 s of CPU time in 1.6 s
 
 
-def test_a_group_in_use_cannot_be_removed(group: Group) -> None:
+def test_a_group_in_use_cannot_be_removed(group: SessionCgroup) -> None:
     inside(group, lambda: None)
     pid = os.fork()
     if not pid:
@@ -154,7 +154,7 @@ def test_a_group_in_use_cannot_be_removed(group: Group) -> None:
     os.waitpid(pid, 0)
 
 
-def test_what_a_dead_supervisor_left_is_swept(groups: Groups) -> None:
+def test_what_a_dead_supervisor_left_is_swept(groups: CgroupManager) -> None:
     child = os.fork()
     if not child:
         cgroups.detect().create("left", LIMITS)

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from runners.protocol import Fault, Outcome
-from tests.factories.node import Learner, Node
+from runners.wire.protocol import InjectedFailure, Outcome
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
 from tests.long.hostile.conftest import LIMIT_SETTINGS
 
 LINKS = """
@@ -33,12 +33,12 @@ if me == 1:
         for fd in links():
             try: os.write(fd, line + b"\\n")
             except OSError: pass
-    from runners.kernel import place
+    from runners.guest.cluster import task_context
     for wish in (b"x" * 511, b"[" * 500, b"{}", b'{"task": 5}', b'{"task": "worker 1", "action": ["kill"]}',
                  b'{"task": "worker 1", "action": "kill", "at_step": 1e308}',
                  b'{"task": "worker 1", "action": ["kill"], "at_step": 9}',
                  b'{"task": "worker 0", "action": "restart"}'):
-        place.here().wishes.send(wish)
+        task_context.current_context().wishes.send(wish)
 """
 FLOOD = """
 if me == 1:
@@ -48,32 +48,32 @@ if me == 1:
             except OSError: pass
 """
 SCRIBBLE = """
-from runners.kernel import place
-page = place.here().board._page
+from runners.guest.cluster import task_context
+page = task_context.current_context().board._page
 page[:] = os.urandom(len(page))
 """
 
 
 @pytest.fixture(scope="module")
-def clusters() -> Iterator[Node]:
+def clusters() -> Iterator[RealSupervisor]:
     """A node where no kernel waits: whatever process there is, a session has left behind."""
-    node = Node(warm_kernels=0, **LIMIT_SETTINGS)
+    node = RealSupervisor(warm_kernels=0, **LIMIT_SETTINGS)
     yield node.start()
     node.remove()
 
 
 @pytest.fixture
-async def workers(clusters: Node) -> AsyncIterator[Learner]:
+async def workers(clusters: RealSupervisor) -> AsyncIterator[SessionClient]:
     """A learner in a session on two workers, of which nothing is left once it has ended."""
     async with clusters.client() as client:
-        learner = Learner(client, topology="workers:2")
+        learner = SessionClient(client, topology="workers:2")
         assert (await learner.run(LINKS)).outcome == Outcome.ok
         yield learner
         await learner.leave()
     clusters.wait(lambda: len(clusters.processes()) == len(clusters.zygotes()) == 1, 10)
 
 
-async def test_forged_lines_and_wishes_change_nothing(workers: Learner) -> None:
+async def test_forged_lines_and_wishes_change_nothing(workers: SessionClient) -> None:
     told = await workers.run(FORGED)
     assert told.outcome in (Outcome.ok, Outcome.error)
     told = await workers.run("print('here', me)")
@@ -84,25 +84,26 @@ async def test_forged_lines_and_wishes_change_nothing(workers: Learner) -> None:
     }
 
 
-async def test_what_is_scribbled_on_the_board_is_only_a_lie(workers: Learner) -> None:
+async def test_what_is_scribbled_on_the_board_is_only_a_lie(workers: SessionClient) -> None:
     await workers.run(SCRIBBLE)
     assert (await workers.run("print('on')")).outcome in (Outcome.ok, Outcome.error)
-    await workers.client.fault(workers.session, Fault(task="worker 1", action="pause", at_step=5))
-    await workers.client.fault(workers.session, Fault(task="worker 1", action="resume"))
+    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="pause", at_step=5))
+    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="resume"))
 
 
 WISHES = """
-from runners.kernel import place, report
+from runners.guest.cluster import task_context
+from runners.guest.reporting import publisher
 import time
 end = time.monotonic() + 1
 while time.monotonic() < end:
     for action in ("pause", "resume", "slow", "resume"):
-        place.here().wish("worker 0" if me else "worker 1", action)
-    report.notice("member-ended", task="x", why="y")
+        task_context.current_context().wish("worker 0" if me else "worker 1", action)
+    publisher.notice("member-ended", task="x", why="y")
 """
 
 
-async def test_a_flood_of_wishes_and_notices_leaves_the_supervisor_at_rest(workers: Learner) -> None:
+async def test_a_flood_of_wishes_and_notices_leaves_the_supervisor_at_rest(workers: SessionClient) -> None:
     told = await workers.run(WISHES)
     assert told.kinds.count("notice") <= 200
     assert (await workers.client.health()).status == "ready"
@@ -113,23 +114,23 @@ async def test_a_flood_of_wishes_and_notices_leaves_the_supervisor_at_rest(worke
     assert told.outcome == Outcome.ok
 
 
-async def test_a_flood_on_the_link_ends_who_sends_it_or_the_run(workers: Learner) -> None:
+async def test_a_flood_on_the_link_ends_who_sends_it_or_the_run(workers: SessionClient) -> None:
     told = await workers.run(FLOOD, timeout_s=2)
     assert told.outcome in (Outcome.error, Outcome.timeout, Outcome.memory, Outcome.crash)
     assert (await workers.run("print('again')")).outcome == Outcome.ok
 
 
-async def test_a_killed_kernel_takes_its_cluster_along(workers: Learner) -> None:
+async def test_a_killed_kernel_takes_its_cluster_along(workers: SessionClient) -> None:
     told = await workers.run("import signal\nif me == 1:\n    os.kill(os.getpid() - 1, signal.SIGKILL)\ntime.sleep(5)")
     assert told.outcome in (Outcome.crash, Outcome.error)
     told = await workers.run("import os, json; print(json.loads(os.environ['TF_CONFIG'])['task']['index'])")
     assert sorted(told.text.split()) == ["0", "1"]
 
 
-async def test_a_session_ends_whatever_its_workers_do(workers: Learner) -> None:
+async def test_a_session_ends_whatever_its_workers_do(workers: SessionClient) -> None:
     await workers.submit("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(1)")
-    await workers.client.fault(workers.session, Fault(task="worker 1", action="slow"))
-    await workers.client.fault(workers.session, Fault(task="worker 1", action="pause"))
+    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="slow"))
+    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="pause"))
     members = (await workers.client.session(workers.session)).members
     assert [member.task for member in members] == ["worker 0", "worker 1"]
 
@@ -141,7 +142,7 @@ if me == 1:
 """
 
 
-async def test_who_closes_its_link_is_ended_and_comes_back(workers: Learner) -> None:
+async def test_who_closes_its_link_is_ended_and_comes_back(workers: SessionClient) -> None:
     assert (await workers.run(HANGS_UP)).outcome == Outcome.error
     told = await workers.run("print('back')")
     assert told.outcome == Outcome.ok
@@ -150,9 +151,9 @@ async def test_who_closes_its_link_is_ended_and_comes_back(workers: Learner) -> 
 
 NO_PROCESS_LEFT = """
 import subprocess
-from runners.kernel import place
+from runners.guest.cluster import task_context
 if me == 0:
-    place.here().wish("worker 1", "kill")
+    task_context.current_context().wish("worker 1", "kill")
     time.sleep(1)
     held = []
     try:
@@ -160,7 +161,7 @@ if me == 0:
             held.append(subprocess.Popen(["sleep", "60"]))
     except OSError:
         pass
-    place.here().wish("worker 1", "restart")
+    task_context.current_context().wish("worker 1", "restart")
     time.sleep(1)
     for each in held:
         each.kill()
@@ -169,7 +170,7 @@ if me == 0:
 """
 
 
-async def test_a_process_that_cannot_be_started_again_is_no_end_of_the_others(workers: Learner) -> None:
+async def test_a_process_that_cannot_be_started_again_is_no_end_of_the_others(workers: SessionClient) -> None:
     told = await workers.run(NO_PROCESS_LEFT)
     assert told.outcome != Outcome.crash
     assert "still here" in told.text

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from runners.client import RunnerClient
-from runners.protocol import Outcome
-from tests.factories.node import Learner
+from runners.wire.client import RunnerClient
+from runners.wire.protocol import Outcome
+from tests.factories.real_supervisor import SessionClient
 from tests.long.hostile.conftest import Attack
 
 CRASH, ERROR, OK, TIME, OUTPUT = Outcome.crash, Outcome.error, Outcome.ok, Outcome.timeout, Outcome.output
@@ -114,7 +114,7 @@ async def test_it_deceives_only_itself(attack: Attack, code: str, outcomes: set[
 
 
 async def test_a_forged_end_does_not_end_the_next_run(client: RunnerClient) -> None:
-    learner = Learner(client)
+    learner = SessionClient(client)
     await learner.run(
         FORGE + "import threading, time\n"
         "parent = {'header': {'msg_id': 'x'}}\n"
@@ -130,7 +130,7 @@ async def test_a_forged_end_does_not_end_the_next_run(client: RunnerClient) -> N
 
 
 async def test_a_forged_end_does_not_hide_what_follows_or_buy_time(client: RunnerClient) -> None:
-    learner = Learner(client)
+    learner = SessionClient(client)
     forged = FORGE + "publish('status', {'execution_state': 'idle'})\n"
     told = await learner.run(forged + "import time; time.sleep(2); print('seen'); 1/0")
     assert (told.outcome, told.stdout, told.error.name) == (Outcome.error, "seen\n", "ZeroDivisionError")

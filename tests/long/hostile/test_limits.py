@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from runners.outcome import OUTCOMES, limit_of
-from runners.protocol import Limit, LimitName, Notice
-from runners.settings import Limits
-from tests.factories.node import Learner, Node
+from runners.config.settings import Limits
+from runners.supervisor.outcome import OUTCOME_BY_LIMIT, reached_limit
+from runners.wire.protocol import LimitName, NoticeEvent, ReachedLimit
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
 from tests.long.hostile.conftest import IMPATIENT, LIMITS, Attack
 
 ALL = Limits(**LIMITS)
@@ -146,8 +146,8 @@ async def test_it_ends_with_the_name_and_the_value_of_its_limit(attack: Attack, 
         assert told.outcome == "error"
         return
     assert limit.name in program.limits
-    assert told.outcome == OUTCOMES[limit.name]
-    assert limit == limit_of(limit.name, ALL, SHORT_S)
+    assert told.outcome == OUTCOME_BY_LIMIT[limit.name]
+    assert limit == reached_limit(limit.name, ALL, SHORT_S)
     assert sum(len(e.model_dump_json()) for e in told.events) < 1.2 * 1024 * 1024
 
 
@@ -189,17 +189,17 @@ async def test_a_burst_below_the_limit_is_no_alarm(attack: Attack, code: str) ->
 
 async def test_a_display_too_large_is_left_out_and_the_run_goes_on(attack: Attack) -> None:
     told = await attack.run("from IPython.display import HTML, display\ndisplay(HTML('x' * 300_000))\nprint('on')")
-    (notice,) = (e for e in told.events if isinstance(e, Notice))
+    (notice,) = (e for e in told.events if isinstance(e, NoticeEvent))
     assert (told.outcome, told.stdout, told.displays) == ("ok", "on\n", [])
     assert notice.code == "display-too-large"
-    assert notice.limit == limit_of("display", ALL, 0)
+    assert notice.limit == reached_limit("display", ALL, 0)
 
 
 async def test_a_display_of_which_nothing_can_be_shown_is_told_once(attack: Attack) -> None:
     told = await attack.run(
         "from IPython.display import display\nfor _ in range(5): display({'application/x-none': 'x'}, raw=True)"
     )
-    (notice,) = (e for e in told.events if isinstance(e, Notice))
+    (notice,) = (e for e in told.events if isinstance(e, NoticeEvent))
     assert (told.outcome, told.displays, notice.code) == ("ok", [], "display-not-shown")
     assert notice.values == {"types": "application/x-none"}
 
@@ -221,35 +221,37 @@ LEFT_BEHIND = {
 
 
 @pytest.fixture(scope="module")
-def patient() -> Iterator[Node]:
+def patient() -> Iterator[RealSupervisor]:
     """A node where a run may take its time, but not much of the CPU's."""
-    node = Node(IMPATIENT, limits__cpu_s=CPU_S, limits__run_s=3600)
+    node = RealSupervisor(IMPATIENT, limits__cpu_s=CPU_S, limits__run_s=3600)
     yield node.start()
     node.remove()
 
 
 @pytest.fixture
-async def learner(patient: Node) -> AsyncIterator[Learner]:
+async def learner(patient: RealSupervisor) -> AsyncIterator[SessionClient]:
     """A learner there."""
     async with patient.client() as client:
-        learner = Learner(client)
+        learner = SessionClient(client)
         yield learner
         await learner.leave()
 
 
 @pytest.mark.parametrize("code", CPU.values(), ids=CPU)
-async def test_cpu_time_is_that_of_all_processes(learner: Learner, code: str) -> None:
+async def test_cpu_time_is_that_of_all_processes(learner: SessionClient, code: str) -> None:
     told = await learner.run(code)
-    assert (told.outcome, told.finished.limit) == ("cpu", Limit(name="cpu", value=CPU_S, unit="s"))
+    assert (told.outcome, told.finished.limit) == ("cpu", ReachedLimit(name="cpu", value=CPU_S, unit="s"))
 
 
-async def test_each_run_has_the_whole_of_the_cpu_time(learner: Learner) -> None:
+async def test_each_run_has_the_whole_of_the_cpu_time(learner: SessionClient) -> None:
     for _ in range(3):
         told = await learner.run("import time\nend = time.process_time() + 0.6\nwhile time.process_time() < end: pass")
         assert (told.outcome, told.finished.limit) == ("ok", None)
 
 
 @pytest.mark.parametrize("code", LEFT_BEHIND.values(), ids=LEFT_BEHIND)
-async def test_what_a_run_leaves_behind_meets_the_limit_of_cpu_time_after_its_end(learner: Learner, code: str) -> None:
+async def test_what_a_run_leaves_behind_meets_the_limit_of_cpu_time_after_its_end(
+    learner: SessionClient, code: str
+) -> None:
     assert (await learner.run(code)).outcome == "ok"
     assert (await learner.client.gone(learner.session)).gone_because == "cpu"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runners.protocol import Outcome
+from runners.wire.protocol import Outcome
 from tests.long.hostile.conftest import Attack
 
 ERROR, OK, TIME, OUTPUT, MEMORY, DISK = (

@@ -18,15 +18,15 @@ from typing import NamedTuple
 
 import pytest
 
-from runners.devices.topology import Topology
-from runners.protocol import Keras, Notice, Outcome
-from tests.factories.node import Learner, Node, Told
-from tests.long.matrix.programs import LIMITS, MACHINE_OF_LIMITS, ROWS, SETUP, Row
+from runners.wire.protocol import KerasVersion, NoticeEvent, Outcome
+from runners.wire.topology import Topology
+from tests.factories.real_supervisor import RealSupervisor, RecordedRun, SessionClient
+from tests.long.matrix.matrix_programs import LIMITS, MACHINE_OF_LIMITS, ROWS, SETUP, Row
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "learn" / "strategies.md"
-KERAS: tuple[Keras, ...] = (3, 2)
+KERAS: tuple[KerasVersion, ...] = (3, 2)
 WAYS = {"fit": "fit", "loop": "a loop of one's own"}
 REPORTS_ANOTHER_LOSS = "The weights are those of one large batch; the loss that is reported is another."
 CLOSE = 1e-5
@@ -52,7 +52,9 @@ class Results(NamedTuple):
 def results() -> Results:
     """Of every strategy and every limit, in one session for each machine and Keras."""
     found = Results({}, {})
-    node = Node(limits__run_s=300, limits__cpu_s=600, limits__memory_mb=6000, warm_kernels=0, warm_keras="3,2").start()
+    node = RealSupervisor(
+        limits__run_s=300, limits__cpu_s=600, limits__memory_mb=6000, warm_kernels=0, warm_keras="3,2"
+    ).start()
     try:
         asyncio.run(_fill_all(found, node))
     finally:
@@ -60,11 +62,11 @@ def results() -> Results:
     return found
 
 
-async def _fill_all(found: Results, node: Node) -> None:
+async def _fill_all(found: Results, node: RealSupervisor) -> None:
     """As many sessions at a time as there are cores: what takes the time is Python, one core for each."""
     turn = asyncio.Semaphore(len(os.sched_getaffinity(0)))
 
-    async def fill(machine: str, keras: Keras) -> None:
+    async def fill(machine: str, keras: KerasVersion) -> None:
         async with turn:
             await _fill(found, node, machine, keras)
 
@@ -73,9 +75,9 @@ async def _fill_all(found: Results, node: Node) -> None:
             group.create_task(fill(machine, keras))
 
 
-async def _fill(found: Results, node: Node, machine: str, keras: Keras) -> None:
+async def _fill(found: Results, node: RealSupervisor, machine: str, keras: KerasVersion) -> None:
     async with node.client() as client:
-        learner = Learner(client, topology=machine, keras=keras)
+        learner = SessionClient(client, topology=machine, keras=keras)
         for row in ROWS:
             if row.machine == machine:
                 told = await learner.run(SETUP.replace("STRATEGY", row.code))
@@ -89,7 +91,7 @@ async def _fill(found: Results, node: Node, machine: str, keras: Keras) -> None:
         await learner.leave()
 
 
-def _judged(told: Told, machine: str) -> str:
+def _judged(told: RecordedRun, machine: str) -> str:
     if told.outcome is not Outcome.ok:
         return _sentence(told)
     results = re.findall(r"RESULT(\{.*?\})", told.stdout)
@@ -107,9 +109,9 @@ def _judged_by_hand(apart: dict[str, float]) -> str:
     return "works"
 
 
-def _sentence(told: Told) -> str:
+def _sentence(told: RecordedRun) -> str:
     """What a learner reads: what Lockstep says of the error, or else how it begins."""
-    notices = {event.text for event in told.events if isinstance(event, Notice)}
+    notices = {event.text for event in told.events if isinstance(event, NoticeEvent)}
     plain = re.sub(r"\x1b\[\d*m", "", told.error.value)
     return " ".join(sorted(notices)) or textwrap.shorten(f"{told.error.name}: {plain}", 160)
 

@@ -23,8 +23,8 @@ import psutil
 import pytest
 
 from tests.factories.course import LESSON
-from tests.factories.service import Service
-from tests.factories.stream import Frame, opened
+from tests.factories.serve_command import ServeCommand
+from tests.factories.sse_client import ReceivedEvent, live_stream
 from tests.long.soak.conftest import CHAOS_S, SEED
 
 LEARNERS = 10
@@ -41,11 +41,11 @@ _TYPED = {"ok", "crash", "lost", "interrupted"}
 
 
 @pytest.fixture
-def service() -> Iterator[Service]:
+def service() -> Iterator[ServeCommand]:
     """All of it, as ``lockstep serve`` starts it."""
     if os.geteuid() != 0 or shutil.which("bwrap") is None:
         pytest.skip("it takes root, who can give the sessions a user of their own to find them by, and bubblewrap")
-    service = Service(warm_kernels=1)
+    service = ServeCommand(warm_kernels=1)
     yield service
     service.remove()
 
@@ -57,7 +57,7 @@ class Pressed:
     id: str
     prints: str
     """All that it prints if nobody kills it."""
-    seen: list[Frame] = field(default_factory=list)
+    seen: list[ReceivedEvent] = field(default_factory=list)
     ended: bool = False
 
 
@@ -75,7 +75,7 @@ class Report:
 
 
 @pytest.mark.timeout(300 + 3 * CHAOS_S + 2 * _END_S)
-async def test_killing_at_random_loses_nothing_and_says_nothing_wrong(service: Service) -> None:
+async def test_killing_at_random_loses_nothing_and_says_nothing_wrong(service: ServeCommand) -> None:
     url = await asyncio.to_thread(service.start)
     report, over = Report(), asyncio.Event()
     learners = [asyncio.create_task(_learn(url, number, report, over)) for number in range(LEARNERS)]
@@ -136,7 +136,7 @@ async def _watch(client: httpx.AsyncClient, run: Pressed) -> None:
     while not run.ended:
         after = max((frame.id for frame in run.seen if frame.id), default=0)
         with suppress(httpx.TransportError):
-            async with opened(client, f"/runs/{run.id}/stream", params={"after": after}) as frames:
+            async with live_stream(client, f"/runs/{run.id}/stream", params={"after": after}) as frames:
                 async for frame in frames:
                     if frame.id is not None:
                         run.seen.append(frame)
@@ -148,7 +148,7 @@ async def _watch(client: httpx.AsyncClient, run: Pressed) -> None:
 # --- the killer -------------------------------------------------------------------------------------------------
 
 
-async def _kill_at_random(service: Service, report: Report) -> None:
+async def _kill_at_random(service: ServeCommand, report: Report) -> None:
     """Each kind of victim once in random order, and again, until time is up."""
     chance = random.Random(SEED)
     ends = time.monotonic() + CHAOS_S
@@ -176,7 +176,7 @@ async def _kill_at_random(service: Service, report: Report) -> None:
                 report.outages_s.append(await _recovery(service, report, zygotes))
 
 
-async def _recovery(service: Service, report: Report, ended: list[psutil.Process]) -> float:
+async def _recovery(service: ServeCommand, report: Report, ended: list[psutil.Process]) -> float:
     """Seconds until another zygote makes sessions and somebody's run ends well: a kill before that shows nothing."""
     began = time.monotonic()
     while service.zygotes() == ended or not await asyncio.to_thread(service.ready):
@@ -192,11 +192,11 @@ async def _recovery(service: Service, report: Report, ended: list[psutil.Process
 # --- the judge --------------------------------------------------------------------------------------------------
 
 
-def _stored_runs(service: Service) -> dict[str, tuple[str, str]]:
+def _stored_runs(service: ServeCommand) -> dict[str, tuple[str, str]]:
     return {name: (state, outcome) for name, state, outcome in service.select("SELECT id, state, outcome FROM runs")}
 
 
-def _what_is_wrong(run: Pressed, service: Service) -> list[str]:
+def _what_is_wrong(run: Pressed, service: ServeCommand) -> list[str]:
     rows = service.select(f"SELECT seq, kind, payload FROM run_events WHERE run_id = '{run.id}' ORDER BY seq")
     events = [json.loads(payload) for _, _, payload in rows]
     stored = {seq: event for (seq, _, _), event in zip(rows, events, strict=True)}

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from runners.client import RunnerClient
-from runners.protocol import Outcome
-from tests.factories.node import Learner, Node
-from tests.factories.traces import FirstLooks, Traces, settled
+from runners.wire.client import RunnerClient
+from runners.wire.protocol import Outcome
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
+from tests.factories.resource_snapshot import BaselineSnapshots, ResourceSnapshot, wait_for_cleanup
 from tests.long.soak.conftest import SEED, SESSIONS
-from tests.long.soak.programs import HOSTILE, ORDINARY, Program
+from tests.long.soak.soak_programs import HOSTILE, ORDINARY, Program
 
 MARKS = sorted({max(1, SESSIONS // 10), SESSIONS // 2, SESSIONS})
 """After so many sessions everything is counted."""
@@ -27,25 +27,27 @@ _MOST_GROWTH = 24 * 2**20
 
 
 @pytest.fixture
-def node() -> Iterator[Node]:
+def node() -> Iterator[RealSupervisor]:
     """A node with small limits of its own: nobody else's sessions count."""
-    node = Node(limits__run_s=60, limits__memory_mb=512, limits__processes=96, limits__disk_mb=32, limits__output_mb=1)
+    node = RealSupervisor(
+        limits__run_s=60, limits__memory_mb=512, limits__processes=96, limits__disk_mb=32, limits__output_mb=1
+    )
     yield node.start()
     node.remove()
 
 
 @pytest.mark.timeout(60 + 20 * SESSIONS)
-async def test_after_many_sessions_nothing_has_grown_and_every_outcome_was_right(node: Node) -> None:
+async def test_after_many_sessions_nothing_has_grown_and_every_outcome_was_right(node: RealSupervisor) -> None:
     chance = random.Random(SEED)
-    first_looks: FirstLooks = {}
+    first_looks: BaselineSnapshots = {}
     outcomes: Counter[str] = Counter()
-    looks: list[Traces] = []
+    looks: list[ResourceSnapshot] = []
     began = time.monotonic()
     async with node.client() as client:
         for number in range(1, SESSIONS + 1):
             await _one_session(client, chance, outcomes)
             if number in MARKS:
-                looks.append(await asyncio.to_thread(settled, node, first_looks))
+                looks.append(await asyncio.to_thread(wait_for_cleanup, node, first_looks))
                 print(f"{number:4} sessions, {time.monotonic() - began:5.0f} s: {_in_words(looks[-1])}")
     print(dict(outcomes))
     assert looks[-1].zygotes == looks[0].zygotes, "no hostile program cost the zygote its life"
@@ -55,7 +57,7 @@ async def test_after_many_sessions_nothing_has_grown_and_every_outcome_was_right
 
 async def _one_session(client: RunnerClient, chance: random.Random, outcomes: Counter[str]) -> None:
     """A learner comes, runs up to three cells, may restart in between or leave in the middle, and is gone."""
-    learner = Learner(client)
+    learner = SessionClient(client)
     for _ in range(chance.randint(1, 3)):
         program = chance.choice(HOSTILE if chance.random() < _HOSTILE_PART else ORDINARY)
         if chance.random() < 0.1:
@@ -72,7 +74,7 @@ async def _one_session(client: RunnerClient, chance: random.Random, outcomes: Co
     await learner.leave()
 
 
-async def _run(learner: Learner, program: Program) -> Outcome:
+async def _run(learner: SessionClient, program: Program) -> Outcome:
     told = await learner.run(program.code, program.timeout_s)
     await learner.client.acknowledge(told.id, told.events[-1].seq)
     assert told.outcome in program.outcomes, (program.code, told.events[-3:])
@@ -81,7 +83,7 @@ async def _run(learner: Learner, program: Program) -> Outcome:
     return told.outcome
 
 
-def _in_words(now: Traces) -> str:
+def _in_words(now: ResourceSnapshot) -> str:
     held = f"{sum(now.supervisor_descriptors.values())} + {sum(now.zygote_descriptors.values())} descriptors"
     sizes = f"{now.supervisor_bytes / 2**20:.1f} + {now.zygote_bytes / 2**20:.1f} MiB"
     threads = f"{now.supervisor_threads} + {now.zygote_threads} threads"

@@ -33,16 +33,16 @@ def test_the_best_language_there_is_gets_chosen(header: str, language: str) -> N
 
 
 def test_a_language_is_spoken_inside_its_block_only() -> None:
-    with i18n.speaking("ko"):
-        assert i18n.current() == "ko"
-        with i18n.speaking("zh"):
-            assert i18n.current() == "zh"
-        assert i18n.current() == "ko"
-    assert i18n.current() == "en"
+    with i18n.use_language("ko"):
+        assert i18n.current_language() == "ko"
+        with i18n.use_language("zh"):
+            assert i18n.current_language() == "zh"
+        assert i18n.current_language() == "ko"
+    assert i18n.current_language() == "en"
 
 
 def test_an_unknown_message_stays_english() -> None:
-    with i18n.speaking("ko"):
+    with i18n.use_language("ko"):
         assert i18n.gettext("no such message") == "no such message"
         assert i18n.ngettext("one", "many", 3) == "many"
 
@@ -53,7 +53,7 @@ def test_dates_and_numbers_follow_the_language() -> None:
     assert i18n.number(12345.6) == "12,345.6"
     assert i18n.percent(0.25) == "25%"
     assert i18n.date(day) == "Nov 21, 2026"
-    with i18n.speaking("ko"):
+    with i18n.use_language("ko"):
         assert i18n.date(day) == "2026. 11. 21."
         assert "2026" in i18n.date_and_time(day)
 
@@ -81,7 +81,7 @@ def test_one_moment_is_shown_by_the_clock_of_each_zone() -> None:
     ],
 )
 def test_how_long_ago_something_was(passed: timedelta, said: str) -> None:
-    assert i18n.ago(datetime.now(UTC) - passed) == said
-    with i18n.speaking("ko"):
-        assert i18n.ago(datetime.now(UTC) - passed).endswith("전")
-    assert i18n.ago(datetime.now(UTC) - passed) == said
+    assert i18n.relative_time(datetime.now(UTC) - passed) == said
+    with i18n.use_language("ko"):
+        assert i18n.relative_time(datetime.now(UTC) - passed).endswith("전")
+    assert i18n.relative_time(datetime.now(UTC) - passed) == said

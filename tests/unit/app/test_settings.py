@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import MOST_SOCKET_PATH, Settings, UnusableSettings
+from app.settings import MAX_SOCKET_PATH_BYTES, InvalidSettings, Settings
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from app.settings import MOST_SOCKET_PATH, Settings, UnusableSettings
         ("LOCKSTEP_PUBLIC_URL", "https://[2001:db8::1", "invalid IPv6 URL"),
         ("LOCKSTEP_PUBLIC_URL", "https://:8000", "a scheme and a host"),
         ("LOCKSTEP_PUBLIC_URL", "ftp://learn.example.org", "a scheme and a host"),
-        ("LOCKSTEP_RUNNER_SOCKET", "/" + "x" * MOST_SOCKET_PATH, "at most 100 bytes"),
+        ("LOCKSTEP_RUNNER_SOCKET", "/" + "x" * MAX_SOCKET_PATH_BYTES, "at most 100 bytes"),
         ("LOCKSTEP_LOG_FORMAT", "xml", "'console' or 'json'"),
         ("LOCKSTEP_MOST_UNFINISHED_RUNS", "0", "greater than or equal to 1"),
         ("LOCKSTEP_MOST_UNFINISHED_RUNS", "many", "integer"),
@@ -31,7 +31,7 @@ def test_a_bad_value_is_refused_with_its_name_and_what_is_possible(
 ) -> None:
     monkeypatch.setenv(name, value)
 
-    with pytest.raises(UnusableSettings) as refusal:
+    with pytest.raises(InvalidSettings) as refusal:
         Settings.read()
 
     sentence = str(refusal.value)
@@ -44,7 +44,7 @@ def test_every_bad_value_gets_a_sentence_of_its_own(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("LOCKSTEP_LOG_FORMAT", "xml")
     monkeypatch.setenv("LOCKSTEP_LOG_LEVEL", "loud")
 
-    with pytest.raises(UnusableSettings) as refusal:
+    with pytest.raises(InvalidSettings) as refusal:
         Settings.read()
 
     assert len(str(refusal.value).splitlines()) == 2
@@ -76,7 +76,7 @@ def test_a_socket_too_deep_for_the_system_is_put_where_its_path_is_short() -> No
     deep = Settings(data_dir=Path("/srv") / ("deep/" * 30))
 
     assert near.socket == Path("/srv/lockstep/run/supervisor.sock")
-    assert len(str(deep.socket)) <= MOST_SOCKET_PATH
+    assert len(str(deep.socket)) <= MAX_SOCKET_PATH_BYTES
     assert deep.socket == Settings(data_dir=deep.data_dir).socket
     assert deep.socket != Settings(data_dir=deep.data_dir / "x").socket
 
@@ -95,7 +95,7 @@ def test_an_empty_variable_is_no_socket(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_mail_server_needs_a_sender_and_an_address_for_links(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCKSTEP_SMTP_URL", "smtps://mail.example.org")
-    with pytest.raises(UnusableSettings, match="LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL"):
+    with pytest.raises(InvalidSettings, match="LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL"):
         Settings.read()
     monkeypatch.setenv("LOCKSTEP_MAIL_FROM", "Lockstep <learn@example.org>")
     monkeypatch.setenv("LOCKSTEP_PUBLIC_URL", "https://learn.example.org")
@@ -118,7 +118,7 @@ def test_mail_that_cannot_be_is_refused_and_no_password_shown(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    with pytest.raises(UnusableSettings, match=f"{variable} cannot be") as refused:
+    with pytest.raises(InvalidSettings, match=f"{variable} cannot be") as refused:
         Settings.read()
     assert "secret" not in str(refused.value)
 
@@ -169,7 +169,7 @@ def test_a_site_that_cannot_be_is_refused_without_its_secret(
     monkeypatch.setenv("LOCKSTEP_PUBLIC_URL", "https://learn.example.org")
     _set_sites(monkeypatch, **{**{f"CAMPUS__{name}": value for name, value in CAMPUS.items()}, **variables})
 
-    with pytest.raises(UnusableSettings) as refusal:
+    with pytest.raises(InvalidSettings) as refusal:
         Settings.read()
 
     assert words in str(refusal.value)
@@ -178,8 +178,8 @@ def test_a_site_that_cannot_be_is_refused_without_its_secret(
 
 def test_other_sites_need_the_public_address_and_json_that_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     _set_sites(monkeypatch, **{f"CAMPUS__{name}": value for name, value in CAMPUS.items()})
-    with pytest.raises(UnusableSettings, match="needs LOCKSTEP_PUBLIC_URL beside it"):
+    with pytest.raises(InvalidSettings, match="needs LOCKSTEP_PUBLIC_URL beside it"):
         Settings.read()
     monkeypatch.setenv("LOCKSTEP_OIDC", "{")
-    with pytest.raises(UnusableSettings, match="must be a JSON object"):
+    with pytest.raises(InvalidSettings, match="must be a JSON object"):
         Settings.read()

@@ -18,10 +18,10 @@ from babel.messages.pofile import read_po
 from jinja2 import Environment
 
 from app import i18n, main
-from app.errors import Problem
+from app.errors import LockstepError
 
 ROOT = Path(i18n.__file__).parents[1]
-TRANSLATED = [code for code in i18n.CODES if code != i18n.DEFAULT]
+TRANSLATED = [code for code in i18n.LANGUAGE_CODES if code != i18n.DEFAULT_LANGUAGE]
 TEMPLATES = sorted((ROOT / "app").rglob("templates/**/*.html"))
 SCRIPTS = {"ko": re.compile("[가-힣]"), "zh": re.compile("[一-鿿]")}
 PLURALS = {"ko": 1, "zh": 1}
@@ -46,7 +46,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _catalog(code: str) -> Catalog:
-    path = i18n.LOCALES / code / "LC_MESSAGES" / "messages.po"
+    path = i18n.LOCALES_DIR / code / "LC_MESSAGES" / "messages.po"
     with path.open("rb") as file:
         return read_po(file, locale=code, abort_invalid=True)
 
@@ -79,7 +79,7 @@ def test_every_message_of_the_code_is_in_the_catalog_and_no_other(code: str) -> 
     assert not _catalog(code).obsolete
 
 
-def _problems(kind: type[Problem]) -> Iterator[type[Problem]]:
+def _problems(kind: type[LockstepError]) -> Iterator[type[LockstepError]]:
     yield kind
     for narrower in kind.__subclasses__():
         yield from _problems(narrower)
@@ -87,7 +87,7 @@ def _problems(kind: type[Problem]) -> Iterator[type[Problem]]:
 
 def test_what_a_problem_says_is_marked_to_be_translated() -> None:
     assert main.ROUTERS, "what every feature says is there"
-    kinds = [kind for kind in _problems(Problem) if kind.__module__.startswith("app.")]
+    kinds = [kind for kind in _problems(LockstepError) if kind.__module__.startswith("app.")]
     assert len(kinds) > 50
 
     said = _in_the_code()
@@ -141,7 +141,7 @@ def test_a_translation_begins_and_ends_as_the_original(code: str) -> None:
 
 @pytest.mark.parametrize("code", TRANSLATED)
 def test_the_application_speaks_it(code: str) -> None:
-    with i18n.speaking(code):
+    with i18n.use_language(code):
         assert SCRIPTS[code].search(i18n.gettext("There is nothing at this address."))
         assert "4" in i18n.ngettext("{n} GPU", "{n} GPUs", 4).format(n=4)
 

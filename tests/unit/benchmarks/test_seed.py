@@ -10,14 +10,14 @@ from seed import NotEmpty, fill, plan_for, write_lessons
 from seed_data import Plan
 from sqlalchemy import Table, func, select
 
-from app.accounts.models import Account, Mailing
-from app.comments.listing import threads
-from app.comments.models import Comment, Place
-from app.comments.sight import Viewer
+from app.accounts.models import Account, EmailFrequency
+from app.comments.models import Comment, CommentCounter
+from app.comments.permissions import Viewer
+from app.comments.queries import list_threads
 from app.db import Database
 from app.lessons.catalog import Catalog
-from app.progress.ledger import read_known
-from app.progress.models import Entry, LessonProgress
+from app.progress.ledger import load_learner_events
+from app.progress.models import LedgerEntry, LessonProgress
 from app.tables import TABLES
 from tests.factories.course import LESSON, write_course
 
@@ -56,7 +56,7 @@ async def test_it_makes_as_much_as_was_asked_for_and_it_is_consistent(empty_data
         async with db.session() as session:
             counted = select(Comment.lesson, Comment.cell, func.count()).group_by(Comment.lesson, Comment.cell)
             there = {(lesson, cell): number for lesson, cell, number in await session.execute(counted)}
-            assert there == {(one.lesson, one.cell): one.shown for one in await session.scalars(select(Place))}
+            assert there == {(one.lesson, one.cell): one.shown for one in await session.scalars(select(CommentCounter))}
             assert len({lesson for lesson, _cell in there}) == 5
 
             reply = Comment.__table__.alias()
@@ -66,15 +66,15 @@ async def test_it_makes_as_much_as_was_asked_for_and_it_is_consistent(empty_data
             assert all(written == real for written, real in found)
             assert any(real for _written, real in found)
 
-            shown, _ = await threads(session, Viewer(None, False), LESSON, "")
+            shown, _ = await list_threads(session, Viewer(None, False), LESSON, "")
             assert shown
-            assert all(account.mailing == Mailing.never for account in await session.scalars(select(Account)))
+            assert all(account.mailing == EmailFrequency.never for account in await session.scalars(select(Account)))
 
             done = select(LessonProgress).where(LessonProgress.completed_at.is_not(None))
             progress = (await session.scalars(done)).all()
             assert progress
             for one in progress:
-                known = await read_known(session, one.learner_id)
+                known = await load_learner_events(session, one.learner_id)
                 assert one.lesson in known.by_kind["lesson"]
                 assert known.by_kind["day"]
     finally:
@@ -118,7 +118,7 @@ async def test_the_made_up_lessons_are_lessons(tmp_path: Path, lessons: Path, em
     db = Database(empty_database_url)
     try:
         async with db.session() as session:
-            entries = await session.scalars(select(Entry.subject).where(Entry.kind == "cell"))
+            entries = await session.scalars(select(LedgerEntry.subject).where(LedgerEntry.kind == "cell"))
             known = {f"{lesson}#{cell}" for lesson, cells in written.items() for cell in cells}
             assert [subject for subject in entries if subject not in known and not subject.startswith(LESSON)] == []
     finally:

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from app.lessons.directives import SHAPES
-from app.lessons.header import _KEYS
-from app.lessons.model import Tag
-from app.lessons.survey import ROLES
+from app.lessons.analysis import ROLES
+from app.lessons.directives import DIRECTIVE_SPECS
+from app.lessons.front_matter import _PARSERS
+from app.lessons.model import CellTag
 from docs.reference import PARTS, attribute_docs, fill, settings
-from runners.settings import Bounds
+from runners.config.settings import Bounds
 
 
 class Oven(BaseModel):
@@ -49,17 +49,17 @@ def test_docstrings_are_those_below_the_attributes() -> None:
     assert attribute_docs(Oven)["mode"] == "Where the heat comes from."
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", DIRECTIVE_SPECS)
 def test_every_directive_is_in_the_reference_with_each_of_its_options(name: str) -> None:
     section = PARTS["directives"]().partition(f"### `{{{name}}}`\n")[2].partition("\n### ")[0]
 
     assert section
-    assert all(f"`:{option}:`\n: " in section for option in SHAPES[name].options)
+    assert all(f"`:{option}:`\n: " in section for option in DIRECTIVE_SPECS[name].options)
 
 
 def test_every_key_of_the_front_matter_every_tag_and_every_role_is_in_the_reference() -> None:
-    assert all(f"`{key}`\n: " in PARTS["front matter"]() for key in _KEYS)
-    assert all(f"`{tag}`\n: " in PARTS["tags"]() for tag in Tag)
+    assert all(f"`{key}`\n: " in PARTS["front matter"]() for key in _PARSERS)
+    assert all(f"`{tag}`\n: " in PARTS["tags"]() for tag in CellTag)
     assert all(f"`{{{role}}}`\n: " in PARTS["roles"]() for role in ROLES)
 
 

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.factories.forge import Forge
+from tests.factories.tensorflow_forks import TensorFlowForkServer
 
-Forges = Callable[[int], Forge]
+Forges = Callable[[int], TensorFlowForkServer]
 
 
 @pytest.fixture(scope="session")
 def forges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forges]:
     """The forge of a Keras, started when it is first asked for."""
-    started: dict[int, Forge] = {}
+    started: dict[int, TensorFlowForkServer] = {}
 
-    def forge(keras: int) -> Forge:
+    def forge(keras: int) -> TensorFlowForkServer:
         if keras not in started:
-            started[keras] = Forge(keras, tmp_path_factory.mktemp("home"))
+            started[keras] = TensorFlowForkServer(keras, tmp_path_factory.mktemp("home"))
         return started[keras]
 
     yield forge

@@ -8,21 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.findings import Findings, as_json, as_text
-from app.health.checks import Check
-from app.settings import names_strangers
-from runners.protocol import Health, Offer, Wall
+from app.cli.doctor_report import DoctorReport, to_json, to_text
+from app.health.checks import HealthCheck
+from app.settings import is_public_url
+from runners.wire.protocol import Capability, Health, Safeguard
 
-OUTER = Wall(name="outer wall", in_force=True, detail="bubblewrap", essential=True, means="Install it. " * 20)
-CPU = Wall(kind="limit", name="CPU share", in_force=False, detail="no cgroup", means="Delegate one.")
-MEMORY = Wall(kind="limit", name="memory", in_force=False, detail="only watched", reported=True, means="Delegate one.")
-WELL = Check("runner", True, "0 of 40 sessions")
+OUTER = Safeguard(name="outer wall", in_force=True, detail="bubblewrap", essential=True, means="Install it. " * 20)
+CPU = Safeguard(kind="limit", name="CPU share", in_force=False, detail="no cgroup", means="Delegate one.")
+MEMORY = Safeguard(
+    kind="limit", name="memory", in_force=False, detail="only watched", reported=True, means="Delegate one."
+)
+WELL = HealthCheck("runner", True, "0 of 40 sessions")
 
 
-def findings(*walls: Wall, check: Check = WELL, refuses: str = "") -> Findings:
+def findings(*walls: Safeguard, check: HealthCheck = WELL, refuses: str = "") -> DoctorReport:
     health = Health(status="ready", walls=list(walls), strangers=bool(refuses), refuses=refuses)
-    offer = Offer(name="cgroups", good=False, detail="version 1, not writable here", means="Memory is watched.")
-    return Findings({"data": "/data"}, [check], [offer], health)
+    offer = Capability(name="cgroups", good=False, detail="version 1, not writable here", means="Memory is watched.")
+    return DoctorReport({"data": "/data"}, [check], [offer], health)
 
 
 @pytest.mark.parametrize(
@@ -31,25 +33,29 @@ def findings(*walls: Wall, check: Check = WELL, refuses: str = "") -> Findings:
         (findings(OUTER, CPU), 0, "All is well. Every wall and limit that strangers' code needs is in force."),
         (findings(OUTER.model_copy(update={"in_force": False})), 3, "Missing: outer wall."),
         (
-            findings(OUTER, check=Check("runner", False, "away")),
+            findings(OUTER, check=HealthCheck("runner", False, "away")),
             1,
             "Lockstep does not work like this. Missing: runner.",
         ),
-        (findings(OUTER.model_copy(update={"in_force": False}), check=Check("database", False, "")), 1, "database."),
+        (
+            findings(OUTER.model_copy(update={"in_force": False}), check=HealthCheck("database", False, "")),
+            1,
+            "database.",
+        ),
     ],
 )
-def test_the_status_and_the_last_line_say_how_it_is(found: Findings, status: int, verdict: str) -> None:
+def test_the_status_and_the_last_line_say_how_it_is(found: DoctorReport, status: int, verdict: str) -> None:
     assert found.status == status
-    assert " ".join(as_text(found)).endswith(verdict)
-    assert json.loads(as_json(found))["status"] == status
+    assert " ".join(to_text(found)).endswith(verdict)
+    assert json.loads(to_json(found))["status"] == status
 
 
 def test_memory_that_is_only_watched_is_a_gap_although_runs_are_not_refused() -> None:
     found = findings(OUTER, MEMORY)
-    text = " ".join(as_text(found))
+    text = " ".join(to_text(found))
 
     assert found.status == 3
-    assert json.loads(as_json(found))["safe"] is False
+    assert json.loads(to_json(found))["safe"] is False
     assert "  off     memory              only watched" in text
     assert text.endswith(
         "Strangers' code would not be safe here, and this runner is for people you trust. Missing: memory."
@@ -57,14 +63,14 @@ def test_memory_that_is_only_watched_is_a_gap_although_runs_are_not_refused() ->
 
 
 def test_a_runner_that_refuses_says_so() -> None:
-    text = " ".join(as_text(findings(OUTER.model_copy(update={"in_force": False}), refuses="Missing: outer wall.")))
+    text = " ".join(to_text(findings(OUTER.model_copy(update={"in_force": False}), refuses="Missing: outer wall.")))
 
     assert "this runner refuses to run it" in text
 
 
 def test_what_is_off_is_explained_and_what_is_on_is_not() -> None:
-    on = "\n".join(as_text(findings(OUTER, CPU)))
-    off = "\n".join(as_text(findings(OUTER.model_copy(update={"in_force": False}), CPU)))
+    on = "\n".join(to_text(findings(OUTER, CPU)))
+    off = "\n".join(to_text(findings(OUTER.model_copy(update={"in_force": False}), CPU)))
 
     assert "Install it." not in on
     assert "\n  on      outer wall" in on
@@ -76,46 +82,46 @@ def test_what_is_off_is_explained_and_what_is_on_is_not() -> None:
 
 
 def test_it_fits_80_columns_and_has_no_colour() -> None:
-    lines = list(as_text(findings(OUTER.model_copy(update={"in_force": False}), CPU)))
+    lines = list(to_text(findings(OUTER.model_copy(update={"in_force": False}), CPU)))
 
     assert max(map(len, lines)) <= 80
     assert "\x1b" not in "".join(lines)
 
 
 def test_without_a_runner_the_machine_is_told_all_the_same() -> None:
-    found = Findings({}, [Check("runner", False, "no socket")], findings().offers, None)
-    text = "\n".join(as_text(found))
+    found = DoctorReport({}, [HealthCheck("runner", False, "no socket")], findings().offers, None)
+    text = "\n".join(to_text(found))
 
     assert "version 1, not writable here" in text
     assert "Not known: no sandbox was made." in text
     assert "missing runner              no socket" in text
-    assert json.loads(as_json(found))["safe"] is False
+    assert json.loads(to_json(found))["safe"] is False
 
 
 def test_a_setting_that_cannot_be_used_is_named_and_is_2() -> None:
     sentence = "LOCKSTEP_LIMITS__MEMORY_MB: must be a whole number from 256 to 1,048,576 (MiB)"
-    found = Findings({}, [], [], None, unusable=(sentence,))
+    found = DoctorReport({}, [], [], None, unusable=(sentence,))
 
     assert found.status == 2
-    assert list(as_text(found)) == ["A setting cannot be used:", sentence]
-    assert json.loads(as_json(found))["unusable_settings"] == [sentence]
+    assert list(to_text(found)) == ["A setting cannot be used:", sentence]
+    assert json.loads(to_json(found))["unusable_settings"] == [sentence]
 
 
 def test_a_runner_that_was_there_already_keeps_its_settings() -> None:
     there = replace(findings(OUTER), running=Path("/data/run/supervisor.sock"))
     words = "the runner already running at /data/run/supervisor.sock; settings of this shell take effect when"
 
-    assert words in " ".join(as_text(there))
-    assert "already running" not in " ".join(as_text(findings(OUTER)))
-    assert "It has" not in " ".join(as_text(there))
-    assert json.loads(as_json(there))["runner_already_running"] is True
+    assert words in " ".join(to_text(there))
+    assert "already running" not in " ".join(to_text(findings(OUTER)))
+    assert "It has" not in " ".join(to_text(there))
+    assert json.loads(to_json(there))["runner_already_running"] is True
 
 
 def test_settings_of_the_running_runner_are_told_where_they_are_not_this_shells() -> None:
     there = replace(findings(OUTER), running=Path("/s"), differing=("LOCKSTEP_IDLE_S=5 (here 1200)",))
 
-    assert "It has LOCKSTEP_IDLE_S=5 (here 1200)." in " ".join(as_text(there))
-    assert max(map(len, as_text(there))) <= 80
+    assert "It has LOCKSTEP_IDLE_S=5 (here 1200)." in " ".join(to_text(there))
+    assert max(map(len, to_text(there))) <= 80
 
 
 @pytest.mark.parametrize(
@@ -131,4 +137,4 @@ def test_settings_of_the_running_runner_are_told_where_they_are_not_this_shells(
     ],
 )
 def test_a_public_address_tells_of_strangers(url: str, strangers: bool) -> None:
-    assert names_strangers(url) == strangers
+    assert is_public_url(url) == strangers

@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from app.cli.lesson import app
 from app.settings import Settings
-from tests.factories.lesson import CELL, FOR_JUPYTER, HEADER, write_lesson, write_toml
-from tests.factories.supervisor import Supervisor
+from tests.factories.lesson_source import CELL, FOR_JUPYTER, FRONT_MATTER, write_lesson, write_toml
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def lessons(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def answering(socket_path: Path) -> Iterator[Supervisor]:
+def answering(socket_path: Path) -> Iterator[ScriptedSupervisor]:
     """A supervisor on an event loop of its own, whose runs end at once."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    supervisor = Supervisor(socket_path)
+    supervisor = ScriptedSupervisor(socket_path)
     supervisor.answer = ["said\n"]
     asyncio.run_coroutine_threadsafe(supervisor.start(), loop).result(10)
     yield supervisor
@@ -101,7 +101,7 @@ def test_an_unknown_lesson_is_refused_with_those_there_are(lessons: Path) -> Non
     assert "There is no lesson 'second'. Lessons: first." in result.stderr
 
 
-def test_cells_run_in_order_in_one_session_for_each_machine(lessons: Path, answering: Supervisor) -> None:
+def test_cells_run_in_order_in_one_session_for_each_machine(lessons: Path, answering: ScriptedSupervisor) -> None:
     result = _lockstep("check")
 
     assert result.exit_code == 0, result.output
@@ -121,9 +121,9 @@ def test_a_lesson_that_jupyterlab_would_damage_fails_the_check(lessons: Path) ->
     assert "first/lesson.md:1: saving this file in JupyterLab would delete its front matter; write" in result.stdout
 
 
-def test_a_cell_that_should_have_raised_fails_the_check(lessons: Path, answering: Supervisor) -> None:
+def test_a_cell_that_should_have_raised_fails_the_check(lessons: Path, answering: ScriptedSupervisor) -> None:
     cell = CELL.replace(":name: one", ":name: one\n:tags: [raises-exception]")
-    write_lesson(lessons / "small" / "first", cell, header=HEADER + FOR_JUPYTER)
+    write_lesson(lessons / "small" / "first", cell, header=FRONT_MATTER + FOR_JUPYTER)
     result = _lockstep("check", "small/first")
 
     assert result.exit_code == 1
@@ -131,10 +131,10 @@ def test_a_cell_that_should_have_raised_fails_the_check(lessons: Path, answering
     assert "1 unexpected outcome." in result.stdout
 
 
-def test_a_cell_that_prints_what_it_should_not_fails_the_check(lessons: Path, answering: Supervisor) -> None:
+def test_a_cell_that_prints_what_it_should_not_fails_the_check(lessons: Path, answering: ScriptedSupervisor) -> None:
     answering.answer = ["\x1b[31mloss", " 0.52\x1b[0m\n"]
     cell = CELL.replace(":name: one", ":name: one\n:expect: [loss 0.52, loss <0.5]")
-    write_lesson(lessons / "small" / "first", cell, header=HEADER + FOR_JUPYTER)
+    write_lesson(lessons / "small" / "first", cell, header=FRONT_MATTER + FOR_JUPYTER)
     result = _lockstep("check", "small/first")
 
     assert result.exit_code == 1
@@ -143,11 +143,13 @@ def test_a_cell_that_prints_what_it_should_not_fails_the_check(lessons: Path, an
     assert "1 unexpected outcome." in result.stdout
 
 
-def test_lessons_that_run_at_the_same_time_are_shown_one_after_the_other(lessons: Path, answering: Supervisor) -> None:
+def test_lessons_that_run_at_the_same_time_are_shown_one_after_the_other(
+    lessons: Path, answering: ScriptedSupervisor
+) -> None:
     write_toml(lessons, "first", "second", "third", course="small")
     cell = CELL.replace(":name: one", ":name: one\n:tags: [raises-exception]")
     for name in ("second", "third"):
-        write_lesson(lessons / "small" / name, cell, header=HEADER + FOR_JUPYTER)
+        write_lesson(lessons / "small" / name, cell, header=FRONT_MATTER + FOR_JUPYTER)
     one_by_one, together = _lockstep("check"), _lockstep("check", "--jobs=3")
 
     assert one_by_one.exit_code == together.exit_code == 1
@@ -160,7 +162,7 @@ def _without_times(text: str) -> str:
     return re.sub(r"\d+\.\d\d s", "", text)
 
 
-def test_a_mistake_is_told_once_and_counted_after_the_cells(lessons: Path, answering: Supervisor) -> None:
+def test_a_mistake_is_told_once_and_counted_after_the_cells(lessons: Path, answering: ScriptedSupervisor) -> None:
     write_lesson(lessons / "small" / "first", "```{code-cell} python\n:name: one\n:topology: gpu:9\n\n1\n```\n")
     result = _lockstep("check")
 

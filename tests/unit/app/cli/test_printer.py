@@ -9,22 +9,22 @@ from typing import Literal
 import pytest
 
 from app.cli.printer import JsonPrinter, TextPrinter
-from runners.protocol import (
-    EVENT,
-    Display,
-    Error,
+from runners.wire.protocol import (
+    EVENT_ADAPTER,
+    DisplayEvent,
+    ErrorEvent,
     Event,
-    Finished,
-    Frame,
-    Limit,
-    Metric,
-    Notice,
+    FinishedEvent,
+    MetricEvent,
+    NoticeEvent,
     Outcome,
-    Progress,
+    ProgressEvent,
+    ReachedLimit,
     SessionInfo,
     SessionState,
-    Started,
-    Text,
+    StartedEvent,
+    TextEvent,
+    TracebackFrame,
 )
 
 
@@ -36,12 +36,12 @@ def said(*events: Event) -> str:
     return err.getvalue()
 
 
-def finished(outcome: Outcome, limit: Limit | None = None) -> Finished:
-    return Finished(seq=2, at_ms=1, outcome=outcome, limit=limit)
+def finished(outcome: Outcome, limit: ReachedLimit | None = None) -> FinishedEvent:
+    return FinishedEvent(seq=2, at_ms=1, outcome=outcome, limit=limit)
 
 
 def test_a_limit_is_named_with_its_value_and_an_advice() -> None:
-    limit = Limit(name="output_rate", value=4 * 1024**2, unit="bytes/s")
+    limit = ReachedLimit(name="output_rate", value=4 * 1024**2, unit="bytes/s")
 
     assert said(finished(Outcome.output, limit)) == (
         "lockstep: Stopped: it printed more than allowed (output limit 4 MiB per second). "
@@ -55,10 +55,12 @@ def test_an_end_without_a_limit_is_said_alone() -> None:
 
 
 def test_a_notice_that_comes_again_and_again_is_shown_once_and_counted() -> None:
-    often = [Notice(seq=n, at_ms=1, code="retracing", lane="worker 0", text="It is traced anew.") for n in range(1, 5)]
-    other = Notice(seq=5, at_ms=1, code="retracing", lane="worker 1", text="It is traced anew.")
+    often = [
+        NoticeEvent(seq=n, at_ms=1, code="retracing", lane="worker 0", text="It is traced anew.") for n in range(1, 5)
+    ]
+    other = NoticeEvent(seq=5, at_ms=1, code="retracing", lane="worker 1", text="It is traced anew.")
 
-    assert said(*often, other, other, Text(seq=7, at_ms=1, stream="stdout", text="on"), finished(Outcome.ok)) == (
+    assert said(*often, other, other, TextEvent(seq=7, at_ms=1, stream="stdout", text="on"), finished(Outcome.ok)) == (
         "[worker 0] lockstep: It is traced anew.\n"
         "[worker 0] lockstep: (the same 3 more times)\n"
         "[worker 1] lockstep: It is traced anew.\n"
@@ -68,7 +70,9 @@ def test_a_notice_that_comes_again_and_again_is_shown_once_and_counted() -> None
 
 def test_a_session_that_lockstep_could_not_keep_up_is_no_crash_of_python() -> None:
     values: dict[str, str | int | float] = {"reason": "no-sandbox", "why": "no zygote"}
-    notice = Notice(seq=1, at_ms=1, code="session-failed", values=values, text="The session could not go on: no zygote")
+    notice = NoticeEvent(
+        seq=1, at_ms=1, code="session-failed", values=values, text="The session could not go on: no zygote"
+    )
 
     assert said(notice, finished(Outcome.crash)) == "lockstep: The session could not go on: no zygote\n"
 
@@ -86,8 +90,8 @@ def printed(*events: Event, terminal: bool = False) -> tuple[str, str]:
     return out.getvalue(), err.getvalue()
 
 
-def text(words: str, lane: str | None = None, stream: Literal["stdout", "stderr"] = "stdout") -> Text:
-    return Text(seq=1, at_ms=1, stream=stream, text=words, lane=lane)
+def text(words: str, lane: str | None = None, stream: Literal["stdout", "stderr"] = "stdout") -> TextEvent:
+    return TextEvent(seq=1, at_ms=1, stream=stream, text=words, lane=lane)
 
 
 def test_each_line_of_a_worker_has_its_name_and_stays_whole() -> None:
@@ -109,9 +113,11 @@ def test_a_workers_line_does_not_stand_in_the_midst_of_the_cells_own() -> None:
 
 
 def test_displays_errors_and_notices_of_a_worker_are_named_too() -> None:
-    display = Display(seq=1, at_ms=1, data={"text/plain": "a\nb"}, lane="worker 1")
-    error = Error(seq=2, at_ms=1, name="E", value="v", frames=[Frame(text="E: v\n", own=True)], lane="worker 1")
-    notice = Notice(seq=3, at_ms=1, code="x", text="It waits.", lane="worker 1")
+    display = DisplayEvent(seq=1, at_ms=1, data={"text/plain": "a\nb"}, lane="worker 1")
+    error = ErrorEvent(
+        seq=2, at_ms=1, name="E", value="v", frames=[TracebackFrame(text="E: v\n", own=True)], lane="worker 1"
+    )
+    notice = NoticeEvent(seq=3, at_ms=1, code="x", text="It waits.", lane="worker 1")
 
     assert printed(text("begun", "worker 1"), display, error, notice) == (
         "[worker 1] begun\n[worker 1] a\n[worker 1] b\n",
@@ -127,8 +133,8 @@ def test_on_a_terminal_a_worker_keeps_its_colours_and_moves_no_cursor() -> None:
 
 def test_numbers_and_progress_are_for_programs_alone() -> None:
     events = (
-        Metric(seq=1, at_ms=1, step=1, values={"loss": "nan"}),
-        Progress(seq=2, at_ms=1, label="fit", done=1, total=3),
+        MetricEvent(seq=1, at_ms=1, step=1, values={"loss": "nan"}),
+        ProgressEvent(seq=2, at_ms=1, label="fit", done=1, total=3),
     )
     out, err, lines = io.StringIO(), io.StringIO(), io.StringIO()
 
@@ -137,7 +143,7 @@ def test_numbers_and_progress_are_for_programs_alone() -> None:
         JsonPrinter(lines).show(event)
 
     assert (out.getvalue(), err.getvalue()) == ("", "")
-    assert tuple(map(EVENT.validate_json, lines.getvalue().splitlines())) == events
+    assert tuple(map(EVENT_ADAPTER.validate_json, lines.getvalue().splitlines())) == events
 
 
 def began(machine: SessionInfo) -> tuple[str, dict[str, object]]:
@@ -146,7 +152,7 @@ def began(machine: SessionInfo) -> tuple[str, dict[str, object]]:
     TextPrinter(io.StringIO(), err).begin(machine)
     printer = JsonPrinter(out)
     printer.begin(machine)
-    printer.show(Started(seq=1, at_ms=0))
+    printer.show(StartedEvent(seq=1, at_ms=0))
     printer.show(finished(Outcome.ok))
     first, second = map(json.loads, out.getvalue().splitlines())
     assert "machine" not in second

@@ -7,12 +7,12 @@ from typer.testing import CliRunner
 
 from app.cli.secret import app as secret
 from app.main import create_app
-from app.notifications.models import Kind
-from app.notifications.unsubscribing import Wish
+from app.notifications.models import NotificationKind
+from app.notifications.unsubscribe_links import UnsubscribeRequest
 from app.settings import Settings
-from tests.factories.accounts import signed_in
+from tests.factories.accounts import signed_in_browser
 
-WISH = Wish("a" * 32, Kind.reply)
+WISH = UnsubscribeRequest("a" * 32, NotificationKind.reply)
 
 
 @pytest.mark.parametrize(("options", "status"), [([], 200), (["--now"], 404)])
@@ -29,7 +29,7 @@ async def test_links_of_mails_outlive_new_secrets_unless_the_old_ones_have_leake
 
     assert done.exit_code == 0, done.output
     app = create_app(settings)
-    async with app.router.lifespan_context(app), await signed_in(app) as client:
+    async with app.router.lifespan_context(app), await signed_in_browser(app) as client:
         assert (await client.get(f"/en/unsubscribe/{token}")).status_code == status
         assert app.state.secrets[0] != before[0]
         assert len(app.state.secrets) == (1 if options else 2)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from app.cli.serve import once_it_answers
+from app.cli.serve import call_when_ready
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -21,7 +21,7 @@ def listening(host: str) -> socket.socket:
 def test_an_address_is_told_after_the_first_answer_there(host: str) -> None:
     order: list[str] = []
     with listening(host) as listener:
-        herald = once_it_answers(listener, lambda: order.append("told"))
+        herald = call_when_ready(listener, lambda: order.append("told"))
         connection, _ = listener.accept()
         with connection:
             connection.recv(10_000)
@@ -35,7 +35,7 @@ def test_an_address_is_told_after_the_first_answer_there(host: str) -> None:
 def test_an_address_that_never_answers_is_not_told() -> None:
     told = threading.Event()
     with listening("127.0.0.1") as listener:
-        herald = once_it_answers(listener, told.set)
+        herald = call_when_ready(listener, told.set)
         connection, _ = listener.accept()
         connection.close()
         herald.join(30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.cli.shell_settings import differing, sets_any, shell_settings
+from app.cli.shell_settings import has_runner_settings, settings_differences, shell_settings
 
 
 @pytest.mark.parametrize(
@@ -18,18 +18,18 @@ from app.cli.shell_settings import differing, sets_any, shell_settings
     ],
 )
 def test_only_what_a_runner_reads_counts(environment: dict[str, str], anything: bool) -> None:
-    assert sets_any(environment) is anything
+    assert has_runner_settings(environment) is anything
 
 
 def test_what_differs_is_told_with_both_values_unless_one_side_does_not_know_it() -> None:
     there = {"LOCKSTEP_DEVICES": "gpu", "LOCKSTEP_IDLE_S": "5", "LOCKSTEP_NEW": "1", "LOCKSTEP_UNSAFE_RUNNER": ""}
     here = {"LOCKSTEP_DEVICES": "auto", "LOCKSTEP_IDLE_S": "5", "LOCKSTEP_OLD": "1", "LOCKSTEP_UNSAFE_RUNNER": "x"}
 
-    assert differing(there, here) == (
+    assert settings_differences(there, here) == (
         "LOCKSTEP_DEVICES=gpu (here auto)",
         "LOCKSTEP_UNSAFE_RUNNER=empty (here x)",
     )
-    assert differing(there, {}) == ()
+    assert settings_differences(there, {}) == ()
 
 
 def test_they_are_read_as_a_runner_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,14 +15,14 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from typer.testing import CliRunner, Result
 
+from app.accounts.auth_sessions import create_auth_session
 from app.accounts.invitations import find_invitation
-from app.accounts.models import Account, Role, SignIn
-from app.accounts.passwords import Passwords
-from app.accounts.people import make_account
-from app.accounts.sign_ins import start_sign_in
+from app.accounts.models import Account, AuthSession, Role
+from app.accounts.passwords import AsyncPasswordHasher
+from app.accounts.service import create_account
 from app.cli.user import app
 from app.db import Database
-from app.mail.models import OutboxMail
+from app.mail.models import OutboxEmail
 
 T = TypeVar("T")
 ADA, PASSWORD = "ada@example.org", "correct horse battery"
@@ -65,7 +65,7 @@ def test_an_account_is_made_with_a_role_and_the_password_that_came_in(tmp_path: 
     account = in_sql(tmp_path, the_account)
     assert (account.email, account.name, account.role) == ("Ada@example.org", "Ada Byron", Role.admin)
     assert account.email_confirmed_at is not None
-    assert asyncio.run(Passwords().check(account.password_hash, PASSWORD))
+    assert asyncio.run(AsyncPasswordHasher().check(account.password_hash, PASSWORD))
     assert (tmp_path / "data" / "lockstep.db").stat().st_mode & 0o077 == 0
     again = user("create", ADA, "--password-stdin", typed=PASSWORD)
     assert again.exit_code == 1
@@ -108,10 +108,10 @@ def test_an_account_gets_a_role_is_shut_and_opened_again(tmp_path: Path) -> None
     user("create", ADA, "--password-stdin", typed=PASSWORD)
 
     async def sign_in(session: AsyncSession) -> None:
-        await start_sign_in(session, await the_account(session), method="password")
+        await create_auth_session(session, await the_account(session), method="password")
 
     async def sign_ins(session: AsyncSession) -> int:
-        return len((await session.scalars(select(SignIn))).all())
+        return len((await session.scalars(select(AuthSession))).all())
 
     in_sql(tmp_path, sign_in)
     assert user("role", ADA, "instructor").exit_code == 0
@@ -138,7 +138,7 @@ def test_an_invitation_is_printed_and_mailed_where_mail_is_sent(
     async def look(session: AsyncSession) -> None:
         invitation = await find_invitation(session, link[1])
         assert (invitation.email, invitation.role) == (ADA, Role.instructor)
-        assert link[1] in (await session.scalars(select(OutboxMail))).one().text
+        assert link[1] in (await session.scalars(select(OutboxEmail))).one().text
 
     in_sql(tmp_path, look)
     monkeypatch.setenv("LOCKSTEP_SIGN_UP", "closed")
@@ -152,7 +152,7 @@ def test_an_empty_list_says_so() -> None:
 def test_whoever_typed_an_address_first_is_in_nobodys_way(tmp_path: Path) -> None:
     def squat(address: str) -> None:
         async def work(session: AsyncSession) -> None:
-            await make_account(session, email=address, name="A squatter", password_hash="of a squatter's")
+            await create_account(session, email=address, name="A squatter", password_hash="of a squatter's")
 
         in_sql(tmp_path, work)
 

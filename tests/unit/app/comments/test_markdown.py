@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.comments.markdown import MOST_HTML_BYTES, MOST_MENTIONS, in_words, mentioned, to_html
-from app.comments.writing import MOST_CHARACTERS
-from app.web.text import tidy
-from tests.factories.attacks import ATTACKS
-from tests.factories.drawn import examples
+from app.comments.editing import MAX_COMMENT_CHARACTERS
+from app.comments.markdown import MAX_HTML_BYTES, MAX_MENTIONS, mentioned_handles, to_html, to_plain_text
+from app.web.user_text import clean_text
+from tests.factories.hypothesis_examples import example_count
+from tests.factories.xss_payloads import XSS_PAYLOADS
 
 _TAGS = {
     *("a", "blockquote", "br", "code", "div", "em", "hr", "li", "ol", "p", "pre", "s", "span", "strong", "ul"),
@@ -56,7 +56,7 @@ def _strange(html: str) -> list[str]:
     return reader.strange
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", XSS_PAYLOADS)
 def test_nothing_of_an_attack_is_left(attack: str) -> None:
     for source in (
         attack,
@@ -126,7 +126,7 @@ def test_an_address_within_a_link_stays_its_text() -> None:
 def test_in_words_a_comment_has_no_marks() -> None:
     source = "`1/4` of **it**, [see](https://example.org)\nand\n\n```python\na = 1\n```\n\n- x\n- y"
 
-    assert in_words(source).split() == ["1/4", "of", "it,", "see", "and", "a", "=", "1", "x", "y"]
+    assert to_plain_text(source).split() == ["1/4", "of", "it,", "see", "and", "a", "=", "1", "x", "y"]
 
 
 def test_a_comment_has_no_headings_and_no_pictures() -> None:
@@ -159,11 +159,13 @@ def test_only_people_who_are_there_become_links() -> None:
 
 
 def test_who_is_mentioned_is_read_from_the_words_alone() -> None:
-    assert mentioned("@Ada, @bob-2! `@eve` [@eve](https://x.org) ada@example.org @ada @-x @x- \n```\n@eve\n```") == [
+    assert mentioned_handles(
+        "@Ada, @bob-2! `@eve` [@eve](https://x.org) ada@example.org @ada @-x @x- \n```\n@eve\n```"
+    ) == [
         "ada",
         "bob-2",
     ]
-    assert len(mentioned(" ".join(f"@p{n}" for n in range(50)))) == MOST_MENTIONS
+    assert len(mentioned_handles(" ".join(f"@p{n}" for n in range(50)))) == MAX_MENTIONS
 
 
 def test_what_turns_the_writing_around_is_written_out() -> None:
@@ -205,7 +207,7 @@ def test_what_turns_the_writing_around_is_written_out() -> None:
 )
 def test_the_longest_comment_of_anything_is_rendered_quickly(piece: str) -> None:
     begun = time.process_time()
-    html = to_html((piece * MOST_CHARACTERS)[:MOST_CHARACTERS])
+    html = to_html((piece * MAX_COMMENT_CHARACTERS)[:MAX_COMMENT_CHARACTERS])
 
     assert time.process_time() - begun < 2
     assert len(html) < 600_000
@@ -260,25 +262,29 @@ GROWS = [
 def colored(text: str) -> str:
     """As long a comment as may be, but for some words: all of it code in colors, in lines that are not too long."""
     lines = "\n".join([text * (800 // len(text))] * 20)
-    return f"```python\n{lines[: MOST_CHARACTERS - 100]}\n```"
+    return f"```python\n{lines[: MAX_COMMENT_CHARACTERS - 100]}\n```"
 
 
 @pytest.mark.parametrize("source", [*GROWS, *(f"```python\n{piece}" for piece in ("1+", "&", "김"))])
 def test_no_comment_makes_html_without_bound(source: str) -> None:
-    html = to_html((source + source.removeprefix("```python\n") * MOST_CHARACTERS)[:MOST_CHARACTERS], {"bob"})
+    html = to_html(
+        (source + source.removeprefix("```python\n") * MAX_COMMENT_CHARACTERS)[:MAX_COMMENT_CHARACTERS], {"bob"}
+    )
 
     assert html
-    assert len(html.encode()) <= MOST_HTML_BYTES
+    assert len(html.encode()) <= MAX_HTML_BYTES
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=4)
 
 
-@examples(10)
+@example_count(10)
 @given(pieces=st.lists(st.one_of(st.sampled_from(GROWS), TEXT), min_size=1, max_size=5))
 def test_no_mixture_makes_html_without_bound(pieces: list[str]) -> None:
-    text = tidy("x" + ("".join(pieces) * MOST_CHARACTERS)[: MOST_CHARACTERS - 1], MOST_CHARACTERS * 4)
-    assert len(to_html(text[:MOST_CHARACTERS], {"bob"}).encode()) <= MOST_HTML_BYTES
+    text = clean_text(
+        "x" + ("".join(pieces) * MAX_COMMENT_CHARACTERS)[: MAX_COMMENT_CHARACTERS - 1], MAX_COMMENT_CHARACTERS * 4
+    )
+    assert len(to_html(text[:MAX_COMMENT_CHARACTERS], {"bob"}).encode()) <= MAX_HTML_BYTES
 
 
 def test_code_that_grows_too_much_is_shown_without_colors_and_whole() -> None:

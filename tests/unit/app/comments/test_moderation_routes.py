@@ -7,13 +7,13 @@ import re
 from app.accounts.models import Role
 from app.main import create_app
 from app.settings import Settings
-from tests.factories.accounts import signed_in
-from tests.factories.browser import browser
-from tests.factories.comments import HTML, HTMX, PLACE, Class, write
+from tests.factories.accounts import signed_in_browser
+from tests.factories.browser_client import browser_client
+from tests.factories.comments import COMMENTS_URL, HTML, HTMX, Classroom, post_comment
 
 
-async def test_a_report_reaches_the_instructors(room: Class) -> None:
-    root = await write(room.ada, "Buy my book")
+async def test_a_report_reaches_the_instructors(room: Classroom) -> None:
+    root = await post_comment(room.ada, "Buy my book")
     assert (await room.bob.get(f"/en/comments/{root}/ask/report")).status_code == 200
     empty = await room.bob.post(f"/en/comments/{root}/report", data={"text": " "}, headers=HTMX)
     assert (empty.status_code, "Say why" in empty.text) == (422, True)
@@ -25,9 +25,9 @@ async def test_a_report_reaches_the_instructors(room: Class) -> None:
     assert "An &lt;ad&gt;" not in (await room.stranger.get(f"/en/comments/{root}")).text
 
 
-async def test_instructors_hide_show_pin_and_answer(room: Class) -> None:
-    root = await write(room.ada, "A question")
-    reply = await write(room.bob, "The answer", thread=root)
+async def test_instructors_hide_show_pin_and_answer(room: Classroom) -> None:
+    root = await post_comment(room.ada, "A question")
+    reply = await post_comment(room.bob, "The answer", thread=root)
 
     async def order(comment: str, verb: str, **more: str) -> int:
         sent = await room.teacher.post(f"/en/comments/{comment}/moderate", data={"verb": verb, **more}, headers=HTML)
@@ -55,8 +55,8 @@ async def test_instructors_hide_show_pin_and_answer(room: Class) -> None:
     assert "A question" not in await seen()
 
 
-async def test_an_instructor_moderates_and_does_not_speak_for_others(room: Class) -> None:
-    root = await write(room.ada, "Mine")
+async def test_an_instructor_moderates_and_does_not_speak_for_others(room: Classroom) -> None:
+    root = await post_comment(room.ada, "Mine")
 
     changed = await room.teacher.post(f"/en/comments/{root}", data={"text": "changed", "edits": "0"})
     deleted = await room.teacher.post(f"/en/comments/{root}/delete")
@@ -64,12 +64,12 @@ async def test_an_instructor_moderates_and_does_not_speak_for_others(room: Class
     assert (changed.status_code, deleted.status_code) == (403, 403)
 
 
-async def test_the_menu_of_instructors_leads_to_the_queue(room: Class) -> None:
+async def test_the_menu_of_instructors_leads_to_the_queue(room: Classroom) -> None:
     for client, there in ((room.stranger, False), (room.ada, False), (room.teacher, True)):
         assert ('href="/en/moderation"' in (await client.get("/en/account-menu")).text) is there
 
 
-async def test_the_queue_is_for_instructors(room: Class) -> None:
+async def test_the_queue_is_for_instructors(room: Classroom) -> None:
     as_program = {"accept": "application/json"}
     for client, status in ((room.stranger, 401), (room.ada, 403), (room.teacher, 200)):
         assert (await client.get("/en/moderation", headers=as_program)).status_code == status
@@ -78,24 +78,24 @@ async def test_the_queue_is_for_instructors(room: Class) -> None:
 async def test_a_comment_that_is_held_is_seen_by_its_author_and_instructors_only(settings: Settings) -> None:
     app = create_app(settings.model_copy(update={"hold_first_comments": 1}))
     async with app.router.lifespan_context(app):
-        others = await signed_in(app), await signed_in(app, Role.instructor)
-        async with browser(app) as stranger, others[0] as ada, others[1] as teacher:
-            comment = await write(ada, "My first")
-            assert "Waits for an instructor" in (await ada.get(PLACE)).text
-            assert "My first" not in (await stranger.get(PLACE)).text
+        others = await signed_in_browser(app), await signed_in_browser(app, Role.instructor)
+        async with browser_client(app) as stranger, others[0] as ada, others[1] as teacher:
+            comment = await post_comment(ada, "My first")
+            assert "Waits for an instructor" in (await ada.get(COMMENTS_URL)).text
+            assert "My first" not in (await stranger.get(COMMENTS_URL)).text
             assert (await stranger.get(f"/en/comments/{comment}")).status_code == 404
             assert "My first" in (await teacher.get("/en/moderation")).text
             await teacher.post(f"/en/comments/{comment}/moderate", data={"verb": "show", "queue": "held"})
-            assert "My first" in (await stranger.get(PLACE)).text
+            assert "My first" in (await stranger.get(COMMENTS_URL)).text
             assert "My first" not in (await teacher.get("/en/moderation")).text
 
 
-async def test_mentions_lead_to_what_somebody_wrote(room: Class) -> None:
+async def test_mentions_lead_to_what_somebody_wrote(room: Classroom) -> None:
     bob = room.names["bob"].handle
-    await write(room.bob, "Here I am")
-    await write(room.ada, f"@{bob} and @nobody-there")
+    await post_comment(room.bob, "Here I am")
+    await post_comment(room.ada, f"@{bob} and @nobody-there")
 
-    page = (await room.stranger.get(PLACE)).text
+    page = (await room.stranger.get(COMMENTS_URL)).text
     assert f'href="/people/{bob}"' in page
     assert 'href="/people/nobody-there"' not in page
     onward = await room.stranger.get(f"/people/{bob}", headers={"accept-language": "ko"})
@@ -104,18 +104,18 @@ async def test_mentions_lead_to_what_somebody_wrote(room: Class) -> None:
     assert (await room.stranger.get("/en/people/nobody-there/comments")).status_code == 404
 
 
-async def test_nobody_learns_the_name_of_who_has_written_nothing(room: Class) -> None:
+async def test_nobody_learns_the_name_of_who_has_written_nothing(room: Classroom) -> None:
     ada = f"/en/people/{room.names['ada'].handle}/comments"
     for client, status in ((room.stranger, 404), (room.bob, 404), (room.ada, 200), (room.teacher, 200)):
         answer = await client.get(ada)
         assert (answer.status_code, "Ada Byron" in answer.text) == (status, status == 200)
-    await write(room.ada, "Here I am")
+    await post_comment(room.ada, "Here I am")
     assert (await room.stranger.get(ada)).status_code == 200
 
 
-async def test_a_stub_does_not_say_whose_it_was(room: Class) -> None:
-    root = await write(room.ada, "Oops")
-    await write(room.bob, "A reply", thread=root)
+async def test_a_stub_does_not_say_whose_it_was(room: Classroom) -> None:
+    root = await post_comment(room.ada, "Oops")
+    await post_comment(room.bob, "A reply", thread=root)
     assert "Ada Byron" in (await room.stranger.get(f"/en/comments/{root}")).text
     await room.ada.post(f"/en/comments/{root}/delete", headers=HTML)
     page = (await room.stranger.get(f"/en/comments/{root}")).text
@@ -126,10 +126,10 @@ async def test_an_instructor_approves_what_was_read_and_nothing_that_came_in_its
     app = create_app(settings.model_copy(update={"hold_first_comments": 1}))
     async with (
         app.router.lifespan_context(app),
-        await signed_in(app) as newcomer,
-        await signed_in(app, Role.instructor) as teacher,
+        await signed_in_browser(app) as newcomer,
+        await signed_in_browser(app, Role.instructor) as teacher,
     ):
-        held = await write(newcomer, "A question")
+        held = await post_comment(newcomer, "A question")
         read = (await teacher.get("/en/moderation")).text
         edits = re.findall(r'name="edits" value="([0-9]+)"', read)
         assert edits == ["0"]

@@ -8,10 +8,10 @@ import subprocess
 import sys
 
 from app.exports.convert import to_html, to_markdown, to_script
-from app.exports.notebook import notebook
-from app.exports.service import CellRun
-from runners.protocol import EVENT
-from tests.factories.lesson import CELL, HEADER, rendered
+from app.exports.latest_runs import CellRun
+from app.exports.notebook import build_notebook
+from runners.wire.protocol import EVENT_ADAPTER
+from tests.factories.lesson_source import CELL, FRONT_MATTER, render_body
 
 PAGE = "https://example.org/en/courses/course/this"
 BODY = f"# The lesson\n\nIt is $x^2$ & *more*.\n\n$$\n\\frac{{1}}{{N}}\n$$\n\n{CELL}"
@@ -24,12 +24,12 @@ HOSTILE = {
 
 
 def _ran(*events: dict[str, object]) -> dict[str, CellRun]:
-    told = tuple(EVENT.validate_python({"seq": n, "at_ms": 0, **event}) for n, event in enumerate(events, 1))
+    told = tuple(EVENT_ADAPTER.validate_python({"seq": n, "at_ms": 0, **event}) for n, event in enumerate(events, 1))
     return {"one": CellRun("print('mine')", told, 1)}
 
 
 def test_the_page_reaches_no_other_host_and_runs_no_script() -> None:
-    page = to_html(notebook(rendered(BODY), PAGE))
+    page = to_html(build_notebook(render_body(BODY), PAGE))
 
     assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in page
     assert "<script" not in page
@@ -38,7 +38,9 @@ def test_the_page_reaches_no_other_host_and_runs_no_script() -> None:
 
 
 def test_the_page_shows_formulas_code_and_outputs() -> None:
-    page = to_html(notebook(rendered(BODY), PAGE, _ran({"kind": "text", "stream": "stdout", "text": "0.5 < 1\n"})))
+    page = to_html(
+        build_notebook(render_body(BODY), PAGE, _ran({"kind": "text", "stream": "stdout", "text": "0.5 < 1\n"}))
+    )
 
     assert "<title>The lesson</title>" in page
     assert 'lang="en"' in page
@@ -49,7 +51,7 @@ def test_the_page_shows_formulas_code_and_outputs() -> None:
 
 def test_what_a_learners_code_displayed_runs_nothing_in_the_page() -> None:
     display = {"kind": "display", "data": HOSTILE, "metadata": {}, "result": False, "update": False}
-    page = to_html(notebook(rendered(BODY), PAGE, _ran(display)))
+    page = to_html(build_notebook(render_body(BODY), PAGE, _ran(display)))
 
     assert "<b>bold</b>" in page
     assert "<script" not in page
@@ -60,7 +62,7 @@ def test_what_a_learners_code_displayed_runs_nothing_in_the_page() -> None:
 
 def test_html_that_takes_long_to_clean_is_shown_as_text() -> None:
     data = {"text/html": "<b>" * 100_000 + "markup", "text/plain": "what it says"}
-    page = to_html(notebook(rendered(BODY), PAGE, _ran({"kind": "display", "data": data})))
+    page = to_html(build_notebook(render_body(BODY), PAGE, _ran({"kind": "display", "data": data})))
 
     assert "what it says" in page
     assert "markup" not in page
@@ -70,15 +72,15 @@ def test_text_whose_colors_take_long_has_none() -> None:
     few = _ran({"kind": "text", "stream": "stdout", "text": "\x1b[31mred\x1b[0m"})
     many = _ran({"kind": "text", "stream": "stdout", "text": "\x1b[31m<red>\x1b[0m" * 20_000})
 
-    assert '<span class="ansi-red-fg">red</span>' in to_html(notebook(rendered(BODY), PAGE, few))
-    page = to_html(notebook(rendered(BODY), PAGE, many))
+    assert '<span class="ansi-red-fg">red</span>' in to_html(build_notebook(render_body(BODY), PAGE, few))
+    page = to_html(build_notebook(render_body(BODY), PAGE, many))
     assert page.count("&lt;red&gt;") == 20_000
     assert 'ansi-red-fg">' not in page
 
 
 def test_the_script_is_python_with_the_prose_as_comments() -> None:
     cell = CELL.replace("print(1)", "%matplotlib inline\nprint(40 + 2)")
-    script = to_script(notebook(rendered(f"Words.\n\n{cell}", header=HEADER + "topology: cpu\n"), PAGE))
+    script = to_script(build_notebook(render_body(f"Words.\n\n{cell}", header=FRONT_MATTER + "topology: cpu\n"), PAGE))
 
     ast.parse(script)
     assert "# Words." in script
@@ -90,16 +92,18 @@ def test_the_script_is_python_with_the_prose_as_comments() -> None:
 
 def test_cells_for_another_machine_are_comments_in_a_script() -> None:
     other = CELL.replace("one", "two").replace("print(1)", ":topology: workers:2\n\nprint(2)").replace("\n\n:t", "\n:t")
-    script = to_script(notebook(rendered(f"{CELL}\n{other}"), PAGE))
+    script = to_script(build_notebook(render_body(f"{CELL}\n{other}"), PAGE))
 
     assert "\nprint(1)\n" in script
     assert "# Needs workers:2, Keras 3\n# print(2)\n" in script
-    own = to_script(notebook(rendered(CELL, header=HEADER + "topology: workers:2\n"), PAGE))
+    own = to_script(build_notebook(render_body(CELL, header=FRONT_MATTER + "topology: workers:2\n"), PAGE))
     assert "# Needs workers:2, Keras 3\nprint(1)\n" in own
 
 
 def test_markdown_holds_prose_code_and_outputs() -> None:
-    text = to_markdown(notebook(rendered(BODY), PAGE, _ran({"kind": "text", "stream": "stdout", "text": "out\n"})))
+    text = to_markdown(
+        build_notebook(render_body(BODY), PAGE, _ran({"kind": "text", "stream": "stdout", "text": "out\n"}))
+    )
 
     assert text.startswith("# The lesson\n")
     assert "It is $x^2$ & *more*." in text

@@ -12,27 +12,27 @@ from typing import Any
 import nbformat
 import pytest
 
-from app.errors import TooLarge
-from app.exports.markdown import CellHere, Text, plain_parts
-from app.exports.notebook import as_text, notebook
-from app.exports.service import CellRun
-from app.lessons.read import read
-from app.lessons.render import render
-from runners.protocol import EVENT
-from tests.factories.lesson import CELL, HEADER, lesson_text, rendered, write_lesson
+from app.errors import RequestTooLarge
+from app.exports.latest_runs import CellRun
+from app.exports.notebook import build_notebook, dump_notebook
+from app.exports.plain_markdown import CellPlaceholder, MarkdownPart, plain_markdown_parts
+from app.lessons.document import parse_document
+from app.lessons.render import render_lesson
+from runners.wire.protocol import EVENT_ADAPTER
+from tests.factories.lesson_source import CELL, FRONT_MATTER, lesson_text, render_body, write_lesson
 
 PAGE = "https://example.org/en/courses/course/this"
 
 
 def _markdown(body: str) -> str:
-    (part,) = plain_parts(lesson_text(body), PAGE)
-    assert isinstance(part, Text)
+    (part,) = plain_markdown_parts(lesson_text(body), PAGE)
+    assert isinstance(part, MarkdownPart)
     return part.markdown
 
 
 def test_the_notebook_is_valid_and_its_cells_are_those_of_the_lesson() -> None:
-    made = notebook(rendered(f"# The lesson\n\nWords.\n\n{CELL}"), PAGE)
-    again = nbformat.reads(as_text(made), as_version=4)
+    made = build_notebook(render_body(f"# The lesson\n\nWords.\n\n{CELL}"), PAGE)
+    again = nbformat.reads(dump_notebook(made), as_version=4)
 
     nbformat.validate(again)
     assert (again.nbformat, again.nbformat_minor) == (4, 5)
@@ -44,9 +44,9 @@ def test_the_notebook_is_valid_and_its_cells_are_those_of_the_lesson() -> None:
 
 
 def test_a_learners_code_and_outputs_take_the_place_of_the_original() -> None:
-    event = EVENT.validate_python({"kind": "text", "seq": 1, "at_ms": 0, "stream": "stdout", "text": "mine\n"})
+    event = EVENT_ADAPTER.validate_python({"kind": "text", "seq": 1, "at_ms": 0, "stream": "stdout", "text": "mine\n"})
     two = CELL.replace("one", "two")
-    made = notebook(rendered(f"{CELL}\n{two}"), PAGE, {"one": CellRun("print('mine')", (event,), 1)})
+    made = build_notebook(render_body(f"{CELL}\n{two}"), PAGE, {"one": CellRun("print('mine')", (event,), 1)})
     mine, original = made.cells[3:]
 
     assert (mine.source, mine.execution_count) == ("print('mine')", 1)
@@ -60,10 +60,13 @@ def test_one_large_update_of_many_displays_makes_no_huge_notebook() -> None:
         *shown,
         {"data": {"text/plain": "x" * 1_000_000}, "display_id": "a", "update": True},
     ]
-    run = [EVENT.validate_python({"kind": "display", "seq": n, "at_ms": 0, **each}) for n, each in enumerate(events, 1)]
+    run = [
+        EVENT_ADAPTER.validate_python({"kind": "display", "seq": n, "at_ms": 0, **each})
+        for n, each in enumerate(events, 1)
+    ]
 
-    with pytest.raises(TooLarge, match="Your outputs are too large"):
-        notebook(rendered(CELL), PAGE, {"one": CellRun("mine", tuple(run), 1)})
+    with pytest.raises(RequestTooLarge, match="Your outputs are too large"):
+        build_notebook(render_body(CELL), PAGE, {"one": CellRun("mine", tuple(run), 1)})
 
 
 @pytest.mark.parametrize(
@@ -96,26 +99,26 @@ def test_directives_become_plain_markdown(source: str, plain: str) -> None:
 
 
 def test_every_cell_has_its_place_between_the_texts() -> None:
-    parts = plain_parts(lesson_text(f"{CELL}\nWords.\n\n{CELL}{CELL}"), PAGE)
+    parts = plain_markdown_parts(lesson_text(f"{CELL}\nWords.\n\n{CELL}{CELL}"), PAGE)
 
-    assert [type(part) for part in parts] == [CellHere, Text, CellHere, CellHere]
+    assert [type(part) for part in parts] == [CellPlaceholder, MarkdownPart, CellPlaceholder, CellPlaceholder]
 
 
 def test_pictures_travel_inside_the_notebook(tmp_path: Path) -> None:
     path = write_lesson(tmp_path / "this", "![A](assets/x.png)\n")
     (path.parent / "assets").mkdir()
     (path.parent / "assets" / "x.png").write_bytes(b"png")
-    document = read(path.read_text(), "en")
-    lesson = render(document, course="course", slug="this", languages=("en",), path=path, digest="d")
+    document = parse_document(path.read_text(), "en")
+    lesson = render_lesson(document, course="course", slug="this", languages=("en",), path=path, digest="d")
 
-    cell = notebook(lesson, PAGE).cells[3]
+    cell = build_notebook(lesson, PAGE).cells[3]
 
     assert cell.source == "![A](attachment:assets-x.png)"
     assert cell.attachments == {"assets-x.png": {"image/png": "cG5n"}}
 
 
 def test_words_in_other_scripts_are_written_as_they_are() -> None:
-    assert "한국어" in as_text(notebook(rendered("한국어\n"), PAGE))
+    assert "한국어" in dump_notebook(build_notebook(render_body("한국어\n"), PAGE))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,7 @@ def test_words_in_other_scripts_are_written_as_they_are() -> None:
     ],
 )
 def test_the_first_cells_say_what_the_machine_is_and_make_it(topology: str, keras: int, words: str, code: str) -> None:
-    made = notebook(replace(rendered("Words.\n"), topology=topology, keras=keras), PAGE)
+    made = build_notebook(replace(render_body("Words.\n"), topology=topology, keras=keras), PAGE)
 
     assert words in made.cells[1].source
     assert code in made.cells[2].source
@@ -138,7 +141,7 @@ def test_the_first_cells_say_what_the_machine_is_and_make_it(topology: str, kera
 def test_cells_with_a_machine_of_their_own_are_named() -> None:
     body = CELL + CELL.replace(":name: one", ":name: two\n:topology: cpu")
 
-    note = notebook(rendered(body, header=HEADER + "topology: gpu:2\n"), PAGE).cells[1].source
+    note = build_notebook(render_body(body, header=FRONT_MATTER + "topology: gpu:2\n"), PAGE).cells[1].source
 
     assert "`two` (1 CPU, Keras 3)" in note
     assert "`one`" not in note
@@ -158,14 +161,18 @@ def test_cells_with_a_machine_of_their_own_are_named() -> None:
     ],
 )
 def test_the_note_is_in_words_for_every_machine(topology: str, language: str, words: str) -> None:
-    note = notebook(rendered(CELL, header=f"{HEADER}topology: {topology}\n", language=language), PAGE).cells[1].source
+    note = (
+        build_notebook(render_body(CELL, header=f"{FRONT_MATTER}topology: {topology}\n", language=language), PAGE)
+        .cells[1]
+        .source
+    )
 
     assert words in note
 
 
 def test_the_line_that_names_a_machine_stays_below_a_cells_magic() -> None:
     cell = CELL.replace("print(1)", "%%time\nprint(1)")
-    made = notebook(rendered(cell, header=HEADER + "topology: workers:2\n"), PAGE)
+    made = build_notebook(render_body(cell, header=FRONT_MATTER + "topology: workers:2\n"), PAGE)
 
     assert made.cells[3].source == "%%time\n# Needs workers:2, Keras 3\nprint(1)"
 
@@ -178,8 +185,8 @@ with lockstep.replay("kernel"):
     lockstep.shards([1])
 lockstep.placement(1)
 lockstep.kill(1, at_step=3)"""
-    lesson = rendered(CELL.replace("print(1)", code))
-    setup, cell = (cell.source for cell in notebook(lesson, PAGE).cells[2:4])
+    lesson = render_body(CELL.replace("print(1)", code))
+    setup, cell = (cell.source for cell in build_notebook(lesson, PAGE).cells[2:4])
 
     stand_ins = setup.partition("# Lockstep's helpers")[2]
     here = subprocess.run(
@@ -189,7 +196,7 @@ lockstep.kill(1, at_step=3)"""
     assert here.stderr == ""
     assert here.stdout.splitlines()[:2] == ["step 0: loss = 0.5", "step 1: loss = 0.25"]
     assert here.stdout.count("see the lesson's page") == 3
-    assert "import sys" not in notebook(rendered(CELL), PAGE).cells[2].source
+    assert "import sys" not in build_notebook(render_body(CELL), PAGE).cells[2].source
 
 
 @pytest.mark.slow
@@ -197,10 +204,10 @@ def test_a_strategy_in_plain_python_finds_the_devices_that_the_notebook_makes() 
     body = CELL.replace(
         "print(1)", "import tensorflow as tf\nprint('Replicas:', tf.distribute.MirroredStrategy().num_replicas_in_sync)"
     )
-    made = notebook(rendered(body, header=HEADER + "topology: gpu:3\n"), PAGE)
+    made = build_notebook(render_body(body, header=FRONT_MATTER + "topology: gpu:3\n"), PAGE)
     script = "\n".join(cell.source for cell in made.cells if cell.cell_type == "code")
 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
 
     assert "Replicas: 3" in done.stdout, done.stderr
-    assert json.loads(as_text(made))["cells"][2]["source"]
+    assert json.loads(dump_notebook(made))["cells"][2]["source"]

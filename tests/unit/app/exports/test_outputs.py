@@ -9,12 +9,12 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from app import i18n
-from app.exports.outputs import outputs_of
-from runners.protocol import EVENT, Event
+from app.exports.outputs import notebook_outputs
+from runners.wire.protocol import EVENT_ADAPTER, Event
 
 
 def _events(*bodies: dict[str, Any]) -> list[Event]:
-    return [EVENT.validate_python({"seq": i, "at_ms": i} | body) for i, body in enumerate(bodies, 1)]
+    return [EVENT_ADAPTER.validate_python({"seq": i, "at_ms": i} | body) for i, body in enumerate(bodies, 1)]
 
 
 def _text(text: str, stream: str = "stdout") -> dict[str, Any]:
@@ -26,7 +26,7 @@ def _display(text: str, **more: Any) -> dict[str, Any]:
 
 
 def _outputs(*bodies: dict[str, Any]) -> list[dict[str, Any]]:
-    outputs = outputs_of(_events({"kind": "started"}, *bodies), 3)
+    outputs = notebook_outputs(_events({"kind": "started"}, *bodies), 3)
     nbformat.validate(new_notebook(cells=[new_code_cell("x", outputs=outputs, id="a")]), relax_add_props=False)
     return outputs
 
@@ -193,7 +193,7 @@ def test_progress_leaves_nothing() -> None:
 )
 def test_output_that_was_deleted_is_said_in_the_language_of_the_lesson(language: str, days: int, words: str) -> None:
     notice = {"kind": "notice", "code": "output-expired", "values": {"days": days}, "text": "in English"}
-    with i18n.speaking(language):
+    with i18n.use_language(language):
         (output,) = _outputs(notice)
 
     assert output["text"].startswith("Lockstep: ")

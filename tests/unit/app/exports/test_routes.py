@@ -10,8 +10,8 @@ import httpx
 import nbformat
 import pytest
 
-from tests.factories.browser import press_run
-from tests.factories.supervisor import Supervisor
+from tests.factories.browser_client import press_run
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 ADDRESS = "/en/courses/small/first.ipynb"
 
@@ -35,7 +35,7 @@ async def test_it_is_saved_under_the_lessons_name(client: httpx.AsyncClient) -> 
 
 
 async def test_a_visitors_latest_runs_come_with_code_and_outputs(
-    client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: Supervisor
+    client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     for code in ("print('old')", "print('new')"):
         run = await press_run(client, code)
@@ -77,7 +77,7 @@ async def _finished(client: httpx.AsyncClient, run: str) -> None:
     ],
 )
 async def test_it_comes_in_other_formats_as_a_file(
-    client: httpx.AsyncClient, supervisor: Supervisor, form: str, name: str, kind: str, says: str
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, form: str, name: str, kind: str, says: str
 ) -> None:
     run = await press_run(client, "print('new')")
     await supervisor.finish(await supervisor.run(run["id"]))
@@ -102,7 +102,7 @@ async def test_the_source_of_a_lesson_keeps_its_address(client: httpx.AsyncClien
 async def test_outputs_too_large_to_convert_are_refused_with_a_sentence(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.exports.routes.MOST_CONVERTED_BYTES", 100)
+    monkeypatch.setattr("app.exports.routes.MAX_CONVERTED_BYTES", 100)
 
     refused = await client.get(ADDRESS.replace("ipynb", "html"))
     assert refused.status_code == 413
@@ -111,12 +111,12 @@ async def test_outputs_too_large_to_convert_are_refused_with_a_sentence(
 
 
 async def test_more_output_than_a_file_may_hold_is_refused_before_it_is_read(
-    client: httpx.AsyncClient, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = await press_run(client, "print('new')")
     await supervisor.finish(await supervisor.run(run["id"]))
     await _finished(client, run["id"])
-    monkeypatch.setattr("app.exports.service.MOST_OUTPUT_BYTES", 100)
+    monkeypatch.setattr("app.exports.latest_runs.MAX_OUTPUT_BYTES", 100)
 
     refused = await client.get(ADDRESS, params={"with": "mine"})
     assert refused.status_code == 413

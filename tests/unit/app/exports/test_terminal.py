@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.exports.terminal import settled
+from app.exports.terminal import render_terminal_text
 
 
 @pytest.mark.parametrize(
@@ -28,16 +28,16 @@ from app.exports.terminal import settled
     ],
 )
 def test_returns_and_backspaces_are_carried_out(text: str, shown: str) -> None:
-    assert settled(text) == shown
+    assert render_terminal_text(text) == shown
 
 
 @given(st.text(alphabet="ab\r\b\n\x1b[0m", max_size=60))
 def test_what_is_settled_stays_as_it_is(text: str) -> None:
-    once = settled(text)
+    once = render_terminal_text(text)
 
     assert "\r" not in once
     assert "\b" not in once
-    assert settled(once) == once
+    assert render_terminal_text(once) == once
     assert once.count("\n") == text.count("\n")
 
 
@@ -47,7 +47,7 @@ def test_settling_a_progress_bar_four_times_as_long_takes_about_four_times_as_lo
         times = []
         for _ in range(3):
             began = time.process_time()
-            settled(text)
+            render_terminal_text(text)
             times.append(time.process_time() - began)
         return min(times)
 

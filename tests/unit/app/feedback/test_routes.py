@@ -13,10 +13,10 @@ from sqlalchemy import select
 
 from app.accounts.models import Role
 from app.feedback import service
-from app.feedback.models import Problem, Vote
-from tests.factories.accounts import an_account, signed_in
-from tests.factories.attacks import ATTACKS
-from tests.factories.browser import browser
+from app.feedback.models import LessonVote, ProblemReport
+from tests.factories.accounts import signed_in_browser, store_account
+from tests.factories.browser_client import browser_client
+from tests.factories.xss_payloads import XSS_PAYLOADS
 
 LESSON = "/en/courses/small/first"
 VOTE = f"{LESSON}/helpful"
@@ -40,10 +40,10 @@ class Class:
 async def room(app: FastAPI) -> AsyncIterator[Class]:
     db = app.state.db
     async with (
-        browser(app) as stranger,
-        await signed_in(app, await an_account(db, name="Ada Byron")) as ada,
-        await signed_in(app, await an_account(db, name="Bob Moore")) as bob,
-        await signed_in(app, await an_account(db, Role.instructor, name="Tea Cher")) as teacher,
+        browser_client(app) as stranger,
+        await signed_in_browser(app, await store_account(db, name="Ada Byron")) as ada,
+        await signed_in_browser(app, await store_account(db, name="Bob Moore")) as bob,
+        await signed_in_browser(app, await store_account(db, Role.instructor, name="Tea Cher")) as teacher,
     ):
         yield Class(app, stranger, ada, bob, teacher)
 
@@ -54,14 +54,14 @@ async def send(client: httpx.AsyncClient, text: str = "A typo", **fields: str) -
     return await client.post(FORM, data=filled)
 
 
-async def stored(app: FastAPI) -> list[Problem]:
+async def stored(app: FastAPI) -> list[ProblemReport]:
     async with app.state.db.session() as session:
-        return list(await session.scalars(select(Problem).order_by(Problem.id)))
+        return list(await session.scalars(select(ProblemReport).order_by(ProblemReport.id)))
 
 
 async def votes(app: FastAPI) -> list[tuple[bool, str]]:
     async with app.state.db.session() as session:
-        return [(vote.helpful, vote.sentence) for vote in await session.scalars(select(Vote))]
+        return [(vote.helpful, vote.sentence) for vote in await session.scalars(select(LessonVote))]
 
 
 async def test_a_stranger_reports_a_problem_and_an_instructor_reads_it(room: Class) -> None:
@@ -139,7 +139,7 @@ async def test_the_inbox_is_narrowed_by_kind_and_lesson(room: Class) -> None:
 
 async def test_sent_twice_it_is_there_once_also_before_the_visitor_has_a_cookie(room: Class) -> None:
     for _click in range(2):
-        async with browser(room.app) as newcomer:
+        async with browser_client(room.app) as newcomer:
             assert (await send(newcomer)).status_code == 303
     assert len(await stored(room.app)) == 1
     await send(room.stranger, "Another text from the same form", key="kA typo")
@@ -185,8 +185,8 @@ async def test_bytes_that_are_no_text_are_refused(room: Class) -> None:
 
 
 async def test_no_attack_reaches_the_inbox_as_markup(room: Class, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "OF_LEARNER", service.OF_ADDRESS)
-    for number, attack in enumerate([*ATTACKS[:30], "\u202ereversed"]):
+    monkeypatch.setattr(service, "PROBLEMS_PER_LEARNER", service.PROBLEMS_PER_NETWORK)
+    for number, attack in enumerate([*XSS_PAYLOADS[:30], "\u202ereversed"]):
         await send(room.ada, attack or "-", key=str(number), page=attack)
     inbox = (await room.teacher.get(INBOX)).text
 

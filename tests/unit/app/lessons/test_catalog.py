@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from app.lessons.catalog import Catalog
-from app.lessons.errors import CourseUnknown, LessonNotAvailable, LessonUnknown
-from app.lessons.read import read as read_document
-from tests.factories.lesson import CELL, HEADER, write_lesson, write_toml
+from app.lessons.document import parse_document as read_document
+from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
+from tests.factories.lesson_source import CELL, FRONT_MATTER, write_lesson, write_toml
 
 KOREAN = "title: 하나\nsummary: 요약.\n"
 
@@ -45,11 +45,11 @@ def test_lessons_are_numbered_through_the_course(catalog: Catalog) -> None:
 
 
 def test_what_does_not_exist_is_told_apart(catalog: Catalog) -> None:
-    with pytest.raises(CourseUnknown):
+    with pytest.raises(CourseNotFound):
         catalog.lesson("nowhere", "one", "en")
-    with pytest.raises(CourseUnknown):
+    with pytest.raises(CourseNotFound):
         catalog.course("nowhere", "en")
-    with pytest.raises(LessonUnknown):
+    with pytest.raises(LessonNotFound):
         catalog.lesson("course", "three", "en")
 
 
@@ -87,7 +87,7 @@ def test_a_lesson_broken_from_the_start_is_listed_and_not_available(root: Path) 
     catalog = Catalog(root)
     catalog.reload()
 
-    with pytest.raises(LessonNotAvailable) as raised:
+    with pytest.raises(LessonUnavailable) as raised:
         catalog.lesson("course", "one", "en")
     assert raised.value.status == 503
     outline = catalog.outline("course", "en")
@@ -160,7 +160,7 @@ def test_links_that_lead_somewhere_are_fine(catalog: Catalog, root: Path) -> Non
 
 
 def test_a_required_lesson_has_to_exist(catalog: Catalog, root: Path) -> None:
-    write_lesson(root / "course" / "one", "Words.\n", header=f"{HEADER}requires: [three]\n")
+    write_lesson(root / "course" / "one", "Words.\n", header=f"{FRONT_MATTER}requires: [three]\n")
     catalog.reload()
 
     assert _problems(catalog) == ["one/lesson.md:6: there is no lesson 'course/three'; use one of one, two"]
@@ -193,7 +193,7 @@ def test_a_failure_of_the_reader_itself_is_a_mistake_of_one_file(root: Path, mon
             raise KeyError("a bug")
         return read_document(source, *rest)
 
-    monkeypatch.setattr("app.lessons.load.read", read)
+    monkeypatch.setattr("app.lessons.snapshot.parse_document", read)
     catalog = Catalog(root, quiet=True)
     catalog.reload()
 
@@ -208,7 +208,7 @@ def test_an_unchanged_file_is_not_read_again(catalog: Catalog, root: Path, monke
         sources.append(source)
         return read_document(source, *rest)
 
-    monkeypatch.setattr("app.lessons.load.read", read)
+    monkeypatch.setattr("app.lessons.snapshot.parse_document", read)
     catalog.reload()
     assert sources == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.lessons.course_file import read_course
+from app.lessons.course_file import parse_course
 
 GOOD = """\
 title.en = "Course"
@@ -24,7 +24,7 @@ lessons = ["three"]
 
 
 def test_a_course_has_its_words_in_each_language_and_english_where_there_are_none() -> None:
-    source, faults = read_course(GOOD, "course")
+    source, faults = parse_course(GOOD, "course")
 
     assert faults == []
     assert source is not None
@@ -53,13 +53,13 @@ def test_a_course_has_its_words_in_each_language_and_english_where_there_are_non
 )
 def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, words: str) -> None:
     assert old in GOOD
-    course, faults = read_course(GOOD.replace(old, new), "course")
+    course, faults = parse_course(GOOD.replace(old, new), "course")
 
     assert course is None
     assert any(fault.line == line and words in fault.text for fault in faults), faults
 
 
 def test_a_course_without_modules_is_told_so() -> None:
-    _, faults = read_course('title = "x"\nsummary = "y"\n', "course")
+    _, faults = parse_course('title = "x"\nsummary = "y"\n', "course")
 
     assert [fault.text for fault in faults] == ["the course has no modules; add a part that begins [[modules]]"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.lessons.expectations import Expectation, VacuousExpectation, unmet
+from app.lessons.expectations import Expectation, VacuousExpectation, unmet_expectations
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_an_expectation_that_any_output_meets_is_refused(text: str) -> None:
 def test_what_is_missing_is_reported_beside_the_closest_line() -> None:
     lines = ["replicas: 4", "", "largest difference: 0.2"]
 
-    assert unmet(["replicas: 4", "largest difference: <1e-6"], lines) == [
+    assert unmet_expectations(["replicas: 4", "largest difference: <1e-6"], lines) == [
         "did not print 'largest difference: <1e-6'; the closest line is 'largest difference: 0.2'"
     ]
 
 
 def test_a_cell_without_output_met_nothing() -> None:
-    assert unmet(["replicas: 4"], [""]) == ["did not print 'replicas: 4'; it printed nothing"]
+    assert unmet_expectations(["replicas: 4"], [""]) == ["did not print 'replicas: 4'; it printed nothing"]

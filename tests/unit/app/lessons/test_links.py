@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from app.lessons.links import StrangeLink, Target, read_link
+from app.lessons.links import InvalidLink, LinkTarget, parse_link
 
 
 @pytest.mark.parametrize(
     ("href", "target"),
     [
-        ("#a", Target("here", fragment="a")),
-        ("lesson.md#a", Target("here", fragment="a")),
-        ("./lesson.ko.md", Target("here")),
-        ("#%EB%B2%94%EC%9C%84", Target("here", fragment="범위")),
-        ("../two/lesson.md", Target("lesson", "two")),
-        ("../two", Target("lesson", "two")),
-        ("../../more/two/#a", Target("lesson", "two", course="more", fragment="a")),
-        ("assets/a/b.png", Target("asset", "assets/a/b.png")),
-        ("./assets/b.png", Target("asset", "assets/b.png")),
-        ("mailto:a@example.org", Target("outside", "mailto:a@example.org")),
+        ("#a", LinkTarget("here", fragment="a")),
+        ("lesson.md#a", LinkTarget("here", fragment="a")),
+        ("./lesson.ko.md", LinkTarget("here")),
+        ("#%EB%B2%94%EC%9C%84", LinkTarget("here", fragment="범위")),
+        ("../two/lesson.md", LinkTarget("lesson", "two")),
+        ("../two", LinkTarget("lesson", "two")),
+        ("../../more/two/#a", LinkTarget("lesson", "two", course="more", fragment="a")),
+        ("assets/a/b.png", LinkTarget("asset", "assets/a/b.png")),
+        ("./assets/b.png", LinkTarget("asset", "assets/b.png")),
+        ("mailto:a@example.org", LinkTarget("outside", "mailto:a@example.org")),
     ],
 )
-def test_a_link_names_its_target(href: str, target: Target) -> None:
-    assert read_link(href) == target
+def test_a_link_names_its_target(href: str, target: LinkTarget) -> None:
+    assert parse_link(href) == target
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_a_link_names_its_target(href: str, target: Target) -> None:
 )
 def test_other_links_are_refused_or_stay_here(href: str) -> None:
     if not href:
-        assert read_link(href) == Target("here")
+        assert parse_link(href) == LinkTarget("here")
         return
-    with pytest.raises(StrangeLink):
-        read_link(href)
+    with pytest.raises(InvalidLink):
+        parse_link(href)
 
 
 def test_an_address_is_relative_to_the_page_so_it_keeps_the_language() -> None:
-    assert Target("lesson", "two", fragment="범위").address("one") == "two#%EB%B2%94%EC%9C%84"
-    assert Target("here").address("one") == "one"
-    assert Target("asset", "assets/x.png").address("one") == "one/assets/x.png"
+    assert LinkTarget("lesson", "two", fragment="범위").address("one") == "two#%EB%B2%94%EC%9C%84"
+    assert LinkTarget("here").address("one") == "one"
+    assert LinkTarget("asset", "assets/x.png").address("one") == "one/assets/x.png"

@@ -9,27 +9,27 @@ from pathlib import Path
 import pytest
 
 from app import i18n
-from app.lessons.model import Cell, Prose, Status, Tag
-from app.lessons.read import read
-from app.lessons.render import digest_of, render
-from tests.factories.lesson import CELL, HEADER, lesson_text, prose, rendered
+from app.lessons.document import parse_document
+from app.lessons.model import Cell, CellTag, LessonStatus, Prose
+from app.lessons.render import content_digest, render_lesson
+from tests.factories.lesson_source import CELL, FRONT_MATTER, lesson_text, prose_html, render_body
 
 COURSE = "course/this"
 
 
 def test_a_lesson_is_prose_and_cells_in_order() -> None:
-    lesson = rendered(f"First.\n\n{CELL}\nThen.\n\n{CELL.replace('one', 'two')}")
+    lesson = render_body(f"First.\n\n{CELL}\nThen.\n\n{CELL.replace('one', 'two')}")
 
     assert [type(block) for block in lesson.blocks] == [Prose, Cell, Prose, Cell]
     assert [block.line for block in lesson.blocks] == [7, 12, 15, 20]
     assert lesson.cell("two") == lesson.blocks[3]
     assert lesson.cell("three") is None
-    assert (lesson.key, lesson.status, lesson.minutes) == (COURSE, Status.published, 5)
+    assert (lesson.key, lesson.status, lesson.minutes) == (COURSE, LessonStatus.published, 5)
 
 
 def test_a_cell_takes_its_machine_from_the_lesson_unless_it_names_its_own() -> None:
     own = "```{code-cell} python\n:name: own\n:topology: cpu\n:keras: 2\n\nx\n```\n"
-    lesson = rendered(CELL + own, header=HEADER + "topology: gpu:2\n")
+    lesson = render_body(CELL + own, header=FRONT_MATTER + "topology: gpu:2\n")
 
     assert [(cell.topology, cell.keras) for cell in lesson.cells] == [("gpu:2", 3), ("cpu", 2)]
 
@@ -37,8 +37,8 @@ def test_a_cell_takes_its_machine_from_the_lesson_unless_it_names_its_own() -> N
 def test_a_learner_may_pick_what_the_lesson_offers_and_a_cell_may_say_otherwise() -> None:
     own = "```{code-cell} python\n:name: own\n:topology: cpu\n\nx\n```\n"
     other = "```{code-cell} python\n:name: other\n:topologies: [tpu:8, tpu:2]\n:keras: 3\n\nx\n```\n"
-    header = HEADER + "topologies: [gpu:2, gpu:4, workers:2xgpu:2]\nkerases: [2, 3]\n"
-    lesson = rendered(CELL + own + other, header=header)
+    header = FRONT_MATTER + "topologies: [gpu:2, gpu:4, workers:2xgpu:2]\nkerases: [2, 3]\n"
+    lesson = render_body(CELL + own + other, header=header)
 
     offered = ("gpu:2", "gpu:4", "workers:2xgpu:2")
     assert (lesson.topology, lesson.topologies, lesson.keras, lesson.kerases) == ("gpu:4", offered, 3, (2, 3))
@@ -50,32 +50,32 @@ def test_a_learner_may_pick_what_the_lesson_offers_and_a_cell_may_say_otherwise(
 
 
 def test_a_lesson_that_says_nothing_offers_nothing() -> None:
-    (cell,) = rendered(CELL).cells
+    (cell,) = render_body(CELL).cells
 
     assert (cell.topologies, cell.kerases, cell.has_choice) == (("gpu:4",), (3,), False)
 
 
 def test_a_cell_without_a_caption_is_called_by_its_name() -> None:
-    assert rendered(CELL.replace("one", "global-batch")).cells[0].title == "Global batch"
+    assert render_body(CELL.replace("one", "global-batch")).cells[0].title == "Global batch"
 
 
 def test_a_removed_cell_is_kept_but_not_shown() -> None:
-    lesson = rendered(CELL.replace(":name: one", ":name: one\n:tags: [remove-cell]"))
+    lesson = render_body(CELL.replace(":name: one", ":name: one\n:tags: [remove-cell]"))
 
     assert lesson.blocks == ()
-    assert lesson.cells[0].tags == {Tag.remove_cell}
+    assert lesson.cells[0].tags == {CellTag.remove_cell}
 
 
 def test_code_is_coloured_by_classes() -> None:
     colours = ("nb", "print"), ("p", "("), ("mi", "1"), ("p", ")")
 
-    assert rendered(CELL).cells[0].highlighted == "".join(
+    assert render_body(CELL).cells[0].highlighted == "".join(
         f'<span class="{name}">{text}</span>' for name, text in colours
     )
 
 
 def test_a_heading_links_to_itself_and_is_in_the_table_of_contents() -> None:
-    lesson = rendered("## What `scope()` does\n\n## What scope() does\n\n### 범위와 变量\n")
+    lesson = render_body("## What `scope()` does\n\n## What scope() does\n\n### 범위와 变量\n")
 
     assert [(heading.id, heading.level) for heading in lesson.toc] == [
         ("what-scope-does", 2),
@@ -91,21 +91,21 @@ def test_a_heading_links_to_itself_and_is_in_the_table_of_contents() -> None:
 
 
 def test_a_heading_with_a_link_of_its_own_is_no_link() -> None:
-    assert prose("## See [this](https://example.org)\n").startswith(
+    assert prose_html("## See [this](https://example.org)\n").startswith(
         '<h2 id="see-this">See <a href="https://example.org"'
     )
 
 
 def test_a_target_names_the_heading_below_it() -> None:
-    assert '<h2 id="sum-rule">' in prose("(sum-rule)=\n## 합\n")
+    assert '<h2 id="sum-rule">' in prose_html("(sum-rule)=\n## 합\n")
 
 
 def test_the_title_is_not_repeated() -> None:
-    assert prose("# The lesson\n\nWords.\n") == "<p>Words.</p>"
+    assert prose_html("# The lesson\n\nWords.\n") == "<p>Words.</p>"
 
 
 def test_a_table_scrolls_in_a_frame_of_its_own_that_a_keyboard_reaches() -> None:
-    html = prose("| Strategy | State |\n|:--|--:|\n| one | two |\n")
+    html = prose_html("| Strategy | State |\n|:--|--:|\n| one | two |\n")
 
     frame = '<div class="table-scroll" role="group" tabindex="0" aria-label="Table: Strategy, State"><table>'
     assert html.startswith(frame)
@@ -114,13 +114,13 @@ def test_a_table_scrolls_in_a_frame_of_its_own_that_a_keyboard_reaches() -> None
 
 
 def test_a_formula_is_mathml() -> None:
-    assert "<math><mfrac><mn>1</mn><mi>N</mi></mfrac></math>" in prose("It is $\\frac{1}{N}$ here.\n")
-    assert '<div class="math" tabindex="0"><math display="block">' in prose("$$\n\\sum_i x_i\n$$\n")
-    assert '<math display="block">' in prose("```{math}\n\\begin{aligned} a &= b \\end{aligned}\n```\n")
+    assert "<math><mfrac><mn>1</mn><mi>N</mi></mfrac></math>" in prose_html("It is $\\frac{1}{N}$ here.\n")
+    assert '<div class="math" tabindex="0"><math display="block">' in prose_html("$$\n\\sum_i x_i\n$$\n")
+    assert '<math display="block">' in prose_html("```{math}\n\\begin{aligned} a &= b \\end{aligned}\n```\n")
 
 
 def test_prices_are_no_formulas() -> None:
-    assert "<math" not in prose("It costs 5$ or 6$ a day.\n")
+    assert "<math" not in prose_html("It costs 5$ or 6$ a day.\n")
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_prices_are_no_formulas() -> None:
     ],
 )
 def test_a_construct_has_its_html(source: str, html: str) -> None:
-    assert html in prose(source)
+    assert html in prose_html(source)
 
 
 @pytest.mark.parametrize(
@@ -187,12 +187,14 @@ def test_a_construct_has_its_html(source: str, html: str) -> None:
     ],
 )
 def test_a_link_between_files_becomes_one_between_pages(href: str, address: str) -> None:
-    assert f'<a href="{address}"' in prose(f"[x]({href})\n")
+    assert f'<a href="{address}"' in prose_html(f"[x]({href})\n")
 
 
 def test_html_that_slipped_through_is_text() -> None:
-    document = read(lesson_text("A <script>alert(1)</script>.\n\n<div onclick=x>\n\n[x](javascript:y)\n"), "en")
-    lesson = render(document, course="c", slug="s", languages=("en",), path=Path("x"), digest="")
+    document = parse_document(
+        lesson_text("A <script>alert(1)</script>.\n\n<div onclick=x>\n\n[x](javascript:y)\n"), "en"
+    )
+    lesson = render_lesson(document, course="c", slug="s", languages=("en",), path=Path("x"), digest="")
     html = "".join(str(getattr(block, "html", "")) for block in lesson.blocks)
 
     assert "&lt;script&gt;" in html
@@ -204,13 +206,13 @@ def test_html_that_slipped_through_is_text() -> None:
 def test_there_is_no_inline_style_anywhere() -> None:
     source = "| a |\n|:-:|\n| b |\n\n$$\n\\begin{cases} 1 & x>0 \\\\ 0 \\end{cases}\n$$\n\n```python\nx = 1\n```\n"
 
-    assert not re.search(r"\sstyle=", prose(source))
+    assert not re.search(r"\sstyle=", prose_html(source))
 
 
 def test_added_words_are_in_the_lessons_language(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(i18n, "_translations", lambda code: _Shouting(code))
 
-    (note,) = rendered("```{note}\nx\n```\n", language="ko").blocks
+    (note,) = render_body("```{note}\nx\n```\n", language="ko").blocks
     assert isinstance(note, Prose)
     html = str(note.html)
     assert '<p class="admonition-title">Note in ko</p>' in html
@@ -225,8 +227,8 @@ class _Shouting:
 
 
 def test_a_digest_tells_texts_apart_and_where_they_end() -> None:
-    assert digest_of("ab", "c") != digest_of("a", "bc")
-    assert digest_of("ab", "c") == digest_of("ab", "c")
+    assert content_digest("ab", "c") != content_digest("a", "bc")
+    assert content_digest("ab", "c") == content_digest("ab", "c")
 
 
 @pytest.mark.parametrize(
@@ -234,6 +236,6 @@ def test_a_digest_tells_texts_apart_and_where_they_end() -> None:
 )
 def test_the_page_shows_a_cells_code_to_the_letter(code: str) -> None:
     """The page's script takes the original from there."""
-    (cell,) = rendered(CELL.replace("print(1)", code)).cells
+    (cell,) = render_body(CELL.replace("print(1)", code)).cells
 
     assert html.unescape(re.sub(r"<[^>]+>", "", str(cell.highlighted))) == cell.code

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from app.settings import Settings
-from tests.factories.lesson import CELL, write_lesson
+from tests.factories.lesson_source import CELL, write_lesson
 
 PAGE = "/en/courses/small/first"
 SVG = b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>"

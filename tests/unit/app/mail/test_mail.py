@@ -11,15 +11,15 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import select, update
 
-from app.accounts.mails import still_wanted
+from app.accounts.emails import should_send
 from app.bus import Bus
 from app.db import Database, now
 from app.mail import outbox
-from app.mail.letter import Mail, write
-from app.mail.models import MailState, OutboxMail
-from app.mail.sender import Sender
-from app.mail.transport import Smtp, SmtpServer, Transport
-from tests.factories.smtp import PASSWORD, USER, Postbox, certificate, smtp_server
+from app.mail.models import EmailState, OutboxEmail
+from app.mail.renderer import TemplatedEmail, render_email
+from app.mail.transport import SmtpServer, SmtpTransport, Transport
+from app.mail.worker import OutboxWorker
+from tests.factories.smtp_server import PASSWORD, USER, SmtpMailbox, make_certificate, serve_smtp
 
 SENDER = "Lockstep <learn@example.org>"
 URL = "https://learn.example.org/en/mail/abc"
@@ -31,35 +31,35 @@ LETTERS = [
 SCRIPTS = {"en": "[A-Za-z]", "ko": "[가-힣]", "zh": "[一-鿿]"}
 
 
-def a_mail(to: str = "ada@example.org", language: str = "en", unsubscribe_url: str = "") -> Mail:
-    return Mail(to, language, "accounts/mail/reset.html", VALUES, unsubscribe_url=unsubscribe_url)
+def a_mail(to: str = "ada@example.org", language: str = "en", unsubscribe_url: str = "") -> TemplatedEmail:
+    return TemplatedEmail(to, language, "accounts/mail/reset.html", VALUES, unsubscribe_url=unsubscribe_url)
 
 
-async def post(db: Database, *mails: Mail) -> None:
+async def post(db: Database, *mails: TemplatedEmail) -> None:
     async with db.writing() as session:
         for mail in mails:
-            await outbox.post(session, mail)
+            await outbox.enqueue(session, mail)
 
 
 async def send_all(db: Database, transport: Transport) -> None:
-    sender = Sender(db, Bus(), transport, still_wanted)
+    sender = OutboxWorker(db, Bus(), transport, should_send)
     while await sender.send_one():
         pass
 
 
-async def kept(db: Database) -> list[OutboxMail]:
+async def kept(db: Database) -> list[OutboxEmail]:
     async with db.session() as session:
-        return list(await session.scalars(select(OutboxMail).order_by(OutboxMail.created_at)))
+        return list(await session.scalars(select(OutboxEmail).order_by(OutboxEmail.created_at)))
 
 
-def plain(address: str) -> Smtp:
-    return Smtp(SmtpServer.read(f"smtp://{address}?tls=off"), SENDER)
+def plain(address: str) -> SmtpTransport:
+    return SmtpTransport(SmtpServer.read(f"smtp://{address}?tls=off"), SENDER)
 
 
 @pytest.mark.parametrize("language", SCRIPTS)
 @pytest.mark.parametrize("name", LETTERS)
 def test_a_letter_says_the_same_as_text_and_as_html(name: str, language: str) -> None:
-    letter = write(Mail("ada@example.org", language, f"accounts/mail/{name}", VALUES))
+    letter = render_email(TemplatedEmail("ada@example.org", language, f"accounts/mail/{name}", VALUES))
 
     assert re.search(SCRIPTS[language], letter.subject)
     assert re.search(SCRIPTS[language], letter.text)
@@ -71,8 +71,8 @@ def test_a_letter_says_the_same_as_text_and_as_html(name: str, language: str) ->
 
 
 async def test_a_real_server_gets_text_and_html_in_each_language(database: Database) -> None:
-    postbox = Postbox()
-    with smtp_server(postbox) as address:
+    postbox = SmtpMailbox()
+    with serve_smtp(postbox) as address:
         await post(database, *(a_mail(f"{code}@example.org", code, "https://x.test/u?t=1") for code in SCRIPTS))
         await send_all(database, plain(address))
 
@@ -96,29 +96,29 @@ async def test_a_real_server_gets_text_and_html_in_each_language(database: Datab
 async def test_a_password_goes_out_only_under_tls(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context, trusted = certificate(tmp_path)
-    postbox = Postbox()
-    with smtp_server(postbox, context) as address:
+    context, trusted = make_certificate(tmp_path)
+    postbox = SmtpMailbox()
+    with serve_smtp(postbox, context) as address:
         server = SmtpServer.read(f"smtp://{USER}:{quote(PASSWORD)}@{address}")
         await post(database, a_mail())
-        await send_all(database, Smtp(server, SENDER))
+        await send_all(database, SmtpTransport(server, SENDER))
         assert postbox.mails == [], "a server that nobody vouches for got a mail"
         (waiting,) = await kept(database)
         assert "certificate" in waiting.why.lower()
         monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
         async with database.writing() as session:
-            await session.execute(update(OutboxMail).values(due_at=now()))
-        await send_all(database, Smtp(server, SENDER))
+            await session.execute(update(OutboxEmail).values(due_at=now()))
+        await send_all(database, SmtpTransport(server, SENDER))
     assert postbox.encrypted == [True]
 
 
 async def test_a_server_without_starttls_gets_nothing(database: Database) -> None:
-    postbox = Postbox()
-    with smtp_server(postbox) as address:
+    postbox = SmtpMailbox()
+    with serve_smtp(postbox) as address:
         await post(database, a_mail())
-        await send_all(database, Smtp(SmtpServer.read(f"smtp://{address}"), SENDER))
+        await send_all(database, SmtpTransport(SmtpServer.read(f"smtp://{address}"), SENDER))
     assert postbox.mails == []
-    assert (await kept(database))[0].state == MailState.waiting
+    assert (await kept(database))[0].state == EmailState.waiting
 
 
 async def test_a_server_that_is_away_is_tried_again_later(database: Database) -> None:
@@ -127,22 +127,22 @@ async def test_a_server_that_is_away_is_tried_again_later(database: Database) ->
 
     (waiting,) = await kept(database)
 
-    assert (waiting.state, waiting.tries) == (MailState.waiting, 1)
+    assert (waiting.state, waiting.tries) == (EmailState.waiting, 1)
     assert timedelta(seconds=20) < waiting.due_at - now() < timedelta(seconds=31)
 
 
-@pytest.mark.parametrize(("answer", "state"), [("451 later", MailState.waiting), ("554 never", MailState.failed)])
+@pytest.mark.parametrize(("answer", "state"), [("451 later", EmailState.waiting), ("554 never", EmailState.failed)])
 async def test_what_the_server_answers_decides_whether_it_is_tried_again(
-    database: Database, answer: str, state: MailState
+    database: Database, answer: str, state: EmailState
 ) -> None:
-    postbox = Postbox(answer)
-    with smtp_server(postbox) as address:
+    postbox = SmtpMailbox(answer)
+    with serve_smtp(postbox) as address:
         await post(database, a_mail())
         await send_all(database, plain(address))
     (mail,) = await kept(database)
     assert mail.state == state
     assert answer[4:] in mail.why
-    assert bool(mail.text) is (state is MailState.waiting), "a link is not kept for nothing"
+    assert bool(mail.text) is (state is EmailState.waiting), "a link is not kept for nothing"
 
 
 async def test_a_mail_that_may_have_arrived_is_not_sent_again(database: Database) -> None:
@@ -161,14 +161,14 @@ async def test_a_mail_that_may_have_arrived_is_not_sent_again(database: Database
         await post(database, a_mail())
         await send_all(database, plain(f"127.0.0.1:{server.sockets[0].getsockname()[1]}"))
     (mail,) = await kept(database)
-    assert mail.state == MailState.doubtful
+    assert mail.state == EmailState.doubtful
 
 
 async def test_many_senders_send_each_mail_once(database: Database) -> None:
     sent: list[str] = []
 
     class Slow:
-        async def send(self, mail: OutboxMail) -> None:
+        async def send(self, mail: OutboxEmail) -> None:
             await asyncio.sleep(0.01)
             sent.append(mail.to)
 
@@ -182,47 +182,47 @@ async def test_a_server_that_takes_its_time_does_not_keep_us_from_ending(databas
     asked = asyncio.Event()
 
     class Endless:
-        async def send(self, mail: OutboxMail) -> None:
+        async def send(self, mail: OutboxEmail) -> None:
             asked.set()
             await asyncio.Event().wait()
 
     await post(database, a_mail())
     bus = Bus()
-    sender = Sender(database, bus, Endless(), still_wanted)
+    sender = OutboxWorker(database, bus, Endless(), should_send)
     sending = asyncio.create_task(sender.run())
     await asked.wait()
     bus.close()
     sender.hurry()
     await asyncio.wait_for(sending, 10)
-    assert [mail.state for mail in await kept(database)] == [MailState.doubtful]
+    assert [mail.state for mail in await kept(database)] == [EmailState.doubtful]
 
 
 async def test_a_mail_that_cannot_be_written_holds_up_no_other(database: Database) -> None:
-    postbox = Postbox()
-    with smtp_server(postbox) as address:
+    postbox = SmtpMailbox()
+    with serve_smtp(postbox) as address:
         await post(database, a_mail("no address"), a_mail())
         await send_all(database, plain(address))
     assert postbox.recipients == ["ada@example.org"]
-    assert [mail.state for mail in await kept(database)] == [MailState.failed]
+    assert [mail.state for mail in await kept(database)] == [EmailState.failed]
 
 
 async def test_the_mail_of_a_sender_that_was_killed_is_doubted_not_sent(database: Database) -> None:
     await post(database, a_mail())
     assert await outbox.claim(database) is not None
-    assert await outbox.doubt_abandoned(database) == 0
+    assert await outbox.mark_abandoned_doubtful(database) == 0
     async with database.writing() as session:
-        await session.execute(update(OutboxMail).values(due_at=now() - timedelta(hours=1)))
+        await session.execute(update(OutboxEmail).values(due_at=now() - timedelta(hours=1)))
 
-    assert await outbox.doubt_abandoned(database) == 1
+    assert await outbox.mark_abandoned_doubtful(database) == 1
 
     assert await outbox.claim(database) is None
 
 
 def test_pauses_grow_and_end_within_two_days() -> None:
-    pauses = [pause for tries in range(1, 20) if (pause := outbox.pause_s(tries)) is not None]
+    pauses = [pause for tries in range(1, 20) if (pause := outbox.retry_delay_s(tries)) is not None]
     assert pauses == sorted(pauses)
     assert sum(pauses) < 2 * 24 * 3600
-    assert outbox.pause_s(len(pauses) + 1) is None
+    assert outbox.retry_delay_s(len(pauses) + 1) is None
 
 
 @pytest.mark.parametrize(
@@ -238,14 +238,14 @@ def test_the_setting_names_a_server(url: str, server: SmtpServer) -> None:
 
 
 async def test_what_was_given_up_is_forgotten_after_a_month(database: Database) -> None:
-    await post(database, *(a_mail(f"{state}@example.org") for state in MailState))
+    await post(database, *(a_mail(f"{state}@example.org") for state in EmailState))
     async with database.writing() as session:
-        for state in MailState:
-            mine = update(OutboxMail).where(OutboxMail.to == f"{state}@example.org")
+        for state in EmailState:
+            mine = update(OutboxEmail).where(OutboxEmail.to == f"{state}@example.org")
             await session.execute(mine.values(state=state, due_at=now() - timedelta(days=29)))
-    await outbox.sweep(database)
-    assert len(await kept(database)) == len(MailState)
+    await outbox.delete_expired(database)
+    assert len(await kept(database)) == len(EmailState)
     async with database.writing() as session:
-        await session.execute(update(OutboxMail).values(due_at=now() - timedelta(days=31)))
-    await outbox.sweep(database)
-    assert {mail.state for mail in await kept(database)} == {MailState.waiting, MailState.sending}
+        await session.execute(update(OutboxEmail).values(due_at=now() - timedelta(days=31)))
+    await outbox.delete_expired(database)
+    assert {mail.state for mail in await kept(database)} == {EmailState.waiting, EmailState.sending}

@@ -16,17 +16,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounts.models import Account
-from app.accounts.people import MOST_NAME, readable_email, readable_name
+from app.accounts.service import MAX_NAME_LENGTH, normalize_email, normalize_name
 from app.db import now
 from app.mail import message
-from app.mail.letter import Mail, write
-from app.mail.message import UnsafeMessage, as_bytes
-from app.mail.models import OutboxMail
-from app.mail.transport import Smtp, SmtpServer
-from app.notifications.models import Kind, Notification
-from app.notifications.views import About, View
-from tests.factories.drawn import examples
-from tests.factories.smtp import Postbox, smtp_server
+from app.mail.message import UnsafeMessage, to_bytes
+from app.mail.models import OutboxEmail
+from app.mail.renderer import TemplatedEmail, render_email
+from app.mail.transport import SmtpServer, SmtpTransport
+from app.notifications.models import Notification, NotificationKind
+from app.notifications.views import NotificationContent, NotificationView
+from tests.factories.hypothesis_examples import example_count
+from tests.factories.smtp_server import SmtpMailbox, serve_smtp
 
 SENDER = "Lockstep <learn@example.org>"
 UNSUBSCRIBE = "https://learn.example.org/en/unsubscribe/abc"
@@ -71,34 +71,40 @@ HOSTILE = st.lists(PIECES, min_size=1, max_size=6).map("".join)
 
 
 @pytest.fixture(scope="module")
-def postbox() -> Postbox:
-    return Postbox()
+def postbox() -> SmtpMailbox:
+    return SmtpMailbox()
 
 
 @pytest.fixture(scope="module")
-def smtp(postbox: Postbox) -> Iterator[Smtp]:
-    with smtp_server(postbox) as address:
-        yield Smtp(SmtpServer.read(f"smtp://{address}?tls=off"), SENDER)
+def smtp(postbox: SmtpMailbox) -> Iterator[SmtpTransport]:
+    with serve_smtp(postbox) as address:
+        yield SmtpTransport(SmtpServer.read(f"smtp://{address}?tls=off"), SENDER)
 
 
-def queued(subject: str, to: str = "ada@example.org", text: str = "x\n", html: str = "<p>x</p>") -> OutboxMail:
-    return OutboxMail(
+def queued(subject: str, to: str = "ada@example.org", text: str = "x\n", html: str = "<p>x</p>") -> OutboxEmail:
+    return OutboxEmail(
         id="ab" * 16, to=to, subject=subject, text=text, html=html, unsubscribe_url=UNSUBSCRIBE, created_at=now()
     )
 
 
-def news(name: str, kind: Kind, quoted: str) -> OutboxMail:
+def news(name: str, kind: NotificationKind, quoted: str) -> OutboxEmail:
     """What is queued when somebody of that name did something."""
-    view = View(
-        Notification(kind=kind), Account(name=name), About("A lesson", quoted, "comment", {"comment_id": "c1"}, "#c-c1")
+    view = NotificationView(
+        Notification(kind=kind),
+        Account(name=name),
+        NotificationContent("A lesson", quoted, "comment", {"comment_id": "c1"}, "#c-c1"),
     )
     items = [{"view": view, "url": "https://learn.example.org/en/comment/c1#c-c1"}]
     values = {"name": name, "items": items, "more": 0, "count": 1, "all_url": "/all", "settings_url": "/settings"}
-    letter = write(Mail("ada@example.org", "en", "notifications/mail/news.html", values, unsubscribe_url=UNSUBSCRIBE))
+    letter = render_email(
+        TemplatedEmail(
+            "ada@example.org", "en", "notifications/mail/notifications.html", values, unsubscribe_url=UNSUBSCRIBE
+        )
+    )
     return queued(letter.subject, text=letter.text, html=letter.html)
 
 
-def sent(smtp: Smtp, postbox: Postbox, mail: OutboxMail) -> tuple[list[tuple[str, str]], EmailMessage]:
+def sent(smtp: SmtpTransport, postbox: SmtpMailbox, mail: OutboxEmail) -> tuple[list[tuple[str, str]], EmailMessage]:
     """The header lines that a real server got, unfolded by hand, and the mail as a program reads it."""
     asyncio.run(smtp.send(mail))
     raw = postbox.raw.pop()
@@ -117,9 +123,11 @@ def part(mail: EmailMessage, kind: str) -> str:
     return content.replace("\r\n", "\n").rstrip("\n")
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_name_that_decodes_to_headers_stays_in_the_body(kind: Kind, smtp: Smtp, postbox: Postbox) -> None:
-    assert readable_name(FOUND) == FOUND
+@pytest.mark.parametrize("kind", NotificationKind)
+def test_a_name_that_decodes_to_headers_stays_in_the_body(
+    kind: NotificationKind, smtp: SmtpTransport, postbox: SmtpMailbox
+) -> None:
+    assert normalize_name(FOUND) == FOUND
 
     headers, read = sent(smtp, postbox, news(FOUND, kind, FOUND))
 
@@ -129,15 +137,17 @@ def test_a_name_that_decodes_to_headers_stays_in_the_body(kind: Kind, smtp: Smtp
     assert "<b>" not in part(read, "html")
 
 
-@examples(40)
-@given(name=HOSTILE, kind=st.sampled_from(Kind), quoted=HOSTILE)
+@example_count(40)
+@given(name=HOSTILE, kind=st.sampled_from(NotificationKind), quoted=HOSTILE)
 def test_no_name_changes_a_header_or_the_structure_of_a_page(
-    smtp: Smtp, postbox: Postbox, name: str, kind: Kind, quoted: str
+    smtp: SmtpTransport, postbox: SmtpMailbox, name: str, kind: NotificationKind, quoted: str
 ) -> None:
-    shown = readable_name(name)
+    shown = normalize_name(name)
     if shown is None:
         return
-    words = " ".join("".join(c for c in quoted if c.isprintable()).split())  # as app.comments.told quotes a comment
+    words = " ".join(
+        "".join(c for c in quoted if c.isprintable()).split()
+    )  # as app.comments.notification_content quotes a comment
     ordinary, theirs = news("Ada", kind, "A comment"), news(shown, kind, words)
 
     headers, read = sent(smtp, postbox, theirs)
@@ -152,10 +162,10 @@ def test_no_name_changes_a_header_or_the_structure_of_a_page(
     assert [tag for tag in tags[0] if "quote" not in tag] == [tag for tag in tags[1] if "quote" not in tag]
 
 
-@examples(40)
+@example_count(40)
 @given(subject=HOSTILE)
 def test_a_subject_that_was_queued_with_a_name_goes_out_as_the_text_it_is(
-    smtp: Smtp, postbox: Postbox, subject: str
+    smtp: SmtpTransport, postbox: SmtpMailbox, subject: str
 ) -> None:
     stored = subject.encode("utf-8", "ignore").decode()[:200]
 
@@ -169,26 +179,26 @@ def test_a_subject_that_was_queued_with_a_name_goes_out_as_the_text_it_is(
 
 @pytest.mark.parametrize("control", [chr(n) for n in (*range(32), *range(127, 160), 0x2028, 0x2029)])
 def test_no_name_holds_a_control_character(control: str) -> None:
-    kept = readable_name(f"Ada{control}Byron")
+    kept = normalize_name(f"Ada{control}Byron")
     assert kept in (None, "Ada Byron"), "a line break in a form is a blank, anything else is refused"
 
 
 def test_an_address_that_mail_programs_decode_is_refused() -> None:
     address = "=?utf-8?q?x=0ABcc=0Aevil?=@example.org"
-    assert readable_email(address) is None
+    assert normalize_email(address) is None
     with pytest.raises(UnsafeMessage, match="address"):
-        as_bytes(queued("Hello", to=address), SENDER)
+        to_bytes(queued("Hello", to=address), SENDER)
 
 
 def test_bytes_that_read_back_as_other_headers_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(FOUND) <= MOST_NAME
-    monkeypatch.setattr(message, "literal", lambda text: text)
+    assert len(FOUND) <= MAX_NAME_LENGTH
+    monkeypatch.setattr(message, "header_safe", lambda text: text)
     with pytest.raises(UnsafeMessage, match="headers"):
-        as_bytes(queued(f"{FOUND} replied"), SENDER)
+        to_bytes(queued(f"{FOUND} replied"), SENDER)
 
 
 def test_a_subject_in_any_script_is_read_as_it_was_written() -> None:
     for subject in ("New reply in one of your threads", "내 스레드에 새 답글이 있습니다" * 8, "=" * 200, "a " * 90):
-        read = message_from_bytes(as_bytes(queued(subject), SENDER), policy=policy.default)
+        read = message_from_bytes(to_bytes(queued(subject), SENDER), policy=policy.default)
         assert read["subject"] == subject.strip()
         assert read["from"].addresses == (Address("Lockstep", addr_spec="learn@example.org"),)

@@ -14,48 +14,51 @@ from sqlalchemy import func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
-from app.accounts.mails import still_wanted
-from app.accounts.models import Account, Mailing
+from app.accounts.emails import should_send
+from app.accounts.models import Account, EmailFrequency
 from app.bus import Bus
-from app.comments import moderation, writing
-from app.comments.told import CommentsSaid
-from app.comments.writing import Draft
+from app.comments import editing, moderation
+from app.comments.editing import CommentDraft
+from app.comments.notification_content import CommentDescriber
 from app.db import Database, now
 from app.lessons.catalog import Catalog
-from app.mail.models import OutboxMail
-from app.mail.sender import Sender
-from app.mail.transport import Smtp, SmtpServer
+from app.mail.models import OutboxEmail
+from app.mail.transport import SmtpServer, SmtpTransport
+from app.mail.worker import OutboxWorker
 from app.notifications import service
-from app.notifications.mailer import Mailer, _waiting, digest_due
-from app.notifications.models import Kind, Notification
-from app.notifications.unsubscribing import Unsubscribing
-from app.notifications.views import About
-from tests.factories.accounts import an_account
-from tests.factories.smtp import Postbox, smtp_server
+from app.notifications.mailer import NotificationMailer, _pending, latest_digest_time
+from app.notifications.models import Notification, NotificationKind
+from app.notifications.unsubscribe_links import UnsubscribeTokens
+from app.notifications.views import NotificationContent
+from tests.factories.accounts import store_account
+from tests.factories.smtp_server import SmtpMailbox, serve_smtp
 
 BASE = "https://learn.example.org"
 SCRIPTS = {"en": "[A-Za-z]{3}", "ko": "[가-힣]{2}", "zh": "[一-鿿]{2}"}
-OURS = Unsubscribing(b"k" * 32)
+OURS = UnsubscribeTokens(b"k" * 32)
 GONE = "gone"
 
 
-async def said(_session: AsyncSession, _account: Account, subjects: Sequence[str]) -> Mapping[str, About]:
+async def said(_session: AsyncSession, _account: Account, subjects: Sequence[str]) -> Mapping[str, NotificationContent]:
     """Everything but one is in sight."""
-    title = {"en": "A lesson", "ko": "수업", "zh": "课程"}[i18n.current()]
+    title = {"en": "A lesson", "ko": "수업", "zh": "课程"}[i18n.current_language()]
     there = [subject for subject in subjects if subject != GONE]
-    return {subject: About(title, f"About {subject}", "comment", {"id": subject}, f"#c-{subject}") for subject in there}
+    return {
+        subject: NotificationContent(title, f"About {subject}", "comment", {"id": subject}, f"#c-{subject}")
+        for subject in there
+    }
 
 
 def path(route: str, **parts: str) -> str:
     return f"/{parts.pop('lang')}/{route}" + "".join(f"/{part}" for part in parts.values())
 
 
-def mailer(db: Database) -> Mailer:
-    return Mailer(db, Bus(), OURS, dict.fromkeys(Kind, said), path, BASE)
+def mailer(db: Database) -> NotificationMailer:
+    return NotificationMailer(db, Bus(), OURS, dict.fromkeys(NotificationKind, said), path, BASE)
 
 
 async def somebody(db: Database, language: str = "en", **values: object) -> Account:
-    account = await an_account(db, name="Ada Byron", email=f"{language}@example.org")
+    account = await store_account(db, name="Ada Byron", email=f"{language}@example.org")
     async with db.writing() as session:
         mine = await session.get_one(Account, account.id)
         mine.language = language
@@ -70,7 +73,7 @@ async def tell(
     subject: str,
     at: datetime | None = None,
     *,
-    kind: Kind = Kind.reply,
+    kind: NotificationKind = NotificationKind.reply,
     actor_id: str | None = None,
 ) -> None:
     async with db.writing() as session:
@@ -80,17 +83,20 @@ async def tell(
             await session.execute(mine.values(created_at=at))
 
 
-async def outbox(db: Database) -> list[OutboxMail]:
+async def outbox(db: Database) -> list[OutboxEmail]:
     async with db.session() as session:
-        return list(await session.scalars(select(OutboxMail).order_by(OutboxMail.created_at)))
+        return list(await session.scalars(select(OutboxEmail).order_by(OutboxEmail.created_at)))
 
 
-async def delivered(db: Database) -> Postbox:
+async def delivered(db: Database) -> SmtpMailbox:
     """What a real server got."""
-    postbox = Postbox()
-    with smtp_server(postbox) as address:
-        sender = Sender(
-            db, Bus(), Smtp(SmtpServer.read(f"smtp://{address}?tls=off"), "Lockstep <l@example.org>"), still_wanted
+    postbox = SmtpMailbox()
+    with serve_smtp(postbox) as address:
+        sender = OutboxWorker(
+            db,
+            Bus(),
+            SmtpTransport(SmtpServer.read(f"smtp://{address}?tls=off"), "Lockstep <l@example.org>"),
+            should_send,
         )
         while await sender.send_one():
             pass
@@ -111,12 +117,12 @@ async def delivered(db: Database) -> Postbox:
     ],
 )
 def test_a_digest_is_due_at_eight_where_its_reader_lives(at: str, zone: str, due: str) -> None:
-    assert digest_due(datetime.fromisoformat(at), zone) == datetime.fromisoformat(due)
+    assert latest_digest_time(datetime.fromisoformat(at), zone) == datetime.fromisoformat(due)
 
 
 @pytest.mark.parametrize("language", SCRIPTS)
 async def test_a_reply_is_mailed_at_once_as_text_and_as_html(database: Database, language: str) -> None:
-    bob = await an_account(database, name="Bob <script>alert(1)</script>", email="bob@example.org")
+    bob = await store_account(database, name="Bob <script>alert(1)</script>", email="bob@example.org")
     ada = await somebody(database, language)
     await tell(database, ada, "c1", actor_id=bob.id)
 
@@ -140,13 +146,13 @@ async def test_a_reply_is_mailed_at_once_as_text_and_as_html(database: Database,
     assert unsubscribe
     assert mail["list-unsubscribe-post"] == "List-Unsubscribe=One-Click"
     wish = OURS.read(unsubscribe[1])
-    assert (wish.account_id, wish.kind) == (ada.id, Kind.reply)
+    assert (wish.account_id, wish.kind) == (ada.id, NotificationKind.reply)
 
 
-@pytest.mark.parametrize("kind", [Kind.reply, Kind.mention, Kind.answered])
-async def test_a_name_that_is_an_encoded_word_adds_no_header(database: Database, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [NotificationKind.reply, NotificationKind.mention, NotificationKind.answered])
+async def test_a_name_that_is_an_encoded_word_adds_no_header(database: Database, kind: NotificationKind) -> None:
     name = "=?utf-8?q?x=0AReply-To:_eve@x.test=0A=0A<b>Sign_in?="
-    eve = await an_account(database, name=name, email="eve@example.org")
+    eve = await store_account(database, name=name, email="eve@example.org")
     ada = await somebody(database)
     await tell(database, ada, "c1", kind=kind, actor_id=eve.id)
     await mailer(database).mail_all(now())
@@ -174,7 +180,7 @@ async def test_a_name_that_is_an_encoded_word_adds_no_header(database: Database,
 
 @pytest.mark.parametrize("language", SCRIPTS)
 async def test_a_digest_holds_all_that_is_unread_in_one_mail_once_a_day(database: Database, language: str) -> None:
-    ada = await somebody(database, language, mailing=Mailing.daily, time_zone="Asia/Seoul")
+    ada = await somebody(database, language, mailing=EmailFrequency.daily, time_zone="Asia/Seoul")
     eight = datetime(2026, 11, 21, 8, tzinfo=ZoneInfo("Asia/Seoul"))
     for number in range(3):
         await tell(database, ada, f"c{number}", eight - timedelta(hours=number + 1))
@@ -205,7 +211,7 @@ async def test_a_digest_holds_all_that_is_unread_in_one_mail_once_a_day(database
 
 
 async def test_before_eight_no_digest_goes_out(database: Database) -> None:
-    ada = await somebody(database, mailing=Mailing.daily)
+    ada = await somebody(database, mailing=EmailFrequency.daily)
     eight = datetime(2026, 11, 21, 8, tzinfo=UTC)
     await tell(database, ada, "c1", eight - timedelta(hours=10))
     assert await mailer(database).mail_all(eight - timedelta(seconds=1)) == 0
@@ -213,28 +219,28 @@ async def test_before_eight_no_digest_goes_out(database: Database) -> None:
 
 
 async def test_who_wants_none_or_cannot_be_reached_gets_no_mail(database: Database) -> None:
-    never = await somebody(database, "en", mailing=Mailing.never)
+    never = await somebody(database, "en", mailing=EmailFrequency.never)
     unsure = await somebody(database, "ko", email_confirmed_at=None)
     for account in (never, unsure):
         await tell(database, account, "c1")
     picky = await somebody(database, "zh")
     async with database.writing() as session:
-        await service.end_mails(session, picky.id, Kind.reply)
-        await service.end_mails(session, picky.id, Kind.reply)
+        await service.opt_out_of_emails(session, picky.id, NotificationKind.reply)
+        await service.opt_out_of_emails(session, picky.id, NotificationKind.reply)
     await tell(database, picky, "c1")
-    await tell(database, picky, "a1", kind=Kind.achievement)
-    await tell(database, picky, GONE, kind=Kind.mention)
-    await tell(database, picky, "old", now() - timedelta(days=4), kind=Kind.mention)
+    await tell(database, picky, "a1", kind=NotificationKind.achievement)
+    await tell(database, picky, GONE, kind=NotificationKind.mention)
+    await tell(database, picky, "old", now() - timedelta(days=4), kind=NotificationKind.mention)
     assert await mailer(database).mail_all(now()) == 0
     assert await outbox(database) == []
 
     async with database.writing() as session:
-        await service.begin_mails(session, picky.id, Kind.reply)
+        await service.opt_in_to_emails(session, picky.id, NotificationKind.reply)
     assert await mailer(database).mail_all(now()) == 1
 
 
 async def test_several_processes_that_mail_at_once_send_each_digest_once(database: Database) -> None:
-    people = [await somebody(database, code, mailing=Mailing.daily) for code in SCRIPTS]
+    people = [await somebody(database, code, mailing=EmailFrequency.daily) for code in SCRIPTS]
     eight = datetime(2026, 11, 21, 8, tzinfo=UTC)
     for account in people:
         for number in range(4):
@@ -257,12 +263,14 @@ async def test_one_mail_that_cannot_be_written_holds_up_no_other_and_stays_waiti
     for code in ("en", "ko"):
         await tell(database, await somebody(database, code), "c1")
 
-    async def fails(session: AsyncSession, account: Account, subjects: Sequence[str]) -> Mapping[str, About]:
-        if i18n.current() == "en":
+    async def fails(
+        session: AsyncSession, account: Account, subjects: Sequence[str]
+    ) -> Mapping[str, NotificationContent]:
+        if i18n.current_language() == "en":
             raise RuntimeError
         return await said(session, account, subjects)
 
-    broken = Mailer(database, Bus(), OURS, dict.fromkeys(Kind, fails), path, BASE)
+    broken = NotificationMailer(database, Bus(), OURS, dict.fromkeys(NotificationKind, fails), path, BASE)
     assert await broken.mail_all(now()) == 1
     assert [mail.to for mail in await outbox(database)] == ["ko@example.org"]
     assert await mailer(database).mail_all(now()) == 1
@@ -271,40 +279,40 @@ async def test_one_mail_that_cannot_be_written_holds_up_no_other_and_stays_waiti
 async def test_comments_tell_who_is_mentioned_or_answered_and_mails_quote_them(
     database: Database, tmp_path: Path
 ) -> None:
-    ada, bob = await somebody(database, "en"), await an_account(database, name="Bob", email="bob@example.org")
+    ada, bob = await somebody(database, "en"), await store_account(database, name="Bob", email="bob@example.org")
     cy = await somebody(database, "ko")
-    question = Draft("small/first", "", None, "Why four?", "k1", "en")
+    question = CommentDraft("small/first", "", None, "Why four?", "k1", "en")
     async with database.writing() as session:
-        root = await writing.write(session, ada, question)
-        reply = Draft("small/first", "", root.id, f"Because of @{cy.handle} <b>four</b>", "k2", "en")
-        told = await writing.write(session, bob, reply)
-        await moderation.answer(session, bob, told.id, on=True)
+        root = await editing.create_comment(session, ada, question)
+        reply = CommentDraft("small/first", "", root.id, f"Because of @{cy.handle} <b>four</b>", "k2", "en")
+        told = await editing.create_comment(session, bob, reply)
+        await moderation.set_answer(session, bob, told.id, on=True)
     async with database.session() as session:
         rows = {(row.account_id, row.kind) for row in await session.scalars(select(Notification))}
     assert rows == {(ada.id, "reply"), (cy.id, "mention"), (ada.id, "answered")}
 
-    describers = dict.fromkeys(Kind, CommentsSaid(Catalog(tmp_path)))
-    this = Mailer(database, Bus(), OURS, describers, path, BASE)
+    describers = dict.fromkeys(NotificationKind, CommentDescriber(Catalog(tmp_path)))
+    this = NotificationMailer(database, Bus(), OURS, describers, path, BASE)
     assert await this.mail_all(now()) == 2
     for mail in await outbox(database):
         assert "<b>four</b>" in mail.text
         assert "&lt;b&gt;four&lt;/b&gt;" in mail.html
 
     async with database.writing() as session:
-        await writing.remove(session, bob, told.id)
+        await editing.delete_comment(session, bob, told.id)
         assert await service.unread_count(session, ada.id) == 0
 
 
 async def test_however_many_wait_they_are_read_in_small_steps_and_none_is_left_out(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.notifications.mailer._AT_A_LOOK", 2)
+    monkeypatch.setattr("app.notifications.mailer._BATCH_SIZE", 2)
     at = datetime(2026, 11, 21, 20, tzinfo=UTC)
-    early = await somebody(database, "ko", mailing=Mailing.daily)
+    early = await somebody(database, "ko", mailing=EmailFrequency.daily)
     for number in range(3):  # these wait for the morning, before all others
         await tell(database, early, f"d{number}", at - timedelta(seconds=1))
     for number in range(5):
-        person = await an_account(database, name="Cy", email=f"cy{number}@example.org")
+        person = await store_account(database, name="Cy", email=f"cy{number}@example.org")
         for subject in ("c1", "c2"):
             await tell(database, person, subject, at)
 
@@ -316,12 +324,12 @@ async def test_however_many_wait_they_are_read_in_small_steps_and_none_is_left_o
 async def test_what_waits_is_found_by_its_own_index(database: Database) -> None:
     person = await somebody(database, "en")
     at = now() - timedelta(hours=1)
-    row = {"account_id": person.id, "kind": Kind.reply, "read_at": None, "created_at": at}
+    row = {"account_id": person.id, "kind": NotificationKind.reply, "read_at": None, "created_at": at}
     mailed = [row | {"id": f"m{n:05}", "subject": f"m{n}", "mailed_at": at} for n in range(5000)]
     async with database.writing() as session:  # a planner that knows of many rows and few waiting has one good plan
         await session.execute(insert(Notification), mailed)
         await session.execute(insert(Notification), [row | {"id": "w", "subject": "w", "mailed_at": None}])
-    waiting = _waiting(now(), (now() - timedelta(days=3), ""))
+    waiting = _pending(now(), (now() - timedelta(days=3), ""))
     engine = database.engine
     explain = "EXPLAIN" if engine.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN"
     literal = str(waiting.compile(engine, compile_kwargs={"literal_binds": True}))

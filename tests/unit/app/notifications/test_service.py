@@ -7,18 +7,20 @@ import asyncio
 import pytest
 from sqlalchemy import func, select, update
 
-from app.accounts.belongings import erase
-from app.accounts.housekeeping import sweep
+from app.accounts.cleanup import clean_up
 from app.accounts.models import Account
+from app.accounts.personal_data import erase_account
 from app.bus import Bus
 from app.db import Database, now
 from app.notifications import service
-from app.notifications.models import Kind, Notification
-from app.notifications.views import views
-from tests.factories.accounts import an_account
+from app.notifications.models import Notification, NotificationKind
+from app.notifications.views import build_views
+from tests.factories.accounts import store_account
 
 
-async def tell(db: Database, account: Account, subject: str = "c1", kind: Kind = Kind.reply, **more: str) -> None:
+async def tell(
+    db: Database, account: Account, subject: str = "c1", kind: NotificationKind = NotificationKind.reply, **more: str
+) -> None:
     async with db.writing() as session:
         await service.notify(session, [account.id], kind, subject, **more)
 
@@ -29,19 +31,19 @@ async def unread(db: Database, account: Account) -> int:
 
 
 async def test_nobody_is_told_twice_or_of_what_they_did_themselves(database: Database) -> None:
-    ada, bob = await an_account(database), await an_account(database)
+    ada, bob = await store_account(database), await store_account(database)
     for _ in range(2):
         async with database.writing() as session:
-            await service.notify(session, [ada.id, bob.id, "gone"], Kind.reply, "c1", bob.id)
+            await service.notify(session, [ada.id, bob.id, "gone"], NotificationKind.reply, "c1", bob.id)
     assert (await unread(database, ada), await unread(database, bob)) == (1, 0)
 
-    await tell(database, ada, "c1", Kind.mention)
+    await tell(database, ada, "c1", NotificationKind.mention)
     await tell(database, ada, "c2")
     assert await unread(database, ada) == 3
 
 
 async def test_a_disabled_account_is_told_nothing(database: Database) -> None:
-    ada = await an_account(database)
+    ada = await store_account(database)
     async with database.writing() as session:
         await session.execute(update(Account).values(disabled_at=now()))
     await tell(database, ada)
@@ -49,57 +51,57 @@ async def test_a_disabled_account_is_told_nothing(database: Database) -> None:
 
 
 async def test_the_same_thing_told_at_once_by_several_is_told_once(database: Database) -> None:
-    ada = await an_account(database)
+    ada = await store_account(database)
     await asyncio.gather(*(tell(database, ada) for _ in range(8)))
     assert await unread(database, ada) == 1
 
 
 async def test_the_list_goes_on_where_a_page_ends_and_shows_each_once(database: Database) -> None:
-    ada, bob = await an_account(database), await an_account(database)
-    for number in range(2 * service.ON_A_PAGE + 1):
+    ada, bob = await store_account(database), await store_account(database)
+    for number in range(2 * service.PAGE_SIZE + 1):
         await tell(database, ada, f"c{number}")
     await tell(database, bob)
 
     seen, before = [], None
     async with database.session() as session:
         while True:
-            listed = await service.page(session, ada.id, before)
+            listed = await service.list_notifications(session, ada.id, before)
             seen += [row.subject for row in listed.notifications]
             if (before := listed.before) is None:
                 break
-    assert seen == [f"c{number}" for number in reversed(range(2 * service.ON_A_PAGE + 1))]
+    assert seen == [f"c{number}" for number in reversed(range(2 * service.PAGE_SIZE + 1))]
 
 
 async def test_one_or_all_are_marked_as_read_and_never_those_of_others(database: Database) -> None:
-    ada, bob = await an_account(database), await an_account(database)
+    ada, bob = await store_account(database), await store_account(database)
     for subject in ("c1", "c2", "c3"):
         await tell(database, ada, subject)
     async with database.writing() as session:
-        (latest, *_) = (await service.page(session, ada.id)).notifications
+        (latest, *_) = (await service.list_notifications(session, ada.id)).notifications
         await service.mark_read(session, bob.id, latest.id)
         assert await service.unread_count(session, ada.id) == 3
         await service.mark_read(session, ada.id, latest.id)
         assert await service.unread_count(session, ada.id) == 2
         await service.mark_read(session, ada.id)
         assert await service.unread_count(session, ada.id) == 0
-        assert await service.get(session, bob.id, latest.id) is None
+        assert await service.get_notification(session, bob.id, latest.id) is None
 
 
 async def test_counting_stops_at_what_is_shown(database: Database) -> None:
-    ada = await an_account(database)
+    ada = await store_account(database)
     async with database.writing() as session:
-        for number in range(service.MOST_COUNTED + 5):
-            await service.notify(session, [ada.id], Kind.reply, f"c{number}")
-    assert await unread(database, ada) == service.MOST_COUNTED
+        for number in range(service.MAX_COUNTED + 5):
+            await service.notify(session, [ada.id], NotificationKind.reply, f"c{number}")
+    assert await unread(database, ada) == service.MAX_COUNTED
 
 
 async def test_pages_are_woken_after_the_commit_and_only_of_who_was_told_something_new(database: Database) -> None:
-    ada, bob, bus = await an_account(database), await an_account(database), Bus()
+    ada, bob, bus = await store_account(database), await store_account(database), Bus()
     await tell(database, bob)
     with bus.listen(service.topic(ada.id)) as hers, bus.listen(service.topic(bob.id)) as his:
         async with database.writing() as session:
-            await service.notify(session, [ada.id, bob.id], Kind.reply, "c1")
-        service.wake(bus, session)
+            await service.notify(session, [ada.id, bob.id], NotificationKind.reply, "c1")
+        service.publish_changes(bus, session)
         async with asyncio.timeout(1):
             await hers.wait(10)
         with pytest.raises(TimeoutError):
@@ -108,31 +110,31 @@ async def test_pages_are_woken_after_the_commit_and_only_of_who_was_told_somethi
 
 
 async def test_what_is_withdrawn_is_gone_for_everyone(database: Database) -> None:
-    ada, bob = await an_account(database), await an_account(database)
+    ada, bob = await store_account(database), await store_account(database)
     async with database.writing() as session:
-        await service.notify(session, [ada.id, bob.id], Kind.reply, "c1")
-        await service.withdraw(session, "c1")
+        await service.notify(session, [ada.id, bob.id], NotificationKind.reply, "c1")
+        await service.delete_notifications(session, "c1")
     assert (await unread(database, ada), await unread(database, bob)) == (0, 0)
 
 
 async def test_a_deleted_account_leaves_what_it_did_without_a_name_and_nothing_of_its_own(database: Database) -> None:
-    ada, bob = await an_account(database), await an_account(database)
+    ada, bob = await store_account(database), await store_account(database)
     await tell(database, ada, "c1", actor_id=bob.id)
     await tell(database, bob, "c2", actor_id=ada.id)
     async with database.writing() as session:
-        await service.end_mails(session, bob.id, Kind.reply)
-        await erase(session, bob, ())
+        await service.opt_out_of_emails(session, bob.id, NotificationKind.reply)
+        await erase_account(session, bob, ())
     async with database.session() as session:
         assert await session.scalar(select(func.count()).select_from(Notification)) == 1
-        (view,) = await views(session, {}, ada, (await service.page(session, ada.id)).notifications)
+        (view,) = await build_views(session, {}, ada, (await service.list_notifications(session, ada.id)).notifications)
     assert view.sentence == "Somebody replied in a thread of yours"
 
 
 async def test_what_an_account_was_told_is_handed_out_to_it(database: Database) -> None:
-    ada = await an_account(database)
+    ada = await store_account(database)
     await tell(database, ada, "c1")
     async with database.writing() as session:
-        await service.end_mails(session, ada.id, Kind.mention)
+        await service.opt_out_of_emails(session, ada.id, NotificationKind.mention)
         rows = [row async for row in service.export_notifications(session, ada)]
     assert [(row["kind"], row.get("subject") or row.get("about")) for row in rows] == [
         ("reply", "c1"),
@@ -141,13 +143,13 @@ async def test_what_an_account_was_told_is_handed_out_to_it(database: Database) 
 
 
 async def test_what_was_told_more_than_a_year_ago_is_swept_away(database: Database) -> None:
-    ada = await an_account(database)
+    ada = await store_account(database)
     await tell(database, ada, "old")
     async with database.writing() as session:
-        await session.execute(update(Notification).values(created_at=now() - service.KEPT))
+        await session.execute(update(Notification).values(created_at=now() - service.RETENTION))
     await tell(database, ada, "new")
 
-    await sweep(database, [service.sweep])
+    await clean_up(database, [service.delete_expired])
 
     async with database.session() as session:
         assert list(await session.scalars(select(Notification.subject))) == ["new"]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.comments.reacting import HELPFUL_XP
-from app.progress.facts import CELL_XP, STRATEGY_XP, TOPOLOGY_XP
-from app.progress.levels import xp_for
-from app.progress.rules import KINDS, read_rules
-from app.progress.terms import COURSE_XP, LESSON_XP, MODULE_XP
+from app.comments.reactions import HELPFUL_XP
+from app.progress.achievement_file import EVENT_KINDS, parse_achievements
+from app.progress.events import CELL_XP, STRATEGY_XP, TOPOLOGY_XP
+from app.progress.levels import xp_for_level
+from app.progress.requirements import COURSE_XP, LESSON_XP, MODULE_XP
 
 _TEXT = Path("docs/learn/progress.md").read_text()
 _ACHIEVEMENTS = Path("docs/teach/achievements.md").read_text()
@@ -39,20 +39,20 @@ def test_every_kind_is_documented() -> None:
     first_columns = [line.split("|")[1] for line in _ACHIEVEMENTS.splitlines() if line.startswith("| `")]
     documented = {kind for column in first_columns for kind in re.findall(r"`([a-z]+)`", column)}
 
-    assert set(KINDS) <= documented
+    assert set(EVENT_KINDS) <= documented
 
 
 def test_the_levels_are_as_documented() -> None:
     rows = [line.split("|")[2:-1] for line in _TEXT.splitlines() if re.match(r"\| (level|starts at) \|", line)]
     levels, sums = ([int(cell.replace(",", "")) for cell in row] for row in rows)
 
-    assert [xp_for(level) for level in levels] == sums
+    assert [xp_for_level(level) for level in levels] == sums
 
 
 def test_the_example_can_be_read() -> None:
     [example] = re.findall(r"```toml\n(.*?)```", _ACHIEVEMENTS, re.DOTALL)
 
-    rules, faults = read_rules(example)
+    rules, faults = parse_achievements(example)
 
     assert faults == []
     assert rules is not None

@@ -14,20 +14,20 @@ from sqlalchemy import func, select
 
 from app.accounts.models import MergedVisitor
 from app.db import Database, now
-from app.progress import lessons
-from app.progress.facts import Fact
-from app.progress.ledger import Awarded, alone
-from app.progress.lessons import Visit
-from app.progress.models import Entry, LearnerZone, LessonProgress
-from tests.factories.accounts import an_account
-from tests.factories.drawn import examples
+from app.progress import lesson_progress
+from app.progress.events import LearningEvent
+from app.progress.ledger import AwardResult, lock_current_learner
+from app.progress.lesson_progress import LessonVisit
+from app.progress.models import LearnerTimeZone, LedgerEntry, LessonProgress
+from tests.factories.accounts import store_account
+from tests.factories.hypothesis_examples import example_count
 from tests.factories.progress import EVERYTHING, POSSIBLE, small_ledger
 
 _LEDGER = small_ledger()
 _NIGHT = datetime(2026, 11, 20, 23, tzinfo=UTC)
 
 
-async def _award(db: Database, learner: str, facts: Iterable[Fact]) -> Awarded:
+async def _award(db: Database, learner: str, facts: Iterable[LearningEvent]) -> AwardResult:
     async with db.writing() as session:
         return await _LEDGER.award(session, learner, facts)
 
@@ -39,7 +39,7 @@ async def _merge(db: Database, one: str, other: str) -> dict[str, int]:
 
 async def _entries(db: Database, learner: str) -> dict[tuple[str, str], tuple[int, datetime]]:
     async with db.session() as session:
-        rows = await session.scalars(select(Entry).where(Entry.learner_id == learner))
+        rows = await session.scalars(select(LedgerEntry).where(LedgerEntry.learner_id == learner))
         return {(row.kind, row.subject): (row.xp, row.at) for row in rows}
 
 
@@ -48,10 +48,10 @@ async def _xp(db: Database, learner: str) -> int:
 
 
 async def test_a_fact_is_awarded_once_with_what_follows_from_it(database: Database) -> None:
-    first = await _award(database, "me", [Fact("cell", "c/a#1", 10)])
-    again = await _award(database, "me", [Fact("cell", "c/a#1", 10), Fact("cell", "c/a#1", 10)])
+    first = await _award(database, "me", [LearningEvent("cell", "c/a#1", 10)])
+    again = await _award(database, "me", [LearningEvent("cell", "c/a#1", 10), LearningEvent("cell", "c/a#1", 10)])
 
-    assert set(first.entries) == {Fact("cell", "c/a#1", 10), Fact("achievement", "first", 20)}
+    assert set(first.entries) == {LearningEvent("cell", "c/a#1", 10), LearningEvent("achievement", "first", 20)}
     assert (first.xp_before, first.xp) == (0, 30)
     assert (again.entries, again.xp_before, again.xp) == ((), 30, 30)
     assert await _xp(database, "me") == 30
@@ -101,7 +101,7 @@ async def test_fifty_writers_at_once_lose_nothing_and_double_nothing(database: D
 async def test_fifty_facts_of_two_processes_at_once_miss_nothing_that_they_make_together(database: Database) -> None:
     """Each is brought once: what follows from two of them is seen by the later one, or by nobody."""
     other = Database(str(database.url))
-    facts = [*POSSIBLE, *(Fact("cell", f"c/more#{number}", 10) for number in range(36))]
+    facts = [*POSSIBLE, *(LearningEvent("cell", f"c/more#{number}", 10) for number in range(36))]
     random.Random(6).shuffle(facts)
     try:
         awarded = await asyncio.gather(
@@ -117,7 +117,7 @@ async def test_fifty_facts_of_two_processes_at_once_miss_nothing_that_they_make_
 @pytest.mark.timeout(120)
 async def test_browsers_that_merge_at_once_while_others_still_write_lose_nothing(database: Database) -> None:
     """As it happens at sign-in: the visitor's row is stored, then everything moves, in one transaction."""
-    account = await an_account(database)
+    account = await store_account(database)
     browsers = [f"visitor {number}" for number in range(6)]
     chance = random.Random(7)
 
@@ -128,7 +128,7 @@ async def test_browsers_that_merge_at_once_while_others_still_write_lose_nothing
             await session.flush()
             await _LEDGER.merge(session, browser, account.learner_id)
 
-    async def work(browser: str, fact: Fact) -> None:
+    async def work(browser: str, fact: LearningEvent) -> None:
         await asyncio.sleep(chance.random() / 10)
         await _award(database, browser, [fact])
 
@@ -137,11 +137,11 @@ async def test_browsers_that_merge_at_once_while_others_still_write_lose_nothing
 
     assert await _xp(database, account.learner_id) == EVERYTHING
     async with database.session() as session:
-        assert await session.scalar(select(func.count(Entry.learner_id.distinct()))) == 1
+        assert await session.scalar(select(func.count(LedgerEntry.learner_id.distinct()))) == 1
 
 
 async def test_what_comes_too_late_for_a_visitor_is_the_accounts(database: Database) -> None:
-    account = await an_account(database)
+    account = await store_account(database)
     async with database.writing() as session:
         session.add(MergedVisitor(visitor_id="gone", account_id=account.id, merged_at=now()))
 
@@ -152,9 +152,9 @@ async def test_what_comes_too_late_for_a_visitor_is_the_accounts(database: Datab
 
 
 async def test_a_merge_keeps_the_earliest_moments_and_says_what_came_in(database: Database) -> None:
-    await _award(database, "visitor", [Fact("cell", "c/a#1", 10), Fact("cell", "c/b#1", 10)])
+    await _award(database, "visitor", [LearningEvent("cell", "c/a#1", 10), LearningEvent("cell", "c/b#1", 10)])
     before = await _entries(database, "visitor")
-    await _award(database, "account", [Fact("cell", "c/a#1", 10), Fact("read", "c/b")])
+    await _award(database, "account", [LearningEvent("cell", "c/a#1", 10), LearningEvent("read", "c/b")])
 
     brought = await _merge(database, "visitor", "account")
     again = await _merge(database, "visitor", "account")
@@ -177,16 +177,20 @@ async def test_a_merge_with_oneself_changes_nothing(database: Database) -> None:
 async def test_a_merge_joins_how_far_lessons_are_and_keeps_the_latest_place(database: Database) -> None:
     later = _NIGHT + timedelta(days=1)
     async with database.writing() as session:
-        await lessons.note(session, "a", [Visit("c/a", _NIGHT, later, None, "new"), Visit("c/b", _NIGHT, _NIGHT)])
-        await lessons.note(session, "b", [Visit("c/a", later, _NIGHT + timedelta(hours=1), later, "old")])
-        session.add(LearnerZone(learner_id="a", time_zone="Asia/Seoul", said_at=later))
-        session.add(LearnerZone(learner_id="b", time_zone="Europe/Berlin", said_at=_NIGHT))
+        await lesson_progress.record_visits(
+            session, "a", [LessonVisit("c/a", _NIGHT, later, None, "new"), LessonVisit("c/b", _NIGHT, _NIGHT)]
+        )
+        await lesson_progress.record_visits(
+            session, "b", [LessonVisit("c/a", later, _NIGHT + timedelta(hours=1), later, "old")]
+        )
+        session.add(LearnerTimeZone(learner_id="a", time_zone="Asia/Seoul", said_at=later))
+        session.add(LearnerTimeZone(learner_id="b", time_zone="Europe/Berlin", said_at=_NIGHT))
 
     await _merge(database, "a", "b")
 
     async with database.session() as session:
         rows = {row.lesson: row for row in await session.scalars(select(LessonProgress))}
-        zone = await session.scalar(select(LearnerZone.time_zone))
+        zone = await session.scalar(select(LearnerTimeZone.time_zone))
     assert {row.learner_id for row in rows.values()} == {"b"}
     assert set(rows) == {"c/a", "c/b"}
     joined = rows["c/a"]
@@ -195,17 +199,17 @@ async def test_a_merge_joins_how_far_lessons_are_and_keeps_the_latest_place(data
 
 
 async def test_a_lesson_opened_again_on_a_later_day_of_the_learners_own_was_revisited(database: Database) -> None:
-    completed = [Fact("cell", "c/b#1", 10), Fact("read", "c/b")]
+    completed = [LearningEvent("cell", "c/b#1", 10), LearningEvent("read", "c/b")]
     async with database.writing() as session:
-        learner = await alone(session, "me")
-        session.add(LearnerZone(learner_id=learner, time_zone="Pacific/Kiritimati", said_at=now()))
-        await lessons.note(session, learner, [Visit("c/b", _NIGHT, _NIGHT)])
+        learner = await lock_current_learner(session, "me")
+        session.add(LearnerTimeZone(learner_id=learner, time_zone="Pacific/Kiritimati", said_at=now()))
+        await lesson_progress.record_visits(session, learner, [LessonVisit("c/b", _NIGHT, _NIGHT)])
         await _LEDGER.enter(session, learner, completed)
     assert ("revisit", "c/b") not in await _entries(database, "me")
 
     async with database.writing() as session:
-        learner = await alone(session, "me")
-        await lessons.note(session, learner, [Visit("c/b", _NIGHT, now() + timedelta(days=1))])
+        learner = await lock_current_learner(session, "me")
+        await lesson_progress.record_visits(session, learner, [LessonVisit("c/b", _NIGHT, now() + timedelta(days=1))])
         await _LEDGER.enter(session, learner, [])
 
     assert ("revisit", "c/b") in await _entries(database, "me")
@@ -218,13 +222,13 @@ _STEP = st.one_of(
 )
 
 
-@examples(10)
+@example_count(10)
 @given(steps=st.lists(_STEP, max_size=12))
 async def test_any_interleaving_of_awards_and_merges_is_as_if_one_learner_had_done_it_all(
-    database: Database, steps: list[tuple[str, list[Fact]] | str]
+    database: Database, steps: list[tuple[str, list[LearningEvent]] | str]
 ) -> None:
     await _forget(database)
-    done: list[Fact] = []
+    done: list[LearningEvent] = []
     for step in steps:
         if isinstance(step, str):
             await _merge(database, step, "account")
@@ -241,5 +245,5 @@ async def test_any_interleaving_of_awards_and_merges_is_as_if_one_learner_had_do
 
 async def _forget(db: Database) -> None:
     async with db.writing() as session:
-        for entry in await session.scalars(select(Entry)):
+        for entry in await session.scalars(select(LedgerEntry)):
             await session.delete(entry)

@@ -7,26 +7,26 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.progress.levels import level_of, xp_for
+from app.progress.levels import level_for_xp, xp_for_level
 
 
 def test_the_first_levels_are_as_documented() -> None:
-    assert [xp_for(level) for level in range(6)] == [0, 100, 250, 450, 700, 1000]
+    assert [xp_for_level(level) for level in range(6)] == [0, 100, 250, 450, 700, 1000]
 
 
 def test_each_step_is_larger_than_the_one_before() -> None:
-    steps = [xp_for(level + 1) - xp_for(level) for level in range(200)]
+    steps = [xp_for_level(level + 1) - xp_for_level(level) for level in range(200)]
 
     assert all(later > earlier for earlier, later in pairwise(steps))
 
 
 @given(st.integers(0, 10**9))
 def test_a_sum_lies_within_its_level(xp: int) -> None:
-    level = level_of(xp)
+    level = level_for_xp(xp)
 
-    assert level.begins == xp_for(level.number) <= xp < level.ends == xp_for(level.number + 1)
+    assert level.begins == xp_for_level(level.number) <= xp < level.ends == xp_for_level(level.number + 1)
     assert level.within + level.missing == level.size
 
 
 def test_nobody_is_below_level_zero() -> None:
-    assert level_of(-5).xp == level_of(-5).number == 0
+    assert level_for_xp(-5).xp == level_for_xp(-5).number == 0

@@ -13,16 +13,16 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Database
-from app.i18n import speaking
+from app.i18n import use_language
 from app.lessons.catalog import Catalog
-from app.lessons.errors import CourseUnknown
-from app.progress import lessons
-from app.progress.facts import Fact
-from app.progress.lessons import Visit
-from app.progress.models import LearnerZone
-from app.progress.rulebook import RuleBook
-from app.progress.service import Progress
-from app.progress.summary import Stage, Summary
+from app.lessons.errors import CourseNotFound
+from app.progress import lesson_progress
+from app.progress.achievement_catalog import AchievementCatalog
+from app.progress.events import LearningEvent
+from app.progress.lesson_progress import LessonVisit
+from app.progress.models import LearnerTimeZone
+from app.progress.service import ProgressService
+from app.progress.summary import LessonStage, ProgressSummary
 from tests.factories.course import LESSON, write_course
 
 _RULES = """
@@ -40,9 +40,9 @@ title = "Owl"
 description = "A night."
 needs = { kind = "night" }
 """
-_CELLS = [Fact("cell", f"{LESSON}#hello", 10), Fact("cell", f"{LESSON}#alone", 10)]
+_CELLS = [LearningEvent("cell", f"{LESSON}#hello", 10), LearningEvent("cell", f"{LESSON}#alone", 10)]
 
-Question = Callable[[Summary, AsyncSession, str | None], Awaitable[Any]]
+Question = Callable[[ProgressSummary, AsyncSession, str | None], Awaitable[Any]]
 _QUESTIONS: dict[str, Question] = {
     "header": lambda summary, session, learner: summary.header(session, learner, "small"),
     "outline": lambda summary, session, learner: summary.outline(session, learner, "small"),
@@ -52,26 +52,26 @@ _QUESTIONS: dict[str, Question] = {
 
 
 @pytest.fixture
-def progress(tmp_path: Path) -> Progress:
+def progress(tmp_path: Path) -> ProgressService:
     root = write_course(tmp_path / "lessons")
     (root / "achievements.toml").write_text(_RULES)
     catalog = Catalog(root, quiet=True)
-    rulebook = RuleBook(catalog)
+    rulebook = AchievementCatalog(catalog)
     catalog.after_reload(rulebook.reload)
     catalog.reload()
-    return Progress(catalog, rulebook)
+    return ProgressService(catalog, rulebook)
 
 
-async def _do(db: Database, progress: Progress, *facts: Fact) -> None:
+async def _do(db: Database, progress: ProgressService, *facts: LearningEvent) -> None:
     async with db.writing() as session:
         await progress.ledger.award(session, "me", facts)
 
 
 @pytest.mark.parametrize("question", sorted(_QUESTIONS))
 async def test_nothing_takes_more_than_two_queries_and_a_stranger_costs_none(
-    database: Database, progress: Progress, question: str
+    database: Database, progress: ProgressService, question: str
 ) -> None:
-    await _do(database, progress, *_CELLS, Fact("read", LESSON), Fact("day", "2026-11-21"))
+    await _do(database, progress, *_CELLS, LearningEvent("read", LESSON), LearningEvent("day", "2026-11-21"))
     asked: list[str] = []
 
     def note(*arguments: Any) -> None:
@@ -85,39 +85,39 @@ async def test_nothing_takes_more_than_two_queries_and_a_stranger_costs_none(
     assert 1 <= len(asked) <= 2
 
 
-async def test_a_lesson_goes_through_its_stages(database: Database, progress: Progress) -> None:
-    async def state() -> tuple[Stage, int, bool]:
+async def test_a_lesson_goes_through_its_stages(database: Database, progress: ProgressService) -> None:
+    async def state() -> tuple[LessonStage, int, bool]:
         async with database.session() as session:
             [lesson] = await progress.summary.outline(session, "me", "small")
         assert (lesson.slug, lesson.cells) == ("first", 2)
         return lesson.stage, lesson.cells_done, lesson.end_reached
 
-    assert await state() == (Stage.new, 0, False)
+    assert await state() == (LessonStage.new, 0, False)
     await _do(database, progress, _CELLS[0])
-    assert await state() == (Stage.started, 1, False)
-    await _do(database, progress, Fact("read", LESSON))
-    assert await state() == (Stage.started, 1, True)
+    assert await state() == (LessonStage.started, 1, False)
+    await _do(database, progress, LearningEvent("read", LESSON))
+    assert await state() == (LessonStage.started, 1, True)
     await _do(database, progress, _CELLS[1])
-    assert await state() == (Stage.completed, 2, True)
-    await _do(database, progress, Fact("revisit", LESSON))
-    assert await state() == (Stage.revisited, 2, True)
+    assert await state() == (LessonStage.completed, 2, True)
+    await _do(database, progress, LearningEvent("revisit", LESSON))
+    assert await state() == (LessonStage.revisited, 2, True)
 
 
 async def test_the_header_counts_lessons_and_goes_by_the_learners_clock(
-    database: Database, progress: Progress, monkeypatch: pytest.MonkeyPatch
+    database: Database, progress: ProgressService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    days = [Fact("day", f"2026-11-{day}") for day in (16, 17, 22)]
-    await _do(database, progress, *_CELLS, Fact("read", LESSON), *days)
+    days = [LearningEvent("day", f"2026-11-{day}") for day in (16, 17, 22)]
+    await _do(database, progress, *_CELLS, LearningEvent("read", LESSON), *days)
     sunday = datetime(2026, 11, 22, 20, tzinfo=UTC)
-    sunday_evening = Visit(LESSON, started_at=sunday, seen_at=sunday, place="cell-alone")
+    sunday_evening = LessonVisit(LESSON, started_at=sunday, seen_at=sunday, place="cell-alone")
     async with database.writing() as session:
-        await lessons.note(session, "me", [sunday_evening])
-        session.add(LearnerZone(learner_id="me", time_zone="UTC", said_at=sunday_evening.seen_at))
+        await lesson_progress.record_visits(session, "me", [sunday_evening])
+        session.add(LearnerTimeZone(learner_id="me", time_zone="UTC", said_at=sunday_evening.seen_at))
     monkeypatch.setattr("app.progress.summary.now", lambda: sunday_evening.seen_at)
 
     async with database.session() as session:
         header = await progress.summary.header(session, "me", "small")
-        zone = await session.get_one(LearnerZone, "me")
+        zone = await session.get_one(LearnerTimeZone, "me")
         zone.time_zone = "Asia/Seoul"
         await session.commit()
         in_seoul = await progress.summary.header(session, "me")
@@ -151,13 +151,15 @@ async def test_one_goes_on_where_something_is_left_to_do(
     course = root / "small" / "course.toml"
     course.write_text(course.read_text().replace('["first"]', '["a", "b", "c", "d"]'))
     catalog = Catalog(root, quiet=True)
-    progress = Progress(catalog, RuleBook(catalog))
+    progress = ProgressService(catalog, AchievementCatalog(catalog))
     catalog.reload()
     async with database.writing() as session:
         for number, slug in enumerate(visited.split()):
             moment = datetime(2026, 11, 22, number, tzinfo=UTC)
-            await lessons.note(session, "me", [Visit(f"small/{slug}", moment, moment, place="here")])
-    await _do(database, progress, *(Fact("lesson", f"small/{slug}") for slug in done.split()))
+            await lesson_progress.record_visits(
+                session, "me", [LessonVisit(f"small/{slug}", moment, moment, place="here")]
+            )
+    await _do(database, progress, *(LearningEvent("lesson", f"small/{slug}") for slug in done.split()))
 
     async with database.session() as session:
         header = await progress.summary.header(session, "me", "small")
@@ -166,12 +168,12 @@ async def test_one_goes_on_where_something_is_left_to_do(
     assert found == leads_to
 
 
-async def test_a_secret_is_kept_until_it_is_earned(database: Database, progress: Progress) -> None:
+async def test_a_secret_is_kept_until_it_is_earned(database: Database, progress: ProgressService) -> None:
     async with database.session() as session:
         _, secret = await progress.summary.achievements(session, "me")
     assert (secret.hidden, secret.badge, secret.title, secret.description, secret.earned_at) == (True, "", "", "", None)
 
-    await _do(database, progress, Fact("night", "2026-11-21"))
+    await _do(database, progress, LearningEvent("night", "2026-11-21"))
 
     async with database.session() as session:
         _, told = await progress.summary.achievements(session, "me")
@@ -179,12 +181,12 @@ async def test_a_secret_is_kept_until_it_is_earned(database: Database, progress:
     assert told.earned_at is not None
 
 
-async def test_news_tell_of_a_new_level_in_the_language_in_use(database: Database, progress: Progress) -> None:
+async def test_news_tell_of_a_new_level_in_the_language_in_use(database: Database, progress: ProgressService) -> None:
     async with database.session() as session:
         before = await progress.summary.news(session, "me", "")
     await _do(database, progress, *_CELLS)
 
-    with speaking("zh"):
+    with use_language("zh"):
         async with database.session() as session:
             news = await progress.summary.news(session, "me", before.cursor)
             later = await progress.summary.news(session, "me", news.cursor)
@@ -197,9 +199,9 @@ async def test_news_tell_of_a_new_level_in_the_language_in_use(database: Databas
     assert (later.items, later.cursor, later.level_before) == ((), news.cursor, 1)
 
 
-async def test_an_unknown_course_is_not_found(database: Database, progress: Progress) -> None:
+async def test_an_unknown_course_is_not_found(database: Database, progress: ProgressService) -> None:
     async with database.session() as session:
-        with pytest.raises(CourseUnknown):
+        with pytest.raises(CourseNotFound):
             await progress.summary.outline(session, "me", "none")
-        with pytest.raises(CourseUnknown):
+        with pytest.raises(CourseNotFound):
             await progress.summary.header(session, None, "none")

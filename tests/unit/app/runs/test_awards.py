@@ -14,15 +14,15 @@ from app.accounts.merge import merge_visitor
 from app.accounts.models import Account
 from app.db import Database, now
 from app.lessons.catalog import Catalog
-from app.progress.models import Entry, LearnerZone
-from app.progress.rulebook import RuleBook
-from app.progress.service import Progress
-from app.runs import log
-from app.runs.awards import Awards
-from app.runs.belongings import move_runs
+from app.progress.achievement_catalog import AchievementCatalog
+from app.progress.models import LearnerTimeZone, LedgerEntry
+from app.progress.service import ProgressService
+from app.runs import event_log
+from app.runs.awards import RunAwards
 from app.runs.models import Run, RunState
-from runners.protocol import Event, Finished, Notice, Outcome, Text
-from tests.factories.accounts import an_account
+from app.runs.personal_data import move_runs
+from runners.wire.protocol import Event, FinishedEvent, NoticeEvent, Outcome, TextEvent
+from tests.factories.accounts import store_account
 from tests.factories.course import LESSON, write_course
 
 _RAISING = """
@@ -37,13 +37,13 @@ _SCALED = "tf.nn.compute_average_loss(x, global_batch_size=8)"
 
 
 @pytest.fixture
-def progress(tmp_path: Path) -> Progress:
+def progress(tmp_path: Path) -> ProgressService:
     root = write_course(tmp_path / "lessons")
     with (root / "small" / "first" / "lesson.md").open("a") as lesson:
         lesson.write(_RAISING)
     catalog = Catalog(root, quiet=True)
     catalog.reload()
-    return Progress(catalog, RuleBook(catalog))
+    return ProgressService(catalog, AchievementCatalog(catalog))
 
 
 async def _a_run(
@@ -70,44 +70,48 @@ async def _a_run(
     return name
 
 
-def _end(seq: int = 1, outcome: Outcome = Outcome.ok) -> Finished:
-    return Finished(seq=seq, at_ms=seq, outcome=outcome, duration_ms=1000)
+def _end(seq: int = 1, outcome: Outcome = Outcome.ok) -> FinishedEvent:
+    return FinishedEvent(seq=seq, at_ms=seq, outcome=outcome, duration_ms=1000)
 
 
 async def _facts(db: Database) -> dict[str, set[str]]:
     facts: dict[str, set[str]] = {}
     async with db.session() as session:
-        for entry in await session.scalars(select(Entry)):
+        for entry in await session.scalars(select(LedgerEntry)):
             facts.setdefault(entry.kind, set()).add(entry.subject)
     return facts
 
 
-async def test_the_end_of_a_run_and_what_it_earns_are_stored_together(database: Database, progress: Progress) -> None:
+async def test_the_end_of_a_run_and_what_it_earns_are_stored_together(
+    database: Database, progress: ProgressService
+) -> None:
     run = await _a_run(database, "1")
-    text = Text(seq=1, at_ms=1, stream="stdout", text="1")
+    text = TextEvent(seq=1, at_ms=1, stream="stdout", text="1")
 
-    stored = await log.append(database, run, 0, [text], Awards(progress))
+    stored = await event_log.append_events(database, run, 0, [text], RunAwards(progress))
     assert stored is not None
     assert stored.awarded is None
     assert await _facts(database) == {}
-    stored = await log.append(database, run, 1, [_end(2)], Awards(progress))
+    stored = await event_log.append_events(database, run, 1, [_end(2)], RunAwards(progress))
 
     assert stored is not None
     assert stored.awarded == "me"
     assert (await _facts(database))["cell"] == {f"{LESSON}#hello"}
 
 
-async def test_writers_that_race_for_the_end_award_it_once(database: Database, progress: Progress) -> None:
+async def test_writers_that_race_for_the_end_award_it_once(database: Database, progress: ProgressService) -> None:
     run = await _a_run(database, "1")
 
-    stored = await asyncio.gather(*(log.append(database, run, 0, [_end()], Awards(progress)) for _ in range(8)))
+    stored = await asyncio.gather(
+        *(event_log.append_events(database, run, 0, [_end()], RunAwards(progress)) for _ in range(8))
+    )
 
     assert [one.awarded for one in stored if one is not None] == ["me"]
 
 
-async def test_a_second_run_of_the_same_cell_earns_nothing(database: Database, progress: Progress) -> None:
+async def test_a_second_run_of_the_same_cell_earns_nothing(database: Database, progress: ProgressService) -> None:
     for name in ("1", "2"):
-        stored = await log.append(database, await _a_run(database, name), 0, [_end()], Awards(progress))
+        stored = await event_log.append_events(database, await _a_run(database, name), 0, [_end()], RunAwards(progress))
 
     assert stored is not None
     assert stored.awarded is None
@@ -115,19 +119,21 @@ async def test_a_second_run_of_the_same_cell_earns_nothing(database: Database, p
 
 @pytest.mark.parametrize(("cell", "earns"), [("fails", True), ("hello", False)])
 async def test_an_error_counts_where_the_lesson_announces_it(
-    database: Database, progress: Progress, cell: str, earns: bool
+    database: Database, progress: ProgressService, cell: str, earns: bool
 ) -> None:
     run = await _a_run(database, "1", cell)
 
-    await log.append(database, run, 0, [_end(outcome=Outcome.error)], Awards(progress))
+    await event_log.append_events(database, run, 0, [_end(outcome=Outcome.error)], RunAwards(progress))
 
     facts = await _facts(database)
     assert ("cell" in facts) is earns
     assert "topology" not in facts
 
 
-async def test_a_cell_that_is_no_longer_there_counts_all_the_same(database: Database, progress: Progress) -> None:
-    await log.append(database, await _a_run(database, "1", "gone"), 0, [_end()], Awards(progress))
+async def test_a_cell_that_is_no_longer_there_counts_all_the_same(
+    database: Database, progress: ProgressService
+) -> None:
+    await event_log.append_events(database, await _a_run(database, "1", "gone"), 0, [_end()], RunAwards(progress))
 
     facts = await _facts(database)
     assert facts["cell"] == {f"{LESSON}#gone"}
@@ -136,42 +142,44 @@ async def test_a_cell_that_is_no_longer_there_counts_all_the_same(database: Data
 
 @pytest.mark.parametrize(("code", "survived"), [("cluster-restarted", True), ("member-ended", False)])
 async def test_a_notice_of_an_earlier_batch_tells_that_a_worker_was_lost(
-    database: Database, progress: Progress, code: str, survived: bool
+    database: Database, progress: ProgressService, code: str, survived: bool
 ) -> None:
     run = await _a_run(database, "1", topology="workers:2")
-    notice: Event = Notice(seq=1, at_ms=1, code=code, text="…")
+    notice: Event = NoticeEvent(seq=1, at_ms=1, code=code, text="…")
 
-    await log.append(database, run, 0, [notice], Awards(progress))
-    await log.append(database, run, 1, [_end(2)], Awards(progress))
+    await event_log.append_events(database, run, 0, [notice], RunAwards(progress))
+    await event_log.append_events(database, run, 1, [_end(2)], RunAwards(progress))
 
     assert ("survived" in await _facts(database)) is survived
 
 
-async def test_only_the_first_run_of_a_cell_is_a_first_try(database: Database, progress: Progress) -> None:
-    await log.append(database, await _a_run(database, "1", code="x"), 0, [_end(outcome=Outcome.error)])
-    await log.append(database, await _a_run(database, "2", code=_SCALED), 0, [_end()], Awards(progress))
+async def test_only_the_first_run_of_a_cell_is_a_first_try(database: Database, progress: ProgressService) -> None:
+    await event_log.append_events(database, await _a_run(database, "1", code="x"), 0, [_end(outcome=Outcome.error)])
+    await event_log.append_events(database, await _a_run(database, "2", code=_SCALED), 0, [_end()], RunAwards(progress))
     assert "scaled" not in await _facts(database)
 
-    await log.append(database, await _a_run(database, "3", "alone", code=_SCALED), 0, [_end()], Awards(progress))
+    await event_log.append_events(
+        database, await _a_run(database, "3", "alone", code=_SCALED), 0, [_end()], RunAwards(progress)
+    )
     assert (await _facts(database))["scaled"] == {f"{LESSON}#alone"}
 
 
 async def test_the_day_is_that_of_the_learners_clock(
-    database: Database, progress: Progress, monkeypatch: pytest.MonkeyPatch
+    database: Database, progress: ProgressService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = now().replace(year=2026, month=11, day=21, hour=20, minute=30)
     monkeypatch.setattr("app.runs.awards.now", lambda: late)
     async with database.writing() as session:
-        session.add(LearnerZone(learner_id="me", time_zone="Asia/Seoul", said_at=now()))
+        session.add(LearnerTimeZone(learner_id="me", time_zone="Asia/Seoul", said_at=now()))
 
-    await log.append(database, await _a_run(database, "1"), 0, [_end()], Awards(progress))
+    await event_log.append_events(database, await _a_run(database, "1"), 0, [_end()], RunAwards(progress))
 
     facts = await _facts(database)
     assert (facts["day"], facts["hour"]) == ({"2026-11-22"}, {"05"})
 
 
 async def test_what_fails_of_ours_loses_the_award_and_never_the_output(
-    database: Database, progress: Progress, monkeypatch: pytest.MonkeyPatch
+    database: Database, progress: ProgressService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enter = progress.ledger.enter
 
@@ -182,16 +190,16 @@ async def test_what_fails_of_ours_loses_the_award_and_never_the_output(
     monkeypatch.setattr(progress.ledger, "enter", half)
     run = await _a_run(database, "1")
 
-    assert await log.append(database, run, 0, [_end()], Awards(progress)) is not None
+    assert await event_log.append_events(database, run, 0, [_end()], RunAwards(progress)) is not None
 
     assert await _facts(database) == {}
-    state = await log.progress(database, run)
+    state = await event_log.get_position(database, run)
     assert state is not None
     assert state.finished
 
 
 async def test_a_database_that_fails_meanwhile_stores_neither(
-    database: Database, progress: Progress, monkeypatch: pytest.MonkeyPatch
+    database: Database, progress: ProgressService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
         raise OperationalError("INSERT", {}, Exception("disk full"))
@@ -200,18 +208,18 @@ async def test_a_database_that_fails_meanwhile_stores_neither(
     run = await _a_run(database, "1")
 
     with pytest.raises(OperationalError):
-        await log.append(database, run, 0, [_end()], Awards(progress))
+        await event_log.append_events(database, run, 0, [_end()], RunAwards(progress))
 
-    state = await log.progress(database, run)
+    state = await event_log.get_position(database, run)
     assert state is not None
     assert not state.finished
 
 
 @pytest.mark.timeout(120)
 async def test_runs_that_end_while_their_browsers_sign_in_are_the_accounts_whole(
-    database: Database, progress: Progress
+    database: Database, progress: ProgressService
 ) -> None:
-    account = await an_account(database)
+    account = await store_account(database)
     browsers = ("one", "two", "three")
     runs = [
         (await _a_run(database, f"{browser}-{cell}", cell, visitor=browser))
@@ -226,14 +234,14 @@ async def test_runs_that_end_while_their_browsers_sign_in_are_the_accounts_whole
 
     async def end(run: str, delay_s: float) -> None:
         await asyncio.sleep(delay_s)
-        assert await log.append(database, run, 0, [_end()], Awards(progress))
+        assert await event_log.append_events(database, run, 0, [_end()], RunAwards(progress))
 
     ends = [end(run, number / 200) for number, run in enumerate(runs)]
     await asyncio.gather(*map(sign_in, browsers), *ends, *map(sign_in, browsers))
 
     async with database.session() as session:
-        owners = {row.learner_id for row in await session.scalars(select(Entry))}
-        cells = [row for row in await session.scalars(select(Entry)) if row.kind == "cell"]
+        owners = {row.learner_id for row in await session.scalars(select(LedgerEntry))}
+        cells = [row for row in await session.scalars(select(LedgerEntry)) if row.kind == "cell"]
         runners = set(await session.scalars(select(Run.visitor_id)))
     assert owners == runners == {account.learner_id}
     assert len(cells) == 2

@@ -11,12 +11,12 @@ import pytest
 from app.db import Database, now
 from app.runs.errors import AddressQuotaReached, QuotaReached
 from app.runs.models import Run
-from app.runs.quotas import Owner, QuotaLimits, Quotas
+from app.runs.quotas import QuotaLimits, QuotaOwner, Quotas
 from app.settings import Settings
-from runners.protocol import Limit
-from tests.factories.accounts import an_account
-from tests.factories.output import a_run_with_output
-from tests.factories.runs import a_run
+from runners.wire.protocol import ReachedLimit
+from tests.factories.accounts import store_account
+from tests.factories.stored_output import store_run_with_output
+from tests.factories.stored_runs import store_run
 
 MiB = 1024 * 1024
 LIMITS = QuotaLimits(account=4 * MiB, visitor=MiB, address=2 * MiB)
@@ -43,11 +43,11 @@ def quotas(database: Database, clock: Clock) -> Quotas:
     return Quotas(database, LIMITS, clock)
 
 
-def _visitor(name: str = "v", place: str | None = None) -> Owner:
-    return Owner(name, has_account=False, place=place)
+def _visitor(name: str = "v", place: str | None = None) -> QuotaOwner:
+    return QuotaOwner(name, has_account=False, place=place)
 
 
-async def _store(quotas: Quotas, owner: Owner, size: int) -> Limit | None:
+async def _store(quotas: Quotas, owner: QuotaOwner, size: int) -> ReachedLimit | None:
     """Store so many bytes of events, or return the limit."""
     limit = await quotas.room(owner, size)
     if limit is None:
@@ -84,10 +84,10 @@ async def test_many_cookies_of_one_address_share_what_it_may_store(quotas: Quota
 
     assert stored == 2 * MiB
     assert await _store(quotas, _visitor("elsewhere", "203.0.113.9"), MiB) is None
-    assert await _store(quotas, Owner("a", has_account=True), MiB) is None
+    assert await _store(quotas, QuotaOwner("a", has_account=True), MiB) is None
 
 
-def _admit(quotas: Quotas, owners: Iterable[Owner]) -> None:
+def _admit(quotas: Quotas, owners: Iterable[QuotaOwner]) -> None:
     for owner in owners:
         quotas.admit(owner, "#" * 100_000)
 
@@ -100,7 +100,7 @@ async def test_a_run_is_refused_in_words_while_nothing_more_fits(quotas: Quotas)
 
 
 async def test_an_account_has_its_own_larger_quota(quotas: Quotas) -> None:
-    owner = Owner("a", has_account=True)
+    owner = QuotaOwner("a", has_account=True)
 
     assert await _store(quotas, owner, 3 * MiB) is None
     limit = await _store(quotas, owner, 2 * MiB)
@@ -115,8 +115,8 @@ async def test_what_could_not_be_stored_does_not_use_up_the_quota(quotas: Quotas
 
 
 async def test_room_is_made_in_the_total_by_pruning(quotas: Quotas, database: Database) -> None:
-    old = await a_run_with_output(database, 8, MiB // 10, at=now() - timedelta(hours=9))
-    live = await a_run_with_output(database, 0, finish=False)
+    old = await store_run_with_output(database, 8, MiB // 10, at=now() - timedelta(hours=9))
+    live = await store_run_with_output(database, 0, finish=False)
 
     assert await quotas.room(_visitor(), MiB // 2) is None
 
@@ -126,7 +126,7 @@ async def test_room_is_made_in_the_total_by_pruning(quotas: Quotas, database: Da
 
 
 async def test_what_live_runs_alone_fill_is_cut(quotas: Quotas, database: Database) -> None:
-    await a_run_with_output(database, 9, MiB // 10, finish=False)
+    await store_run_with_output(database, 9, MiB // 10, finish=False)
 
     assert await quotas.room(_visitor(), MiB // 2) is not None
     assert await quotas.room(_visitor(), 100, last=True) is None  # how a run ended is never lost
@@ -136,10 +136,10 @@ async def test_what_live_runs_alone_fill_is_cut(quotas: Quotas, database: Databa
 async def test_the_owner_of_a_run_is_looked_up_and_an_account_has_no_address(
     quotas: Quotas, database: Database, has_account: bool
 ) -> None:
-    learner = (await an_account(database)).learner_id if has_account else "v"
-    run_id = await a_run(database, visitor_id=learner)
+    learner = (await store_account(database)).learner_id if has_account else "v"
+    run_id = await store_run(database, visitor_id=learner)
 
-    assert await quotas.owner_of(run_id, PLACE) == Owner(learner, has_account, None if has_account else PLACE)
+    assert await quotas.owner_of(run_id, PLACE) == QuotaOwner(learner, has_account, None if has_account else PLACE)
     assert await quotas.owner_of("nothing", PLACE) is None
 
 

@@ -10,7 +10,7 @@ import pytest
 from app.db import Database
 from app.lessons.catalog import Catalog
 from app.runs.errors import TooManyRuns
-from app.runs.machines import machines
+from app.runs.machines import lesson_machines
 from app.runs.service import start_run
 from app.settings import Settings
 
@@ -30,7 +30,7 @@ async def test_two_web_processes_do_not_both_take_the_last_run(database: Databas
     async def start(db: Database) -> bool:
         try:
             async with db.writing() as session:
-                await start_run(session, VISITOR, lesson, lesson.cells[0], machines(lesson)[0], "1", 3)
+                await start_run(session, VISITOR, lesson, lesson.cells[0], lesson_machines(lesson)[0], "1", 3)
                 await asyncio.sleep(0.1)  # so that all are at it before the first has committed
         except TooManyRuns:
             return False

@@ -10,13 +10,13 @@ import pytest
 
 from app.bus import Bus
 from app.db import Database
-from app.runs import log, stream
+from app.runs import event_log, stream
+from app.runs.follower_pool import FollowerPool
 from app.runs.models import RunState
-from app.runs.pump import Pump
 from app.runs.stream import RunStreams
-from runners.client import RunnerClient
-from runners.protocol import Outcome, Text
-from tests.factories.runs import a_run
+from runners.wire.client import RunnerClient
+from runners.wire.protocol import Outcome, TextEvent
+from tests.factories.stored_runs import store_run
 
 
 @pytest.fixture
@@ -24,32 +24,32 @@ async def streams(database: Database, tmp_path: Path) -> AsyncIterator[RunStream
     """Streams beside a supervisor that is not there."""
     async with RunnerClient(tmp_path / "nobody.sock") as runner:
         bus = Bus()
-        pump = Pump(database, runner, bus, most_stored_bytes=1000)
+        pump = FollowerPool(database, runner, bus, most_stored_bytes=1000)
         yield RunStreams(database, runner, bus, pump)
         await pump.close()
 
 
 @pytest.fixture
 async def run_id(database: Database) -> str:
-    return await a_run(database, state=RunState.running)
+    return await store_run(database, state=RunState.running)
 
 
 async def test_an_end_that_is_stored_between_two_looks_is_still_told(
     streams: RunStreams, database: Database, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
-    look = log.read
+    look = event_log.read_stored_events
 
-    async def read(db: Database, run: str, after: int) -> list[log.Line]:
+    async def read(db: Database, run: str, after: int) -> list[event_log.StoredEvent]:
         nonlocal looks
         looks += 1
         lines = await look(db, run, after)
         if looks == 2:  # the first look that is followed by a question about where the run stands
-            await log.finish(database, run_id, Outcome.ok)
+            await event_log.finish_run(database, run_id, Outcome.ok)
         return lines
 
-    monkeypatch.setattr(stream, "_LOOK_EVERY_S", 0.01)
-    monkeypatch.setattr(log, "read", read)
+    monkeypatch.setattr(stream, "_POSITION_POLL_S", 0.01)
+    monkeypatch.setattr(event_log, "read_stored_events", read)
 
     kinds = [frame.event async for batch in streams.frames(run_id, 0) for frame in batch]
 
@@ -57,7 +57,7 @@ async def test_an_end_that_is_stored_between_two_looks_is_still_told(
 
 
 async def test_a_stream_behind_the_last_event_ends(streams: RunStreams, database: Database, run_id: str) -> None:
-    await log.finish(database, run_id, Outcome.ok)
+    await event_log.finish_run(database, run_id, Outcome.ok)
 
     assert [batch async for batch in streams.frames(run_id, 1)] == []
 
@@ -66,24 +66,24 @@ async def test_a_run_that_goes_on_in_silence_is_not_asked_about_again_and_again(
     streams: RunStreams, database: Database, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
-    look = log.read
+    look = event_log.read_stored_events
 
-    async def read(db: Database, run: str, after: int) -> list[log.Line]:
+    async def read(db: Database, run: str, after: int) -> list[event_log.StoredEvent]:
         nonlocal looks
         looks += 1
         return await look(db, run, after)
 
-    monkeypatch.setattr(stream, "_LOOK_EVERY_S", 0.02)
-    monkeypatch.setattr(stream, "_PATIENCE_S", 0.01)
-    monkeypatch.setattr(log, "read", read)
-    monkeypatch.setattr(Pump, "watch", lambda _pump, _run_id: None)
+    monkeypatch.setattr(stream, "_POSITION_POLL_S", 0.02)
+    monkeypatch.setattr(stream, "_QUEUE_DISPLAY_DELAY_S", 0.01)
+    monkeypatch.setattr(event_log, "read_stored_events", read)
+    monkeypatch.setattr(FollowerPool, "watch", lambda _pump, _run_id: None)
     frames = streams.frames(run_id, 0)
     assert [frame.event for frame in await anext(frames)] == ["state"]
     following = asyncio.ensure_future(anext(frames))
     await asyncio.sleep(0.5)
     assert looks == 2
 
-    await log.append(database, run_id, 0, [Text(seq=1, at_ms=0, stream="stdout", text="x")])
+    await event_log.append_events(database, run_id, 0, [TextEvent(seq=1, at_ms=0, stream="stdout", text="x")])
     streams._bus.wake(run_id)
 
     async with asyncio.timeout(5):

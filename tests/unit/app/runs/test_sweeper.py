@@ -11,14 +11,14 @@ from sqlalchemy import event, func, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts.housekeeping import sweep
+from app.accounts.cleanup import clean_up
 from app.db import Base, Database, now
-from app.runs import log
+from app.runs import event_log
 from app.runs.models import Run, RunEvent
 from app.runs.quotas import QuotaLimits
 from app.runs.sweeper import OutputSweeper
-from tests.factories.accounts import an_account
-from tests.factories.output import a_run_with_output
+from tests.factories.accounts import store_account
+from tests.factories.stored_output import store_run_with_output
 
 KB = 1000
 OLD = now() - timedelta(days=181)
@@ -34,42 +34,42 @@ async def _pruned(db: Database, *run_ids: str) -> str:
 
 
 async def test_old_output_goes_of_accounts_and_visitors_and_of_nobody_else(database: Database) -> None:
-    account = await an_account(database)
+    account = await store_account(database)
     learners = (account.learner_id, "visitor")
-    old = [await a_run_with_output(database, visitor_id=learner, at=OLD) for learner in learners]
-    late = [await a_run_with_output(database, visitor_id=learner, at=LATELY) for learner in learners]
-    live = await a_run_with_output(database, at=OLD, finish=False)
+    old = [await store_run_with_output(database, visitor_id=learner, at=OLD) for learner in learners]
+    late = [await store_run_with_output(database, visitor_id=learner, at=LATELY) for learner in learners]
+    live = await store_run_with_output(database, at=OLD, finish=False)
 
     for _ in range(2):  # twice is once
-        await sweep(database, [OutputSweeper(KEEP)])
+        await clean_up(database, [OutputSweeper(KEEP)])
 
     assert await _pruned(database, *old, *late, live) == "ppkkk"
     async with database.session() as session:
-        notice, _finished = await log.read_events(session, old[0])
+        notice, _finished = await event_log.read_events(session, old[0])
     assert notice.model_dump()["values"] == {"days": 181}
 
 
 async def test_output_is_kept_for_ever_where_an_operator_wants_that(database: Database) -> None:
-    old = await a_run_with_output(database, at=OLD)
+    old = await store_run_with_output(database, at=OLD)
 
-    await sweep(database, [OutputSweeper(QuotaLimits())])
+    await clean_up(database, [OutputSweeper(QuotaLimits())])
 
     assert await _pruned(database, old) == "k"
 
 
 async def test_a_quota_that_was_lowered_is_enforced_by_the_sweep(database: Database) -> None:
-    account = await an_account(database)
+    account = await store_account(database)
     hours = [timedelta(hours=hours) for hours in range(9, 0, -1)]
     runs = {
         learner: [
-            await a_run_with_output(database, 10, KB, visitor_id=learner, cell=str(ago), at=now() - ago)
+            await store_run_with_output(database, 10, KB, visitor_id=learner, cell=str(ago), at=now() - ago)
             for ago in hours
         ]
         for learner in (account.learner_id, "greedy")
     }
-    modest = await a_run_with_output(database, 10, KB, visitor_id="modest")
+    modest = await store_run_with_output(database, 10, KB, visitor_id="modest")
 
-    await sweep(database, [OutputSweeper(QuotaLimits(account=80 * KB, visitor=40 * KB))])
+    await clean_up(database, [OutputSweeper(QuotaLimits(account=80 * KB, visitor=40 * KB))])
 
     assert await _pruned(database, *runs[account.learner_id]) == "ppppkkkkk"
     assert await _pruned(database, *runs["greedy"]) == "pppppppkk"
@@ -77,23 +77,23 @@ async def test_a_quota_that_was_lowered_is_enforced_by_the_sweep(database: Datab
 
 
 async def test_the_oldest_output_of_visitors_goes_where_all_together_have_too_much(database: Database) -> None:
-    account = await an_account(database)
-    of_account = await a_run_with_output(database, 10, KB, visitor_id=account.learner_id, at=OLD)
+    account = await store_account(database)
+    of_account = await store_run_with_output(database, 10, KB, visitor_id=account.learner_id, at=OLD)
     runs = [
-        await a_run_with_output(database, 10, KB, visitor_id=f"v{i}", at=now() - timedelta(hours=9 - i))
+        await store_run_with_output(database, 10, KB, visitor_id=f"v{i}", at=now() - timedelta(hours=9 - i))
         for i in range(9)
     ]
 
-    await sweep(database, [OutputSweeper(QuotaLimits(visitors=50 * KB))])
+    await clean_up(database, [OutputSweeper(QuotaLimits(visitors=50 * KB))])
 
     assert await _pruned(database, of_account, *runs) == "k" + "p" * 7 + "kk"
 
 
 async def test_runs_of_visitors_go_whole_where_deleting_output_frees_too_little(database: Database) -> None:
     code = "#" * 50 * KB
-    runs = [await a_run_with_output(database, 1, visitor_id=f"v{i}", id=f"{i:032}", code=code) for i in range(4)]
+    runs = [await store_run_with_output(database, 1, visitor_id=f"v{i}", id=f"{i:032}", code=code) for i in range(4)]
 
-    await sweep(database, [OutputSweeper(QuotaLimits(visitors=120 * KB))])
+    await clean_up(database, [OutputSweeper(QuotaLimits(visitors=120 * KB))])
 
     assert await _pruned(database, *runs) == "--pp"
     async with database.session() as session:
@@ -101,10 +101,10 @@ async def test_runs_of_visitors_go_whole_where_deleting_output_frees_too_little(
 
 
 async def test_several_processes_sweep_at_once(database: Database) -> None:
-    old = [await a_run_with_output(database, 300, at=OLD) for _ in range(5)]
+    old = [await store_run_with_output(database, 300, at=OLD) for _ in range(5)]
     limits = QuotaLimits(visitor=20 * KB, visitors=10 * KB, keep=KEEP.keep)
 
-    await asyncio.gather(*(sweep(database, [OutputSweeper(limits)]) for _ in range(4)))
+    await asyncio.gather(*(clean_up(database, [OutputSweeper(limits)]) for _ in range(4)))
 
     assert await _pruned(database, *old) == "ppppp"
     async with database.session() as session:
@@ -114,9 +114,9 @@ async def test_several_processes_sweep_at_once(database: Database) -> None:
 async def test_a_sweep_that_finds_nothing_reads_no_table_from_end_to_end(database: Database) -> None:
     if database.engine.dialect.name != "sqlite":
         return
-    await a_run_with_output(database, at=OLD)
+    await store_run_with_output(database, at=OLD)
     sweeper = OutputSweeper(QuotaLimits(account=1, visitor=1, visitors=1, keep=KEEP.keep))
-    await sweep(database, [sweeper])
+    await clean_up(database, [sweeper])
     asked: list[tuple[str, tuple[Any, ...]]] = []
     event.listen(
         database.engine.sync_engine, "before_cursor_execute", lambda _c, _k, sql, args, *_: asked.append((sql, args))
@@ -145,10 +145,10 @@ async def test_a_step_that_fails_ends_one_sweep_and_the_next_ones_go_on(database
 
     sweeper._phases = tuple(fail if number == phase else each for number, each in enumerate(phases))  # type: ignore[assignment]
     for _ in range(3):
-        await sweep(database, [sweeper])
+        await clean_up(database, [sweeper])
     sweeper._phases = phases
-    old = await a_run_with_output(database, at=OLD)
+    old = await store_run_with_output(database, at=OLD)
     for _ in range(2):
-        await sweep(database, [sweeper])
+        await clean_up(database, [sweeper])
 
     assert await _pruned(database, old) == "p"

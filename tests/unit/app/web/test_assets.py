@@ -10,7 +10,7 @@ import pytest
 
 from app.errors import NotFound
 from app.web.assets import Assets
-from app.web.faults import Faults
+from app.web.error_handlers import ErrorHandlers
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def client(root: Path) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(Faults(Assets(root, url=""))), base_url="http://test")
+    return httpx.AsyncClient(transport=httpx.ASGITransport(ErrorHandlers(Assets(root, url=""))), base_url="http://test")
 
 
 async def test_an_address_with_its_version_is_kept_for_ever(root: Path, client: httpx.AsyncClient) -> None:
@@ -100,7 +100,7 @@ async def test_an_index_is_served_for_the_address_of_its_folder(root: Path) -> N
     (root / "learn").mkdir()
     for page in ("index.html", "learn/index.html"):
         (root / page).write_text(page)
-    site = Faults(Assets(root, url="", index="index.html"))
+    site = ErrorHandlers(Assets(root, url="", index="index.html"))
     client = httpx.AsyncClient(transport=httpx.ASGITransport(site), base_url="http://test")
 
     assert (await client.get("/")).text == "index.html"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from app.errors import CrossSite
-from app.web.csrf import SameOriginOnly, from_here
+from app.errors import CrossSiteRequest
+from app.web.csrf import SameOriginOnly, is_same_origin
 
 HOST = {"host": "learn.example.org"}
 
@@ -34,14 +34,14 @@ HOST = {"host": "learn.example.org"}
     ],
 )
 def test_changes_come_from_our_own_pages_only(method: str, headers: dict[str, str], allowed: bool) -> None:
-    assert from_here(method, HOST | headers, "") is allowed
+    assert is_same_origin(method, HOST | headers, "") is allowed
 
 
 def test_of_the_public_address_the_scheme_counts_too() -> None:
     headers = HOST | {"origin": "http://learn.example.org"}
 
-    assert not from_here("POST", headers, "https://learn.example.org")
-    assert from_here("POST", headers, "http://learn.example.org")
+    assert not is_same_origin("POST", headers, "https://learn.example.org")
+    assert is_same_origin("POST", headers, "http://learn.example.org")
 
 
 @pytest.mark.parametrize("name", ["origin", "sec-fetch-site"])
@@ -63,7 +63,7 @@ async def test_who_names_two_origins_is_refused(name: str) -> None:
     once = {"type": "http", "method": "POST", "headers": [(b"host", b"learn.example.org"), header]}
     twice = once | {"headers": [(b"host", b"learn.example.org"), header, header]}
     await guarded(once, nothing, send)
-    with pytest.raises(CrossSite):
+    with pytest.raises(CrossSiteRequest):
         await guarded(twice, nothing, send)
 
     assert reached == [once]
@@ -72,5 +72,5 @@ async def test_who_names_two_origins_is_refused(name: str) -> None:
 def test_the_public_address_counts_as_here_behind_a_proxy_that_changes_the_host() -> None:
     headers = {"host": "web:8000", "origin": "https://learn.example.org"}
 
-    assert from_here("POST", headers, "https://learn.example.org")
-    assert not from_here("POST", headers, "")
+    assert is_same_origin("POST", headers, "https://learn.example.org")
+    assert not is_same_origin("POST", headers, "")

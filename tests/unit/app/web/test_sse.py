@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from app.web.sse import Frame, event_stream
+from app.web.sse import ServerSentEvent, event_stream
 
 
 def test_a_frame_is_three_lines_and_a_blank_one() -> None:
-    assert Frame("text", '{"a":1}', 7).encode() == b'id: 7\nevent: text\ndata: {"a":1}\n\n'
-    assert Frame("state", "{}").encode() == b"event: state\ndata: {}\n\n"
+    assert ServerSentEvent("text", '{"a":1}', 7).encode() == b'id: 7\nevent: text\ndata: {"a":1}\n\n'
+    assert ServerSentEvent("state", "{}").encode() == b"event: state\ndata: {}\n\n"
 
 
 async def test_a_silent_stream_pings_and_loses_nothing() -> None:
     pinged = asyncio.Event()
 
-    async def frames() -> AsyncIterator[list[Frame]]:
-        yield [Frame("a", "1")]
+    async def frames() -> AsyncIterator[list[ServerSentEvent]]:
+        yield [ServerSentEvent("a", "1")]
         await pinged.wait()
-        yield [Frame("b", "2"), Frame("c", "3")]
+        yield [ServerSentEvent("b", "2"), ServerSentEvent("c", "3")]
 
     chunks = []
     async with asyncio.timeout(10):
@@ -40,9 +40,9 @@ async def test_leaving_a_stream_ends_what_feeds_it() -> None:
 
     waiting = asyncio.Event()
 
-    async def frames() -> AsyncIterator[list[Frame]]:
+    async def frames() -> AsyncIterator[list[ServerSentEvent]]:
         try:
-            yield [Frame("a", "1")]
+            yield [ServerSentEvent("a", "1")]
             waiting.set()
             await asyncio.sleep(600)
         finally:

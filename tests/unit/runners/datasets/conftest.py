@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from runners.datasets.catalog import Arrays, ArraySpec, DataFile, DataSet
-from runners.datasets.standins import draw
+from runners.datasets.standins import generate
 from tests.unit.runners.conftest import Forges
 
 TRAIN, TEST = 40, 20
@@ -59,7 +59,7 @@ def tiny() -> Tiny:
         arrays={name: ArraySpec(file=f"{name}.gz", dtype="uint8", shape=shape) for name, shape in shapes.items()},
         files={},
     )
-    arrays = {name: 255 - array if name.startswith("x") else array for name, array in draw(blank).items()}
+    arrays = {name: 255 - array if name.startswith("x") else array for name, array in generate(blank).items()}
     contents = {f"{name}.gz": gzip.compress(_idx(array), mtime=0) for name, array in arrays.items()}
     files = {
         name: DataFile(
@@ -149,7 +149,7 @@ import io, json, os, socket, sys, contextlib
 import numpy as np
 from pathlib import Path
 import tensorflow as tf
-from runners.datasets.inside import install
+from runners.guest.tf_patches.keras_datasets import install
 
 def refuse(*_, **__):
     raise AssertionError("the network was tried")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runners.datasets.cache import Cache, DamagedDataSet, State
+from runners.datasets.cache import Cache, CacheState, DamagedDataSet
 from tests.unit.runners.datasets.conftest import Tiny
 
 
@@ -19,12 +19,12 @@ def cache(tmp_path: Path, tiny: Tiny) -> Cache:
 
 
 def test_an_empty_cache_lacks_the_data_set(tmp_path: Path, tiny: Tiny) -> None:
-    assert Cache(tmp_path).glance(tiny.data_set) == (State.absent, "")
+    assert Cache(tmp_path).glance(tiny.data_set) == (CacheState.absent, "")
     assert Cache(tmp_path / "nowhere").present(tiny.data_set) is False
 
 
 def test_a_whole_data_set_is_read(cache: Cache, tiny: Tiny) -> None:
-    assert cache.glance(tiny.data_set) == (State.whole, "")
+    assert cache.glance(tiny.data_set) == (CacheState.whole, "")
     arrays = cache.read(tiny.data_set)
     for name, array in tiny.arrays.items():
         assert np.array_equal(arrays[name], array)
@@ -41,7 +41,7 @@ def test_a_truncated_file_is_refused_by_name_with_the_next_step(cache: Cache, ti
         f"instead of {size:,}. Nothing of it was used. "
         "An operator can replace it with: lockstep datasets fetch fashion_mnist"
     )
-    assert cache.glance(tiny.data_set)[0] is State.damaged
+    assert cache.glance(tiny.data_set)[0] is CacheState.damaged
 
 
 def test_one_changed_byte_is_found_by_its_digest(cache: Cache, tiny: Tiny) -> None:
@@ -49,7 +49,7 @@ def test_one_changed_byte_is_found_by_its_digest(cache: Cache, tiny: Tiny) -> No
     content = bytearray(path.read_bytes())
     content[30] ^= 1
     path.write_bytes(content)
-    assert cache.glance(tiny.data_set)[0] is State.whole  # a glance reads no bytes
+    assert cache.glance(tiny.data_set)[0] is CacheState.whole  # a glance reads no bytes
     with pytest.raises(DamagedDataSet, match=r"y_train\.gz .* its SHA256 is [0-9a-f]{12}… instead of"):
         cache.verify(tiny.data_set)
 

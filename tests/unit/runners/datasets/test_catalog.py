@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.datasets.catalog import BadCatalog, Catalog, UnknownDataSet, pick, read_catalog
+from runners.datasets.catalog import BadCatalog, Catalog, UnknownDataSet, find_data_set, read_catalog
 
 GOOD = """
 [toy]
@@ -34,7 +34,7 @@ def _read(tmp_path: Path, text: str) -> Catalog:
 
 
 def test_fashion_mnist_has_the_shapes_and_sizes_of_the_original() -> None:
-    data_set = pick(read_catalog(), "fashion_mnist")
+    data_set = find_data_set(read_catalog(), "fashion_mnist")
     assert {name: spec.shape for name, spec in data_set.arrays.items()} == {
         "x_train": (60000, 28, 28),
         "y_train": (60000,),
@@ -103,7 +103,7 @@ def test_a_good_catalog_is_read(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
     with pytest.raises(UnknownDataSet, match="no data set 'fashoin'; known are: fashion_mnist"):
-        pick(read_catalog(), "fashoin")
+        find_data_set(read_catalog(), "fashoin")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from runners.datasets.catalog import Arrays, ArraySpec
 from runners.datasets.cifar import read_cifar, write_cifar
-from runners.datasets.rolls import Rolls
+from runners.datasets.portable_rng import PortableRandom
 from runners.datasets.undecodable import Undecodable
 
 TEN, HUNDRED = "cifar-10-python.tar.gz", "cifar-100-python.tar.gz"
@@ -22,7 +22,7 @@ TRAIN, TEST = 10, 4
 
 
 def _arrays(coarse: bool) -> Arrays:
-    rolls = Rolls(1)
+    rolls = PortableRandom(1)
     arrays: Arrays = {}
     for part, count in (("train", TRAIN), ("test", TEST)):
         arrays[f"x_{part}"] = rolls.below(256, count * 3072).astype(np.uint8).reshape(count, 32, 32, 3)

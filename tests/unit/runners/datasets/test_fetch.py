@@ -11,10 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from runners.datasets.cache import Cache, State
-from runners.datasets.catalog import DataSet, DataSetProblem
-from runners.datasets.download import BrokenOff, FetchFailed, HttpRefusal, NoConnection, NoRoom, WrongContent
-from runners.datasets.fetch import CacheNotWritable, Fetcher, FetchUnderWay, NowhereToBeHad
+from runners.datasets.cache import Cache, CacheState
+from runners.datasets.catalog import DataSet, DataSetError
+from runners.datasets.download import (
+    ConnectionBroken,
+    DiskFull,
+    FetchFailed,
+    HttpErrorStatus,
+    NoConnection,
+    WrongContent,
+)
+from runners.datasets.fetch import AllSourcesFailed, CacheNotWritable, Fetcher, FetchInProgress
 from tests.unit.runners.datasets.conftest import Answer, Server, Tiny
 
 NAME = "x_train.gz"
@@ -51,7 +58,7 @@ def cache(tmp_path: Path) -> Cache:
 
 def _whole(cache: Cache, tiny: Tiny) -> bool:
     cache.verify(tiny.data_set)
-    return cache.glance(tiny.data_set)[0] is State.whole
+    return cache.glance(tiny.data_set)[0] is CacheState.whole
 
 
 def _at(data_set: DataSet, *patterns: str) -> DataSet:
@@ -127,7 +134,7 @@ def test_a_server_that_misunderstands_a_range_is_asked_from_the_start(
 
 def test_what_came_before_a_break_off_is_kept_for_the_next_fetch(cache: Cache, tiny: Tiny, server: Server) -> None:
     server.script[NAME] = [Answer(cut_after=500 * n) for n in (2, 1, 0, 1)]
-    with pytest.raises(BrokenOff, match="broke off after 2,000 of") as caught:
+    with pytest.raises(ConnectionBroken, match="broke off after 2,000 of") as caught:
         Fetcher(cache).fetch(_at(tiny.data_set, f"{server.url}/{{}}"))
     assert "fetch again to go on from there" in str(caught.value)
     assert not cache.present(tiny.data_set)
@@ -165,7 +172,7 @@ def test_an_overloaded_server_is_asked_again(cache: Cache, tiny: Tiny, server: S
 
 def test_other_content_of_the_same_length_is_thrown_away(cache: Cache, tiny: Tiny, server: Server) -> None:
     server.files[NAME] = server.files[NAME][:-1] + b"\x00\x00"[:1].replace(server.files[NAME][-1:], b"\x01")
-    with pytest.raises(DataSetProblem, match=r"is not the x_train\.gz that was expected: its SHA256 is"):
+    with pytest.raises(DataSetError, match=r"is not the x_train\.gz that was expected: its SHA256 is"):
         Fetcher(cache, server.url).fetch(tiny.data_set)
     assert not cache.present(tiny.data_set)
     assert list((cache.root / ".incoming").rglob(f"{NAME}*")) == []
@@ -174,7 +181,7 @@ def test_other_content_of_the_same_length_is_thrown_away(cache: Cache, tiny: Tin
 def test_a_page_of_a_proxy_is_not_downloaded(cache: Cache, tiny: Tiny, server: Server) -> None:
     page = Answer(body=b"<html>Please log in</html>")
     server.script[NAME] = [page, page]
-    with pytest.raises(NowhereToBeHad, match=r"the server offers 26 bytes instead of") as caught:
+    with pytest.raises(AllSourcesFailed, match=r"the server offers 26 bytes instead of") as caught:
         Fetcher(cache, server.url).fetch(tiny.data_set)
     assert str(caught.value).count("Try a mirror") == 1
 
@@ -189,7 +196,7 @@ def test_an_endless_answer_is_cut_at_the_known_size(cache: Cache, tiny: Tiny, se
 
 def test_a_missing_file_names_the_address_and_the_status(cache: Cache, tiny: Tiny, server: Server) -> None:
     del server.files["y_test.gz"]
-    with pytest.raises(NowhereToBeHad) as caught:
+    with pytest.raises(AllSourcesFailed) as caught:
         Fetcher(cache, server.url).fetch(tiny.data_set)
     assert f"{server.url}/fashion_mnist/y_test.gz: the server answered 404" in str(caught.value)
     assert f"{server.url}/y_test.gz: the server answered 404" in str(caught.value)
@@ -232,13 +239,13 @@ def test_a_wrong_file_in_a_folder_is_refused(
 def test_a_second_fetch_at_the_same_time_is_refused_with_the_firsts_number(
     cache: Cache, tiny: Tiny, server: Server
 ) -> None:
-    refusals: list[DataSetProblem] = []
+    refusals: list[DataSetError] = []
 
     def meanwhile(path: str) -> None:
         if path.endswith("y_test.gz") and not refusals:
             try:
                 Fetcher(cache, server.url).fetch(tiny.data_set)
-            except FetchUnderWay as e:
+            except FetchInProgress as e:
                 refusals.append(e)
 
     server.before = meanwhile
@@ -270,7 +277,7 @@ def test_a_full_disk_is_named_before_anything_is_fetched(
     cache: Cache, tiny: Tiny, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runners.datasets.fetch.shutil.disk_usage", lambda path: type("Usage", (), {"free": 10})())
-    with pytest.raises(NoRoom, match=r"No room in .*datasets: 0\.0 MB are needed"):
+    with pytest.raises(DiskFull, match=r"No room in .*datasets: 0\.0 MB are needed"):
         Fetcher(cache, server.url).fetch(tiny.data_set)
     assert server.asked == []
 
@@ -280,7 +287,7 @@ def test_a_disk_that_fills_up_on_the_way_is_named(cache: Cache, tiny: Tiny, serv
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
-        with pytest.raises(NoRoom, match="more room is needed"):
+        with pytest.raises(DiskFull, match="more room is needed"):
             Fetcher(cache, server.url).fetch(tiny.data_set)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -294,6 +301,6 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, tiny: Tiny, ser
 
 
 def test_each_kind_of_failure_is_a_fetch_that_failed() -> None:
-    for kind in (BrokenOff, HttpRefusal, NoConnection, WrongContent, NowhereToBeHad):
+    for kind in (ConnectionBroken, HttpErrorStatus, NoConnection, WrongContent, AllSourcesFailed):
         assert issubclass(kind, FetchFailed)
-    assert not issubclass(NoRoom, FetchFailed)  # no other place helps
+    assert not issubclass(DiskFull, FetchFailed)  # no other place helps

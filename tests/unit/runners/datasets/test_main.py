@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runners.datasets.__main__ import main
-from runners.datasets.progress import WrittenProgress
+from runners.datasets.progress import StreamProgress
 from tests.unit.runners.datasets.conftest import Server, Tiny
 
 
@@ -115,7 +115,7 @@ def test_the_module_runs_as_a_command(tmp_path: Path) -> None:
 
 
 def test_progress_is_redrawn_on_a_terminal_and_one_line_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = WrittenProgress(sys.stdout)
+    progress = StreamProgress(sys.stdout)
     progress.begin("x.gz", 2_000_000, 0)
     progress.at(1_000_000)
     progress.end("verified")

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runners.datasets.cache import Cache, State
+from runners.datasets.cache import Cache, CacheState
 from runners.datasets.catalog import Arrays
 from runners.datasets.prepared import Readiness, map_prepared, prepare
-from runners.datasets.standins import EDITION, draw
+from runners.datasets.standins import EDITION, generate
 from tests.unit.runners.datasets.conftest import Tiny
 
 
@@ -34,14 +34,14 @@ def _arrays(cache: Cache, tiny: Tiny) -> Arrays:
 def test_an_empty_cache_gets_the_stand_in(cache: Cache, tiny: Tiny) -> None:
     assert map_prepared(cache, tiny.data_set) is None
     readiness = _prepare(cache, tiny)
-    assert (readiness.state, readiness.prepared, readiness.detail) == (State.absent, True, "")
-    for name, array in draw(tiny.data_set).items():
+    assert (readiness.state, readiness.prepared, readiness.detail) == (CacheState.absent, True, "")
+    for name, array in generate(tiny.data_set).items():
         assert np.array_equal(_arrays(cache, tiny)[name], array)
 
 
 def test_a_whole_data_set_is_unpacked(cache: Cache, tiny: Tiny) -> None:
     tiny.put(cache.folder(tiny.data_set))
-    assert _prepare(cache, tiny).state is State.whole
+    assert _prepare(cache, tiny).state is CacheState.whole
     for name, array in tiny.arrays.items():
         assert np.array_equal(_arrays(cache, tiny)[name], array)
 
@@ -68,7 +68,7 @@ def test_a_cache_file_that_changes_ends_the_prepared_copy(cache: Cache, tiny: Ti
     (cache.folder(tiny.data_set) / "y_test.gz").write_bytes(damage)
     assert map_prepared(cache, tiny.data_set) is None
     readiness = _prepare(cache, tiny)
-    assert (readiness.state, readiness.prepared) == (State.damaged, False)
+    assert (readiness.state, readiness.prepared) == (CacheState.damaged, False)
     assert "fashion_mnist/y_test.gz in this node's cache is refused" in readiness.detail
     assert map_prepared(cache, tiny.data_set) is None
 
@@ -95,7 +95,7 @@ def test_a_harmed_prepared_file_is_not_used(cache: Cache, tiny: Tiny, name: str,
         os.utime(path, ns=(1, 1))
     assert map_prepared(cache, tiny.data_set) is None
     _prepare(cache, tiny)
-    assert np.array_equal(_arrays(cache, tiny)["x_train"], draw(tiny.data_set)["x_train"])
+    assert np.array_equal(_arrays(cache, tiny)["x_train"], generate(tiny.data_set)["x_train"])
 
 
 def test_a_copy_of_another_edition_of_the_generators_is_not_used(cache: Cache, tiny: Tiny) -> None:
@@ -125,7 +125,7 @@ def test_a_mapped_array_outlives_its_replacement(cache: Cache, tiny: Tiny) -> No
 def test_a_cache_that_cannot_be_written_is_said_and_not_fatal(tmp_path: Path, tiny: Tiny) -> None:
     (tmp_path / ".prepared").write_text("a file in the way")
     readiness = _prepare(Cache(tmp_path), tiny)
-    assert (readiness.state, readiness.prepared) == (State.absent, False)
+    assert (readiness.state, readiness.prepared) == (CacheState.absent, False)
     assert "cannot be written" in readiness.detail
 
 

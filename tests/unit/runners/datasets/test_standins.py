@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runners.datasets.catalog import Arrays, read_catalog
-from runners.datasets.standins import OPINIONS, VOCABULARY, draw, word_index
+from runners.datasets.standins import OPINIONS, VOCABULARY, generate, word_index
 
 CATALOG = read_catalog()
 IMAGES = [name for name, data_set in CATALOG.items() if data_set.reader == "lockstep"]
@@ -28,7 +28,7 @@ GOLDEN = {
 
 @pytest.fixture(scope="module", params=IMAGES)
 def images(request: pytest.FixtureRequest) -> tuple[str, Arrays]:
-    return request.param, draw(CATALOG[request.param])
+    return request.param, generate(CATALOG[request.param])
 
 
 def _digest(arrays: Arrays) -> str:
@@ -88,7 +88,7 @@ def _share_found_by_class_means(arrays: Arrays) -> float:
 
 
 def test_made_up_reviews_use_the_words_of_the_index_and_lean_to_one_side() -> None:
-    arrays = draw(CATALOG["imdb"])
+    arrays = generate(CATALOG["imdb"])
     assert _form(arrays) == _catalogs_form("imdb")
     assert _digest(arrays) == GOLDEN["imdb"]
     assert np.bincount(arrays["y_train"]).tolist() == [12_500, 12_500]
@@ -104,7 +104,7 @@ def test_made_up_reviews_use_the_words_of_the_index_and_lean_to_one_side() -> No
 
 @pytest.mark.parametrize(("name", "low", "high"), [("boston_housing", 5, 50), ("california_housing", 60_000, 500_000)])
 def test_a_straight_line_explains_most_of_a_made_up_price(name: str, low: float, high: float) -> None:
-    arrays = draw(CATALOG[name])
+    arrays = generate(CATALOG[name])
     assert _form(arrays) == _catalogs_form(name)
     assert _digest(arrays) == GOLDEN[name]
     x, y = np.c_[arrays["x"], np.ones(len(arrays["x"]))].astype(float), arrays["y"].astype(float)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from runners.sandbox.cgroups import Facts, _Left, _V1Group, _V1Groups, _V2Group, _V2Groups
-from runners.settings import Limits
+from runners.config.settings import Limits
+from runners.sandbox.cgroups import CgroupStats, _LeftoverGroups, _V1Group, _V1Groups, _V2Group, _V2Groups
 
 FILES = {
     "memory.events": "oom 9\noom_kill 2\n",
@@ -29,20 +29,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_cgroup_that_disappears_keeps_its_limits_met_and_is_logged_once(folder: Path) -> None:
-    group = _V2Group(folder, _Left())
-    assert group.facts() == Facts(oom_kills=2, forks_refused=3, peak_bytes=8192, cpu_s=1.5)
+    group = _V2Group(folder, _LeftoverGroups())
+    assert group.facts() == CgroupStats(oom_kills=2, forks_refused=3, peak_bytes=8192, cpu_s=1.5)
 
     for name in FILES:
         (folder / name).unlink()
     with capture_logs() as logs:
-        assert [group.facts(), group.facts()] == [Facts(oom_kills=2, forks_refused=3)] * 2
+        assert [group.facts(), group.facts()] == [CgroupStats(oom_kills=2, forks_refused=3)] * 2
     assert len(logs) == 1
 
 
 def test_one_counter_that_cannot_be_read_leaves_the_others(folder: Path) -> None:
     (folder / "cpu.stat").unlink()
 
-    assert _V2Group(folder, _Left()).facts() == Facts(oom_kills=2, forks_refused=3, peak_bytes=8192)
+    assert _V2Group(folder, _LeftoverGroups()).facts() == CgroupStats(oom_kills=2, forks_refused=3, peak_bytes=8192)
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -61,7 +61,7 @@ def test_a_group_whose_limits_cannot_be_set_is_not_left_behind(
 
 
 def test_a_group_that_was_not_empty_is_removed_by_a_later_sweep(tmp_path: Path) -> None:
-    folder, left = tmp_path / "group", _Left()
+    folder, left = tmp_path / "group", _LeftoverGroups()
     folder.mkdir()
     (folder / "process").touch()
     group = _V1Group({"memory": folder}, left)

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from runners.devices.hardware import Real, Share, Unit
+from runners.config.settings import Limits, MiB
+from runners.devices.allocation import DeviceAllocation, GpuShare, GpuUnit
 from runners.devices.tpu_vm import Tpu
-from runners.sandbox.landlock import DEVICE, Right
-from runners.sandbox.policy import DATASETS, HOME, Policy, session_policy
-from runners.settings import Limits, MiB
+from runners.sandbox.landlock import DEVICE, AccessRight
+from runners.sandbox.policy import DATASETS, HOME, SandboxPolicy, session_policy
 
 LIMITS = Limits(memory_mb=512, disk_mb=64, processes=128, inodes=5000, file_mb=32, open_files=600, cpu_s=100)
 POLICY = session_policy(LIMITS, None, (b"\x01\x02", b"\x03"))
 
 
 def test_a_policy_survives_the_wire_to_the_zygote() -> None:
-    assert Policy.from_json(POLICY.to_json()) == POLICY
+    assert SandboxPolicy.from_json(POLICY.to_json()) == POLICY
 
 
 def test_a_policy_does_not_change() -> None:
@@ -56,10 +56,10 @@ def test_devices_are_harmless_ones() -> None:
     assert set(POLICY.devices) == {"null", "zero", "full", "random", "urandom"}
 
 
-GIVEN = Real(
+GIVEN = DeviceAllocation(
     shares=(
-        Share(Unit("GPU-1", "T4", 15_360, ("nvidia3",)), 2, 7_000),
-        Share(Unit("GPU-2", "T4", 15_360, ("nvidia5",))),
+        GpuShare(GpuUnit("GPU-1", "T4", 15_360, ("nvidia3",)), 2, 7_000),
+        GpuShare(GpuUnit("GPU-2", "T4", 15_360, ("nvidia5",))),
     ),
     nodes=("nvidia3", "nvidia5", "nvidiactl", "nvidia-uvm"),
 )
@@ -83,12 +83,12 @@ def test_a_session_with_real_devices_can_open_them_and_no_others() -> None:
     assert environment["LOCKSTEP_REAL"] == "[[2, 7000], [1, null]]"
     assert "RLIMIT_DATA" not in dict(policy.rlimits)
     assert policy.proc_covered == ()
-    assert Policy.from_json(policy.to_json()) == policy
+    assert SandboxPolicy.from_json(policy.to_json()) == policy
 
 
 def test_a_session_with_a_tpu_reads_what_libtpu_reads_and_may_lock_the_memory_it_has() -> None:
     tpu = Tpu("v3-8", ("accel0",), "/usr/lib/libtpu.so", ("/sys/bus/pci",))
-    policy = session_policy(LIMITS, None, (), Real(nodes=tpu.nodes, tpu=tpu))
+    policy = session_policy(LIMITS, None, (), DeviceAllocation(nodes=tpu.nodes, tpu=tpu))
     environment = dict(policy.environment)
 
     assert set(policy.devices) - set(POLICY.devices) == {"accel0"}
@@ -105,7 +105,7 @@ def test_a_session_with_a_tpu_reads_what_libtpu_reads_and_may_lock_the_memory_it
 
 
 @pytest.mark.parametrize("given", [None, GIVEN])
-def test_programs_of_a_session_without_the_tpu_leave_libtpu_alone(given: Real | None) -> None:
+def test_programs_of_a_session_without_the_tpu_leave_libtpu_alone(given: DeviceAllocation | None) -> None:
     assert dict(session_policy(LIMITS, None, (), given).environment)["TPU_LOAD_LIBRARY"] == "0"
 
 
@@ -124,7 +124,7 @@ def test_the_learners_passwd_knows_nobody_else() -> None:
 
 
 def test_the_filters_travel_unchanged() -> None:
-    assert tuple(map(bytes.fromhex, Policy.from_json(POLICY.to_json()).seccomp)) == (b"\x01\x02", b"\x03")
+    assert tuple(map(bytes.fromhex, SandboxPolicy.from_json(POLICY.to_json()).seccomp)) == (b"\x01\x02", b"\x03")
 
 
 def test_inside_there_are_no_further_namespaces() -> None:
@@ -135,11 +135,11 @@ def test_inside_there_are_no_further_namespaces() -> None:
 
 
 def test_only_folders_of_ones_own_are_written_and_no_devices_made() -> None:
-    rights = {path: Right(value) for path, value in POLICY.landlock}
-    assert rights["/"] == Right.EXECUTE | Right.READ_FILE | Right.READ_DIR
-    assert {path for path, right in rights.items() if right & Right.MAKE_REG} == {t.path for t in POLICY.tmpfs}
-    assert not [path for path, right in rights.items() if right & (Right.MAKE_CHAR | Right.MAKE_BLOCK)]
-    assert {path for path, right in rights.items() if right & Right.WRITE_FILE} == {
+    rights = {path: AccessRight(value) for path, value in POLICY.landlock}
+    assert rights["/"] == AccessRight.EXECUTE | AccessRight.READ_FILE | AccessRight.READ_DIR
+    assert {path for path, right in rights.items() if right & AccessRight.MAKE_REG} == {t.path for t in POLICY.tmpfs}
+    assert not [path for path, right in rights.items() if right & (AccessRight.MAKE_CHAR | AccessRight.MAKE_BLOCK)]
+    assert {path for path, right in rights.items() if right & AccessRight.WRITE_FILE} == {
         *(t.path for t in POLICY.tmpfs),
         *(f"/dev/{name}" for name in POLICY.devices),
         "/dev/pts",

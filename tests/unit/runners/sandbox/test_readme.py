@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from runners.config.settings import Limits, RunnerSettings
+from runners.diagnostics.inspection import SandboxInspection
+from runners.diagnostics.isolation_checks import check_isolation
 from runners.sandbox.policy import session_policy
-from runners.settings import Limits, RunnerSettings
-from runners.sight import Sight
-from runners.walls import walls_of
 
 HERE = Path(__file__)
 README = (HERE.parents[4] / "runners" / "sandbox" / "README.md").read_text()
@@ -15,8 +15,10 @@ ROWS = [line.removeprefix("| ").split(" | ")[0] for line in README.splitlines() 
 
 
 def test_every_wall_has_a_row() -> None:
-    sight = Sight.model_validate_json((HERE.parents[1] / "sights" / "plain-user.json").read_text())
-    walls = [wall.name for wall in walls_of(sight, RunnerSettings(), "bubblewrap") if wall.kind != "limit"]
+    sight = SandboxInspection.model_validate_json(
+        (HERE.parents[1] / "diagnostics" / "inspections" / "plain-user.json").read_text()
+    )
+    walls = [wall.name for wall in check_isolation(sight, RunnerSettings(), "bubblewrap") if wall.kind != "limit"]
     assert len(walls) > 10
     assert [name for name in walls if not [row for row in ROWS if row.startswith(name)]] == []
 

@@ -11,19 +11,19 @@ import pytest
 
 from runners.sandbox.seccomp import (
     ALLOWED,
+    ALLOWED_ARGUMENTS,
+    DENIED,
+    DENY_RULES,
     MISSING,
-    NEVER,
-    ONLY,
-    REFUSED,
-    become_only,
     calls_in,
+    compile_deny_rules,
     compile_filters,
-    compile_never,
+    deny_other_users,
 )
-from tests.factories.bpf import AARCH64, ALLOW, ERRNO, I386, KILL, X86_64, verdict
+from tests.factories.bpf_interpreter import AARCH64, ALLOW, ERRNO, I386, KILL, X86_64, evaluate_filter
 
 ARCHITECTURES = {"x86_64": (X86_64, pyseccomp.Arch.X86_64), "aarch64": (AARCH64, pyseccomp.Arch.AARCH64)}
-EVERY_CALL = [*calls_in(ALLOWED), *calls_in(REFUSED), *MISSING.split(), *ONLY]
+EVERY_CALL = [*calls_in(ALLOWED), *calls_in(DENIED), *MISSING.split(), *ALLOWED_ARGUMENTS]
 ABOVE = 1 << 32
 """A bit that the kernel does not read of an int."""
 
@@ -32,7 +32,7 @@ def answer(call: str | int, *arguments: int, on: str = "x86_64") -> int:
     """0 where both filters let the call pass, else the error; the later filter's counts where both refuse."""
     audit, arch = ARCHITECTURES[on]
     number = call if isinstance(call, int) else pyseccomp.resolve_syscall(arch, call)
-    verdicts = [verdict(program, audit, number, *arguments) for program in compile_filters(on)]
+    verdicts = [evaluate_filter(program, audit, number, *arguments) for program in compile_filters(on)]
     assert {v & 0xFFFF0000 for v in verdicts} <= {ALLOW, ERRNO}
     return ([0] + [v & 0xFFFF for v in verdicts if v != ALLOW])[-1]
 
@@ -44,8 +44,8 @@ def exists(call: str, on: str) -> bool:
 def test_the_first_filter_lets_the_second_be_installed() -> None:
     first, second = compile_filters("x86_64")
     install = pyseccomp.resolve_syscall(pyseccomp.Arch.X86_64, "seccomp")
-    assert verdict(first, X86_64, install, 1, 0) == ALLOW
-    assert verdict(second, X86_64, install, 1, 0) == ERRNO | errno.ENOSYS
+    assert evaluate_filter(first, X86_64, install, 1, 0) == ALLOW
+    assert evaluate_filter(second, X86_64, install, 1, 0) == ERRNO | errno.ENOSYS
 
 
 @pytest.mark.parametrize("on", ARCHITECTURES)
@@ -67,8 +67,8 @@ def test_every_name_is_that_of_a_call() -> None:
 def test_calls_are_allowed_refused_or_missing_as_listed(on: str) -> None:
     here = [name for name in EVERY_CALL if exists(name, on)]
     assert len(here) > 200
-    answers = {name: answer(name, on=on) for name in here if name not in ONLY}
-    expected = dict.fromkeys(calls_in(ALLOWED), 0) | dict.fromkeys(calls_in(REFUSED), errno.EPERM)
+    answers = {name: answer(name, on=on) for name in here if name not in ALLOWED_ARGUMENTS}
+    expected = dict.fromkeys(calls_in(ALLOWED), 0) | dict.fromkeys(calls_in(DENIED), errno.EPERM)
     expected |= dict.fromkeys(MISSING.split(), errno.ENOSYS)
     assert answers == {name: expected[name] for name in answers}
 
@@ -81,13 +81,13 @@ def test_a_call_not_yet_known_does_not_exist(number: int) -> None:
 @pytest.mark.parametrize("on", ARCHITECTURES)
 def test_calls_of_another_architecture_kill(on: str) -> None:
     for program in compile_filters(on):
-        assert verdict(program, I386, 20) == KILL
+        assert evaluate_filter(program, I386, 20) == KILL
 
 
 def test_x32_calls_kill() -> None:
     for program in compile_filters("x86_64"):
-        assert verdict(program, X86_64, 0x40000000 | 39) == KILL
-        assert verdict(program, X86_64, 0x40000000 | 520) == KILL
+        assert evaluate_filter(program, X86_64, 0x40000000 | 39) == KILL
+        assert evaluate_filter(program, X86_64, 0x40000000 | 520) == KILL
 
 
 FORK, THREAD = 0x01200011, 0x003D0F00
@@ -162,7 +162,7 @@ def test_arguments_decide(on: str, call: str, arguments: tuple[int, ...], error:
 
 
 def test_what_is_never_allowed_is_about_calls_that_are() -> None:
-    assert {never.call for never in NEVER} <= {*calls_in(ALLOWED), *ONLY}
+    assert {never.call for never in DENY_RULES} <= {*calls_in(ALLOWED), *ALLOWED_ARGUMENTS}
 
 
 @pytest.mark.parametrize("on", ARCHITECTURES)
@@ -187,6 +187,6 @@ def test_a_zygote_may_become_its_sessions_users_only(
     on: str, call: str, arguments: tuple[int, ...], allowed: bool
 ) -> None:
     audit, arch = ARCHITECTURES[on]
-    program = compile_never(become_only(range(61_001, 61_065)), on)
-    answered = verdict(program, audit, pyseccomp.resolve_syscall(arch, call), *arguments)
+    program = compile_deny_rules(deny_other_users(range(61_001, 61_065)), on)
+    answered = evaluate_filter(program, audit, pyseccomp.resolve_syscall(arch, call), *arguments)
     assert answered == (ALLOW if allowed else ERRNO | errno.EPERM)

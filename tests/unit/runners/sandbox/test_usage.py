@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from runners.config.settings import Limits
 from runners.sandbox import usage
-from runners.sandbox.cgroups import Facts, NoGroup
-from runners.sandbox.host import Sandbox
-from runners.sandbox.usage import Usage
-from runners.settings import Limits
+from runners.sandbox.cgroups import CgroupStats, NullCgroup
+from runners.sandbox.handle import Sandbox
+from runners.sandbox.usage import UsageWatcher
 
 
-class Mistaken(NoGroup):
+class Mistaken(NullCgroup):
     """A group that fails in a way that nobody thought of, twice, and then tells of much CPU time."""
 
     asked = 0
 
-    def facts(self) -> Facts:
+    def facts(self) -> CgroupStats:
         """Made, begun, and looked at twice."""
         self.asked += 1
         if self.asked in (3, 4):
             raise LookupError("a mistake of ours")
-        return Facts(cpu_s=1000.0 if self.asked > 4 else 0.0, peak_bytes=0)
+        return CgroupStats(cpu_s=1000.0 if self.asked > 4 else 0.0, peak_bytes=0)
 
 
 async def test_a_look_that_fails_is_said_once_and_the_limits_stay(
@@ -36,7 +36,7 @@ async def test_a_look_that_fails_is_said_once_and_the_limits_stay(
     monkeypatch.setattr(usage, "_SOONEST_S", 0.01)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, capture_logs() as logs:
-        watch = Usage(Sandbox("s", tmp_path, os.getpid(), -1, ours, Mistaken()), Limits(cpu_s=10))
+        watch = UsageWatcher(Sandbox("s", tmp_path, os.getpid(), -1, ours, Mistaken()), Limits(cpu_s=10))
         watch.begin_run()
         async with watch:
             await asyncio.wait_for(watch.exceeded.wait(), 10)

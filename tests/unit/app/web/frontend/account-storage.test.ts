@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { accountIn, draftKey, type Shelf, settle } from "../../../../../app/web/frontend/account-storage";
+import { accountIn, claimStorage, draftKey, type StorageArea } from "../../../../../app/web/frontend/account-storage";
 
 const [ADA, BOB] = ["lockstep_account=ada", "theme=x; __Host-lockstep_account=bob"];
 const [SIGNED_OUT, EXPIRED] = ["lockstep_account=signed-out", ""];
 const DRAFT = (account: string): string => draftKey(account, "c/one", "fit");
 
-function shelf(...keys: string[]): Shelf & { kept: Map<string, string> } {
+function storage(...keys: string[]): StorageArea & { kept: Map<string, string> } {
   const kept = new Map(keys.map((key) => [key, `of ${key}`]));
   return {
     kept,
@@ -22,9 +22,9 @@ function shelf(...keys: string[]): Shelf & { kept: Map<string, string> } {
 }
 
 /** The storage of a browser that Ada is signed in to, with all kinds of things in it. */
-function adas(): ReturnType<typeof shelf> {
-  const place = shelf("lockstep:theme", "lockstep:lanes", "somebody:else");
-  settle(place, ADA);
+function adas(): ReturnType<typeof storage> {
+  const place = storage("lockstep:theme", "lockstep:lanes", "somebody:else");
+  claimStorage(place, ADA);
   for (const key of [
     DRAFT("ada"),
     "lockstep:machine:c/one",
@@ -38,7 +38,7 @@ function adas(): ReturnType<typeof shelf> {
   return place;
 }
 
-function left(place: ReturnType<typeof shelf>): string[] {
+function left(place: ReturnType<typeof storage>): string[] {
   return [...place.kept.keys()].filter((key) => key !== "lockstep:account").sort();
 }
 
@@ -54,55 +54,55 @@ test("the account is read from its cookie, under either name", () => {
 test("while the account stays, everything stays", () => {
   const place = adas();
   const before = left(place);
-  assert.equal(settle(place, ADA), "ada");
+  assert.equal(claimStorage(place, ADA), "ada");
   assert.deepEqual(left(place), before);
 });
 
 test("after a sign-out only what belongs to the device is left", () => {
   const place = adas();
-  assert.equal(settle(place, SIGNED_OUT), "");
+  assert.equal(claimStorage(place, SIGNED_OUT), "");
   assert.deepEqual(left(place), OF_DEVICE);
 });
 
 test("another account finds nothing, though nobody signed out", () => {
   const place = adas();
-  assert.equal(settle(place, BOB), "bob");
+  assert.equal(claimStorage(place, BOB), "bob");
   assert.deepEqual(left(place), OF_DEVICE);
 });
 
 test("an expired sign-in keeps its drafts, for its own account alone", () => {
   const place = adas();
-  settle(place, EXPIRED);
+  claimStorage(place, EXPIRED);
   assert.deepEqual(left(place), [DRAFT("ada"), ...OF_DEVICE].sort());
-  settle(place, EXPIRED);
+  claimStorage(place, EXPIRED);
   place.setItem(DRAFT(""), "a visitor's");
-  settle(place, ADA);
+  claimStorage(place, ADA);
   assert.equal(place.getItem(DRAFT("ada")), "a visitor's", "what was typed last counts");
 
   const other = adas();
-  settle(other, EXPIRED);
-  settle(other, BOB);
+  claimStorage(other, EXPIRED);
+  claimStorage(other, BOB);
   assert.deepEqual(left(other), OF_DEVICE);
 });
 
 test("a visitor's things go with them into the account they sign in to", () => {
-  const place = shelf(DRAFT(""), "lockstep:machine:c/one");
-  settle(place, EXPIRED);
-  settle(place, ADA);
+  const place = storage(DRAFT(""), "lockstep:machine:c/one");
+  claimStorage(place, EXPIRED);
+  claimStorage(place, ADA);
   assert.deepEqual(left(place), [DRAFT("ada"), "lockstep:machine:c/one"].sort());
   assert.equal(place.getItem(DRAFT("ada")), `of ${DRAFT("")}`);
 });
 
 test("what a visitor types after somebody's sign-out stays", () => {
   const place = adas();
-  settle(place, SIGNED_OUT);
+  claimStorage(place, SIGNED_OUT);
   place.setItem(DRAFT(""), "a visitor's");
-  settle(place, SIGNED_OUT);
+  claimStorage(place, SIGNED_OUT);
   assert.equal(place.getItem(DRAFT("")), "a visitor's");
 });
 
 test("drafts of versions that noted no account may be anyone's, and go", () => {
-  const place = shelf("lockstep:draft:c/one:fit");
-  settle(place, EXPIRED);
+  const place = storage("lockstep:draft:c/one:fit");
+  claimStorage(place, EXPIRED);
   assert.deepEqual(left(place), []);
 });

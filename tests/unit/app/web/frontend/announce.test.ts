@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { inSentences } from "../../../../../app/web/frontend/announce";
+import { joinSentences } from "../../../../../app/web/frontend/announce";
 
 test("pieces are spoken one after the other, with a stop between them", () => {
-  assert.equal(inSentences(["Four replicas: Finished", "", "loss 2.033"]), "Four replicas: Finished. loss 2.033");
-  assert.equal(inSentences(["Stopped", "Try less data.", ""]), "Stopped. Try less data.");
-  assert.equal(inSentences(["已停止。", "请减少数据。"]), "已停止。 请减少数据。");
-  assert.equal(inSentences(["Finished"]), "Finished");
+  assert.equal(joinSentences(["Four replicas: Finished", "", "loss 2.033"]), "Four replicas: Finished. loss 2.033");
+  assert.equal(joinSentences(["Stopped", "Try less data.", ""]), "Stopped. Try less data.");
+  assert.equal(joinSentences(["已停止。", "请减少数据。"]), "已停止。 请减少数据。");
+  assert.equal(joinSentences(["Finished"]), "Finished");
 });

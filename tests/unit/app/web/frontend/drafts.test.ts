@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { Drafts, digest } from "../../../../../app/web/frontend/drafts";
 
-function shelf(): Pick<Storage, "getItem" | "setItem" | "removeItem"> & { kept: Map<string, string> } {
+function storage(): Pick<Storage, "getItem" | "setItem" | "removeItem"> & { kept: Map<string, string> } {
   const kept = new Map<string, string>();
   return {
     kept,
@@ -18,7 +18,7 @@ function draftsOf(lesson: string, place: ConstructorParameters<typeof Drafts>[1]
 }
 
 test("a draft is found again, for its own lesson and cell only", () => {
-  const place = shelf();
+  const place = storage();
   draftsOf("c/one", place).keep("fit", "x = 1", "x = 2");
   assert.deepEqual(draftsOf("c/one", place).find("fit", "x = 1"), { code: "x = 2", outdated: false });
   assert.equal(draftsOf("c/one", place).find("other", "x = 1"), null);
@@ -26,7 +26,7 @@ test("a draft is found again, for its own lesson and cell only", () => {
 });
 
 test("a draft is found again by its own account only", () => {
-  const place = shelf();
+  const place = storage();
   draftsOf("c/one", place, "ada").keep("fit", "x = 1", "x = 2");
   assert.equal(draftsOf("c/one", place, "bob").find("fit", "x = 1"), null);
   assert.equal(draftsOf("c/one", place, "").find("fit", "x = 1"), null);
@@ -34,14 +34,14 @@ test("a draft is found again by its own account only", () => {
 });
 
 test("a page whose account has left reads and writes no draft", () => {
-  const place = shelf();
+  const place = storage();
   draftsOf("c/one", place, null).keep("fit", "x = 1", "x = 2");
   assert.equal(place.kept.size, 0);
   assert.equal(draftsOf("c/one", place, null).find("fit", "x = 1"), null);
 });
 
 test("code equal to the original is no draft", () => {
-  const place = shelf();
+  const place = storage();
   const drafts = draftsOf("c/one", place);
   drafts.keep("fit", "x = 1", "x = 2");
   drafts.keep("fit", "x = 1", "x = 1");
@@ -49,13 +49,13 @@ test("code equal to the original is no draft", () => {
 });
 
 test("where the original changed, the text is kept and said to be outdated", () => {
-  const drafts = draftsOf("c/one", shelf());
+  const drafts = draftsOf("c/one", storage());
   drafts.keep("fit", "x = 1", "x = 2");
   assert.deepEqual(drafts.find("fit", "x = 10"), { code: "x = 2", outdated: true });
 });
 
 test("what is broken or forbidden is no draft and no error", () => {
-  const place = shelf();
+  const place = storage();
   place.kept.set("lockstep:draft::c/one:fit", "{broken");
   assert.equal(draftsOf("c/one", place).find("fit", ""), null);
   draftsOf("c/one", null).keep("fit", "a", "b");

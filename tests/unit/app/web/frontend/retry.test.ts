@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Declined, Unreachable } from "../../../../../app/web/frontend/api";
-import { untilTaken } from "../../../../../app/web/frontend/retry";
+import { NetworkError, ResponseError } from "../../../../../app/web/frontend/api";
+import { retryUntilAccepted } from "../../../../../app/web/frontend/retry";
 
-const starting = (): Declined => new Declined(503, "runner_down", "The runner is starting.");
+const starting = (): ResponseError => new ResponseError(503, "runner_down", "The runner is starting.");
 
 /** Fails with each error in turn, then gives "taken"; counts its calls. */
 function server(...errors: Error[]): { attempt: () => Promise<string>; calls: () => number } {
@@ -20,10 +20,10 @@ function server(...errors: Error[]): { attempt: () => Promise<string>; calls: ()
 }
 
 test("a hand-in is tried until it is taken, and says each time that nothing answers", async () => {
-  const { attempt, calls } = server(starting(), new Unreachable("away"));
+  const { attempt, calls } = server(starting(), new NetworkError("away"));
   const said: string[] = [];
   assert.equal(
-    await untilTaken(attempt, (error) => said.push(error.message), new AbortController().signal, 1),
+    await retryUntilAccepted(attempt, (error) => said.push(error.message), new AbortController().signal, 1),
     "taken",
   );
   assert.deepEqual([calls(), said], [3, ["The runner is starting.", "away"]]);
@@ -33,14 +33,14 @@ test("a hand-in that is given up while it waits ends at once and is not tried ag
   const { attempt, calls } = server(starting());
   const hope = new AbortController();
   const begun = performance.now();
-  assert.equal(await untilTaken(attempt, () => queueMicrotask(() => hope.abort()), hope.signal, 60_000), null);
+  assert.equal(await retryUntilAccepted(attempt, () => queueMicrotask(() => hope.abort()), hope.signal, 60_000), null);
   assert.equal(calls(), 1);
   assert.ok(performance.now() - begun < 5_000);
 });
 
 test("a hand-in given up before its turn is never tried", async () => {
   const { attempt, calls } = server();
-  assert.equal(await untilTaken(attempt, () => undefined, AbortSignal.abort()), null);
+  assert.equal(await retryUntilAccepted(attempt, () => undefined, AbortSignal.abort()), null);
   assert.equal(calls(), 0);
 });
 
@@ -50,13 +50,13 @@ test("a run taken while it was being given up is still given, so that it can be 
     hope.abort();
     return "taken";
   };
-  assert.equal(await untilTaken(attempt, () => undefined, hope.signal), "taken");
+  assert.equal(await retryUntilAccepted(attempt, () => undefined, hope.signal), "taken");
 });
 
 test("a refusal is passed on, but not once nobody asks any more", async () => {
-  const refusal = new Declined(413, "code_too_long", "too long");
+  const refusal = new ResponseError(413, "code_too_long", "too long");
   await assert.rejects(
-    untilTaken(server(refusal).attempt, () => undefined, new AbortController().signal),
+    retryUntilAccepted(server(refusal).attempt, () => undefined, new AbortController().signal),
     refusal,
   );
   const hope = new AbortController();
@@ -64,5 +64,5 @@ test("a refusal is passed on, but not once nobody asks any more", async () => {
     hope.abort();
     throw refusal;
   };
-  assert.equal(await untilTaken(late, () => undefined, hope.signal), null);
+  assert.equal(await retryUntilAccepted(late, () => undefined, hope.signal), null);
 });

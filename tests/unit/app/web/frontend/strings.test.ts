@@ -33,11 +33,11 @@ const OUTCOMES = [
 ];
 const OTHERS = ["advice.crash", "advice.lost", "advice.session"];
 const OF_REFUSALS = ["sessions_per_learner", "runs_per_session", "sessions"];
-const protocol = readFileSync("runners/protocol.py", "utf8");
+const protocol = readFileSync("runners/wire/protocol.py", "utf8");
 const LIMITS = [.../LimitName = Literal\[([^\]]*)\]/.exec(protocol)![1]!.matchAll(/"(\w+)"/g)]
   .map(([, name]) => name as string)
   .filter((name) => !OF_REFUSALS.includes(name));
-const REASONS = [...readFileSync("runners/session.py", "utf8").matchAll(/^ {4}\w+: "([a-z-]+)",$/gm)].map(
+const REASONS = [...readFileSync("runners/supervisor/session.py", "utf8").matchAll(/^ {4}\w+: "([a-z-]+)",$/gm)].map(
   ([, reason]) => reason as string,
 );
 
@@ -64,7 +64,7 @@ test("every notice of the runner has its words", () => {
     .join("\n");
   const codes = [...runner.matchAll(/"notice",\s*code="([^"]+)"/g)].map(([, code]) => `notice.${code as string}`);
   assert.ok(codes.length > 0);
-  const inside = /^NOTICES[^{]*\{([^}]*(?:\{\w+\}[^}]*)*)\}$/m.exec(readFileSync("runners/reports.py", "utf8"));
+  const inside = /^NOTICES[^{]*\{([^}]*(?:\{\w+\}[^}]*)*)\}$/m.exec(readFileSync("runners/wire/reports.py", "utf8"));
   codes.push(...[...inside![1]!.matchAll(/^ {4}"([a-z-]+)":/gm)].map(([, code]) => `notice.${code as string}`));
   assert.deepEqual(
     codes.filter((key) => !island.has(key)),

@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { stretches } from "../../../../../app/web/frontend/traceback";
 
-test("neighbouring frames of one kind fold together, in their order", () => {
+test("neighboring frames of one kind fold together, in their order", () => {
   const frames = ["own a", "lib b", "lib c", "own d"].map((text) => ({ text, own: text.startsWith("own") }));
   assert.deepEqual(
     stretches(frames).map((part) => [part.own, part.frames.map((frame) => frame.text)]),

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Names the parts of `tests/long` that a change can have broken, one per line; ``.ci/run`` runs them after `make test`.
+
+.ci/affected_long_tests.py BASE      compares HEAD with the commit where it left BASE
+.ci/affected_long_tests.py           nothing to compare with: every part
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+ALL = ("lessons", "hostile", "matrix", "soak", "fuzz", "load")
+"""Every part, in the order they run: the likeliest to fail first."""
+CAUSES: dict[str, tuple[str, ...]] = {
+    "lessons/": ("lessons", "load"),
+    "app/lessons/": ("lessons", "soak", "fuzz", "load"),
+    "app/cli/": ("lessons", "soak", "fuzz", "load"),
+    "app/": ("soak", "fuzz", "load"),
+    "docs/learn/strategies.md": ("matrix",),
+    "migrations/": ("load",),
+    "runners/": ALL,
+    "locks/dev.txt": ALL,
+    "pyproject.toml": ALL,
+    ".ci/": ALL,
+    "Makefile": ALL,
+    "tests/conftest.py": ALL,
+    "tests/factories/": ("hostile", "matrix", "soak", "fuzz", "load"),
+    "tests/browser/site.py": ("load",),
+    **{f"tests/long/{part}/": (part,) for part in ALL},
+}
+"""What begins so can break these parts. The longest beginning counts; what no line names breaks none."""
+
+
+def parts_of(paths: Iterable[str]) -> list[str]:
+    """The parts that changes to ``paths`` (relative to the repository) can break."""
+    found: set[str] = set()
+    for path in paths:
+        causes = [start for start in CAUSES if path.startswith(start)]
+        found.update(CAUSES[max(causes, key=len)] if causes else ())
+    return [part for part in ALL if part in found]
+
+
+def changed_since(base: str) -> list[str] | None:
+    """The paths that differ from where HEAD left ``base``; ``None`` where that is HEAD itself or cannot be told."""
+    try:
+        fork = _git("merge-base", base, "HEAD")
+        if fork == _git("rev-parse", "HEAD"):
+            return None
+        return _git("diff", "--name-only", "--no-renames", fork, "HEAD").splitlines()
+    except subprocess.CalledProcessError:
+        return None
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def main(arguments: list[str]) -> int:
+    """Print the parts. Returns the exit status."""
+    if len(arguments) > 1:
+        print(f"usage: {Path(sys.argv[0]).name} [BASE]", file=sys.stderr)
+        return 2
+    changed = changed_since(arguments[0]) if arguments and arguments[0] else None
+    print(*(ALL if changed is None else parts_of(changed)), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

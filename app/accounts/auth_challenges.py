@@ -1,0 +1,112 @@
+"""Sign-ins that begin here and are answered elsewhere: by a passkey's device, or by another site.
+
+Any web process may take the answer: it brings back a secret that is bound to the browser by a cookie, is good for ten
+minutes, and for one answer, right or wrong. What was begun by somebody is kept in SQL. A page of sign-in that only may
+be used begins nothing there: its challenge says itself, signed, until when it is good, and SQL learns which were used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import delete
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.requests import Request
+
+from app.accounts.cookies import cookie_name, set_cookie
+from app.accounts.models import AuthChallenge
+from app.accounts.signing import sign, verify_signature
+from app.accounts.tokens import token_hash
+from app.db import dialect_insert, now
+from app.errors import LockstepError
+from app.i18n import N_
+
+CHALLENGE_LIFETIME = timedelta(minutes=10)
+_COOKIE_NAME = "lockstep_handshake"
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+_SIGNED_CHALLENGE = re.compile(r"(?P<said>[\w-]{22}(?P<until>[0-9]{15}))(?P<signature>[\w-]{43})", re.ASCII)
+"""A random part, the second until when it is good, and our signature: 80 letters, which base64url knows as 60 bytes."""
+_CONSUMED = "answered"
+
+
+class AuthChallengeExpired(LockstepError):
+    status = 410
+    code = "handshake_gone"
+    message = N_("This took too long, or was begun in another browser. Try again.")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthChallengeContext:
+    """What was kept: whose account it is about, if any, and what the answer has to fit."""
+
+    account_id: str | None
+    facts: Mapping[str, str]
+
+
+async def create_challenge(
+    request: Request,
+    session: AsyncSession,
+    purpose: str,
+    key: str,
+    facts: Mapping[str, str] | None = None,
+    account_id: str | None = None,
+) -> None:
+    """Keep what an answer with ``key`` has to fit. The browser gets a cookie, unless it has one."""
+    browser = _browser_token(request) or secrets.token_urlsafe(32)
+    row = {"purpose": purpose, "account_id": account_id, "facts": json.dumps(dict(facts or {}))}
+    hashes = {"key_hash": token_hash(key), "browser_hash": token_hash(browser)}
+    session.add(AuthChallenge(**hashes, **row, expires_at=now() + CHALLENGE_LIFETIME))
+    await session.flush()
+    set_cookie(request, _COOKIE_NAME, browser, int(CHALLENGE_LIFETIME.total_seconds()))
+
+
+async def consume_challenge(request: Request, session: AsyncSession, purpose: str, key: str) -> AuthChallengeContext:
+    """What was begun with this key, in this browser; it is gone from here on. Raises AuthChallengeExpired."""
+    browser = _browser_token(request)
+    if browser is None:
+        raise AuthChallengeExpired
+    mine = delete(AuthChallenge).where(
+        AuthChallenge.key_hash == token_hash(key),
+        AuthChallenge.browser_hash == token_hash(browser),
+        AuthChallenge.purpose == purpose,
+        AuthChallenge.expires_at > now(),
+    )
+    found = (await session.execute(mine.returning(AuthChallenge.account_id, AuthChallenge.facts))).one_or_none()
+    if found is None:
+        raise AuthChallengeExpired
+    return AuthChallengeContext(found.account_id, json.loads(found.facts))
+
+
+def issue_signed_challenge(request: Request) -> str:
+    """A challenge that may be answered or not: nothing of it is kept. The browser gets a cookie, unless it has one."""
+    browser = _browser_token(request) or secrets.token_urlsafe(32)
+    set_cookie(request, _COOKIE_NAME, browser, int(CHALLENGE_LIFETIME.total_seconds()))
+    said = f"{secrets.token_urlsafe(16)}{int((now() + CHALLENGE_LIFETIME).timestamp()):015d}"
+    return f"{said}{sign(request, 'offer', browser, said)}"
+
+
+async def consume_signed_challenge(request: Request, session: AsyncSession, challenge: str) -> None:
+    """Use a challenge up that was offered to this browser. Raises AuthChallengeExpired."""
+    browser, found = _browser_token(request), _SIGNED_CHALLENGE.fullmatch(challenge)
+    if browser is None or found is None:
+        raise AuthChallengeExpired
+    if not verify_signature(request, found["signature"], "offer", browser, found["said"]):
+        raise AuthChallengeExpired
+    until = datetime.fromtimestamp(int(found["until"]), UTC)
+    if until <= now():
+        raise AuthChallengeExpired
+    row = {"key_hash": token_hash(challenge), "browser_hash": token_hash(browser), "purpose": _CONSUMED}
+    used = dialect_insert(session, AuthChallenge).values(**row, account_id=None, facts="{}", expires_at=until)
+    stored = await session.execute(used.on_conflict_do_nothing().returning(AuthChallenge.key_hash))
+    if stored.scalar_one_or_none() is None:
+        raise AuthChallengeExpired
+
+
+def _browser_token(request: Request) -> str | None:
+    token = request.cookies.get(cookie_name(request, _COOKIE_NAME), "")
+    return token if _TOKEN.fullmatch(token) else None

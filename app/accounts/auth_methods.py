@@ -1,0 +1,38 @@
+"""What opens an account beside its password: a new password leaves it as it is, so its owner is told of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.identities import list_identities
+from app.accounts.identity_providers import IdentityProvider
+from app.accounts.models import Account
+from app.accounts.passkeys import list_passkeys
+
+
+@dataclass(frozen=True, slots=True)
+class AuthMethod:
+    """A passkey or another site, and the page on which it can be removed."""
+
+    name: str
+    route: str
+    parts: Mapping[str, str]
+
+
+async def list_passwordless_methods(
+    session: AsyncSession, account: Account, sites: Mapping[str, IdentityProvider]
+) -> Sequence[AuthMethod]:
+    """The account's passkeys, and those of the sites that are linked to it."""
+    passkeys = await list_passkeys(session, account)
+    linked = {each.issuer for each in await list_identities(session, account)}
+    return [
+        *(AuthMethod(each.name, "passkey_page", {"passkey": each.id}) for each in passkeys),
+        *(
+            AuthMethod(site.settings.label, "site_page", {"site": name})
+            for name, site in sites.items()
+            if site.settings.issuer in linked
+        ),
+    ]

@@ -1,0 +1,77 @@
+"""Sign-ins in SQL: a browser holds a random token, SQL its hash. They can be listed, and ended one or all at once."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account, AuthSession
+from app.accounts.tokens import token_hash
+from app.db import now
+
+AUTH_SESSION_LIFETIME = timedelta(days=30)
+"""After the last time it was used."""
+SEEN_AT_PRECISION = timedelta(minutes=5)
+"""How exactly that time is kept: a request within it writes nothing."""
+REAUTHENTICATE_AFTER = timedelta(minutes=10)
+"""So long after signing in nobody is asked again who they are."""
+_MAX_USER_AGENT = 300
+_MAX_ADDRESS = 64
+
+
+async def create_auth_session(
+    session: AsyncSession, account: Account, *, method: str, agent: str = "", address: str = ""
+) -> str:
+    """Sign a browser in: the token for its cookie."""
+    token = secrets.token_urlsafe(32)
+    moment = now()
+    session.add(
+        AuthSession(
+            token_hash=token_hash(token),
+            public_id=secrets.token_hex(8),
+            account_id=account.id,
+            method=method,
+            created_at=moment,
+            seen_at=moment,
+            expires_at=moment + AUTH_SESSION_LIFETIME,
+            agent=agent[:_MAX_USER_AGENT],
+            address=address[:_MAX_ADDRESS],
+        )
+    )
+    await session.flush()
+    return token
+
+
+async def list_auth_sessions(session: AsyncSession, account: Account) -> Sequence[AuthSession]:
+    """The live ones, the latest used first."""
+    live = (AuthSession.account_id == account.id, AuthSession.expires_at > now())
+    return (await session.scalars(select(AuthSession).where(*live).order_by(AuthSession.seen_at.desc()))).all()
+
+
+async def touch_auth_session(session: AsyncSession, hashed: str) -> None:
+    """Note that it was used just now, and let it last from here."""
+    moment = now()
+    mine = update(AuthSession).where(AuthSession.token_hash == hashed)
+    await session.execute(mine.values(seen_at=moment, expires_at=moment + AUTH_SESSION_LIFETIME))
+
+
+async def revoke_auth_session(session: AsyncSession, hashed: str) -> None:
+    """Sign the browser out that holds this token."""
+    await session.execute(delete(AuthSession).where(AuthSession.token_hash == hashed))
+
+
+async def revoke_by_public_id(session: AsyncSession, account: Account, public_id: str) -> None:
+    """End one of the account's own, by the name the list gives it."""
+    await session.execute(
+        delete(AuthSession).where(AuthSession.account_id == account.id, AuthSession.public_id == public_id)
+    )
+
+
+async def revoke_all_auth_sessions(session: AsyncSession, account: Account, but: str | None = None) -> None:
+    """End every sign-in of the account, except the one of that hash."""
+    theirs = delete(AuthSession).where(AuthSession.account_id == account.id)
+    await session.execute(theirs if but is None else theirs.where(AuthSession.token_hash != but))

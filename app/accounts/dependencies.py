@@ -1,0 +1,159 @@
+"""Who asks: what a route may depend on.
+
+``OptionalLearnerId`` and ``Learner`` are the id that runs and progress are kept under, of an account or of a visitor
+without one; ``Learner`` makes a visitor of a newcomer. ``OptionalAccount`` is the account if there is one;
+``RequiredAccount``, ``RequiredAuthSession``, ``RequiredInstructor`` and ``RequiredAdmin`` refuse whoever is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import structlog
+from fastapi import Depends
+from sqlalchemy import String, bindparam, select
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.requests import Request
+
+from app.accounts.auth_sessions import AUTH_SESSION_LIFETIME, SEEN_AT_PRECISION, touch_auth_session
+from app.accounts.models import Account, AuthSession, MergedVisitor, Role
+from app.accounts.session_cookie import renew_session_cookie, session_token_hash, sync_account_cookie
+from app.accounts.visitor_cookie import create_visitor, read_visitor_id, renew_visitor_cookie
+from app.database_health import log_failure
+from app.db import Database, UtcDateTime, now
+from app.errors import PermissionDenied
+from app.i18n import N_
+
+_log = structlog.get_logger("accounts")
+_SCOPE_KEY = "lockstep.who"
+_AUTH_SESSION_QUERY = (  # made once: every request of who is signed in asks it
+    select(Account, AuthSession)
+    .join(AuthSession, AuthSession.account_id == Account.id)
+    .where(
+        AuthSession.token_hash == bindparam("token", type_=String),
+        AuthSession.expires_at > bindparam("at", type_=UtcDateTime()),
+        Account.disabled_at.is_(None),
+    )
+)
+
+
+class LoginRequired(PermissionDenied):
+    """A page answers with the way to sign in; what asks for JSON or a fragment gets the sentence."""
+
+    status = 401
+    code = "sign_in_needed"
+    message = N_("Sign in first.")
+
+
+class RoleRequired(PermissionDenied):
+    code = "role_needed"
+    message = N_("Your account is not allowed to do this.")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Whoever asks. Both are None for someone who has only read so far."""
+
+    learner_id: str | None
+    account: Account | None
+    sign_in: AuthSession | None = None
+    """The sign-in of this browser, where there is an account."""
+
+
+async def get_principal(request: Request) -> Principal:
+    """Look up whoever asks, once a request."""
+    if (known := request.scope.get(_SCOPE_KEY)) is None:
+        known = request.scope[_SCOPE_KEY] = await _load_principal(request)
+        sync_account_cookie(request, known.account.learner_id if known.account else None)
+    return known
+
+
+async def _load_principal(request: Request) -> Principal:
+    db: Database = request.app.state.db
+    token, visitor = session_token_hash(request), read_visitor_id(request)
+    if token is None and visitor is None:
+        return Principal(None, None)
+    async with db.session() as session:
+        found = (
+            (await session.execute(_AUTH_SESSION_QUERY, {"token": token, "at": now()})).one_or_none() if token else None
+        )
+        if found is None and visitor is not None and await session.get(MergedVisitor, visitor) is not None:
+            visitor = None
+    if found is None:
+        return Principal(visitor, None)
+    account, sign_in = found
+    await _touch_session(request, db, sign_in)
+    return Principal(account.learner_id, account, sign_in)
+
+
+async def _touch_session(request: Request, db: Database, sign_in: AuthSession) -> None:
+    """It lasts from its last use on; that is noted, and the cookie renewed, every few minutes.
+
+    A page that is only read does not fail because this could not be stored: the next request notes it.
+    """
+    if now() - sign_in.seen_at < SEEN_AT_PRECISION:
+        return
+    try:
+        async with db.writing() as session:
+            await touch_auth_session(session, sign_in.token_hash)
+    except SQLAlchemyError as e:
+        log_failure(_log, "the use of a sign-in could not be noted", e)
+    else:
+        renew_session_cookie(request, int(AUTH_SESSION_LIFETIME.total_seconds()))
+
+
+async def _optional_learner_id(request: Request) -> str | None:
+    return (await get_principal(request)).learner_id
+
+
+async def _learner_id(request: Request) -> str:
+    asks = await get_principal(request)
+    if asks.learner_id is None:
+        asks = request.scope[_SCOPE_KEY] = Principal(create_visitor(request), None)
+    elif asks.account is None:
+        renew_visitor_cookie(request)
+    assert asks.learner_id is not None
+    return asks.learner_id
+
+
+async def _optional_account(request: Request) -> Account | None:
+    return (await get_principal(request)).account
+
+
+async def _required_account(request: Request) -> Account:
+    account = (await get_principal(request)).account
+    if account is None:
+        raise LoginRequired
+    return account
+
+
+async def _required_auth_session(request: Request) -> AuthSession:
+    sign_in = (await get_principal(request)).sign_in
+    if sign_in is None:
+        raise LoginRequired
+    return sign_in
+
+
+async def _required_instructor(request: Request) -> Account:
+    return _require_role(await _required_account(request), Role.instructor)
+
+
+async def _required_admin(request: Request) -> Account:
+    return _require_role(await _required_account(request), Role.admin)
+
+
+def _require_role(account: Account, role: Role) -> Account:
+    ranks = list(Role)
+    if ranks.index(Role(account.role)) < ranks.index(role):
+        raise RoleRequired
+    return account
+
+
+OptionalLearnerId = Annotated[str | None, Depends(_optional_learner_id)]
+LearnerId = Annotated[str, Depends(_learner_id)]
+OptionalAccount = Annotated[Account | None, Depends(_optional_account)]
+RequiredAccount = Annotated[Account, Depends(_required_account)]
+RequiredAuthSession = Annotated[AuthSession, Depends(_required_auth_session)]
+RequiredInstructor = Annotated[Account, Depends(_required_instructor)]
+RequiredAdmin = Annotated[Account, Depends(_required_admin)]

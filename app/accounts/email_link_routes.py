@@ -1,0 +1,222 @@
+"""A forgotten password, and where the links of mails lead: opening one changes nothing, its button does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from app import i18n
+from app.accounts import flash
+from app.accounts.auth_methods import list_passwordless_methods
+from app.accounts.auth_sessions import revoke_all_auth_sessions
+from app.accounts.dependencies import LoginRequired, get_principal
+from app.accounts.email_links import (
+    EmailLinkForAnotherAccount,
+    EmailLinkUsed,
+    InvalidEmailLink,
+    LinkPurpose,
+    find_link,
+    revoke_links,
+    use_link,
+)
+from app.accounts.emails import AccountMailer
+from app.accounts.login import Login, log_in, set_login_cookies
+from app.accounts.models import Account, EmailLink
+from app.accounts.passwords import AsyncPasswordHasher, password_weakness
+from app.accounts.rate_limit import TooManyAttempts
+from app.accounts.request_rate_limit import (
+    clear_auth_attempts,
+    clear_email_requests,
+    count_auth_attempt,
+    count_email_request,
+)
+from app.accounts.routes import account_page, redirect_to, translate_errors
+from app.accounts.service import (
+    delete_unclaimed_account,
+    email_key,
+    find_by_email,
+    find_claimed_account,
+    lock_account,
+    normalize_email,
+)
+from app.accounts.sign_up import INVALID_EMAIL
+from app.accounts.trusted_devices import trust_device
+from app.db import Database, advisory_lock, now
+from app.i18n import N_
+from app.web.forms import read_form
+from app.web.languages import LANGUAGE_PREFIX
+
+router = APIRouter(prefix=LANGUAGE_PREFIX)
+
+WRONG_PASSWORD = N_("This is not the password.")
+_PAGES = {
+    LinkPurpose.confirm: "accounts/confirm.html",
+    LinkPurpose.reset: "accounts/new_password.html",
+    LinkPurpose.change: "accounts/change_email.html",
+}
+
+
+@router.get("/forgotten", name="forgotten_page")
+async def forgot_password_page(request: Request, lang: str, email: str = "") -> HTMLResponse:
+    return account_page(request, "accounts/forgot_password.html", form={"email": normalize_email(email) or ""})
+
+
+@router.post("/forgotten", name="forgotten")
+async def request_password_reset(request: Request, lang: str) -> Response:
+    form = await read_form(request)
+    email = normalize_email(form.get("email", ""))
+    template = "accounts/forgot_password.html"
+    if email is None:
+        return account_page(request, template, 422, form=form, wrong=translate_errors({"email": INVALID_EMAIL}))
+    try:
+        await count_email_request(request, "reset", email)
+    except TooManyAttempts as e:
+        return account_page(request, template, e.http_status, form=form, problem=e.sentence())
+    answer = account_page(request, "accounts/email_sent.html", email=email)
+    # Looked up behind the answer: how long it takes says nothing about the address.
+    answer.background = BackgroundTask(_send_reset_link, request.app.state.db, AccountMailer(request), email)
+    return answer
+
+
+@router.get("/mail/{token}", name="mail_link_page")
+async def email_link_page(request: Request, lang: str, token: str) -> HTMLResponse:
+    db: Database = request.app.state.db
+    try:
+        async with db.session() as session:
+            link, account = await find_link(session, token)
+    except InvalidEmailLink as e:
+        return _invalid_link_page(request, e)
+    if link.purpose == LinkPurpose.change:
+        await _require_link_owner(request, account)
+    return _link_page(request, link, account)
+
+
+@router.post("/mail/{token}", name="mail_link")
+async def use_email_link(request: Request, lang: str, token: str) -> Response:
+    form = await read_form(request)
+    db: Database = request.app.state.db
+    try:
+        async with db.session() as session:
+            link, account = await find_link(session, token)
+        match LinkPurpose(link.purpose):
+            case LinkPurpose.confirm:
+                return await _confirm(request, link, account, form.get("password", ""))
+            case LinkPurpose.reset:
+                return await _reset(request, link, account, form.get("password", ""))
+            case LinkPurpose.change:
+                return await _change(request, link, account)
+    except InvalidEmailLink as e:
+        return _invalid_link_page(request, e)
+    except TooManyAttempts as e:
+        return _link_page(request, link, account, e.http_status, problem=e.sentence())
+
+
+async def _confirm(request: Request, link: EmailLink, account: Account, password: str) -> Response:
+    """The mailbox is theirs; the password says that they are who signed up."""
+    await count_auth_attempt(request, "confirm", account.email)  # apart from sign-ins: strangers who guess have no link
+    passwords: AsyncPasswordHasher = request.app.state.passwords
+    if not await passwords.check(account.password_hash, password):
+        return _link_page(request, link, account, 422, wrong=translate_errors({"password": WRONG_PASSWORD}))
+    db: Database = request.app.state.db
+    async with db.writing() as session:
+        await use_link(session, link)
+        entrance = await _confirm_and_log_in(request, session, account)
+        await clear_auth_attempts(request, session, "confirm", account.email)
+        await clear_email_requests(request, session, "sign-up", account.email)
+    set_login_cookies(request, entrance)
+    return redirect_to(request, None)
+
+
+async def _reset(request: Request, link: EmailLink, account: Account, password: str) -> Response:
+    """A new password. Every browser is signed out, this one is signed in; the mailbox is theirs, so it is confirmed.
+
+    Passkeys and other sites are its owner's and stay; but somebody else may have added one, so each is shown.
+    """
+    if weak := password_weakness(password, name=account.name, email=account.email):
+        return _link_page(request, link, account, 422, wrong=translate_errors({"password": weak}))
+    passwords: AsyncPasswordHasher = request.app.state.passwords
+    hashed = await passwords.hash(password)
+    db: Database = request.app.state.db
+    postman = AccountMailer(request)
+    async with db.writing() as session:
+        await use_link(session, link)
+        await revoke_all_auth_sessions(session, account)
+        entrance = await _confirm_and_log_in(request, session, account, password_hash=hashed)
+        await revoke_links(session, account)
+        await clear_email_requests(request, session, "reset", account.email)
+        ways = await list_passwordless_methods(session, account, request.app.state.sites)
+        await postman.changed(session, account, "password", account.email, ways)
+    postman.wake()
+    set_login_cookies(request, entrance, what="password")
+    look = str(request.app.url_path_for("security_page", lang=i18n.current_language()))
+    return redirect_to(request, f"{look}?after=reset" if ways else None)
+
+
+async def _change(request: Request, link: EmailLink, account: Account) -> Response:
+    """Mail goes to the new address from now on; the old one is told.
+
+    Who opens it has to be in the account: a mail that went to a stranger for a slip of the pen gives nothing away.
+    """
+    await _require_link_owner(request, account)
+    db: Database = request.app.state.db
+    postman = AccountMailer(request)
+    async with db.writing() as session:
+        await advisory_lock(session, f"address {email_key(link.email)}")
+        await use_link(session, link)
+        taken = await find_claimed_account(session, link.email)
+        if taken is not None and taken.id != account.id:
+            raise EmailLinkUsed
+        await delete_unclaimed_account(session, link.email)
+        account = await lock_account(session, account)
+        await postman.changed(session, account, "address", account.email)
+        account.email, account.email_key, account.email_confirmed_at = link.email, email_key(link.email), now()
+        await revoke_links(session, account)  # those to the old address
+    postman.wake()
+    trust_device(request, link.email)
+    flash.add(request, "email")
+    return redirect_to(request, None)
+
+
+async def _require_link_owner(request: Request, account: Account) -> None:
+    """Whoever opens the link is who asked for it. Raises LoginRequired or EmailLinkForAnotherAccount."""
+    here = (await get_principal(request)).account
+    if here is None:
+        raise LoginRequired
+    if here.id != account.id:
+        raise EmailLinkForAnotherAccount
+
+
+async def _confirm_and_log_in(
+    request: Request, session: AsyncSession, account: Account, password_hash: str = ""
+) -> Login:
+    account = await lock_account(session, account)
+    new = account.email_confirmed_at is None
+    account.email_confirmed_at = account.email_confirmed_at or now()
+    account.password_hash = password_hash or account.password_hash
+    await session.flush()
+    return await log_in(request, session, account, method="link", new=new)
+
+
+async def _send_reset_link(db: Database, postman: AccountMailer, email: str) -> None:
+    async with db.writing() as session:
+        account = await find_by_email(session, email, held=True)
+        if account is not None and account.disabled_at is None:
+            await postman.link(session, account, LinkPurpose.reset, account.email)
+    postman.wake()
+
+
+def _link_page(
+    request: Request, link: EmailLink, account: Account, http_status: int = 200, /, **context: Any
+) -> HTMLResponse:
+    facts: Mapping[str, Any] = {"token": request.path_params["token"], "email": link.email, "owner": account}
+    return account_page(request, _PAGES[LinkPurpose(link.purpose)], http_status, **facts, **context)
+
+
+def _invalid_link_page(request: Request, error: InvalidEmailLink) -> HTMLResponse:
+    return account_page(request, "accounts/invalid_link.html", error.http_status, problem=error.sentence())

@@ -1,0 +1,114 @@
+"""Links in mails: each may be used once, within its time, for one purpose. A newer one takes the place of the older."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from datetime import timedelta
+from enum import StrEnum
+
+from sqlalchemy import update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account, EmailLink
+from app.accounts.tokens import token_hash
+from app.db import now
+from app.errors import LockstepError, PermissionDenied
+from app.i18n import N_
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class LinkPurpose(StrEnum):
+    """What a link is for."""
+
+    confirm = "confirm"
+    """The address of a new account."""
+    reset = "reset"
+    """A new password."""
+    change = "change"
+    """A new address."""
+
+
+LINK_LIFETIMES = {
+    LinkPurpose.confirm: timedelta(days=2),
+    LinkPurpose.reset: timedelta(hours=2),
+    LinkPurpose.change: timedelta(days=1),
+}
+
+
+class InvalidEmailLink(LockstepError):
+    status = 410
+    code = "link_gone"
+
+
+class EmailLinkNotFound(InvalidEmailLink):
+    status = 404
+    code = "link_unknown"
+    message = N_("This link is not one of ours, or a part of it is missing. Copy it whole from the mail.")
+
+
+class EmailLinkExpired(InvalidEmailLink):
+    code = "link_expired"
+    message = N_("This link is too old.")
+
+
+class EmailLinkUsed(InvalidEmailLink):
+    code = "link_used"
+    message = N_("This link has been used, or a newer one has taken its place.")
+
+
+class EmailLinkForAnotherAccount(PermissionDenied):
+    code = "link_of_another"
+    message = N_("This link belongs to another account. Sign in to that one, then open the link again.")
+
+
+async def create_link(session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> str:
+    """A token for a link to ``email``. Earlier ones for the same purpose no longer work."""
+    moment = now()
+    open_ones = (EmailLink.account_id == account.id, EmailLink.purpose == purpose, EmailLink.used_at.is_(None))
+    await session.execute(update(EmailLink).where(*open_ones).values(used_at=moment))
+    token = secrets.token_urlsafe(32)
+    session.add(
+        EmailLink(
+            token_hash=token_hash(token),
+            purpose=purpose,
+            account_id=account.id,
+            email=email,
+            created_at=moment,
+            expires_at=moment + LINK_LIFETIMES[purpose],
+            used_at=None,
+        )
+    )
+    await session.flush()
+    return token
+
+
+async def find_link(session: AsyncSession, token: str) -> tuple[EmailLink, Account]:
+    """The link and its account, if it can still be used.
+
+    Raises EmailLinkNotFound, EmailLinkExpired or EmailLinkUsed.
+    """
+    link = await session.get(EmailLink, token_hash(token)) if _TOKEN.fullmatch(token) else None
+    account = await session.get(Account, link.account_id) if link is not None else None
+    if link is None or account is None:
+        raise EmailLinkNotFound
+    if link.used_at is not None or account.disabled_at is not None:
+        raise EmailLinkUsed
+    if link.expires_at <= now():
+        raise EmailLinkExpired
+    return link, account
+
+
+async def use_link(session: AsyncSession, link: EmailLink) -> None:
+    """Use it up. Raises EmailLinkUsed if somebody was faster."""
+    mine = update(EmailLink).where(EmailLink.token_hash == link.token_hash, EmailLink.used_at.is_(None))
+    used = await session.execute(mine.values(used_at=now()).returning(EmailLink.token_hash))
+    if used.scalar_one_or_none() is None:
+        raise EmailLinkUsed
+
+
+async def revoke_links(session: AsyncSession, account: Account) -> None:
+    """No link of the account works any more: who has it has a new password."""
+    open_ones = (EmailLink.account_id == account.id, EmailLink.used_at.is_(None))
+    await session.execute(update(EmailLink).where(*open_ones).values(used_at=now()))

@@ -1,0 +1,87 @@
+"""The mails of accounts. None of them is sent where its reader has not asked for it, or somebody in their name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.requests import Request
+
+from app.accounts.auth_methods import AuthMethod
+from app.accounts.email_links import LinkPurpose, create_link
+from app.accounts.models import Account, EmailLink
+from app.mail.models import OutboxEmail
+from app.mail.outbox import TOPIC, enqueue
+from app.mail.renderer import TemplatedEmail
+
+_TEMPLATE_DIR = "accounts/mail"
+_SENT_TO_OLD_ADDRESS = "address_changed.html"
+"""Whoever has lost an account learns it, whatever its thief does next."""
+
+
+class AccountMailer:
+    """Writes mails for one request: it knows how links to this site begin."""
+
+    def __init__(self, request: Request) -> None:
+        self._app = request.app
+        self._base = site_url(request)
+
+    async def link(self, session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> None:
+        """A link to ``email`` that does what it is for."""
+        token = await create_link(session, account, purpose, email)
+        url = self._url("mail_link_page", account.language, token=token)
+        await self._post(session, email, account, f"{purpose}.html", url=url)
+
+    async def already(self, session: AsyncSession, account: Account) -> None:
+        """Somebody asked for an account with an address that has one."""
+        urls = {"url": self._url("sign_in_page", account.language)}
+        urls["forgotten_url"] = self._url("forgotten_page", account.language)
+        await self._post(session, account.email, account, "already_registered.html", **urls)
+
+    async def changed(
+        self, session: AsyncSession, account: Account, what: str, to: str, ways: Sequence[AuthMethod] = ()
+    ) -> None:
+        """Another password (``password``) or address (``address``), or one more passkey or site (``ways_in``).
+
+        ``ways``: what opens the account as before.
+        """
+        facts = {"url": self._url("forgotten_page", account.language), "ways": [way.name for way in ways]}
+        facts["security_url"] = self._url("security_page", account.language)
+        await self._post(session, to, account, f"{what}_changed.html", **facts)
+
+    def wake(self) -> None:
+        """Have what was posted sent at once; call it after the commit."""
+        self._app.state.bus.wake(TOPIC)
+
+    def _url(self, route: str, lang: str, **parts: str) -> str:
+        return f"{self._base}{self._app.url_path_for(route, lang=lang, **parts)}"
+
+    async def _post(self, session: AsyncSession, to: str, account: Account, template: str, **values: Any) -> None:
+        name = account.name if account.email_confirmed_at else ""  # else a stranger to the reader may have typed it
+        facts = {"name": name, "email": account.email, **values}
+        about = None if template == _SENT_TO_OLD_ADDRESS else account.id
+        await enqueue(session, TemplatedEmail(to, account.language, f"{_TEMPLATE_DIR}/{template}", facts, about))
+
+
+async def should_send(session: AsyncSession, mail: OutboxEmail) -> bool:
+    """Whether a mail may go out by now: not about an account that is gone or shut, nor to an address that it has left.
+
+    To an address that it is to have, while the link that was sent there is open.
+    """
+    if mail.account_id is None:
+        return True
+    account = await session.get(Account, mail.account_id)
+    if account is None or account.disabled_at is not None:
+        return False
+    moving = select(EmailLink.token_hash).filter_by(account_id=account.id, purpose=LinkPurpose.change, email=mail.to)
+    return account.email == mail.to or await session.scalar(moving.where(EmailLink.used_at.is_(None))) is not None
+
+
+def site_url(request: Request) -> str:
+    """What an address of this site begins with. Empty where only the request says, and anyone may have written that."""
+    state = request.app.state
+    if state.settings.public_url:
+        return str(state.settings.public_url)
+    return str(request.base_url).rstrip("/") if state.only_local else ""

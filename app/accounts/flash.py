@@ -1,0 +1,99 @@
+"""What a browser is told once, on the next page it sees: a cookie of known words and numbers, and no more than that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from starlette.requests import Request
+
+from app.accounts.auth_challenges import AuthChallengeExpired
+from app.accounts.cookies import cookie_name, set_cookie
+from app.accounts.identities import (
+    EmailAlreadyRegistered,
+    EmailNotVerified,
+    IdentityAlreadyLinked,
+    InvitationEmailMismatch,
+    ProviderAlreadyLinked,
+)
+from app.accounts.identity_providers import InvalidProviderResponse, ProviderAccessDenied, ProviderUnavailable
+from app.accounts.invitations import InvalidInvitation, InvitationRequired, SignUpClosed
+from app.i18n import N_, gettext, ngettext, number
+
+_COOKIE_NAME = "lockstep_said"
+_MAX_AGE_S = 600
+_ENTRY = re.compile(r"([a-z_]{1,24})\.([0-9]{1,9})")
+
+PROVIDER_ERRORS = {
+    problem.code: problem.message
+    for problem in (
+        *(
+            AuthChallengeExpired,
+            ProviderUnavailable,
+            ProviderAccessDenied,
+            InvalidProviderResponse,
+            EmailAlreadyRegistered,
+            EmailNotVerified,
+            IdentityAlreadyLinked,
+        ),
+        *(ProviderAlreadyLinked, InvitationEmailMismatch, InvalidInvitation, InvitationRequired, SignUpClosed),
+    )
+}
+"""What stands in the way of who comes back from another site, by its code."""
+_MESSAGES = {
+    **PROVIDER_ERRORS,
+    "signed_in": N_("You are signed in."),
+    "signed_out": N_("You are signed out."),
+    "adopted": N_("What you did in this browser is in your account now."),
+    "saved": N_("Saved."),
+    "password": N_("Your password is changed. Every other browser is signed out."),
+    "email": N_("Your e-mail address is changed."),
+    "change_sent": N_("A link is on its way to the new address. Until it is opened, the old one stays."),
+    "ended": N_("Signed out there."),
+    "passkey": N_("The passkey is added. You can sign in with it from now on."),
+    "passkey_removed": N_("The passkey is removed. Your device may still offer it: delete it there too."),
+    "linked": N_("The other site is linked. You can sign in with it from now on."),
+    "unlinked": N_("The other site is no longer linked."),
+    "deleted": N_("Your account is deleted."),
+}
+
+
+def add(request: Request, what: str, **counts: int) -> None:
+    """Have a sentence shown on the next page, and how much of what came in from this browser."""
+    words = "-".join(f"{kind}.{count}" for kind, count in {what: 1, **counts}.items())
+    set_cookie(request, _COOKIE_NAME, words, _MAX_AGE_S)
+
+
+def pop(request: Request) -> list[str]:
+    """The sentences, for the page that is made now. They are not said again."""
+    cookie = request.cookies.get(cookie_name(request, _COOKIE_NAME))
+    if not cookie:
+        return []
+    set_cookie(request, _COOKIE_NAME, "", 0)
+    return to_messages({kind: int(count) for kind, count in _ENTRY.findall(cookie[:500])})
+
+
+def to_messages(counts: Mapping[str, int]) -> list[str]:
+    """What is said, in the language in use. Pure."""
+    found = [gettext(_MESSAGES[kind]) for kind in counts if kind in _MESSAGES]
+    things = [words for kind, count in counts.items() if (words := _merged_count(kind, count))]
+    if things:
+        found.append(gettext("Brought in from this browser: {things}.").format(things=", ".join(things)))
+    if things or "adopted" in counts:
+        found.append(gettext("XP count what this server saw: cells that it ran, not pages that were only read."))
+    return found
+
+
+def _merged_count(kind: str, count: int) -> str:
+    match kind:
+        case "runs":
+            words = ngettext("%(num)s run", "%(num)s runs", count)
+        case "lessons":
+            words = ngettext("%(num)s lesson", "%(num)s lessons", count)
+        case "achievements":
+            words = ngettext("%(num)s achievement", "%(num)s achievements", count)
+        case "xp":
+            return gettext("{xp} XP").format(xp=number(count))
+        case _:
+            return ""
+    return words % {"num": number(count)}

@@ -1,0 +1,232 @@
+"""Signing in with an account of another site, and linking one: out to the site, and back by one fixed address."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from app import i18n
+from app.accounts import flash
+from app.accounts.auth_challenges import AuthChallengeContext, AuthChallengeExpired, consume_challenge, create_challenge
+from app.accounts.dependencies import OptionalAccount, RequiredAccount, RequiredAuthSession
+from app.accounts.emails import AccountMailer
+from app.accounts.identities import (
+    LastAuthMethod,
+    ProviderNotLinked,
+    find_account_by_identity,
+    find_identity,
+    link_identity,
+    sign_up_with_identity,
+    unlink_identity,
+)
+from app.accounts.identity_providers import (
+    AuthorizationRequest,
+    IdentityProvider,
+    InvalidProviderResponse,
+    ProviderAccessDenied,
+    ProviderNotFound,
+    ProviderUnavailable,
+    UserInfo,
+)
+from app.accounts.invitations import find_invitation
+from app.accounts.login import log_in, set_login_cookies
+from app.accounts.models import Account, AuthSession, Identity
+from app.accounts.rate_limit import (
+    AUTH_CHALLENGES,
+    TooManyAttempts,
+    account_limit_key,
+    count_attempt,
+    network_limit_key,
+    refund_attempt,
+)
+from app.accounts.request_rate_limit import client_network_of
+from app.accounts.routes import account_page, redirect_to, translate_errors
+from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
+from app.db import Database
+from app.errors import LockstepError
+from app.web.forms import local_path, read_form
+from app.web.languages import LANGUAGE_PREFIX
+
+router = APIRouter(prefix=LANGUAGE_PREFIX)
+callback_router = APIRouter()
+
+CallbackValue = Annotated[str, Query(max_length=4000)]
+
+
+@router.get("/sign-in/with/{site}", name="site_sign_in")
+async def provider_login(request: Request, lang: str, site: str, next: str = "", invitation: str = "") -> Response:
+    db: Database = request.app.state.db
+    facts = {"next": local_path(next) or ""}
+    try:
+        there = _find_provider(request, site)
+        async with db.writing() as session:
+            await count_attempt(session, network_limit_key("site", client_network_of(request)), AUTH_CHALLENGES)
+        if invitation:
+            async with db.session() as session:
+                await find_invitation(session, invitation)
+            facts["invitation"] = invitation
+        address = await _start_authorization(request, site, there, facts)
+    except (ProviderUnavailable, InvalidProviderResponse, TooManyAttempts) as e:
+        return account_page(request, "accounts/sign_in.html", e.http_status, form=facts, problem=e.sentence())
+    return RedirectResponse(address, 303, {"cache-control": "no-store"})
+
+
+@callback_router.get("/sign-in/from/{site}", name="site_answer")
+async def provider_callback(
+    request: Request,
+    site: str,
+    account: OptionalAccount,
+    state: CallbackValue = "",
+    code: CallbackValue = "",
+    iss: CallbackValue = "",
+) -> Response:
+    there = _find_provider(request, site)
+    db: Database = request.app.state.db
+    facts: Mapping[str, str] = {"lang": i18n.current_language()}
+    linking = False
+    try:
+        async with db.writing() as session:
+            begun = await consume_challenge(request, session, f"site {site}", state)
+        facts, linking = begun.facts, begun.account_id is not None
+        if not code:
+            raise ProviderAccessDenied
+        if iss and iss != there.settings.issuer:
+            raise InvalidProviderResponse
+        asking = AuthorizationRequest(_redirect_uri(request, site), state, facts["nonce"], facts["verifier"])
+        person = await there.person(asking, code)
+        with i18n.use_language(facts["lang"]):
+            return await _complete_authorization(request, begun, account, person)
+    except LockstepError as e:
+        if e.code not in flash.PROVIDER_ERRORS:
+            raise
+        flash.add(request, e.code)
+    route = "security_page" if linking and account is not None else "sign_in_page"
+    address = str(request.app.url_path_for(route, lang=facts["lang"]))
+    return RedirectResponse(address, 303, {"cache-control": "no-store"})
+
+
+@router.get("/settings/security/sites/{site}", name="site_page")
+async def provider_page(
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str
+) -> HTMLResponse:
+    return await _provider_page(request, account, here, site)
+
+
+@router.post("/settings/security/sites/{site}", name="link_site")
+async def link_provider(
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str
+) -> Response:
+    """Who asks is checked; then a link leads on, for a form may not lead to another site."""
+    there = _find_provider(request, site)
+    form = await read_form(request)
+    try:
+        wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
+        if wrong:
+            return await _provider_page(request, account, here, site, 422, wrong=translate_errors(wrong))
+        db: Database = request.app.state.db
+        async with db.writing() as session:
+            await count_attempt(session, account_limit_key("handshake", account.id), AUTH_CHALLENGES)
+        address = await _start_authorization(request, site, there, {}, account.id)
+    except (TooManyAttempts, ProviderUnavailable, InvalidProviderResponse) as e:
+        return await _provider_page(request, account, here, site, e.http_status, problem=e.sentence())
+    return await _provider_page(request, account, here, site, address=address)
+
+
+@router.post("/settings/security/sites/{site}/remove", name="unlink_site")
+async def unlink_provider(
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str
+) -> Response:
+    there = _find_provider(request, site)
+    form = await read_form(request)
+    db: Database = request.app.state.db
+    try:
+        wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
+        if wrong:
+            return await _provider_page(request, account, here, site, 422, wrong=translate_errors(wrong))
+        async with db.writing() as session:
+            await unlink_identity(session, account, there.settings.issuer, enabled_issuers(request))
+    except (TooManyAttempts, LastAuthMethod, ProviderNotLinked) as e:
+        return await _provider_page(request, account, here, site, e.http_status, problem=e.sentence())
+    return redirect_with_flash(request, "security_page", "unlinked")
+
+
+def enabled_issuers(request: Request) -> list[str]:
+    """Of the sites that may sign in here."""
+    return [site.settings.issuer for site in request.app.state.sites.values()]
+
+
+async def _start_authorization(
+    request: Request, name: str, site: IdentityProvider, facts: Mapping[str, str], account_id: str | None = None
+) -> str:
+    """Begin, and where the browser goes on."""
+    state, nonce, verifier = (secrets.token_urlsafe(size) for size in (32, 32, 48))
+    address = await site.address(AuthorizationRequest(_redirect_uri(request, name), state, nonce, verifier))
+    kept = {**facts, "nonce": nonce, "verifier": verifier, "lang": i18n.current_language()}
+    db: Database = request.app.state.db
+    async with db.writing() as session:
+        await create_challenge(request, session, f"site {name}", state, kept, account_id)
+    return address
+
+
+async def _complete_authorization(
+    request: Request, begun: AuthChallengeContext, account: Account | None, person: UserInfo
+) -> Response:
+    """Link the person to the account that asked, or sign them in."""
+    db: Database = request.app.state.db
+    if begun.account_id is not None:
+        if account is None or account.id != begun.account_id:
+            raise AuthChallengeExpired
+        postman = AccountMailer(request)
+        async with db.writing() as session:
+            await link_identity(session, account, person)
+            await postman.changed(session, account, "ways_in", account.email)
+        postman.wake()
+        return redirect_with_flash(request, "security_page", "linked")
+    async with db.writing() as session:
+        known = await find_account_by_identity(session, person)
+        opened = known or await _sign_up(request, session, begun, person)
+        entrance = await log_in(request, session, opened, method="oidc", new=known is None)
+        await refund_attempt(session, network_limit_key("site", client_network_of(request)))
+    set_login_cookies(request, entrance)
+    return redirect_to(request, local_path(begun.facts["next"]))
+
+
+async def _sign_up(request: Request, session: AsyncSession, begun: AuthChallengeContext, person: UserInfo) -> Account:
+    token = begun.facts.get("invitation")
+    invited = await find_invitation(session, token) if token else None
+    policy = request.app.state.settings.sign_up
+    return await sign_up_with_identity(session, person, policy, invited, i18n.current_language())
+
+
+async def _provider_page(
+    request: Request, account: Account, here: AuthSession, name: str, http_status: int = 200, /, **context: Any
+) -> HTMLResponse:
+    site = _find_provider(request, name)
+    db: Database = request.app.state.db
+    identity: Identity | None = None
+    async with db.session() as session:
+        try:
+            identity = await find_identity(session, account, site.settings.issuer)
+        except ProviderNotLinked:
+            identity = None
+    facts = {"account": account, "fresh": logged_in_recently(here), "site": name, "label": site.settings.label}
+    facts |= {"identity": identity, "address": ""}
+    return account_page(request, "accounts/identity_provider.html", http_status, **{**facts, **context})
+
+
+def _find_provider(request: Request, name: str) -> IdentityProvider:
+    found: IdentityProvider | None = request.app.state.sites.get(name)
+    if found is None:
+        raise ProviderNotFound
+    return found
+
+
+def _redirect_uri(request: Request, site: str) -> str:
+    path = request.app.url_path_for("site_answer", site=site)
+    return f"{request.app.state.settings.public_url}{path}"

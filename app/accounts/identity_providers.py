@@ -1,0 +1,289 @@
+"""Other sites that say who somebody is: any OpenID Connect issuer, found by its discovery document, and GitHub.
+
+Only the issuers of the settings are asked, and the addresses that they name themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode, urlsplit
+
+import httpx
+import structlog
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from authlib.oidc.core import CodeIDToken
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from app.accounts.service import normalize_email, normalize_name
+from app.errors import LockstepError, NotFound, ServiceUnavailable
+from app.i18n import N_
+from app.settings import IdentityProviderSettings
+
+_log = structlog.get_logger("accounts")
+_TIMEOUT_S = 10.0
+_MAX_RESPONSE_BYTES = 500_000
+_CLOCK_SKEW_S = 60
+_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
+"""Those of key pairs: with a shared secret, or none, anyone could sign."""
+_KEY_TYPES = ("RSA", "EC")
+_SUBJECT = re.compile(r"[!-~]{1,255}")
+_BASIC = "client_secret_basic"
+"""How a token is asked for, unless the issuer takes only another way."""
+_GITHUB_URL = "https://github.com"
+
+
+class ProviderNotFound(NotFound):
+    code = "site_unknown"
+    message = N_("Nobody signs in with this site here.")
+
+
+class ProviderUnavailable(ServiceUnavailable):
+    code = "site_silent"
+    message = N_("The other site does not answer right now. Try again later, or sign in another way.")
+
+
+class InvalidProviderResponse(LockstepError):
+    status = 422
+    code = "site_not_believed"
+    message = N_("What the other site said could not be checked, so nobody was signed in. Try again.")
+
+
+class ProviderAccessDenied(LockstepError):
+    status = 422
+    code = "site_declined"
+    message = N_("The other site did not sign you in.")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """One question to a site: the secrets that its answer has to fit."""
+
+    redirect_uri: str
+    state: str
+    nonce: str
+    verifier: str
+
+
+@dataclass(frozen=True, slots=True)
+class UserInfo:
+    """Who somebody is at another site. ``email``: an address of theirs that the site has confirmed."""
+
+    issuer: str
+    subject: str
+    email: str | None
+    name: str | None
+
+
+class IdentityProvider(Protocol):
+    """Another site, by its settings."""
+
+    settings: IdentityProviderSettings
+
+    async def address(self, asking: AuthorizationRequest) -> str:
+        """Where the browser goes to sign in. Raises ProviderUnavailable."""
+        ...
+
+    async def person(self, asking: AuthorizationRequest, code: str) -> UserInfo:
+        """Who came back with this code. Raises ProviderUnavailable or InvalidProviderResponse."""
+        ...
+
+
+def make_identity_providers(settings: Mapping[str, IdentityProviderSettings]) -> dict[str, IdentityProvider]:
+    """The sites of the settings, by their names. GitHub speaks OAuth 2 only."""
+    return {name: GitHub(site) if name == "github" else OidcProvider(site) for name, site in settings.items()}
+
+
+class OidcProvider:
+    """An OpenID Connect issuer. What it says of itself is asked anew each time: keys change."""
+
+    def __init__(self, settings: IdentityProviderSettings) -> None:
+        self.settings = settings
+
+    async def address(self, asking: AuthorizationRequest) -> str:
+        async with _http_client() as client:
+            told = await self._discover(client)
+        questions = {"scope": "openid email profile", "nonce": asking.nonce}
+        return _authorization_url(told["authorization_endpoint"], self.settings, asking, questions)
+
+    async def person(self, asking: AuthorizationRequest, code: str) -> UserInfo:
+        async with _http_client() as client:
+            told = await self._discover(client)
+            by_form = "client_secret_basic" not in told.get(
+                "token_endpoint_auth_methods_supported", ["client_secret_basic"]
+            )
+            tokens = await _exchange_code(client, told["token_endpoint"], self.settings, asking, code, by_form=by_form)
+            keys = await _fetch_json(client, "GET", told["jwks_uri"])
+            claims = self._judge(tokens, keys, asking)
+            if "email" not in claims and "userinfo_endpoint" in told:
+                bearer = {"authorization": f"Bearer {tokens.get('access_token')}"}
+                more = await _fetch_json(client, "GET", told["userinfo_endpoint"], headers=bearer)
+                if more.get("sub") == claims["sub"]:
+                    claims = {**more, **claims}
+        confirmed = claims.get("email_verified") in (True, "true")
+        return _user_info(self.settings, claims["sub"], claims.get("email") if confirmed else None, claims.get("name"))
+
+    async def _discover(self, client: httpx.AsyncClient) -> dict[str, Any]:
+        issuer = self.settings.issuer
+        told = await _fetch_json(client, "GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+        if told.get("issuer") != issuer:
+            raise _invalid_response("the discovery document is another issuer's")
+        methods = told.get("token_endpoint_auth_methods_supported", [])
+        endpoints = [told.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
+        endpoints += [told["userinfo_endpoint"]] if "userinfo_endpoint" in told else []
+        if not isinstance(methods, list) or not all(self._may_ask(each) for each in endpoints):
+            raise _invalid_response("the discovery document names an address that is not asked")
+        return told
+
+    def _may_ask(self, url: object) -> bool:
+        """As well protected as the issuer itself."""
+        if not isinstance(url, str) or not url.isprintable():
+            return False
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return False
+        return bool(parts.hostname) and parts.scheme in ("https", urlsplit(self.settings.issuer).scheme)
+
+    def _judge(
+        self, tokens: Mapping[str, Any], keys: Mapping[str, Any], asking: AuthorizationRequest
+    ) -> dict[str, Any]:
+        """The claims of the ID token, if the issuer made it just now, for us and for this question."""
+        try:
+            usable = [key for key in keys["keys"] if key.get("kty") in _KEY_TYPES and key.get("use", "sig") == "sig"]
+            token = jwt.decode(tokens["id_token"], KeySet.import_key_set({"keys": usable}), algorithms=_ALGORITHMS)
+            options = {
+                "iss": {"essential": True, "value": self.settings.issuer},
+                "aud": {"essential": True, "value": self.settings.client_id},
+            }
+            params = {"nonce": asking.nonce, "client_id": self.settings.client_id}
+            params["access_token"] = tokens.get("access_token", "")
+            CodeIDToken(token.claims, token.header, options, params).validate(leeway=_CLOCK_SKEW_S)
+        except (JoseError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as e:
+            raise _invalid_response(f"{type(e).__name__}: {e}") from e
+        return dict(token.claims)
+
+
+class GitHub:
+    """GitHub, or an Enterprise server of it: OAuth 2, and its own way to say who somebody is."""
+
+    def __init__(self, settings: IdentityProviderSettings) -> None:
+        self.settings = settings
+        base = settings.issuer.rstrip("/")
+        self._login = f"{base}/login/oauth"
+        self._api = "https://api.github.com" if base == _GITHUB_URL else f"{base}/api/v3"
+
+    async def address(self, asking: AuthorizationRequest) -> str:
+        return _authorization_url(f"{self._login}/authorize", self.settings, asking, {"scope": "read:user user:email"})
+
+    async def person(self, asking: AuthorizationRequest, code: str) -> UserInfo:
+        async with _http_client() as client:
+            tokens = await _exchange_code(
+                client, f"{self._login}/access_token", self.settings, asking, code, by_form=True
+            )
+            if not isinstance(tokens.get("access_token"), str):
+                raise _invalid_response(f"no token: {str(tokens.get('error'))[:80]}")
+            bearer = {"authorization": f"Bearer {tokens['access_token']}"}
+            user = await _fetch_json(client, "GET", f"{self._api}/user", headers=bearer)
+            emails = (await _fetch_json(client, "GET", f"{self._api}/user/emails", headers=bearer))["list"]
+        if not isinstance(user.get("id"), int):
+            raise _invalid_response("a user without a number")
+        confirmed = [each for each in emails if isinstance(each, dict) and each.get("verified") is True]
+        confirmed.sort(key=lambda each: each.get("primary") is not True)
+        email = confirmed[0].get("email") if confirmed else None
+        return _user_info(self.settings, str(user["id"]), email, user.get("name") or user.get("login"))
+
+
+def _authorization_url(
+    endpoint: str, site: IdentityProviderSettings, asking: AuthorizationRequest, questions: Mapping[str, str]
+) -> str:
+    asked = {
+        "response_type": "code",
+        "client_id": site.client_id,
+        "redirect_uri": asking.redirect_uri,
+        "state": asking.state,
+        "code_challenge": create_s256_code_challenge(asking.verifier),
+        "code_challenge_method": "S256",
+        **questions,
+    }
+    return f"{endpoint}{'&' if urlsplit(endpoint).query else '?'}{urlencode(asked)}"
+
+
+async def _exchange_code(
+    client: httpx.AsyncClient,
+    endpoint: str,
+    site: IdentityProviderSettings,
+    asking: AuthorizationRequest,
+    code: str,
+    *,
+    by_form: bool,
+) -> dict[str, Any]:
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": asking.redirect_uri}
+    form["code_verifier"] = asking.verifier
+    secret = site.client_secret.get_secret_value()
+    if by_form:
+        return await _fetch_json(
+            client, "POST", endpoint, data={**form, "client_id": site.client_id, "client_secret": secret}
+        )
+    both = httpx.BasicAuth(quote(site.client_id, safe=""), quote(secret, safe=""))
+    return await _fetch_json(client, "POST", endpoint, data=form, auth=both)
+
+
+async def _fetch_json(client: httpx.AsyncClient, method: str, url: str, **more: Any) -> dict[str, Any]:
+    """The JSON object at an address; a list comes as ``{"list": …}``."""
+    try:
+        async with client.stream(method, url, **more) as answer:
+            body = bytearray()
+            async for piece in answer.aiter_bytes():
+                body += piece
+                if len(body) > _MAX_RESPONSE_BYTES:
+                    raise _invalid_response("an answer that is too long")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as e:
+        _log.warning("another site does not answer", url=url, error=f"{type(e).__name__}: {e}")
+        raise ProviderUnavailable from e
+    if answer.status_code >= 500 or answer.status_code == 429:
+        _log.warning("another site does not answer", url=url, status=answer.status_code)
+        raise ProviderUnavailable
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError) as e:
+        raise _invalid_response(f"no JSON at {url}") from e
+    if answer.status_code != 200:
+        error = told.get("error") if isinstance(told, dict) else ""
+        raise _invalid_response(f"status {answer.status_code} at {url}: {str(error)[:80]}")
+    if isinstance(told, list):
+        return {"list": told}
+    if not isinstance(told, dict):
+        raise _invalid_response(f"no object at {url}")
+    return told
+
+
+def _http_client() -> httpx.AsyncClient:
+    accept = {"accept": "application/json"}
+    return httpx.AsyncClient(verify=_ssl_context(), timeout=_TIMEOUT_S, follow_redirects=False, headers=accept)
+
+
+@cache
+def _ssl_context() -> ssl.SSLContext:
+    """Reading the certificate authorities takes 20 ms in which the process does nothing else."""
+    return httpx.create_ssl_context()
+
+
+def _user_info(site: IdentityProviderSettings, subject: object, email: object, name: object) -> UserInfo:
+    if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
+        raise _invalid_response("a subject that cannot be kept")
+    address = normalize_email(email) if isinstance(email, str) else None
+    shown = name if isinstance(name, str) and "@" not in name else ""  # some say the address there: nobody else sees it
+    return UserInfo(site.issuer, subject, address, normalize_name(shown))
+
+
+def _invalid_response(why: str) -> InvalidProviderResponse:
+    _log.warning("another site was not believed", why=why)
+    return InvalidProviderResponse()

@@ -1,0 +1,99 @@
+"""What is somebody's: handed out as one JSON document, erased with their account. Features add theirs in ``main``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.handles import retire_handle
+from app.accounts.models import Account, AuthSession, Identity, Passkey
+from app.accounts.service import lock_account
+from app.db import Database
+
+Exporter = Callable[[AsyncSession, Account], AsyncIterator[Mapping[str, Any]]]
+"""Yields what a feature keeps of an account, as rows of plain data and moments, read one by one."""
+Eraser = Callable[[AsyncSession, Account], Awaitable[None]]
+"""Deletes what a feature keeps of an account, or takes the name off it."""
+
+_CHUNK_BYTES = 65_536
+_EXPORTED_FIELDS = (
+    "email",
+    "name",
+    "handle",
+    "role",
+    "language",
+    "time_zone",
+    "public_profile",
+    "mailing",
+    "created_at",
+)
+
+
+async def export_personal_data(
+    db: Database, account: Account, exporters: Mapping[str, Exporter], folder: Path
+) -> AsyncIterator[bytes]:
+    """One JSON object: a list of rows under the name of each exporter.
+
+    SQL writes it to a file in ``folder`` that has no name, as fast as it can, and it is sent from there: however much
+    it is, little is in memory, and who reads slowly holds no connection.
+    """
+    with TemporaryFile(dir=folder) as file:
+        async with db.session() as session:
+            async for text in _json_document(session, account, exporters):
+                file.write(text.encode())
+        file.seek(0)
+        while piece := file.read(_CHUNK_BYTES):
+            yield piece
+
+
+async def _json_document(
+    session: AsyncSession, account: Account, exporters: Mapping[str, Exporter]
+) -> AsyncIterator[str]:
+    start = "{"
+    for name, rows in exporters.items():
+        yield f"{start}{json.dumps(name)}: ["
+        gap = "\n"
+        async for row in rows(session, account):
+            yield gap + json.dumps(row, ensure_ascii=False, default=_to_json)
+            gap = ",\n"
+        yield "]"
+        start = ",\n"
+    yield "}\n" if start != "{" else "{}\n"
+
+
+async def erase_account(session: AsyncSession, account: Account, erasers: Sequence[Eraser]) -> None:
+    """Delete an account and what is its own. Its sign-ins, links, passkeys and identities go with its row.
+
+    It is held first: a browser that signs in meanwhile brings what it did before that, or nothing any more.
+    Raises AccountDeleted.
+    """
+    account = await lock_account(session, account)
+    await retire_handle(session, account)
+    for eraser in erasers:
+        await eraser(session, account)
+    await session.execute(delete(Account).where(Account.id == account.id))
+
+
+async def export_account(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """The account itself, and how it is signed in to."""
+    yield {"kind": "account", **{name: getattr(account, name) for name in _EXPORTED_FIELDS}}
+    for sign_in in await session.scalars(select(AuthSession).where(AuthSession.account_id == account.id)):
+        shown = ("method", "created_at", "seen_at", "expires_at", "agent", "address")
+        yield {"kind": "sign_in", **{name: getattr(sign_in, name) for name in shown}}
+    for key in await session.scalars(select(Passkey).where(Passkey.account_id == account.id)):
+        yield {"kind": "passkey", "name": key.name, "created_at": key.created_at, "used_at": key.used_at}
+    for other in await session.scalars(select(Identity).where(Identity.account_id == account.id)):
+        yield {"kind": "identity", "issuer": other.issuer, "email": other.email, "created_at": other.created_at}
+
+
+def _to_json(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value)} cannot be exported")

@@ -1,0 +1,138 @@
+"""Accounts in SQL: made, found, changed. What an address or a name may be is decided here, and pure."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import unicodedata
+
+from email_validator import EmailNotValidError, validate_email
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app import i18n
+from app.accounts.handles import generate_handle
+from app.accounts.models import Account, EmailFrequency, Role
+from app.db import advisory_lock, now
+from app.errors import PermissionDenied
+from app.i18n import N_
+
+MAX_NAME_LENGTH = 80
+"""Characters."""
+MAX_EMAIL_LENGTH = 320
+"""Characters of an address; to read a longer text as one takes time."""
+_INVISIBLE_CATEGORIES = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}
+_BIDI_OR_HIDDEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\U000e0000-\U000e007f]"
+)
+"""What turns the direction of the text around it, or hides in it."""
+_MAX_COMBINING_MARKS = 4
+"""Combining marks on one letter: more of them cover the lines around it."""
+
+
+class AccountDeleted(PermissionDenied):
+    """It was deleted meanwhile."""
+
+    code = "account_gone"
+    message = N_("This account does not exist any more.")
+
+
+def normalize_email(text: str) -> str | None:
+    """The address as mail goes to it, in ASCII; None if it is none that every mail server takes. Pure."""
+    if (
+        len(text) > MAX_EMAIL_LENGTH or "=?" in text
+    ):  # programs that read mail decode what follows, line breaks included
+        return None
+    try:
+        return validate_email(text.strip(), check_deliverability=False, allow_smtputf8=False).ascii_email
+    except EmailNotValidError:
+        return None
+
+
+def email_key(email: str) -> str:
+    """One spelling of an address, which an account is found by. Pure."""
+    return unicodedata.normalize("NFKC", email).casefold()
+
+
+def normalize_name(text: str) -> str | None:
+    """A name as it is shown: one line, no marks that steer the text around it; None if nothing can be read. Pure."""
+    whole = " ".join(unicodedata.normalize("NFC", text).split())
+    seen = any(unicodedata.category(c)[0] in "LN" for c in whole)
+    hidden = any(unicodedata.category(c) in _INVISIBLE_CATEGORIES for c in whole) or _BIDI_OR_HIDDEN.search(whole)
+    kinds = "".join("m" if unicodedata.category(c) in ("Mn", "Me") else "." for c in whole[: MAX_NAME_LENGTH + 1])
+    stacked = "m" * (_MAX_COMBINING_MARKS + 1) in kinds
+    return whole if seen and not hidden and not stacked and len(whole) <= MAX_NAME_LENGTH else None
+
+
+async def find_by_email(session: AsyncSession, email: str, *, held: bool = False) -> Account | None:
+    """The account of an address, in whatever spelling. ``held``: nobody changes it before this transaction ends."""
+    found = select(Account).where(Account.email_key == email_key(email))
+    return await session.scalar(found.with_for_update().execution_options(populate_existing=True) if held else found)
+
+
+async def find_claimed_account(session: AsyncSession, email: str) -> Account | None:
+    """The same, held, if its owner has opened it or the operator has shut it.
+
+    Any other is of whoever typed the address, and in nobody's way.
+    """
+    found = await find_by_email(session, email, held=True)
+    return found if found is not None and not _is_unclaimed(found) else None
+
+
+async def create_account(
+    session: AsyncSession,
+    *,
+    email: str,
+    name: str | None,
+    password_hash: str | None = None,
+    role: Role = Role.learner,
+    language: str = "en",
+    time_zone: str = "UTC",
+    confirmed: bool = False,
+) -> Account:
+    """Store an account of an address, with a learner of its own. Of one that was never opened only the id is left.
+
+    Without a name it is called ``Learner 4821`` in its language until its owner chooses one.
+    """
+    await advisory_lock(session, "handles")
+    account = await find_by_email(session, email, held=True)
+    if account is None:
+        account = Account(id=secrets.token_hex(16), learner_id=secrets.token_hex(32), handle="")
+    elif not _is_unclaimed(account):
+        raise ValueError("the address has an account")
+    account.email, account.email_key = email, email_key(email)
+    account.email_confirmed_at = now() if confirmed else None
+    account.password_hash = password_hash
+    account.handle = await generate_handle(session, name, account)
+    account.name = name or _default_name(account.handle, language)
+    account.role, account.language, account.time_zone = role, language, time_zone
+    account.public_profile, account.mailing = False, EmailFrequency.at_once
+    account.created_at, account.disabled_at = now(), None
+    session.add(account)
+    await session.flush()
+    return account
+
+
+def _is_unclaimed(account: Account) -> bool:
+    return account.email_confirmed_at is None and account.disabled_at is None
+
+
+def _default_name(handle: str, language: str) -> str:
+    with i18n.use_language(language):
+        return i18n.gettext("Learner {number}").format(number=handle.rpartition("-")[2])
+
+
+async def delete_unclaimed_account(session: AsyncSession, email: str) -> None:
+    """Delete an account of that address that was never opened."""
+    await session.execute(
+        delete(Account).filter_by(email_key=email_key(email), email_confirmed_at=None, disabled_at=None)
+    )
+
+
+async def lock_account(session: AsyncSession, account: Account) -> Account:
+    """The account as it is by now, to be changed in this transaction. Raises AccountDeleted."""
+    found = await session.get(Account, account.id, populate_existing=True, with_for_update=True)
+    if found is None:
+        raise AccountDeleted
+    return found

@@ -1,0 +1,51 @@
+"""A browser that has signed in to an account is told from a stranger: its tries are its own, and nobody uses them up.
+
+Without this anyone could keep somebody out by typing wrong passwords for their address (OWASP: device cookies). The
+cookie holds a random name and, for each account, a signature over both. It tells its reader nothing about the accounts,
+opens none, and nobody gets one without a sign-in; who steals it has the few tries of one browser.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from starlette.requests import Request
+
+from app.accounts.cookies import cookie_name, set_cookie
+from app.accounts.rate_limit import account_limit_key
+from app.accounts.service import email_key
+from app.accounts.signing import sign, verify_signature
+
+_COOKIE_NAME = "lockstep_device"
+_MAX_AGE_S = 365 * 24 * 3600
+"""After the last sign-in."""
+_MAX_ACCOUNTS = 8
+"""Accounts of one browser: a family's."""
+_COOKIE_VALUE = re.compile(rf"([A-Za-z0-9_-]{{22}})((?:\.[A-Za-z0-9_-]{{43}}){{1,{_MAX_ACCOUNTS}}})")
+
+
+def trusted_device_key(request: Request, what: str, who: str) -> str | None:
+    """The key of this browser's own tries on an account; None if it never signed in to it."""
+    name, marks = _read_cookie(request)
+    if not name or not any(verify_signature(request, mark, *_signed_parts(name, who)) for mark in marks):
+        return None
+    return account_limit_key(what, f"{who} in {name}")
+
+
+def trust_device(request: Request, *who: str) -> None:
+    """This browser has just signed in to the account of that address, or with that passkey."""
+    name, marks = _read_cookie(request)
+    name = name or secrets.token_urlsafe(16)
+    new = [sign(request, *_signed_parts(name, each)) for each in who]
+    kept = [*new, *(mark for mark in marks if mark not in new)][:_MAX_ACCOUNTS]
+    set_cookie(request, _COOKIE_NAME, ".".join([name, *kept]), _MAX_AGE_S)
+
+
+def _read_cookie(request: Request) -> tuple[str, list[str]]:
+    found = _COOKIE_VALUE.fullmatch(request.cookies.get(cookie_name(request, _COOKIE_NAME), ""))
+    return (found[1], found[2][1:].split(".")) if found else ("", [])
+
+
+def _signed_parts(name: str, who: str) -> tuple[str, str, str]:
+    return "device", name, email_key(who)

@@ -1,0 +1,26 @@
+"""A browser in words, from what it says of itself. Pure."""
+
+from __future__ import annotations
+
+from app.i18n import gettext
+
+_BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
+"""Each also names those after it."""
+_OPERATING_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("CrOS", "ChromeOS"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+def describe_browser(agent: str) -> str:
+    """``Firefox on Linux``; its own words where they are of no browser that many people have."""
+    browser = next((name for sign, name in _BROWSERS if sign in agent), "")
+    system = next((name for sign, name in _OPERATING_SYSTEMS if sign in agent), "")
+    if browser and system:
+        return gettext("{browser} on {system}").format(browser=browser, system=system)
+    return browser or agent[:60] or gettext("A browser that does not say its name")

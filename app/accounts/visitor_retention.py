@@ -1,0 +1,123 @@
+"""Visitors who will not come back: their cookie is gone, so nobody can ever see again what is kept of them.
+
+A visitor has no row of their own. What they did is under their id in the tables of several features, and the latest
+moment in any of them is when they were last seen. Every sweep looks at some learners, in the order of their ids, from
+where the one before ended, and lists that order off the indexes that begin with the id: so no sweep reads a table, and
+after some of them everyone has been looked at.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Select, select, union
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
+
+from app.accounts.merge import lock_visitor
+from app.accounts.models import Account, MergedVisitor
+from app.db import now
+
+Purger = Callable[[AsyncSession, str, datetime, int], Awaitable[int]]
+"""Deletes what a feature keeps of a learner from before a moment, or takes their name off it: so many rows at most.
+Returns how many; 0 once there is nothing left."""
+
+_LEARNERS_PER_PAGE = 100
+_PAGES_PER_SWEEP = 50
+"""Of one sweep: 5,000 learners an hour."""
+_ROWS_PER_TRANSACTION = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """A table in which a feature keeps something of learners."""
+
+    learner: InstrumentedAttribute[Any]
+    """The column with their id; an index begins with it."""
+    at: InstrumentedAttribute[datetime]
+    """When they did it."""
+    forget: Purger
+
+
+class VisitorRetention:
+    """The sweeper. One for each process; it begins anywhere, so that short-lived processes see everyone too.
+
+    Args:
+        kept: how long visitors are kept after they were last seen; None for ever.
+    """
+
+    def __init__(self, traces: Sequence[RetentionRule], kept: timedelta | None) -> None:
+        self._traces = traces
+        self._kept = kept
+        self._behind = secrets.token_hex(32)
+        self._looks = self._rounds = 0
+        self._gone: deque[str] = deque()
+
+    async def __call__(self, session: AsyncSession) -> bool:
+        """Forget some of what is kept of one visitor, or look for visitors who are gone."""
+        if self._kept is None:
+            return False
+        before = now() - self._kept
+        if self._gone:
+            learner = self._gone.popleft()  # whoever cannot be forgotten is in nobody's way
+            if await self._forget(session, learner, before):
+                self._gone.appendleft(learner)
+        else:
+            learners = await self._next(session)
+            self._gone.extend(await self._unseen(session, learners, before))
+            self._go_on(learners)
+        if self._gone or (self._looks < _PAGES_PER_SWEEP and self._rounds < 2):
+            return True
+        self._looks = self._rounds = 0
+        return False
+
+    def _go_on(self, learners: Sequence[str]) -> None:
+        self._looks += 1
+        if len(learners) == _LEARNERS_PER_PAGE:
+            self._behind = learners[-1]
+        else:
+            self._behind = ""
+            self._rounds += 1
+
+    async def _next(self, session: AsyncSession) -> Sequence[str]:
+        ids = [
+            select(trace.learner.label("id"))
+            .where(trace.learner > self._behind)
+            .distinct()
+            .order_by(trace.learner)
+            .limit(_LEARNERS_PER_PAGE)
+            .subquery()
+            for trace in self._traces
+        ]
+        everyone = union(*(select(some.c.id) for some in ids)).subquery()
+        return (await session.scalars(select(everyone.c.id).order_by(everyone.c.id).limit(_LEARNERS_PER_PAGE))).all()
+
+    async def _unseen(self, session: AsyncSession, learners: Sequence[str], before: datetime) -> list[str]:
+        """Those of them who are neither an account's nor were here since."""
+        staying: set[str] = set()
+        if learners:
+            staying.update(await session.scalars(union(*self._reasons(learners, before))))
+        return [learner for learner in learners if learner not in staying]
+
+    def _reasons(self, learners: Sequence[str], before: datetime) -> Iterable[Select[str]]:
+        """Each names those who stay."""
+        yield select(Account.learner_id).where(Account.learner_id.in_(learners))
+        yield select(MergedVisitor.visitor_id).where(MergedVisitor.visitor_id.in_(learners))
+        for trace in self._traces:
+            yield select(trace.learner).where(trace.learner.in_(learners), trace.at >= before)
+
+    async def _forget(self, session: AsyncSession, learner: str, before: datetime) -> bool:
+        """True if there was something, so that there may be more."""
+        await lock_visitor(session, learner)
+        if not await self._unseen(session, [learner], before):
+            return False  # back, or somebody's with an account, since we looked
+        left = _ROWS_PER_TRANSACTION
+        for trace in self._traces:
+            if left > 0:
+                left -= await trace.forget(session, learner, before, left)
+        return left < _ROWS_PER_TRANSACTION

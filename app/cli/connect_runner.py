@@ -1,0 +1,92 @@
+"""The supervisor that is running already, or one for the duration of a command."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.cli.local_runner import LocalRunner
+from app.cli.shell_settings import has_runner_settings, settings_differences, shell_settings
+from app.settings import Settings
+from runners.wire.client import RunnerClient, RunnerUnavailable
+from runners.wire.protocol import Health, KerasVersion
+
+_START_TIMEOUT_S = 120.0
+_MAX_FAILURES = 2
+_POLL_INTERVAL_S = 0.05
+_SETTINGS_REFUSED = "A runner cannot be started here: it refuses its settings."
+
+
+class NoRunnerAvailable(Exception):
+    """No supervisor answers, and none could be started. ``str()`` is a sentence."""
+
+
+@asynccontextmanager
+async def connect_runner(settings: Settings, keras: KerasVersion = 3) -> AsyncIterator[RunnerClient]:
+    """A client of a supervisor that answers; one that has to be started begins with this Keras.
+
+    Raises:
+        NoRunnerAvailable: there is none.
+    """
+    async with RunnerClient(settings.socket) as client:
+        if await _responds(client):
+            yield client
+            return
+    if settings.runner_socket is not None:
+        raise NoRunnerAvailable(f"The runner at {settings.runner_socket} does not answer.")
+    if has_runner_settings(os.environ) and (refused := shell_settings().refused):
+        raise NoRunnerAvailable("\n".join((*refused, _SETTINGS_REFUSED)))
+    said: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
+        socket = Path(folder) / "supervisor.sock"
+        few = {"LOCKSTEP_WARM_KERNELS": "0", "LOCKSTEP_WARM_KERAS": str(keras)}
+        with LocalRunner(socket, settings.data_dir, extra=few, tell=said.append) as local:
+            async with RunnerClient(socket) as client:
+                await _wait_until_it_responds(client, local, said)
+                yield client
+
+
+async def describe_settings_mismatch(client: RunnerClient, settings: Settings) -> str:
+    """A sentence if this is a runner that ran before and is set otherwise than this shell says; empty if not."""
+    if client.socket != settings.socket or settings.runner_socket is not None or not has_runner_settings(os.environ):
+        return ""
+    shell = shell_settings()
+    others = shell.refused or settings_differences((await client.health()).settings, shell.values)
+    if not others:
+        return ""
+    return f"The runner already running at {client.socket} is used, which is set otherwise: {'; '.join(others)}."
+
+
+async def wait_until_started(client: RunnerClient) -> Health:
+    """The supervisor's health once it has started, or as it is when patience ends."""
+    give_up_at = time.monotonic() + _START_TIMEOUT_S
+    while True:
+        health = await client.health()
+        if health.status != "starting" or time.monotonic() > give_up_at:
+            return health
+        await asyncio.sleep(_POLL_INTERVAL_S)
+
+
+async def _responds(client: RunnerClient) -> bool:
+    try:
+        await client.health()
+    except RunnerUnavailable:
+        return False
+    return True
+
+
+async def _wait_until_it_responds(client: RunnerClient, local: LocalRunner, said: list[str]) -> None:
+    give_up_at = time.monotonic() + _START_TIMEOUT_S
+    while not await _responds(client):
+        if local.refused:  # it has said why on standard error
+            raise NoRunnerAvailable(_SETTINGS_REFUSED)
+        if local.failures >= _MAX_FAILURES:
+            raise NoRunnerAvailable(f"A runner cannot be started here. {said[-1]}")
+        if time.monotonic() > give_up_at:
+            raise NoRunnerAvailable("The runner did not start in time.")
+        await asyncio.sleep(_POLL_INTERVAL_S)

@@ -1,0 +1,101 @@
+"""What ``lockstep doctor`` looks at: the machine, the database, the lessons, and a runner, there already or started."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+from pydantic import ValidationError
+
+from app.cli.connect_runner import NoRunnerAvailable, connect_runner, wait_until_started
+from app.cli.device_check import check_devices
+from app.cli.doctor_report import NOT_WORKING, DoctorReport
+from app.cli.shell_settings import ShellSettings, settings_differences
+from app.db import Database
+from app.health.checks import HealthCheck, check_database, check_lessons, check_runner, run_with_timeout
+from app.lessons.catalog import Catalog
+from app.settings import Settings
+from runners.wire.client import RunnerError
+from runners.wire.protocol import POSSIBLE_TOPOLOGIES, Health, HostSurvey
+
+_SURVEY_TIMEOUT_S = 30
+
+
+async def print_device_check(settings: Settings, wants_json: bool) -> int:
+    """Print whether real devices work in sessions; return the exit status."""
+    try:
+        async with connect_runner(settings) as client:
+            proof = await check_devices(client)
+    except (NoRunnerAvailable, RunnerError) as e:
+        typer.echo(str(e), err=True)
+        return NOT_WORKING
+    typer.echo(json.dumps(asdict(proof) | {"holds": proof.holds}, indent=2) if wants_json else "\n".join(proof.lines()))
+    return 0 if proof.holds else NOT_WORKING
+
+
+async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:
+    """Ask every part how it is. ``shell`` is what a runner that runs already is compared with."""
+    catalog = Catalog(settings.lessons_dir)
+    catalog.reload()
+    asked = await _check_runner(settings)
+    shown = {
+        "data": str(settings.data_dir),
+        "database": settings.shown_database,
+        "lessons": str(settings.lessons_dir),
+        "socket": str(settings.socket),
+        "machines": POSSIBLE_TOPOLOGIES,
+    }
+    checks = [await _check_database(settings), check_lessons(catalog), asked.check]
+    there = asked.health.settings if asked.health and asked.running else {}
+    machine = asked.machine or _survey_host()
+    return DoctorReport(
+        shown, checks, machine.offers, asked.health, asked.running, differing=settings_differences(there, shell.values)
+    )
+
+
+async def _check_database(settings: Settings) -> HealthCheck:
+    db = Database(settings.database)
+    if (file := db.file()) is not None and not file.exists():
+        return HealthCheck("database", True, "none yet: 'lockstep serve' makes it")
+    try:
+        return await run_with_timeout("database", check_database(db))
+    finally:
+        await db.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _RunnerResult:
+    """What a runner said, or why there is none."""
+
+    check: HealthCheck
+    health: Health | None = None
+    machine: HostSurvey | None = None
+    running: Path | None = None
+
+
+async def _check_runner(settings: Settings) -> _RunnerResult:
+    try:
+        async with connect_runner(settings) as client:
+            health = await wait_until_started(client)
+            check = await check_runner(client)
+            running = client.socket if client.socket == settings.socket else None
+            with suppress(RunnerError):
+                return _RunnerResult(check, health, await client.machine(), running)
+            return _RunnerResult(check, health, None, running)
+    except (NoRunnerAvailable, RunnerError) as e:
+        return _RunnerResult(HealthCheck("runner", False, str(e)))
+
+
+def _survey_host() -> HostSurvey:
+    """What the machine offers where no runner says so; nothing if that part of Lockstep is not installed here."""
+    command = [sys.executable, "-m", "runners.diagnostics.host_survey"]
+    try:
+        said = subprocess.run(command, capture_output=True, check=True, timeout=_SURVEY_TIMEOUT_S).stdout
+        return HostSurvey.model_validate_json(said)
+    except (OSError, subprocess.SubprocessError, ValidationError):
+        return HostSurvey(offers=[])

@@ -1,0 +1,133 @@
+"""What ``lockstep doctor`` found out, told as text for people or as JSON for programs. Pure."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.cli.console import USAGE_ERROR
+from runners.wire.protocol import Capability, Health, Safeguard
+
+if TYPE_CHECKING:  # a setting that cannot be used is said before a database is loaded
+    from app.health.checks import HealthCheck
+
+NOT_WORKING, NOT_SAFE = 1, 3
+_WIDTH = 80
+_INDENT = 30
+_RUNNING_NOTE = (
+    "Limits are those of the runner already running at {}; "
+    "settings of this shell take effect when it is next started from here."
+)
+_DIFFERING_NOTE = " It has {}."
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """All that was found out."""
+
+    settings: dict[str, str]
+    checks: list[HealthCheck]
+    offers: list[Capability]
+    health: Health | None
+    running: Path | None = None
+    """The socket of the runner that was asked, if it was running already."""
+    unusable: tuple[str, ...] = ()
+    """Settings that a runner of this shell refuses, each as ``VARIABLE: what it must be``; then nothing was looked at.
+    """
+    differing: tuple[str, ...] = ()
+    """Settings of the running runner that are others than this shell's, each with both values."""
+
+    @property
+    def walls(self) -> list[Safeguard]:
+        """Walls and limits; none where no sandbox was made."""
+        return self.health.walls if self.health else []
+
+    @property
+    def missing(self) -> list[str]:
+        """Parts without which Lockstep does not work."""
+        return [check.name for check in self.checks if not check.ok]
+
+    @property
+    def gaps(self) -> list[str]:
+        """Walls and limits without which strangers' code is not safe to run, whether or not it is refused."""
+        return [wall.name for wall in self.walls if wall.is_gap]
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        if self.unusable:
+            return USAGE_ERROR
+        if self.missing:
+            return NOT_WORKING
+        return NOT_SAFE if self.gaps else 0
+
+
+def to_json(findings: DoctorReport) -> str:
+    """Everything as one JSON object."""
+    health = findings.health
+    told = {
+        "status": findings.status,
+        "safe": bool(health and health.safe),
+        "strangers": bool(health and health.strangers),
+        "refuses": health.refuses if health else "",
+        "settings": findings.settings,
+        "unusable_settings": findings.unusable,
+        "runner_already_running": findings.running is not None,
+        "differing_settings": findings.differing,
+        "checks": [asdict(check) for check in findings.checks],
+        "machine": [offer.model_dump() for offer in findings.offers],
+        "walls": [wall.model_dump() for wall in findings.walls],
+    }
+    return json.dumps(told, indent=2)
+
+
+def to_text(findings: DoctorReport) -> Iterator[str]:
+    """Everything as lines of at most 80 characters, but for long paths and settings."""
+    if findings.unusable:
+        yield from ("A setting cannot be used:", *findings.unusable)
+        return
+    yield "This installation"
+    for name, value in findings.settings.items():
+        yield from _row("", name, value)
+    yield from ("", "The machine")
+    for offer in findings.offers:
+        yield from _row("ok" if offer.good else "no", offer.name, offer.detail, "" if offer.good else offer.means)
+    if not findings.offers:
+        yield "  It could not be looked at: this part of Lockstep is not installed here."
+    for kind, title in (("wall", "Walls around learners' code"), ("limit", "Limits on learners' code")):
+        yield from ("", title)
+        for wall in (wall for wall in findings.walls if wall.kind == kind):
+            mark = "on" if wall.in_force else "missing" if wall.essential else "off"
+            yield from _row(mark, wall.name, wall.detail, "" if wall.in_force else wall.means)
+        if not findings.walls:
+            yield "  Not known: no sandbox was made."
+    if findings.running is not None:
+        others = _DIFFERING_NOTE.format(", ".join(findings.differing)) if findings.differing else ""
+        yield from ("", *textwrap.wrap(_RUNNING_NOTE.format(findings.running) + others, _WIDTH, break_long_words=False))
+    yield from ("", "The parts")
+    for check in findings.checks:
+        yield from _row("ok" if check.ok else "missing", check.name, check.detail)
+    yield from ("", *textwrap.wrap(_verdict(findings), _WIDTH))
+
+
+def _verdict(findings: DoctorReport) -> str:
+    if findings.missing:
+        return f"Lockstep does not work like this. Missing: {', '.join(findings.missing)}."
+    if findings.gaps:
+        refused = "refuses to run it" if findings.health and findings.health.refuses else "is for people you trust"
+        return (
+            f"Strangers' code would not be safe here, and this runner {refused}. Missing: {', '.join(findings.gaps)}."
+        )
+    return "All is well. Every wall and limit that strangers' code needs is in force."
+
+
+def _row(mark: str, name: str, detail: str, means: str = "") -> Iterator[str]:
+    """A line of three columns; what is too long goes on below the third."""
+    column = textwrap.TextWrapper(_WIDTH - _INDENT, break_long_words=False, break_on_hyphens=False)
+    lines = [*column.wrap(detail), *column.wrap(means)] or [""]
+    yield f"  {mark:<8}{name:<{_INDENT - 10}}{lines[0]}".rstrip()
+    yield from (" " * _INDENT + line for line in lines[1:])

@@ -1,0 +1,166 @@
+"""Running the cells of a lesson as a learner would: in order, in sandboxes, one session for each machine.
+
+What an outcome means for a cell is decided by pure functions; Rehearsal talks to the supervisor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from app.lessons.expectations import unmet_expectations
+from app.lessons.model import Cell, CellTag, Lesson
+from runners.wire.client import ResourceNotFound, RunnerClient, RunnerError, RunnerUnavailable
+from runners.wire.protocol import (
+    DisplayEvent,
+    ErrorEvent,
+    Event,
+    FinishedEvent,
+    NoticeEvent,
+    Outcome,
+    RunRequest,
+    SessionSpec,
+    TextEvent,
+)
+
+_RETRY_DELAYS_S = (0.2, 0.5, 1.0, 2.0, 5.0)
+_TRACEBACK_LINES = 12
+_CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""And whatever else a terminal might obey."""
+_INVALID_IN_NAME = re.compile(r"[^a-z0-9]")
+"""What the name of a session may not have, of what a topology has."""
+_ARROW = re.compile(r"^-+> (\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class CellResult:
+    """How a cell went."""
+
+    cell: Cell
+    outcome: Outcome
+    duration_s: float
+    error: ErrorEvent | None
+    lines: tuple[str, ...] = ()
+    """What it printed, without colors; each lane's text on lines of its own."""
+
+
+def runnable_cells(lesson: Lesson) -> list[Cell]:
+    """The cells to run, in order."""
+    return [cell for cell in lesson.cells if CellTag.skip_execution not in cell.tags]
+
+
+def cell_errors(performance: CellResult) -> list[str]:
+    """What is wrong with how a cell went: its outcome, or else what it should have printed. Pure."""
+    wrong = _outcome_error(performance)
+    if wrong is not None:
+        return [wrong]
+    cell = performance.cell
+    return [f"cell '{cell.name}' {sentence}" for sentence in unmet_expectations(cell.expect, performance.lines)]
+
+
+def _outcome_error(performance: CellResult) -> str | None:
+    cell, outcome, error = performance.cell, performance.outcome, performance.error
+    if CellTag.raises_exception in cell.tags:
+        if outcome is Outcome.error:
+            return None
+        return f"cell '{cell.name}' ended with '{outcome}', but its tag raises-exception says that it raises"
+    if outcome is Outcome.ok:
+        return None
+    if outcome is Outcome.error and error is not None:
+        return f"cell '{cell.name}' raised {error.name}: {_strip_control(error.value)[:300]}"
+    return f"cell '{cell.name}' ended with '{outcome}'"
+
+
+def error_line(performance: CellResult) -> int:
+    """The line of the lesson's file to look at: where the learner's frame points, or where the code begins."""
+    cell, error = performance.cell, performance.error
+    last = cell.line + cell.code.count("\n")
+    for frame in reversed(error.frames if error else []):
+        arrow = _ARROW.search(_strip_control(frame.text)) if frame.own else None
+        if arrow is not None:
+            return min(cell.line + int(arrow[1]) - 1, last)
+    return cell.line
+
+
+def traceback_tail(performance: CellResult) -> Sequence[str]:
+    """The end of the traceback, without colours."""
+    frames = performance.error.frames if performance.error else []
+    lines = "\n".join(_strip_control(frame.text) for frame in frames).split("\n")
+    return [line.rstrip() for line in lines if line.strip()][-_TRACEBACK_LINES:]
+
+
+def printed_lines(events: Iterable[Event]) -> tuple[str, ...]:
+    """The lines that a reader of these events sees: text, plain displays, notices and the errors' last lines. Pure."""
+    streams: dict[tuple[str, str | None], str] = {}
+    whole: list[str] = []
+    for event in events:
+        match event:
+            case TextEvent(stream=stream, lane=lane, text=text):
+                streams[stream, lane] = streams.get((stream, lane), "") + text
+            case DisplayEvent(data={"text/plain": str(text)}):
+                whole.append(text)
+            case NoticeEvent(text=text):
+                whole.append(text)
+            case ErrorEvent(name=name, value=value):
+                whole.append(f"{name}: {value}")
+    together = "\n".join((*streams.values(), *whole))
+    return tuple(_strip_control(line).rstrip() for line in re.split(r"[\r\n]+", together))
+
+
+def _strip_control(text: str) -> str:
+    return _CONTROL_SEQUENCE.sub("", text)
+
+
+class LessonRunner:
+    """One lesson's sessions, ended on leaving."""
+
+    def __init__(self, client: RunnerClient, lesson: Lesson) -> None:
+        self._client = client
+        self._lesson = lesson
+        self._name = secrets.token_hex(12)
+        self._sessions: set[str] = set()
+
+    async def __aenter__(self) -> LessonRunner:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for session in self._sessions:
+            with suppress(RunnerError):
+                await self._client.end(session)
+
+    async def perform(self, cell: Cell) -> CellResult:
+        """Run a cell to its end.
+
+        Raises:
+            RunnerError: the supervisor declined, or does not answer.
+        """
+        session = f"{self._name}-{_INVALID_IN_NAME.sub('-', cell.topology)}-{cell.keras}"
+        self._sessions.add(session)
+        spec = SessionSpec(owner=self._name, topology=cell.topology, keras=2 if cell.keras == 2 else 3)
+        request = RunRequest(id=secrets.token_hex(16), session=session, spec=spec, code=cell.code)
+        await self._client.submit(request)
+        events = [event async for event in self._events(request.id)]
+        error = next((event for event in reversed(events) if isinstance(event, ErrorEvent)), None)
+        end = next((event for event in events if isinstance(event, FinishedEvent)), None)
+        if end is None:
+            return CellResult(cell, Outcome.lost, 0.0, error)
+        return CellResult(cell, end.outcome, end.duration_ms / 1000, error, printed_lines(events))
+
+    async def _events(self, run: str) -> AsyncIterator[Event]:
+        seq = 0
+        for pause_s in (*_RETRY_DELAYS_S, None):
+            try:
+                async for event in self._client.events(run, after=seq):
+                    seq = event.seq
+                    yield event
+                return
+            except ResourceNotFound:
+                return
+            except RunnerUnavailable:
+                if pause_s is None:
+                    raise
+                await asyncio.sleep(pause_s)

@@ -1,0 +1,97 @@
+"""A script of ``lockstep run``, from its submission to its end, interruptions and broken connections included."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+
+from app.cli.connect_runner import NoRunnerAvailable, connect_runner, describe_settings_mismatch
+from app.cli.console import fail, print_message
+from app.cli.printer import JsonPrinter, Printer, TextPrinter
+from app.settings import Settings
+from runners.wire.client import RequestRefused, ResourceNotFound, RunnerClient, RunnerError, RunnerUnavailable
+from runners.wire.protocol import Event, FinishedEvent, Outcome, RunRequest, StartedEvent
+
+_INTERRUPTED = 130
+_RETRY_DELAYS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""How long to wait for a runner that stopped answering, each time it does."""
+
+
+def run_script(request: RunRequest, settings: Settings, *, as_json: bool) -> int:
+    """Run it and print what comes; return the exit status, or exit with a sentence."""
+    printer = JsonPrinter(sys.stdout) if as_json else TextPrinter(sys.stdout, sys.stderr)
+    try:
+        return asyncio.run(_ScriptRun(request, printer).run(settings))
+    except NoRunnerAvailable as e:
+        fail(str(e))
+    except RequestRefused as e:
+        fail(f"The runner declined: {e}")
+    except RunnerError as e:
+        fail(f"The runner failed: {e}")
+
+
+class _ScriptRun:
+    """One script from submission to its end."""
+
+    def __init__(self, request: RunRequest, printer: Printer) -> None:
+        self._request = request
+        self._printer = printer
+        self._interrupted = False
+
+    async def run(self, settings: Settings) -> int:
+        """Print what comes and return the exit status."""
+        task = asyncio.current_task()
+        async with connect_runner(settings, self._request.spec.keras) as client:
+            if others := await describe_settings_mismatch(client, settings):
+                print_message(f"lockstep: {others}")
+            loop = asyncio.get_running_loop()
+            stopping: set[asyncio.Task[None]] = set()
+
+            def interrupt() -> None:
+                if self._interrupted and task is not None:
+                    task.cancel()  # the second time we do not wait for the runner
+                self._interrupted = True
+                stopping.add(asyncio.create_task(self._stop(client)))
+
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, interrupt)
+            try:
+                await client.submit(self._request)
+                outcome = await self._follow(client)
+            except asyncio.CancelledError:
+                return _INTERRUPTED
+            finally:
+                with suppress(RunnerError):
+                    await client.end(self._request.session)
+        if self._interrupted:
+            return _INTERRUPTED
+        return 0 if outcome is Outcome.ok else 1
+
+    async def _follow(self, client: RunnerClient) -> Outcome:
+        last: Event | None = None
+        pauses = iter(_RETRY_DELAYS_S)
+        while True:
+            try:
+                async for event in client.events(self._request.id, after=last.seq if last else 0):
+                    if isinstance(event, StartedEvent):
+                        with suppress(RunnerError):
+                            self._printer.begin(await client.session(self._request.session))
+                    self._printer.show(event)
+                    last, pauses = event, iter(_RETRY_DELAYS_S)
+                    if isinstance(event, FinishedEvent):
+                        return event.outcome
+            except ResourceNotFound:
+                break
+            except RunnerUnavailable:
+                if (pause_s := next(pauses, None)) is None:
+                    break
+                await asyncio.sleep(pause_s)
+        seq, at_ms = (last.seq + 1, last.at_ms) if last else (1, 0)
+        self._printer.show(FinishedEvent(seq=seq, at_ms=at_ms, outcome=Outcome.lost))
+        return Outcome.lost
+
+    async def _stop(self, client: RunnerClient) -> None:
+        with suppress(RunnerError):
+            await client.stop(self._request.id)

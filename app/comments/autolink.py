@@ -1,0 +1,56 @@
+"""Addresses that stand bare in a text become links: ``http`` and ``https`` only, and only in ASCII.
+
+What follows a bare address without a blank, such as a Korean particle or a Chinese comma, is no part of it, and no
+letter that merely looks like a Latin one leads somewhere else. Every other address can be written as a Markdown link.
+"""
+
+from __future__ import annotations
+
+import re
+
+from markdown_it.rules_inline import StateInline
+
+_SCHEME = re.compile(r"https?\Z", re.IGNORECASE)
+_MAX_SCHEME_LENGTH = len("https")
+_URL_REST = re.compile(r"://[A-Za-z0-9][A-Za-z0-9._~:/?#@!$&()*+,;=%'-]*")
+_TRAILING_PUNCTUATION = "?!.,:;*_~'&"
+
+
+def autolink_rule(state: StateInline, silent: bool) -> bool:
+    """A rule of markdown-it's: at a colon, an address whose scheme stands just before it."""
+    if state.linkLevel or not state.src.startswith("://", state.pos):
+        return False
+    scheme = _scheme_before(state.src, state.pos)
+    rest = _URL_REST.match(state.src, state.pos, state.posMax)
+    if not scheme or rest is None or not state.pending.endswith(scheme):
+        return False
+    behind = _strip_trailing_punctuation(rest[0])
+    if not silent:
+        state.pending = state.pending.removesuffix(scheme)
+        opening = state.push("link_open", "a", 1)
+        opening.attrs = {"href": state.md.normalizeLink(scheme + behind)}
+        state.push("text", "", 0).content = scheme + behind
+        state.push("link_close", "a", -1)
+    state.pos += len(behind)
+    return True
+
+
+def _scheme_before(text: str, at: int) -> str:
+    """``http`` or ``https`` as it is written before that place, unless it is the end of a longer word."""
+    begins = max(0, at - _MAX_SCHEME_LENGTH)
+    found = _SCHEME.search(text[begins:at])
+    if found is None:
+        return ""
+    start = begins + found.start()
+    before = text[start - 1] if start else " "
+    within_a_word = before.isascii() and (before.isalnum() or before in "_+.-")
+    return "" if within_a_word else found[0]
+
+
+def _strip_trailing_punctuation(address: str) -> str:
+    """The address without the punctuation of the sentence around it, and without a bracket that it did not open."""
+    unopened = address.count(")") - address.count("(")
+    while address[-1] in _TRAILING_PUNCTUATION or (address[-1] == ")" and unopened > 0):
+        unopened -= address[-1] == ")"
+        address = address[:-1]
+    return address

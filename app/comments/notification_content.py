@@ -1,0 +1,59 @@
+"""What a notification says about a comment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app import i18n
+from app.accounts.models import Account, Role
+from app.comments.markdown import to_plain_text
+from app.comments.models import Comment, CommentState
+from app.lessons.catalog import Catalog, CatalogView
+from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
+from app.notifications.views import NotificationContent
+
+_MAX_EXCERPT_LENGTH = 280
+_MAX_SOURCE_LENGTH = 10 * _MAX_EXCERPT_LENGTH
+
+
+class CommentDescriber:
+    """Describes comments by id. One that is out of sight for the account that is told is not described."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    async def __call__(
+        self, session: AsyncSession, account: Account, ids: Sequence[str]
+    ) -> Mapping[str, NotificationContent]:
+        catalog = self._catalog if account.role == Role.learner else self._catalog.with_drafts
+        shown = select(Comment).where(Comment.id.in_(ids), Comment.state == CommentState.shown)
+        if catalog.hidden:
+            shown = shown.where(Comment.lesson.not_in(catalog.hidden))
+        return {
+            comment.id: NotificationContent(
+                lesson_title(catalog, comment.lesson),
+                comment_excerpt(comment.source),
+                "comment",
+                {"comment_id": comment.id},
+                f"#c-{comment.id}",
+            )
+            for comment in await session.scalars(shown)
+        }
+
+
+def lesson_title(catalog: CatalogView, key: str) -> str:
+    """What a lesson is called in the language of the request; its slug if it is gone. ``key`` is "course/slug"."""
+    course, _slash, slug = key.partition("/")
+    try:
+        return catalog.lesson(course, slug, i18n.current_language()).title
+    except (CourseNotFound, LessonNotFound, LessonUnavailable):
+        return slug
+
+
+def comment_excerpt(source: str) -> str:
+    """How a comment begins, on one line and without the marks of Markdown. Pure."""
+    line = " ".join(to_plain_text(source[:_MAX_SOURCE_LENGTH]).split())
+    return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[:_MAX_EXCERPT_LENGTH].rstrip()} …"

@@ -1,0 +1,279 @@
+"""Reading comments: one, or lists that go on behind the last one shown, each from one index, whatever is beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from sqlalchemy import ColumnElement, CompoundSelect, Select, TextClause, bindparam, select, union_all
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.comments.errors import CommentNotFound
+from app.comments.models import (
+    HELD,
+    PINNED,
+    REPORTED,
+    Comment,
+    CommentCounter,
+    CommentReaction,
+    CommentReport,
+    CommentState,
+    CommentVersion,
+)
+from app.comments.permissions import Viewer, can_see, visible_to
+from app.comments.rendering import refresh_html
+
+THREADS_PER_PAGE = 20
+"""Threads on a page."""
+PREVIEW_REPLIES = 4
+"""Replies of a thread that its list shows."""
+REPLIES_PER_PAGE = 50
+"""Replies on the page of a thread."""
+MAX_PAGE_BYTES = 256 * 1024
+"""Of comments' HTML on a page. What does not fit is on the next one; each shows one comment at least."""
+_MAX_RECENT_COMMENTS = 200
+"""Comments whose authors can be suggested."""
+_REPLIES_BEFORE_TARGET = 5
+"""Replies shown before the one that a link names."""
+
+
+class ModerationQueue(StrEnum):
+    """What the queue of the instructors shows."""
+
+    held = "held"
+    reported = "reported"
+    newest = "newest"
+
+
+@dataclass(frozen=True, slots=True)
+class CommentThread:
+    """What began it, and some of its replies. ``earlier`` and ``after``: there are more on either side."""
+
+    root: Comment
+    replies: Sequence[Comment]
+    earlier: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommentPage:
+    """Comments as far as one page goes; ``before`` is where the next one begins."""
+
+    comments: Sequence[Comment]
+    before: str | None
+
+
+async def get_comment(session: AsyncSession, viewer: Viewer, comment_id: str) -> Comment:
+    """The comment.
+
+    Raises:
+        CommentNotFound: there is none of that id that this viewer may see.
+    """
+    comment = await session.get(Comment, comment_id) if _is_valid_id(comment_id) else None
+    if comment is None or not can_see(comment, viewer):
+        raise CommentNotFound
+    return comment
+
+
+def _is_valid_id(text: str) -> bool:
+    """Whether a database can be asked for it: none takes NUL, nor the lone surrogates that ``FormFields`` may hold."""
+    return text.isascii() and "\0" not in text
+
+
+async def get_lesson_key(session: AsyncSession, comment_id: str) -> str | None:
+    """The lesson, ``course/slug``, that a comment is about; None if there is no such comment."""
+    if not _is_valid_id(comment_id):
+        return None
+    return await session.scalar(select(Comment.lesson).where(Comment.id == comment_id))
+
+
+async def list_threads(
+    session: AsyncSession, viewer: Viewer, lesson: str, cell: str, before: str | None = None
+) -> tuple[list[CommentThread], str | None]:
+    """The threads of a place, the newest first and pinned ones on top; and where the next page begins."""
+    here = select(Comment).where(Comment.lesson == lesson, Comment.cell == cell).order_by(Comment.id.desc())
+    rest = here.where(Comment.thread_id.is_(None), visible_to(viewer))
+    pinned = (await _load_page(session, here.where(PINNED), None, THREADS_PER_PAGE, MAX_PAGE_BYTES // 2)).comments
+    if pinned:  # those that are not on top are where they would be otherwise
+        rest = rest.where(Comment.id.not_in([root.id for root in pinned]))
+    on_top = [] if before else pinned
+    listed = await _load_page(session, rest, before, THREADS_PER_PAGE, MAX_PAGE_BYTES - sum(map(_html_bytes, on_top)))
+    roots = [*on_top, *listed.comments]
+    replies = await _load_preview_replies(session, viewer, roots)
+    await refresh_html(session, (reply for some in replies.values() for reply in some))
+    room = MAX_PAGE_BYTES - sum(map(_html_bytes, roots))
+    found = []
+    for root in roots:
+        some = replies.get(root.id, [])
+        shown = some[: count_fitting(some[:PREVIEW_REPLIES], room, 0)]
+        room -= sum(map(_html_bytes, shown))
+        found.append(CommentThread(root, shown, after=(shown or [root])[-1].id if len(some) > len(shown) else None))
+    return found, listed.before
+
+
+async def get_thread(
+    session: AsyncSession, viewer: Viewer, comment: Comment, after: str | None = None
+) -> CommentThread:
+    """The thread of a comment: from its beginning, behind ``after``, or around the reply that ``comment`` is."""
+    root = await session.get_one(Comment, comment.root_id)
+    replies = select(Comment).where(Comment.thread_id == root.id, visible_to(viewer))
+    begin = after or ""
+    if comment.thread_id is not None and after is None:
+        earlier = replies.where(Comment.id < comment.id).order_by(Comment.id.desc()).limit(_REPLIES_BEFORE_TARGET + 1)
+        beyond = list(await session.scalars(earlier))
+        begin = beyond[-1].id if len(beyond) > _REPLIES_BEFORE_TARGET else ""
+    found = list(
+        await session.scalars(replies.where(Comment.id > begin).order_by(Comment.id).limit(REPLIES_PER_PAGE + 1))
+    )
+    await refresh_html(session, [root, *found])
+    asked_for = next((number for number, reply in enumerate(found, 1) if reply.id == comment.id), 1)
+    shown = found[: count_fitting(found[:REPLIES_PER_PAGE], MAX_PAGE_BYTES - _html_bytes(root), asked_for)]
+    return CommentThread(root, shown, earlier=bool(begin), after=shown[-1].id if len(found) > len(shown) else None)
+
+
+async def list_moderation_queue(session: AsyncSession, kind: ModerationQueue, before: str | None = None) -> CommentPage:
+    """What instructors look at, the newest first."""
+    conditions: dict[ModerationQueue, ColumnElement[bool] | TextClause] = {
+        ModerationQueue.held: HELD,
+        ModerationQueue.reported: REPORTED,
+        ModerationQueue.newest: Comment.state != CommentState.deleted,
+    }
+    return await _load_page(
+        session, select(Comment).where(conditions[kind]).order_by(Comment.id.desc()), before, THREADS_PER_PAGE
+    )
+
+
+async def list_comments_by_author(
+    session: AsyncSession, viewer: Viewer, account_id: str, before: str | None = None, hidden: Collection[str] = ()
+) -> CommentPage:
+    """What an account wrote, the newest first, as far as the viewer may read it. ``hidden``: lessons left out."""
+    own = select(Comment).where(
+        Comment.author_id == account_id, Comment.state != CommentState.deleted, visible_to(viewer)
+    )
+    if hidden:
+        own = own.where(Comment.lesson.not_in(hidden))
+    if not viewer.instructor and viewer.account_id != account_id:
+        own = own.where(Comment.state == CommentState.shown)
+    return await _load_page(session, own.order_by(Comment.id.desc()), before, THREADS_PER_PAGE)
+
+
+async def count_by_cell(session: AsyncSession, lesson: str) -> dict[str, int]:
+    """How many comments are shown at a lesson, by cell; under the empty name those on the lesson as a whole."""
+    rows = await session.execute(
+        select(CommentCounter.cell, CommentCounter.shown).where(
+            CommentCounter.lesson == lesson, CommentCounter.shown > 0
+        )
+    )
+    return {row.cell: row.shown for row in rows}
+
+
+async def get_authors(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, Account]:
+    """Who wrote them, by id."""
+    ids = {comment.author_id for comment in comments if comment.author_id}
+    found = await session.scalars(select(Account).where(Account.id.in_(ids))) if ids else ()
+    return {account.id: account for account in found}
+
+
+async def get_own_reactions(session: AsyncSession, viewer: Viewer, comments: Sequence[Comment]) -> set[tuple[str, str]]:
+    """The viewer's own reactions to them: comment and kind."""
+    if viewer.account_id is None or not comments:
+        return set()
+    own = select(CommentReaction.comment_id, CommentReaction.kind).where(
+        CommentReaction.account_id == viewer.account_id, CommentReaction.comment_id.in_([c.id for c in comments])
+    )
+    return {(comment_id, kind) for comment_id, kind in await session.execute(own)}
+
+
+async def list_versions(session: AsyncSession, comment: Comment) -> Sequence[CommentVersion]:
+    """What a comment said before, the latest first."""
+    earlier = (
+        select(CommentVersion).where(CommentVersion.comment_id == comment.id).order_by(CommentVersion.number.desc())
+    )
+    return (await session.scalars(earlier)).all()
+
+
+async def get_open_report_reasons(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, list[str]]:
+    """The reasons of the open reports on them."""
+    reported = [comment.id for comment in comments if comment.reports]
+    found: dict[str, list[str]] = {}
+    if reported:
+        unsettled = select(CommentReport.comment_id, CommentReport.reason).where(
+            CommentReport.comment_id.in_(reported), ~CommentReport.settled
+        )
+        for comment_id, reason in await session.execute(unsettled.limit(200)):
+            found.setdefault(comment_id, []).append(reason)
+    return found
+
+
+async def find_handles(
+    session: AsyncSession, lesson: str, cell: str, thread_id: str | None, begins: str, most: int = 6
+) -> Sequence[tuple[str, str]]:
+    """Handle and name of people whose handle begins so, and who wrote lately in the thread or began one there."""
+    shown = select(Comment.author_id).where(Comment.state == CommentState.shown, Comment.author_id.is_not(None))
+    latest = shown.order_by(Comment.id.desc()).limit(_MAX_RECENT_COMMENTS)
+    here = await session.scalars(
+        latest.where(Comment.lesson == lesson, Comment.cell == cell, Comment.thread_id.is_(None))
+    )
+    inside = await session.scalars(latest.where(Comment.thread_id == thread_id)) if thread_id else ()
+    found = select(Account.handle, Account.name).where(
+        Account.id.in_({*here, *inside}), Account.handle.startswith(begins, autoescape=True)
+    )
+    return [(row.handle, row.name) for row in await session.execute(found.order_by(Account.handle).limit(most))]
+
+
+def count_fitting(comments: Sequence[Comment], room: int, least: int = 1) -> int:
+    """How many of these, from the first on, fit into ``room`` bytes of HTML; ``least`` of them anyway. Pure."""
+    for number, comment in enumerate(comments):
+        room -= _html_bytes(comment)
+        if room < 0 and number >= least:
+            return number
+    return len(comments)
+
+
+def _html_bytes(comment: Comment) -> int:
+    return len(comment.html.encode())
+
+
+async def _load_page(
+    session: AsyncSession, query: Select[Comment], before: str | None, most: int, room: int = MAX_PAGE_BYTES
+) -> CommentPage:
+    if before:
+        query = query.where(Comment.id < before)
+    found = list(await session.scalars(query.limit(most + 1)))
+    await refresh_html(session, found)
+    shown = found[: count_fitting(found[:most], room)]
+    return CommentPage(shown, shown[-1].id if len(found) > len(shown) else None)
+
+
+async def _load_preview_replies(
+    session: AsyncSession, viewer: Viewer, roots: Sequence[Comment]
+) -> dict[str, list[Comment]]:
+    """One more than is shown of each thread: a short look into the index for each, all in one query."""
+    if not roots:
+        return {}
+    parameters = {f"root_{number}": root.id for number, root in enumerate(roots)} | {"viewer": viewer.account_id}
+    looks = _preview_query(len(roots), viewer.instructor, viewer.account_id is not None)
+    ids = list(await session.scalars(looks, parameters))
+    found: dict[str, list[Comment]] = {}
+    if ids:
+        for reply in await session.scalars(select(Comment).where(Comment.id.in_(ids)).order_by(Comment.id)):
+            found.setdefault(str(reply.thread_id), []).append(reply)
+    return found
+
+
+@lru_cache
+def _preview_query(threads: int, instructor: bool, known: bool) -> CompoundSelect[tuple[str]]:
+    """The query for that many threads; putting it together takes longer than the database to answer it."""
+    seen = visible_to(Viewer("" if known else None, instructor))
+    looks = [
+        select(Comment.id)
+        .where(Comment.thread_id == bindparam(f"root_{number}"), seen)
+        .order_by(Comment.id)
+        .limit(PREVIEW_REPLIES + 1)
+        .subquery()
+        for number in range(threads)
+    ]
+    return union_all(*(select(look.c.id) for look in looks))

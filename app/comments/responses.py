@@ -1,0 +1,55 @@
+"""How comments are answered: with a page, with the same as a fragment for htmx, or with the way to a comment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from app.accounts.models import Account
+from app.comments.forms import CommentForm
+from app.comments.models import Comment
+from app.errors import LockstepError
+from app.progress.service import progress_topic
+from app.web.rendering import is_htmx_request, render_fragment, render_page_or_fragment
+
+
+def form_response(request: Request, form: CommentForm, account: Account | None, http_status: int = 200) -> Response:
+    """A form, as a page of its own without a script."""
+    return render_page_or_fragment(
+        request, "comments/_form.html", "comments/form.html", http_status, form=form, account=account
+    )
+
+
+def form_error_response(
+    request: Request, form: CommentForm, account: Account | None, problem: LockstepError
+) -> Response:
+    """The form again, with what was typed and what is wrong with it."""
+    status = problem.http_status if problem.http_status in (401, 429) else 422
+    return form_response(request, form, account, status)
+
+
+def redirect_to_comment(request: Request, lang: str, comment: Comment, *, alone: bool = False) -> Response:
+    """On to the comment: htmx gets its thread, or the comment alone."""
+    address = request.app.url_path_for("comment", lang=lang, comment_id=comment.id)
+    query = "?alone=1" if alone and is_htmx_request(request) else ""
+    return RedirectResponse(f"{address}{query}#c-{comment.id}", 303, {"cache-control": "no-store"})
+
+
+def removed_thread_response(request: Request, lang: str, comment: Comment, facts: Mapping[str, Any]) -> Response:
+    """A thread is gone: nothing takes its place in the list; without a script the list is shown again."""
+    if is_htmx_request(request):
+        return render_fragment(request, "comments/_removed_thread.html", **facts)
+    course, _slash, slug = comment.lesson.partition("/")
+    address = request.app.url_path_for("comments", lang=lang, course=course, slug=slug)
+    cell = f"?cell={quote(comment.cell)}" if comment.cell else ""
+    return RedirectResponse(f"{address}{cell}", 303)
+
+
+def wake_learner_pages(request: Request, learner: str | None) -> None:
+    """Have the pages of a learner look for what was awarded."""
+    if learner is not None:
+        request.app.state.bus.wake(progress_topic(learner))

@@ -1,0 +1,296 @@
+"""From the text of a lesson file to a Document: header, tokens, cells, and everything that is wrong with them.
+
+Reading never raises for any text: each mistake becomes a Fault with its line, and all are found at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from app.lessons.analysis import LessonAnalysis, LessonReference, analyze
+from app.lessons.directives import MACHINE_KEYS, Directive, LessonError
+from app.lessons.expectations import Expectation, VacuousExpectation
+from app.lessons.front_matter import (
+    FrontMatter,
+    InvalidValue,
+    parse_front_matter,
+    parse_keras_version,
+    parse_keras_versions,
+    parse_topologies,
+    parse_topology,
+)
+from app.lessons.links import LinkTarget
+from app.lessons.machine_options import machine_option_errors
+from app.lessons.markdown import ParsedMarkdown, parse_markdown
+from app.lessons.model import CellTag
+from app.lessons.python_source import find_syntax_issue, same_code
+from app.lessons.yaml_with_lines import YamlValue
+from runners.wire.protocol import MAX_CODE_BYTES
+
+MAX_SOURCE_BYTES = 1_000_000
+CELL_NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_MAX_CELL_NAME_LENGTH = 40
+MAX_EXPECTATIONS = 20
+"""Texts that one cell's ``expect`` may hold."""
+_PYTHON_LANGUAGES = ("", "python", "python3", "ipython3")
+_IGNORED_TOKENS = ("front_matter", "myst_line_comment", "myst_block_break", "myst_target")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCell:
+    """A cell as its file has it; None where it says nothing. Lines count from 1."""
+
+    name: str
+    title: str | None
+    code: str
+    line: int
+    """Where the code begins."""
+    fence_line: int
+    topology: str | None
+    topologies: tuple[str, ...] | None
+    keras: int | None
+    kerases: tuple[int, ...] | None
+    tags: frozenset[CellTag] | None
+    expect: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A lesson file that has been read. ``cells`` have their inherited parts filled in."""
+
+    language: str
+    source: str
+    header: FrontMatter
+    parsed: ParsedMarkdown
+    survey: LessonAnalysis
+    cells: tuple[SourceCell, ...]
+    faults: tuple[LessonError, ...]
+
+
+class LessonDecodeError(Exception):
+    """The bytes are no lesson's text. Carries the Fault."""
+
+    def __init__(self, fault: LessonError) -> None:
+        super().__init__(fault.text)
+        self.fault = fault
+
+
+def decode_source(content: bytes) -> str:
+    """Return the text of a file.
+
+    Raises:
+        NotText: it is not UTF-8, or longer than any lesson.
+    """
+    if len(content) > MAX_SOURCE_BYTES:
+        raise LessonDecodeError(
+            LessonError(1, f"the file has {len(content):,} bytes; split it into lessons of {MAX_SOURCE_BYTES:,}")
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        line = content.count(b"\n", 0, e.start) + 1
+        raise LessonDecodeError(
+            LessonError(line, f"the byte 0x{content[e.start]:02x} is not UTF-8; save the file as UTF-8")
+        ) from e
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse_document(source: str, language: str, english: Document | None = None) -> Document:
+    """Read a lesson's text; ``english`` is the lesson it is a translation of."""
+    parsed = parse_markdown(source)
+    first = parsed.tokens[0] if parsed.tokens else None
+    front = first.content if first is not None and first.type == "front_matter" else None
+    header, faults = parse_front_matter(front, english.header if english else None)
+    if english is not None:
+        header = header.on_top_of(english.header)
+    found = analyze(parsed, header.title)
+    needed = header.requires or () if english is None else ()
+    found.references += [LessonReference(LinkTarget("lesson", slug), header.requires_line) for slug in needed]
+    faults += parsed.faults + found.faults
+    cells = []
+    for token in parsed.tokens:
+        if token.type == "cell":
+            cell, wrong = _parse_cell(token.meta["directive"])
+            cells.append(cell)
+            faults += wrong
+    faults += _duplicate_names(cells)
+    if english is None:
+        faults += [fault for cell in cells for fault in _code_errors(cell)]
+    else:
+        cells, wrong = _merge_translation(cells, english.cells)
+        faults += wrong
+    if all(token.type in _IGNORED_TOKENS for token in parsed.tokens):
+        faults.append(LessonError(1, "the lesson is empty; write its text below the front matter"))
+    in_order = sorted(dict.fromkeys(faults), key=lambda fault: (fault.line, fault.text))
+    return Document(language, source, header, parsed, found, tuple(cells), tuple(in_order))
+
+
+# --- cells -----------------------------------------------------------------------------------------------------
+
+
+def _parse_cell(directive: Directive) -> tuple[SourceCell, list[LessonError]]:
+    faults = []
+    if directive.argument not in _PYTHON_LANGUAGES:
+        faults.append(LessonError(directive.line, f"a cell cannot be in {directive.argument[:40]!r}; write python"))
+    name = directive.option("name")
+    if not name and not directive.faults:  # or else the name may be hidden in options that cannot be read
+        faults.append(
+            LessonError(directive.line, "the cell has no name; add ':name: what-it-does' below its first line")
+        )
+    elif name and (not CELL_NAME_PATTERN.fullmatch(name) or len(name) > _MAX_CELL_NAME_LENGTH):
+        rule = f"use at most {_MAX_CELL_NAME_LENGTH} small letters, digits and hyphens, a letter first"
+        faults.append(LessonError(directive.options["name"].line, f"the cell's name {name[:60]!r} is wrong; {rule}"))
+    cell = SourceCell(
+        name,
+        " ".join(directive.option("caption").split()) or None,
+        directive.body,
+        directive.body_line,
+        directive.line,
+        _parse_option(directive, "topology", parse_topology, faults),
+        _parse_option(directive, "topologies", parse_topologies, faults),
+        _parse_option(directive, "keras", parse_keras_version, faults),
+        _parse_option(directive, "kerases", parse_keras_versions, faults),
+        _parse_option(directive, "tags", _parse_tags, faults),
+        _parse_option(directive, "expect", _parse_expectations, faults),
+    )
+    if cell.expect and CellTag.skip_execution in (cell.tags or ()):
+        reason = (
+            f"a cell tagged {CellTag.skip_execution} prints nothing to compare 'expect' with; remove one of the two"
+        )
+        faults.append(LessonError(directive.options["expect"].line, reason))
+    faults += machine_option_errors(cell, directive.options)
+    return cell, faults
+
+
+def _parse_option(
+    directive: Directive, key: str, reader: Callable[[YamlValue], T], faults: list[LessonError]
+) -> T | None:
+    entry = directive.options.get(key)
+    if entry is None:
+        return None
+    try:
+        return reader(entry.value)
+    except InvalidValue as e:
+        faults.append(LessonError(entry.line, f"'{key}' {e}"))
+        return None
+
+
+def _parse_tags(value: YamlValue) -> frozenset[CellTag]:
+    if not isinstance(value, list):
+        raise InvalidValue("has to be a list; write it as [hide-input, …]")
+    unknown = [item for item in value if item not in tuple(CellTag)]
+    if unknown:
+        raise InvalidValue(f"has an unknown tag {str(unknown[0])[:40]!r}; use {', '.join(CellTag)}")
+    return frozenset(CellTag(str(item)) for item in value)
+
+
+def _parse_expectations(value: YamlValue) -> tuple[str, ...]:
+    texts = value if isinstance(value, list) else [value]
+    if not 1 <= len(texts) <= MAX_EXPECTATIONS:
+        raise InvalidValue(f"has to be a text or a list of 1 to {MAX_EXPECTATIONS}")
+    for text in texts:
+        if not isinstance(text, str) or "\n" in text:
+            raise InvalidValue("has to hold texts of one line each; write each in quotation marks")
+        try:
+            Expectation.parse(text)
+        except VacuousExpectation:
+            raise InvalidValue(
+                f"has {text!r}, which any output contains; write words or numbers that the cell prints"
+            ) from None
+    return tuple(str(text) for text in texts)
+
+
+def _duplicate_names(cells: list[SourceCell]) -> Iterator[LessonError]:
+    seen: dict[str, int] = {}
+    for cell in cells:
+        if cell.name and cell.name in seen:
+            yield LessonError(
+                cell.fence_line,
+                f"a cell named '{cell.name}' is on line {seen[cell.name]} already; give this one another name",
+            )
+        seen.setdefault(cell.name, cell.fence_line)
+
+
+def _code_errors(cell: SourceCell) -> Iterator[LessonError]:
+    size = len(cell.code.encode("utf-8", "surrogatepass"))
+    if size > MAX_CODE_BYTES:
+        yield LessonError(
+            cell.line, f"the code has {size:,} bytes; at most {MAX_CODE_BYTES:,} can be run, so split the cell"
+        )
+    if not cell.code.strip():
+        yield LessonError(cell.fence_line, f"the cell '{cell.name}' has no code; write some, or take the cell out")
+    elif CellTag.raises_exception not in (cell.tags or ()):
+        fault = find_syntax_issue(cell.code)
+        if fault is not None:
+            line = cell.line + min(fault.line - 1, cell.code.count("\n"))
+            yield LessonError(
+                line,
+                f"the cell '{cell.name}' is not Python: {fault.reason}; correct it, or tag the cell raises-exception",
+            )
+
+
+def _merge_translation(
+    cells: list[SourceCell], english: tuple[SourceCell, ...]
+) -> tuple[list[SourceCell], list[LessonError]]:
+    """Fill in what the English cells say, and compare."""
+    originals = {cell.name: cell for cell in english}
+    complete, faults = [], []
+    for cell in cells:
+        original = originals.get(cell.name)
+        if original is None:
+            if cell.name:
+                faults.append(
+                    LessonError(
+                        cell.fence_line, f"the English lesson has no cell '{cell.name}'; add it there or remove it"
+                    )
+                )
+            complete.append(cell)
+            continue
+        faults += _translation_errors(cell, original)
+        complete.append(_inherit_fields(cell, original))
+    names = {cell.name for cell in cells}
+    for missing in (cell.name for cell in english if cell.name not in names):
+        faults.append(
+            LessonError(1, f"the cell '{missing}' of the English lesson is missing; add it with an empty body")
+        )
+    order = [cell.name for cell in cells if cell.name in originals]
+    if not faults and order != [cell.name for cell in english]:
+        faults.append(
+            LessonError(1, "the cells stand in another order than in the English lesson; put them in its order")
+        )
+    return complete, faults
+
+
+def _inherit_fields(cell: SourceCell, original: SourceCell) -> SourceCell:
+    return replace(
+        cell,
+        title=cell.title or original.title,
+        code=cell.code if cell.code.strip() else original.code,
+        topology=original.topology,
+        topologies=original.topologies,
+        keras=original.keras,
+        kerases=original.kerases,
+        tags=original.tags,
+        expect=original.expect,
+    )
+
+
+def _translation_errors(cell: SourceCell, original: SourceCell) -> Iterator[LessonError]:
+    if cell.code.strip():
+        yield from _code_errors(replace(cell, tags=original.tags))
+        if not same_code(cell.code, original.code):
+            yield LessonError(
+                cell.line,
+                f"the code of '{cell.name}' differs from the English cell in more than comments and strings;"
+                " leave the body empty to take the English code",
+            )
+    for key in (*MACHINE_KEYS, "tags", "expect"):
+        mine = getattr(cell, key)
+        if mine is not None and mine != getattr(original, key):
+            yield LessonError(
+                cell.fence_line, f"'{key}' of '{cell.name}' differs from the English cell; leave it out here"
+            )

@@ -1,0 +1,218 @@
+"""The front matter of a lesson: which keys it may have, and what each must say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from app.lessons.directives import LessonError
+from app.lessons.machine_options import machine_option_errors
+from app.lessons.model import LessonStatus
+from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, YamlValue, parse_yaml_mapping
+from runners.wire.protocol import TOPOLOGY_FORMS, TooLargeTopology, Topology, UnknownTopology
+
+SLUG_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+MAX_SLUG_LENGTH = 60
+MAX_MACHINE_OPTIONS = 8
+"""Machines that a learner may pick from."""
+
+_JUPYTER_KEYS = frozenset({"jupyter", "jupytext", "kernelspec", "language_info"})
+"""Keys that Jupyter's tools write; ``jupyter_metadata_errors`` looks at them."""
+_TRANSLATED_KEYS = ("title", "summary")
+T = TypeVar("T")
+
+
+class InvalidValue(Exception):
+    """A value that a key cannot have. ``str()`` says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """What the front matter says; None where it says nothing."""
+
+    title: str | None = None
+    """The title of the lesson. Required, in translations too."""
+    summary: str | None = None
+    """One or two sentences for the course map. Required, in translations too."""
+    minutes: int | None = None
+    """How long the lesson takes, as a whole number from 1 to 600. Required."""
+    tags: tuple[str, ...] | None = None
+    """A list of topics in lowercase letters, digits and hyphens: `[mirrored, all-reduce]`."""
+    status: LessonStatus | None = None
+    """`draft`, `published` or `deprecated`. The default is `draft`."""
+    topology: str | None = None
+    """The machine on which cells start. The default is `gpu:4`."""
+    topologies: tuple[str, ...] | None = None
+    """A list of the machines a learner may choose from. Without it there is no choice."""
+    keras: int | None = None
+    """`2` or `3`, the version of Keras with which cells start. The default is `3`."""
+    kerases: tuple[int, ...] | None = None
+    """A list of the versions of Keras a learner may choose from. Without it there is no choice."""
+    requires: tuple[str, ...] | None = None
+    """A list of lessons of the same course to read first, by the names of their folders."""
+    requires_line: int = 1
+
+    def on_top_of(self, english: FrontMatter) -> FrontMatter:
+        """A translation's header: its own words, everything else from the English lesson."""
+        return replace(english, title=self.title, summary=self.summary, requires_line=1)
+
+
+def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[FrontMatter, list[LessonError]]:
+    """Read the front matter, whose first line is line 1 of the file; ``english`` is given for a translation."""
+    if text is None:
+        return FrontMatter(), [
+            LessonError(1, "the file has no front matter; begin it with ---, 'title: …', 'summary: …', ---")
+        ]
+    try:
+        entries, repeated = parse_yaml_mapping(text, 2)
+    except InvalidYaml as e:
+        return FrontMatter(), [
+            LessonError(e.line, f"the front matter cannot be read: {e.reason}; write 'key: value' lines")
+        ]
+    faults = [LessonError(entry.line, f"'{key}' is given twice; keep one") for key, entry in repeated]
+    values: dict[str, Any] = {}
+    for key, entry in entries.items():
+        if key in _PARSERS:
+            try:
+                values[key] = _PARSERS[key](entry.value)
+            except InvalidValue as e:
+                faults.append(LessonError(entry.line, f"'{key}' {e}"))
+        elif key not in _JUPYTER_KEYS:
+            faults.append(LessonError(entry.line, f"unknown key '{key}'; use one of {', '.join(_PARSERS)}"))
+    if "requires" in entries:
+        values["requires_line"] = entries["requires"].line
+    header = FrontMatter(**values)
+    faults += machine_option_errors(header, entries)
+    faults += _missing_keys(entries, english)
+    if english is not None:
+        faults += _translation_conflicts(header, english, entries)
+    return header, faults
+
+
+def _missing_keys(entries: dict[str, YamlEntry], english: FrontMatter | None) -> Iterable[LessonError]:
+    needed = _TRANSLATED_KEYS if english is not None else (*_TRANSLATED_KEYS, "minutes")
+    for key in needed:
+        if key not in entries:
+            yield LessonError(1, f"the front matter has no '{key}'; add a line '{key}: …'")
+
+
+def _translation_conflicts(
+    header: FrontMatter, english: FrontMatter, entries: dict[str, YamlEntry]
+) -> Iterable[LessonError]:
+    for key, entry in entries.items():
+        if key in _TRANSLATED_KEYS or key not in _PARSERS:
+            continue
+        mine, theirs = getattr(header, key), getattr(english, key)
+        if mine is not None and theirs is not None and mine != theirs:
+            yield LessonError(entry.line, f"'{key}' differs from the English lesson; leave it out here")
+
+
+# --- one reader a key ------------------------------------------------------------------------------------------
+
+
+def _parse_text(value: YamlValue) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidValue("has to be a text; write the words behind the colon")
+    return " ".join(value.split())
+
+
+def _parse_minutes(value: YamlValue) -> int:
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,3}", value) or not 1 <= int(value) <= 600:
+        raise InvalidValue("has to be a whole number from 1 to 600")
+    return int(value)
+
+
+def _parse_tags(value: YamlValue) -> tuple[str, ...]:
+    return _parse_list(value, "tag", "multi-worker")
+
+
+def _parse_requires(value: YamlValue) -> tuple[str, ...]:
+    return _parse_list(value, "lesson", "scaling-the-loss")
+
+
+def _parse_list(value: YamlValue, noun: str, example: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise InvalidValue(f"has to be a list; write it as [{example}, …]")
+    items = [str(item) for item in value]
+    for item in items:
+        if not SLUG_PATTERN.fullmatch(item) or len(item) > MAX_SLUG_LENGTH:
+            raise InvalidValue(f"has a {noun} {item[:80]!r}; use small letters, digits and hyphens, as in {example}")
+    if len(set(items)) < len(items):
+        raise InvalidValue(f"names a {noun} twice; keep one")
+    return tuple(items)
+
+
+def _parse_status(value: YamlValue) -> LessonStatus:
+    try:
+        return LessonStatus(str(value))
+    except ValueError:
+        raise InvalidValue(f"cannot be {str(value)[:40]!r}; write one of {', '.join(LessonStatus)}") from None
+
+
+def parse_topology(value: YamlValue) -> str:
+    """Read a machine's name.
+
+    Raises:
+        Unfit: there is no such machine.
+    """
+    try:
+        return str(Topology.parse(value if isinstance(value, str) else str(value)))
+    except TooLargeTopology as e:
+        raise InvalidValue(f"is too large with {e.text[:40]!r}: {e.bound}") from None
+    except UnknownTopology as e:
+        raise InvalidValue(f"names no machine with {e.text[:40]!r}; use {TOPOLOGY_FORMS}") from None
+
+
+def parse_topologies(value: YamlValue) -> tuple[str, ...]:
+    """Read the machines that a learner may pick from.
+
+    Raises:
+        Unfit: it is no list of machines, or names one twice.
+    """
+    return _parse_options(value, parse_topology, "[gpu:2, gpu:4]")
+
+
+def parse_keras_versions(value: YamlValue) -> tuple[int, ...]:
+    """Read the versions of Keras that a learner may pick from.
+
+    Raises:
+        Unfit: it is no list of versions, or names one twice.
+    """
+    return _parse_options(value, parse_keras_version, "[2, 3]")
+
+
+def _parse_options(value: YamlValue, reader: Callable[[YamlValue], T], example: str) -> tuple[T, ...]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_MACHINE_OPTIONS:
+        raise InvalidValue(f"has to be a list of 1 to {MAX_MACHINE_OPTIONS}; write it as {example}")
+    items = tuple(reader(item) for item in value)
+    for item in items:
+        if items.count(item) > 1:
+            raise InvalidValue(f"names {item} twice; keep one")
+    return items
+
+
+def parse_keras_version(value: YamlValue) -> int:
+    """Read a version of Keras.
+
+    Raises:
+        Unfit: it is neither 2 nor 3.
+    """
+    if value not in ("2", "3"):
+        raise InvalidValue("has to be 2 or 3")
+    return int(str(value))
+
+
+_PARSERS: dict[str, Callable[[YamlValue], object]] = {
+    "title": _parse_text,
+    "summary": _parse_text,
+    "minutes": _parse_minutes,
+    "tags": _parse_tags,
+    "status": _parse_status,
+    "topology": parse_topology,
+    "topologies": parse_topologies,
+    "keras": parse_keras_version,
+    "kerases": parse_keras_versions,
+    "requires": _parse_requires,
+}

@@ -1,0 +1,54 @@
+"""What a lesson's front matter tells Jupyter: what jupytext has to keep on saving, and which kernel runs the cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.lessons.errors import LessonFileError
+from app.lessons.markdown import parse_markdown
+from app.lessons.model import Lesson
+from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, YamlValue, parse_yaml_mapping
+from runners.wire.jupyter_kernels import JupyterKernel
+from runners.wire.protocol import Topology
+
+JUPYTEXT_METADATA = (
+    "jupytext: {notebook_metadata_filter: 'all,-language_info,-jupytext.text_representation.jupytext_version', "
+    "root_level_metadata_filter: 'jupytext,kernelspec,-all'}"
+)
+"""With it, jupytext writes a lesson as it read it: the front matter is the notebook's first cell, in JupyterLab too."""
+
+
+def jupyter_metadata_errors(lesson: Lesson) -> Iterator[LessonFileError]:
+    """Yield what would be lost on saving in JupyterLab, and a kernel that does not have the lesson's machine.
+
+    The site shows such a lesson all the same: only ``lockstep lesson check`` reports these mistakes.
+    """
+    entries = _front_matter(lesson.source)
+    jupytext = entries.get("jupytext")
+    if jupytext is None or "all" not in _items(_value(jupytext.value, "notebook_metadata_filter")):
+        text = f"saving this file in JupyterLab would delete its front matter; write {JUPYTEXT_METADATA}"
+        yield LessonFileError(lesson.source_path, jupytext.line if jupytext else 1, text, blocks=False)
+    wanted = JupyterKernel(Topology.parse(lesson.topology), lesson.keras)
+    kernel = entries.get("kernelspec")
+    if kernel is None or _value(kernel.value, "name") != wanted.name:
+        what = f"the kernel of {lesson.topology} with Keras {lesson.keras} is called {wanted.name}"
+        text = f"{what}; write kernelspec: {{display_name: '{wanted.title}', language: python, name: {wanted.name}}}"
+        yield LessonFileError(lesson.source_path, kernel.line if kernel else 1, text, blocks=False)
+
+
+def _front_matter(source: str) -> dict[str, YamlEntry]:
+    first = next(iter(parse_markdown(source).tokens), None)
+    if first is None or first.type != "front_matter":
+        return {}
+    try:
+        return parse_yaml_mapping(first.content, 2)[0]
+    except InvalidYaml:
+        return {}
+
+
+def _value(value: YamlValue, key: str) -> YamlValue:
+    return value.get(key, "") if isinstance(value, dict) else ""
+
+
+def _items(value: YamlValue) -> list[str]:
+    return [item.strip() for item in value.split(",")] if isinstance(value, str) else []

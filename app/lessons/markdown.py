@@ -1,0 +1,166 @@
+"""The Markdown a lesson is written in, as tokens that all know their line.
+
+CommonMark with tables, strike-through, definition lists, footnotes, ``$math$``, ``(targets)=``, ``% comments`` and
+directives. Fences that are directives become tokens of their own here, and their bodies are parsed in place:
+
+=====================================  =====================================================
+token                                  stands for
+=====================================  =====================================================
+``cell``                               ``{code-cell}``; only between top-level blocks
+``admonition_open`` … ``_close``       ``{note}`` and its kin, ``{admonition}``, ``{dropdown}``
+``figure_open`` … ``_close``           ``{figure}`` round its caption
+``picture``                            ``{image}``
+``captioned_open`` … ``_close``        ``{table}`` round its caption and its table
+``math_block``                         ``$$…$$`` and ``{math}``
+=====================================  =====================================================
+
+Each carries its Directive in ``meta["directive"]``. What is wrong with directives and fences is in
+``ParsedMarkdown.faults``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from dataclasses import dataclass
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
+from mdit_py_plugins.front_matter import front_matter_plugin
+from mdit_py_plugins.myst_blocks import myst_block_plugin
+from mdit_py_plugins.myst_role import myst_role_plugin
+
+from app.lessons.directives import Directive, LessonError, parse_directive
+
+_MAX_DEPTH = 5
+"""How far directives may be nested."""
+
+_BLOCK_TOKENS = {"admonition": "admonition", "titled": "admonition", "figure": "figure", "table": "captioned"}
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMarkdown:
+    """The tokens of a whole source, and what is wrong with its directives and fences."""
+
+    tokens: list[Token]
+    faults: list[LessonError]
+    env: MutableMapping[str, Any]
+
+
+def parse_markdown(source: str) -> ParsedMarkdown:
+    """Parse a lesson's source. Never raises for any text."""
+    env: dict[str, Any] = {"faults": [], "lines": source.replace("\r\n", "\n").replace("\r", "\n").split("\n")}
+    tokens = LESSON_PARSER.parse(source, env)
+    return ParsedMarkdown(tokens, env["faults"], env)
+
+
+def _make_parser() -> MarkdownIt:
+    """Raw HTML and odd links are recognised only so that they can be reported; they are never passed on."""
+    parser = (
+        MarkdownIt("commonmark", {"html": True, "typographer": False})
+        .enable(["table", "strikethrough"])
+        .use(colon_fence_plugin)
+        .use(deflist_plugin)
+        .use(dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, allow_blank_lines=False)
+        .use(footnote_plugin, inline=False)
+        .use(myst_block_plugin)
+        .use(myst_role_plugin)
+    )
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    return parser
+
+
+def _expand_directives(state: StateCore) -> None:
+    state.tokens = list(_expand(state.tokens, state.env, 0))
+
+
+def _expand(tokens: list[Token], env: MutableMapping[str, Any], depth: int) -> Iterator[Token]:
+    """Put the tokens of directives in the place of their fences."""
+    nesting = 0
+    for token in tokens:
+        nesting += token.nesting
+        if token.type not in ("fence", "colon_fence") or token.map is None:
+            yield token
+            continue
+        directive = parse_directive(token.info, token.content, token.map[0] + 1, token.map[1], token.markup)
+        env["faults"] += _fence_errors(token, directive, env["lines"], nested=bool(nesting or depth))
+        if directive is not None:
+            env["faults"] += directive.faults
+            yield from _directive_tokens(directive, token, env, depth)
+        elif token.type == "fence":
+            yield token
+
+
+def _fence_errors(
+    token: Token, directive: Directive | None, lines: list[str], *, nested: bool
+) -> Iterator[LessonError]:
+    first, end = token.map or [0, 0]
+    mark = token.markup
+    closing = lines[end - 1].strip().lstrip("> ") if first < end - 1 <= len(lines) - 1 else ""
+    if len(closing) < len(mark) or set(closing) != {mark[0]}:
+        hint = f"put {mark} at its end, and {mark}{mark[0]} round a block that holds {mark} itself"
+        yield LessonError(first + 1, f"the {mark} opened here is never closed; {hint}")
+    if directive is None:
+        if token.type == "colon_fence":
+            yield LessonError(
+                first + 1, f"{mark}{token.info} is no directive; write its name in braces, like {mark}{{note}}"
+            )
+    elif directive.name == "code-cell":
+        if nested:
+            yield LessonError(first + 1, "a code cell cannot stand inside another block; move it to the left margin")
+        elif token.type == "colon_fence":
+            yield LessonError(first + 1, "a code cell needs ``` and not :::, or Jupyter would not see it")
+
+
+def _directive_tokens(directive: Directive, fence: Token, env: MutableMapping[str, Any], depth: int) -> Iterator[Token]:
+    shape = directive.shape
+    kind = shape.kind if shape else ""
+    if kind == "math":
+        yield _make_token("math_block", fence, directive, content=directive.body)
+    elif kind in ("cell", "image"):
+        yield _make_token("cell" if kind == "cell" else "picture", fence, directive)
+    elif kind in _BLOCK_TOKENS:
+        if depth >= _MAX_DEPTH:
+            env["faults"].append(LessonError(directive.line, "directives are nested too deeply; move this one out"))
+            return
+        yield _make_token(f"{_BLOCK_TOKENS[kind]}_open", fence, directive, nesting=1)
+        if kind == "admonition" and directive.argument:
+            yield from _parse_body(directive.argument, directive.line, env, depth)
+        if kind in ("titled", "table") and directive.argument:
+            yield from _caption(directive)
+        yield from _parse_body(directive.body, directive.body_line, env, depth)
+        yield _make_token(f"{_BLOCK_TOKENS[kind]}_close", fence, directive, nesting=-1)
+
+
+def _caption(directive: Directive) -> Iterator[Token]:
+    yield Token("caption_open", "", 1, meta={"directive": directive})
+    at = [directive.line - 1, directive.line]
+    yield Token("inline", "", 0, content=directive.argument, children=[], map=at, block=True)
+    yield Token("caption_close", "", -1, meta={"directive": directive})
+
+
+def _parse_body(text: str, line: int, env: MutableMapping[str, Any], depth: int) -> Iterator[Token]:
+    """Parse a directive's body, which begins on ``line`` (from 1) of the source."""
+    tokens: list[Token] = []
+    BODY_PARSER.block.parse(text, BODY_PARSER, env, tokens)
+    for token in tokens:
+        if token.map is not None:
+            token.map = [token.map[0] + line - 1, token.map[1] + line - 1]
+    yield from _expand(tokens, env, depth + 1)
+
+
+def _make_token(kind: str, fence: Token, directive: Directive, *, nesting: Any = 0, content: str = "") -> Token:
+    meta = {"directive": directive}
+    return Token(kind, "", nesting, map=fence.map, content=content, meta=meta, block=True, level=fence.level)
+
+
+BODY_PARSER = _make_parser()
+"""Parses what stands inside a directive."""
+LESSON_PARSER = _make_parser().use(front_matter_plugin)
+"""Parses a whole lesson."""
+LESSON_PARSER.core.ruler.after("block", "directives", _expand_directives)

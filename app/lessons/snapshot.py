@@ -1,0 +1,320 @@
+"""From a folder of courses to a Snapshot: every lesson in every language it can be read in, and every mistake.
+
+A file that has not changed is not read again, and one that has a mistake leaves its last good version in place. So a
+Snapshot is made from the folder and the Snapshot before it, and is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import structlog
+
+from app.i18n import DEFAULT_LANGUAGE, LANGUAGE_CODES
+from app.lessons.analysis import LessonReference
+from app.lessons.course_file import CourseSource, parse_course
+from app.lessons.directives import LessonError
+from app.lessons.document import Document, LessonDecodeError, decode_source, parse_document
+from app.lessons.errors import LessonFileError
+from app.lessons.front_matter import SLUG_PATTERN
+from app.lessons.inline_svg import InvalidSvg, inline_svg_file
+from app.lessons.model import Lesson, LessonStatus
+from app.lessons.render import content_digest, render_lesson
+
+_log = structlog.get_logger(__name__)
+
+LessonKey = tuple[str, str]
+"""Course and lesson."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """What came of one file of a lesson."""
+
+    digest: str
+    document: Document | None
+    lesson: Lesson | None
+    """The lesson of this very text; None if it has a mistake that blocks."""
+    shown: Lesson | None
+    """``lesson``, or the last good one."""
+    mistakes: tuple[LessonFileError, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole catalog at one moment."""
+
+    courses: Mapping[str, CourseSource] = field(default_factory=dict)
+    lessons: Mapping[LessonKey, Mapping[str, Lesson]] = field(default_factory=dict)
+    """By language. A lesson that could never be read has an empty mapping."""
+    mistakes: tuple[LessonFileError, ...] = ()
+    readings: Mapping[Path, LoadedFile] = field(default_factory=dict)
+    digest: str = ""
+    """Changes with anything that the outline shows."""
+    drafts: frozenset[str] = frozenset()
+    """The lessons that are drafts, ``course/slug`` each."""
+
+
+def without_drafts(snapshot: Snapshot) -> Snapshot:
+    """What everyone may see of a snapshot: as if its drafts, and modules and courses of nothing else, did not exist."""
+    if not snapshot.drafts:
+        return snapshot
+    courses: dict[str, CourseSource] = {}
+    lessons: dict[LessonKey, Mapping[str, Lesson]] = {}
+    for source in snapshot.courses.values():
+        course = source.without({key.partition("/")[2] for key in snapshot.drafts if key.startswith(f"{source.slug}/")})
+        if source.lessons and not course.lessons:
+            continue
+        courses[course.slug] = course
+        for number, slug in enumerate(course.lessons, 1):
+            lessons[course.slug, slug] = {
+                language: replace(lesson, number=number, total=len(course.lessons))
+                for language, lesson in snapshot.lessons[course.slug, slug].items()
+            }
+    return replace(
+        snapshot, courses=courses, lessons=lessons, digest=_outline_digest(courses, lessons), drafts=frozenset()
+    )
+
+
+def load_snapshot(root: Path, before: Snapshot) -> Snapshot:
+    """Read the folder of courses."""
+    courses: dict[str, CourseSource] = {}
+    mistakes: list[LessonFileError] = []
+    readings: dict[Path, LoadedFile] = {}
+    for folder in _course_folders(root):
+        course, wrong = _load_course(folder, before.courses.get(folder.name))
+        mistakes += wrong
+        if course is not None:
+            courses[course.slug] = course
+            for slug in course.lessons:
+                readings |= _load_lesson(folder / slug, course.slug, before.readings)
+    if not courses and not mistakes:
+        mistakes.append(LessonFileError(root, 1, "there is no course here; add a folder with a course.toml"))
+    lessons = {key: lesson for course in courses.values() for key, lesson in _assemble(root, course, readings)}
+    mistakes += [mistake for reading in readings.values() for mistake in reading.mistakes]
+    mistakes += [
+        mistake
+        for path, reading in readings.items()
+        for mistake in _broken_references(root, path, reading, readings, courses)
+    ]
+    drafts = frozenset(
+        f"{course}/{slug}"
+        for (course, slug), shown in lessons.items()
+        if _is_draft(shown, readings.get(_lesson_path(root, course, slug, DEFAULT_LANGUAGE)))
+    )
+    mistakes = sorted(set(mistakes))
+    return Snapshot(courses, lessons, tuple(mistakes), readings, _outline_digest(courses, lessons), drafts)
+
+
+def _is_draft(shown: Mapping[str, Lesson], english: LoadedFile | None) -> bool:
+    """Whether a lesson is a draft. If it could never be shown, its front matter decides, as far as that reads."""
+    if shown:
+        return any(lesson.status is LessonStatus.draft for lesson in shown.values())
+    return (
+        english is not None
+        and english.document is not None
+        and _document_status(english.document) is LessonStatus.draft
+    )
+
+
+def _document_status(document: Document) -> LessonStatus:
+    return document.header.status or LessonStatus.draft
+
+
+def _course_folders(root: Path) -> list[Path]:
+    if not root.is_dir():
+        return []
+    return sorted(child for child in root.iterdir() if (child / "course.toml").is_file())
+
+
+def _load_course(folder: Path, before: CourseSource | None) -> tuple[CourseSource | None, list[LessonFileError]]:
+    path = folder / "course.toml"
+    if not SLUG_PATTERN.fullmatch(folder.name):
+        return None, [LessonFileError(path, 1, "the folder's name is no slug; use small letters, digits and hyphens")]
+    try:
+        course, faults = parse_course(decode_source(path.read_bytes()), folder.name)
+    except LessonDecodeError as e:
+        course, faults = None, [e.fault]
+    except OSError as e:
+        course, faults = None, [LessonError(1, f"the file cannot be read: {e.strerror}; check its permissions")]
+    mistakes = _file_errors(path, faults)
+    if course is None:
+        return before, mistakes
+    listed = set(course.lessons)
+    for lesson in sorted(folder.glob("*/lesson.md")):
+        if lesson.parent.name not in listed:
+            text = f"the lesson '{lesson.parent.name}' is in no module; add it to the lessons of one"
+            mistakes.append(LessonFileError(path, 1, text, blocks=False))
+    return course, mistakes
+
+
+def _load_lesson(folder: Path, course: str, before: Mapping[Path, LoadedFile]) -> dict[Path, LoadedFile]:
+    path = folder / "lesson.md"
+    english = _load_file(path, course, DEFAULT_LANGUAGE, before.get(path), None)
+    readings = {path: english}
+    for other in sorted(folder.glob("lesson.*.md")):
+        language = other.name.split(".")[1]
+        if language not in LANGUAGE_CODES or language == DEFAULT_LANGUAGE:
+            text = f"unknown language '{language}' in the file's name; use {', '.join(LANGUAGE_CODES[1:])}"
+            readings[other] = LoadedFile("", None, None, None, (LessonFileError(other, 1, text, blocks=False),))
+        elif english.document is not None:
+            reading = _load_file(other, course, language, before.get(other), english.document)
+            readings[other] = reading if english.lesson else _keep_previous(reading, before.get(other))
+        elif other in before:
+            readings[other] = before[other]
+    return readings
+
+
+def _keep_previous(reading: LoadedFile, before: LoadedFile | None) -> LoadedFile:
+    """While the English lesson has a mistake, its translation stays as it was."""
+    return replace(reading, digest="", shown=before.shown if before else None)
+
+
+def _load_file(
+    path: Path, course: str, language: str, before: LoadedFile | None, english: Document | None
+) -> LoadedFile:
+    shown = before.shown if before else None
+    try:
+        source = decode_source(path.read_bytes())
+    except FileNotFoundError:
+        fault = LessonError(1, "the file is missing; write it, or take the lesson out of course.toml")
+        return LoadedFile("", None, None, shown, _single_error(path, fault))
+    except OSError as e:
+        return LoadedFile(
+            "", None, None, shown, _single_error(path, LessonError(1, f"the file cannot be read: {e.strerror}"))
+        )
+    except LessonDecodeError as e:
+        return LoadedFile("", None, None, shown, _single_error(path, e.fault))
+    name = f"{course}/{path.parent.name}/{path.name}"
+    digest = content_digest(name, source, english.source if english else "", *_svg_file_stamps(path))
+    if before is not None and before.digest == digest:
+        return before
+    try:
+        return _read_file(path, course, language, source, digest, shown, english)
+    except Exception:  # one lesson's trouble must not take the others down
+        _log.exception("lesson_reader_failed", path=str(path))
+        fault = LessonError(1, "Lockstep failed on this file; its log has the traceback; please report it")
+        return LoadedFile("", None, None, shown, _single_error(path, fault))
+
+
+def _svg_file_stamps(path: Path) -> Iterator[str]:
+    """What the page may hold besides the file itself: names and times of its SVGs."""
+    for file in sorted(path.parent.glob("assets/**/*.svg")):
+        with suppress(OSError):
+            yield f"{file.name} {file.stat().st_mtime_ns} {file.stat().st_size}"
+
+
+def _read_file(
+    path: Path, course: str, language: str, source: str, digest: str, shown: Lesson | None, english: Document | None
+) -> LoadedFile:
+    document = parse_document(source, language, english)
+    mistakes = tuple(_file_errors(path, document.faults))
+    if any(mistake.blocks for mistake in mistakes):
+        return LoadedFile(digest, document, None, shown, mistakes)
+    lesson = render_lesson(
+        document, course=course, slug=path.parent.name, languages=(language,), path=path, digest=digest
+    )
+    return LoadedFile(digest, document, lesson, lesson, mistakes)
+
+
+def _file_errors(path: Path, faults: list[LessonError] | tuple[LessonError, ...]) -> list[LessonFileError]:
+    return [LessonFileError(path, fault.line, fault.text, fault.blocks) for fault in faults]
+
+
+def _single_error(path: Path, fault: LessonError) -> tuple[LessonFileError, ...]:
+    return tuple(_file_errors(path, [fault]))
+
+
+# --- between files ---------------------------------------------------------------------------------------------
+
+
+def _assemble(
+    root: Path, course: CourseSource, readings: Mapping[Path, LoadedFile]
+) -> Iterator[tuple[LessonKey, dict[str, Lesson]]]:
+    slugs = course.lessons
+    for number, slug in enumerate(slugs, 1):
+        shown = {}
+        for language in LANGUAGE_CODES:
+            reading = readings.get(_lesson_path(root, course.slug, slug, language))
+            if reading is not None and reading.shown is not None:
+                shown[language] = reading.shown
+        languages = tuple(shown)
+        yield (
+            (course.slug, slug),
+            {
+                language: replace(lesson, languages=languages, number=number, total=len(slugs))
+                for language, lesson in shown.items()
+            },
+        )
+
+
+def _lesson_path(root: Path, course: str, slug: str, language: str) -> Path:
+    return root / course / slug / ("lesson.md" if language == DEFAULT_LANGUAGE else f"lesson.{language}.md")
+
+
+def _broken_references(
+    root: Path,
+    path: Path,
+    reading: LoadedFile,
+    readings: Mapping[Path, LoadedFile],
+    courses: Mapping[str, CourseSource],
+) -> Iterator[LessonFileError]:
+    """Yield the links and pictures of a file that lead nowhere. They never block: their cause may be another file."""
+    if reading.document is None:
+        return
+    course, language = path.parent.parent.name, reading.document.language
+    for reference in reading.document.survey.references:
+        problem = _reference_error(root, path, course, language, reference, readings, courses)
+        if problem:
+            yield LessonFileError(path, reference.line, problem, blocks=False)
+
+
+def _reference_error(
+    root: Path,
+    path: Path,
+    course: str,
+    language: str,
+    reference: LessonReference,
+    readings: Mapping[Path, LoadedFile],
+    courses: Mapping[str, CourseSource],
+) -> str | None:
+    target = reference.target
+    if target.kind == "outside":
+        return None
+    if target.kind == "asset":
+        return _picture_error(path.parent / target.name, target.name)
+    there = target.course or course
+    slug = target.name or path.parent.name
+    if there not in courses or slug not in courses[there].lessons:
+        known = ", ".join(courses[there].lessons) if there in courses else ", ".join(courses)
+        return f"there is no lesson '{there}/{slug}'; use one of {known}"
+    other = readings.get(_lesson_path(root, there, slug, language)) or readings.get(
+        _lesson_path(root, there, slug, DEFAULT_LANGUAGE)
+    )
+    if target.fragment and other is not None and other.document is not None:
+        ids = other.document.survey.ids | {f"cell-{cell.name}" for cell in other.document.cells}
+        if target.fragment not in ids:
+            return f"'{slug}' has no heading #{target.fragment[:60]}; use one of {', '.join(sorted(ids)) or 'none'}"
+    return None
+
+
+def _picture_error(file: Path, name: str) -> str | None:
+    if not file.is_file():
+        return f"there is no file {name}; add it, or correct it"
+    try:
+        inline_svg_file(file, "")
+    except InvalidSvg as e:
+        return f"the drawing {name} cannot be part of the page: {e}"
+    return None
+
+
+def _outline_digest(courses: Mapping[str, CourseSource], lessons: Mapping[LessonKey, Mapping[str, Lesson]]) -> str:
+    shown = [
+        f"{key}{language}{lesson.digest}{lesson.languages}{lesson.number}{lesson.total}"
+        for key, by_language in sorted(lessons.items())
+        for language, lesson in sorted(by_language.items())
+    ]
+    return content_digest(repr(sorted(courses.items())), *shown)

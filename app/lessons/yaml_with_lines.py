@@ -1,0 +1,87 @@
+"""A YAML mapping read with the line of every key; scalars stay text, so that nothing is guessed about their types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import yaml
+
+MAX_NODES = 300
+"""Aliases can make a short text stand for a giant one; a lesson's header has a few dozen nodes."""
+
+YamlValue = str | list["YamlValue"] | dict[str, "YamlValue"]
+
+
+@dataclass(frozen=True, slots=True)
+class YamlEntry:
+    """A key's value and the line it stands on, from 1."""
+
+    value: YamlValue
+    line: int
+
+    @property
+    def text(self) -> str:
+        """The value if it is a text, else an empty text."""
+        return self.value.strip() if isinstance(self.value, str) else ""
+
+
+class InvalidYaml(Exception):
+    """The text is not a YAML mapping. ``line`` counts from 1 in the file."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
+        self.reason = reason
+
+
+def parse_yaml_mapping(text: str, first_line: int) -> tuple[dict[str, YamlEntry], list[tuple[str, YamlEntry]]]:
+    """Read a mapping; ``first_line`` is the line of the file the text begins on.
+
+    Returns:
+        The entries by key, and those whose key was there before.
+
+    Raises:
+        InvalidYaml: the text is no YAML, or no mapping.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as e:
+        mark = e.problem_mark or e.context_mark
+        raise InvalidYaml(first_line + (mark.line if mark else 0), e.problem or "it is not YAML") from e
+    except yaml.reader.ReaderError as e:
+        line = text.count("\n", 0, e.position)
+        raise InvalidYaml(first_line + line, f"the character U+{e.character:04X} is not allowed here") from e
+    except (yaml.YAMLError, ValueError, RecursionError, IndexError) as e:
+        raise InvalidYaml(first_line, "it is not YAML") from e
+    if node is None:
+        return {}, []
+    if not isinstance(node, yaml.MappingNode):
+        raise InvalidYaml(first_line, "it is not a list of 'key: value' lines")
+    return _entries(node, first_line)
+
+
+def _entries(node: yaml.MappingNode, first_line: int) -> tuple[dict[str, YamlEntry], list[tuple[str, YamlEntry]]]:
+    entries: dict[str, YamlEntry] = {}
+    repeated = []
+    budget = [MAX_NODES]
+    for key_node, value_node in node.value:
+        line = first_line + key_node.start_mark.line
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise InvalidYaml(line, "a key has to be a plain word")
+        entry = YamlEntry(_plain_value(value_node, budget, line), line)
+        if key_node.value in entries:
+            repeated.append((key_node.value, entry))
+        else:
+            entries[key_node.value] = entry
+    return entries, repeated
+
+
+def _plain_value(node: yaml.Node, budget: list[int], line: int) -> YamlValue:
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise InvalidYaml(line, "there is too much of it")
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain_value(item, budget, line) for item in node.value]
+    if isinstance(node, yaml.MappingNode):
+        return {str(getattr(key, "value", "")): _plain_value(value, budget, line) for key, value in node.value}
+    return str(node.value)

@@ -1,0 +1,100 @@
+"""The task that sends what the outbox holds: one for each web process, each mail by one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import structlog
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.bus import Bus
+from app.database_health import log_failure
+from app.db import Database
+from app.mail import outbox
+from app.mail.models import EmailState, OutboxEmail
+from app.mail.transport import DeliveryUncertain, SendFailed, Transport
+
+_log = structlog.get_logger("mail")
+_POLL_INTERVAL_S = 10.0
+_CLEANUP_INTERVAL_S = 300.0
+
+
+ShouldSend = Callable[[AsyncSession, OutboxEmail], Awaitable[bool]]
+"""Whether a mail may go out by now: much may have happened since it was posted."""
+
+
+class OutboxWorker:
+    """Sends mails until the bus is closed."""
+
+    def __init__(self, db: Database, bus: Bus, transport: Transport, still_wanted: ShouldSend) -> None:
+        self._db = db
+        self._bus = bus
+        self._transport = transport
+        self._still_wanted = still_wanted
+        self._swept_at = float("-inf")
+        self._handing: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Send what is due, then wait for more."""
+        with self._bus.listen(outbox.TOPIC) as bell:
+            while not self._bus.closed:
+                try:
+                    await self._sweep()
+                    while not self._bus.closed and await self.send_one():
+                        pass
+                except (SQLAlchemyError, OSError) as e:
+                    log_failure(_log, "the outbox cannot be read or written", e)
+                await bell.wait(_POLL_INTERVAL_S)
+
+    async def send_one(self) -> bool:
+        """Send the mail that is due longest; False if there is none."""
+        mail = await outbox.claim(self._db)
+        if mail is None:
+            return False
+        async with self._db.session() as session:
+            wanted = await self._still_wanted(session, mail)
+        if not wanted:
+            _log.info("a mail is not sent: whom it is about has gone or moved", mail=mail.id)
+            await outbox.delete_sent(self._db, mail)
+            return True
+        self._handing = asyncio.create_task(self._transport.send(mail))
+        try:
+            await self._handed(self._handing)
+        except SendFailed as e:
+            pause = None if e.for_good else outbox.retry_delay_s(mail.tries)
+            _log.warning("a mail was not sent", mail=mail.id, tries=mail.tries, why=str(e), again_in_s=pause)
+            if pause is None:
+                await outbox.mark_failed(self._db, mail, EmailState.failed, str(e))
+            else:
+                await outbox.reschedule(self._db, mail, str(e), pause)
+        except DeliveryUncertain as e:
+            _log.warning("a mail may or may not have been sent", mail=mail.id, why=str(e))
+            await outbox.mark_failed(self._db, mail, EmailState.doubtful, str(e))
+        except Exception as e:  # one mail that cannot be written holds up no other
+            _log.exception("a mail cannot be sent", mail=mail.id)
+            await outbox.mark_failed(self._db, mail, EmailState.failed, f"{type(e).__name__}: {e}")
+        else:
+            await outbox.delete_sent(self._db, mail)
+        return True
+
+    def hurry(self) -> None:
+        """Wait no longer for the server that has a mail in hand just now."""
+        if self._handing is not None:
+            self._handing.cancel()
+
+    async def _handed(self, handing: asyncio.Task[None]) -> None:
+        await asyncio.wait({handing})
+        if handing.cancelled():
+            raise DeliveryUncertain("Lockstep ended meanwhile")
+        handing.result()
+
+    async def _sweep(self) -> None:
+        if time.monotonic() - self._swept_at < _CLEANUP_INTERVAL_S:
+            return
+        self._swept_at = time.monotonic()
+        if lost := await outbox.mark_abandoned_doubtful(self._db):
+            _log.warning("mails of a sender that ended are not sent again", mails=lost)
+        await outbox.delete_expired(self._db)

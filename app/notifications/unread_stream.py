@@ -1,0 +1,66 @@
+"""The live count of unread notifications: a stream for each browser, over with the sign-in, a few for one account."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from sqlalchemy import select
+
+from app.accounts.models import Account, AuthSession
+from app.bus import Bus
+from app.db import Database, now
+from app.errors import TooManyRequests
+from app.notifications.service import topic, unread_count
+from app.web.sse import ConnectionLimiter, ServerSentEvent
+
+MAX_STREAMS = 8
+"""For one account in one web process."""
+_POLL_INTERVAL_S = 10.0
+"""What another web process has stored is seen after so long, and so is the end of a sign-in."""
+_ENDED = ServerSentEvent("over", "{}")
+
+
+class UnreadCountStreams:
+    """Streams of counts. One for each process, ``app.state.live``."""
+
+    def __init__(self, db: Database, bus: Bus) -> None:
+        self._db = db
+        self._bus = bus
+        self._seats = ConnectionLimiter(MAX_STREAMS)
+
+    def frames(self, sign_in: AuthSession | None) -> AsyncIterator[list[ServerSentEvent]]:
+        """``unread`` with a number, now and whenever it is another; ``over`` without a sign-in, or once it has ended.
+
+        Raises:
+            TooManyRequests: this account has enough of them.
+        """
+        if sign_in is None:
+            return _ended_stream()
+        if self._seats.full(sign_in.account_id):
+            raise TooManyRequests
+        return self._frames(sign_in.account_id, sign_in.token_hash)
+
+    async def _frames(self, account_id: str, token_hash: str) -> AsyncIterator[list[ServerSentEvent]]:
+        with self._seats.taken(account_id) as seated, self._bus.listen(topic(account_id)) as bell:
+            told = None
+            while seated and not self._bus.closed:
+                unread = await self._look(account_id, token_hash)
+                if unread is None:
+                    yield [_ENDED]
+                    return
+                if unread != told:
+                    yield [ServerSentEvent("unread", str(unread))]
+                told = unread
+                await bell.wait(_POLL_INTERVAL_S)
+
+    async def _look(self, account_id: str, token_hash: str) -> int | None:
+        live = (AuthSession.token_hash == token_hash, AuthSession.expires_at > now(), Account.disabled_at.is_(None))
+        async with self._db.session() as session:
+            signed_in = select(AuthSession.account_id).join(Account, Account.id == AuthSession.account_id).where(*live)
+            if await session.scalar(signed_in) is None:
+                return None
+            return await unread_count(session, account_id)
+
+
+async def _ended_stream() -> AsyncIterator[list[ServerSentEvent]]:
+    yield [_ENDED]

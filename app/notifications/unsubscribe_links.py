@@ -1,0 +1,69 @@
+"""Links that end mails: whoever has one may use it, signed in or not. They are signed, and good for half a year."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from app.db import now
+from app.errors import NotFound
+from app.i18n import N_
+from app.notifications.models import EMAILED_KINDS, NotificationKind
+
+LINK_LIFETIME = timedelta(days=180)
+ALL_KINDS = "all"
+_TOKEN = re.compile(
+    rf"([0-9a-f]{{1,32}})\.({'|'.join((*EMAILED_KINDS, ALL_KINDS))})\.([0-9a-f]{{1,10}})\.([\w-]{{43}})", re.ASCII
+)
+
+
+class InvalidUnsubscribeLink(NotFound):
+    """The token is not ours, or too old."""
+
+    code = "unsubscribe_unknown"
+    message = N_("This link is not one of ours, or too old. Sign in and choose in the settings when mails are sent.")
+
+
+@dataclass(frozen=True, slots=True)
+class UnsubscribeRequest:
+    """Whose mails end. ``kind`` is None for all of them."""
+
+    account_id: str
+    kind: NotificationKind | None
+
+
+class UnsubscribeTokens:
+    """Signs and reads the tokens of these links."""
+
+    def __init__(self, *secrets: bytes) -> None:
+        """The first signs; what any of them has signed is believed."""
+        self._secrets = secrets
+
+    def token(self, wish: UnsubscribeRequest, at: datetime | None = None) -> str:
+        """A token made at that moment, or now."""
+        said = f"{wish.account_id}.{wish.kind or ALL_KINDS}.{int((at or now()).timestamp()):x}"
+        return f"{said}.{_sign(self._secrets[0], said)}"
+
+    def read(self, token: str) -> UnsubscribeRequest:
+        """What a token asks for.
+
+        Raises:
+            InvalidUnsubscribeLink: somebody else made it, or it is too old.
+        """
+        found = _TOKEN.fullmatch(token)
+        said = token.rpartition(".")[0]
+        ours = (hmac.compare_digest(_sign(secret, said), found[4]) for secret in self._secrets if found)
+        if found is None or not any(ours):
+            raise InvalidUnsubscribeLink
+        if now() - datetime.fromtimestamp(int(found[3], 16), UTC) > LINK_LIFETIME:
+            raise InvalidUnsubscribeLink
+        return UnsubscribeRequest(found[1], None if found[2] == ALL_KINDS else NotificationKind(found[2]))
+
+
+def _sign(secret: bytes, said: str) -> str:
+    signed = hmac.digest(secret, f"unsubscribe {said}".encode(), hashlib.sha256)
+    return urlsafe_b64encode(signed).decode().rstrip("=")

@@ -1,0 +1,119 @@
+"""Facts: what the ledger is made of, and what a run that ended proves. Pure.
+
+Only what the server saw counts: which cell ran on which machine with which code, how the supervisor says that it ended,
+and the supervisor's own notices. What a learner's program prints proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.progress import code_analysis
+from runners.wire.protocol import Topology
+
+CELL_XP = 10
+TOPOLOGY_XP = 5
+STRATEGY_XP = 15
+LONG_RUN_MS = 120_000
+"""What makes a training a long one."""
+_NIGHT_START_HOUR, _NIGHT_END_HOUR = 22, 5
+_RESTART_NOTICES = frozenset({"cluster-restarted", "member-restarted"})
+"""Notices of the supervisor itself; no program can make it say them (``runners.wire.reports`` has those it can)."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LearningEvent:
+    """One thing that happened, and what it is worth. ``kind`` and ``subject`` are its name: it is awarded once."""
+
+    kind: str
+    subject: str
+    xp: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedRun:
+    """A run that ended as its author meant it to: ``ok``, or with the error that its cell's tag announces."""
+
+    lesson: str
+    """``course/slug``."""
+    cell: str
+    code: str
+    lesson_code: str | None
+    """The cell's code as the lesson has it; None if the lesson has no such cell any more."""
+    topology: str
+    keras: int
+    ok: bool
+    """False for a cell that ends with an error on purpose."""
+    ended: datetime
+    duration_ms: int
+    notices: Collection[str] = ()
+    """Codes of the notices of this run."""
+    first: bool = False
+    """Whether the learner had never run this cell before."""
+
+
+def events_of_run(run: CompletedRun, here: datetime) -> list[LearningEvent]:
+    """Everything that the run proves, in no particular order. ``here``: its end by the learner's own clock."""
+    facts = [
+        LearningEvent("cell", f"{run.lesson}#{run.cell}", CELL_XP),
+        active_day(here),
+        LearningEvent("hour", f"{here.hour:02}"),
+    ]
+    if run.ok:
+        facts += _machine_events(run)
+        facts += _code_events(run)
+        facts += _duration_events(run, here)
+    return facts
+
+
+def active_day(here: datetime) -> LearningEvent:
+    """That the learner was active on this day of their own."""
+    return LearningEvent("day", here.date().isoformat())
+
+
+def needs_notices(topology: str) -> bool:
+    """Whether the notices of a run on this machine can prove anything."""
+    return Topology.parse(topology).cluster
+
+
+def needs_first_run(run_code: str, lesson_code: str | None, topology: str) -> bool:
+    """Whether it matters that a run was the first of its cell."""
+    return (
+        Topology.parse(topology).replicas >= 2
+        and lesson_code is not None
+        and code_analysis.scales_loss(run_code)
+        and not code_analysis.is_unchanged(run_code, lesson_code)
+    )
+
+
+def _machine_events(run: CompletedRun) -> Iterator[LearningEvent]:
+    topology = Topology.parse(run.topology)
+    yield LearningEvent("topology", run.topology, TOPOLOGY_XP)
+    yield LearningEvent("machine", topology.kind)
+    yield LearningEvent("keras", str(run.keras))
+    if topology.cluster:
+        yield LearningEvent("cluster", str(len(topology.tasks)))
+        yield LearningEvent("workers", str(topology.workers))
+    if _RESTART_NOTICES & set(run.notices):
+        yield LearningEvent("survived", f"{run.lesson}#{run.cell}")
+
+
+def _code_events(run: CompletedRun) -> Iterator[LearningEvent]:
+    if run.lesson_code is not None and not code_analysis.is_unchanged(run.code, run.lesson_code):
+        yield LearningEvent("own", f"{run.lesson}#{run.cell}")
+    made = code_analysis.used_strategies(run.code)
+    for name in made:
+        yield LearningEvent("strategy", name, STRATEGY_XP)
+    if made:
+        yield LearningEvent("replicas", str(Topology.parse(run.topology).replicas))
+    if run.first and needs_first_run(run.code, run.lesson_code, run.topology):
+        yield LearningEvent("scaled", f"{run.lesson}#{run.cell}")
+
+
+def _duration_events(run: CompletedRun, here: datetime) -> Iterator[LearningEvent]:
+    if run.duration_ms >= LONG_RUN_MS:
+        yield LearningEvent("long", f"{run.lesson}#{run.cell}")
+        if here.hour >= _NIGHT_START_HOUR or here.hour < _NIGHT_END_HOUR:
+            yield LearningEvent("night", here.date().isoformat())

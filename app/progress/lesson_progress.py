@@ -1,0 +1,103 @@
+"""How far learners are in lessons, in SQL: when each was started, completed, opened again, and where it was left.
+
+Each moment is the earliest there is, ``seen_at`` and ``place`` are of the latest: so what comes in another order, or
+twice, or from two browsers, ends up the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.progress import timezones
+from app.progress.events import LearningEvent
+from app.progress.models import LessonProgress
+from app.progress.requirements import LearnerEvents, Requirements
+
+
+@dataclass(frozen=True, slots=True)
+class LessonVisit:
+    """What is known of a lesson's reading, from one source."""
+
+    lesson: str
+    started_at: datetime
+    seen_at: datetime
+    end_reached_at: datetime | None = None
+    place: str = ""
+
+
+async def record_visits(session: AsyncSession, learner_id: str, visits: Iterable[LessonVisit]) -> list[LearningEvent]:
+    """Write down visits of a learner that this transaction has to itself; returns the facts they claim."""
+    rows = await _load_rows(session, learner_id)
+    facts = []
+    for visit in visits:
+        row = rows.get(visit.lesson)
+        if row is None:
+            row = rows[visit.lesson] = LessonProgress(
+                learner_id=learner_id, lesson=visit.lesson, started_at=visit.started_at, seen_at=visit.seen_at, place=""
+            )
+            session.add(row)
+        _apply_visit(row, visit)
+        if visit.end_reached_at is not None:
+            facts.append(LearningEvent("read", visit.lesson))
+    await session.flush()
+    return facts
+
+
+async def update_completions(
+    session: AsyncSession, learner_id: str, known: LearnerEvents, terms: Requirements
+) -> list[LearningEvent]:
+    """Write down which lessons are completed by now; returns those that were opened again on a later day."""
+    open_ones = select(LessonProgress).where(LessonProgress.learner_id == learner_id)
+    where: ZoneInfo | None = None
+    facts = []
+    for row in await session.scalars(open_ones.where(LessonProgress.revisited_at.is_(None))):
+        lesson = row.lesson
+        if lesson not in known.by_kind["lesson"]:
+            continue
+        row.completed_at = _earliest(row.completed_at, known.completed_at(lesson, terms))
+        if row.completed_at is None or row.seen_at <= row.completed_at:
+            continue
+        where = where or await timezones.learner_timezone(session, learner_id)
+        if timezones.to_local_time(row.seen_at, where).date() > timezones.to_local_time(row.completed_at, where).date():
+            row.revisited_at = _earliest(row.revisited_at, row.seen_at)
+            facts.append(LearningEvent("revisit", lesson))
+    await session.flush()
+    return facts
+
+
+async def merge_lessons(session: AsyncSession, from_learner: str, to_learner: str) -> None:
+    """Bring one learner's rows into another's."""
+    rows = await _load_rows(session, to_learner)
+    for lesson, coming in sorted((await _load_rows(session, from_learner)).items()):
+        there = rows.get(lesson)
+        if there is None:
+            coming.learner_id = to_learner
+            continue
+        visit = LessonVisit(lesson, coming.started_at, coming.seen_at, coming.end_reached_at, coming.place)
+        _apply_visit(there, visit)
+        there.completed_at = _earliest(there.completed_at, coming.completed_at)
+        there.revisited_at = _earliest(there.revisited_at, coming.revisited_at)
+        await session.delete(coming)
+    await session.flush()
+
+
+def _apply_visit(row: LessonProgress, visit: LessonVisit) -> None:
+    row.started_at = min(row.started_at, visit.started_at)
+    row.end_reached_at = _earliest(row.end_reached_at, visit.end_reached_at)
+    if (visit.seen_at, visit.place) >= (row.seen_at, row.place):
+        row.seen_at, row.place = visit.seen_at, visit.place
+
+
+def _earliest(*moments: datetime | None) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+async def _load_rows(session: AsyncSession, learner_id: str) -> dict[str, LessonProgress]:
+    rows = select(LessonProgress).where(LessonProgress.learner_id == learner_id)
+    return {row.lesson: row for row in await session.scalars(rows)}

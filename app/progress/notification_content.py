@@ -1,0 +1,31 @@
+"""What a notification says about an achievement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app import i18n
+from app.accounts.models import Account
+from app.notifications.views import NotificationContent
+from app.progress.achievement_catalog import AchievementCatalog
+
+
+class AchievementDescriber:
+    """Describes achievements by id, as far as there still are such."""
+
+    def __init__(self, rulebook: AchievementCatalog) -> None:
+        self._rulebook = rulebook
+
+    async def __call__(
+        self, _session: AsyncSession, _account: Account, ids: Sequence[str]
+    ) -> Mapping[str, NotificationContent]:
+        lang = i18n.current_language()
+        return {
+            rule.id: NotificationContent(
+                rule.title.get(lang) or rule.title[i18n.DEFAULT_LANGUAGE], "", "achievements", {}
+            )
+            for rule in self._rulebook.rules
+            if rule.id in ids
+        }

@@ -1,0 +1,184 @@
+"""What the templates of progress show, made from what the summary and the ledger say. Pure, in the language in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from markupsafe import Markup
+
+from app.errors import LockstepError
+from app.i18n import N_, gettext
+from app.lessons.catalog import CatalogView
+from app.lessons.machine_labels import topology_label
+from app.lessons.model import Lesson
+from app.progress.badges import HIDDEN_BADGE, badge_svg
+from app.progress.history import HistoryPage
+from app.progress.levels import Level
+from app.progress.summary import AchievementView, LessonStage, LessonState, NewsItem, ProgressNews
+from app.progress.timezones import to_local_time
+
+KIND_LABELS: Mapping[str, str] = {
+    "achievement": N_("Achievement"),
+    "cell": N_("Cell"),
+    "course": N_("Course"),
+    "helpful": N_("Helpful comment"),
+    "lesson": N_("Lesson"),
+    "module": N_("Module"),
+    "strategy": N_("Strategy"),
+    "topology": N_("Machine"),
+}
+"""What an award was for, in a word."""
+DONE_STAGES = {LessonStage.completed, LessonStage.revisited}
+_CARD_LABELS: Mapping[str, str] = {
+    "achievement": N_("Achievement"),
+    "lesson": N_("Lesson done"),
+    "module": N_("Module done"),
+    "course": N_("Course done"),
+}
+_CARD_BADGES: Mapping[str, str] = {"lesson": "first-lesson", "module": "module", "course": "course"}
+
+
+@dataclass(frozen=True, slots=True)
+class BadgeView:
+    """An achievement with its drawing."""
+
+    title: str
+    description: str
+    drawn: Markup
+    xp: int
+    earned_at: datetime | None
+    have: int
+    need: int
+
+    @property
+    def share(self) -> int:
+        """How much of the way is gone, 0 to 100."""
+        return min(100, 100 * self.have // self.need)
+
+
+@dataclass(frozen=True, slots=True)
+class AwardCard:
+    """An award as it is shown at once."""
+
+    key: str
+    kind: str
+    title: str
+    description: str
+    xp: int
+    drawn: Markup | None = None
+    level: int | None = None
+    """In place of a drawing: the level that was reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One line of the history."""
+
+    at: datetime
+    kind: str
+    title: str
+    xp: int
+
+
+def level_percent(level: Level) -> int:
+    """How much of the level is gone, 0 to 100."""
+    return 100 * level.within // level.size
+
+
+def group_badges(
+    views: Iterable[AchievementView], where: ZoneInfo
+) -> tuple[list[BadgeView], list[BadgeView], list[BadgeView]]:
+    """Those that are earned, the newest first; those still to come, the nearest first; and those kept secret."""
+    earned: list[BadgeView] = []
+    towards: list[BadgeView] = []
+    secret: list[BadgeView] = []
+    for view in views:
+        place = earned if view.earned_at else secret if view.hidden else towards
+        place.append(_badge_view(view, HIDDEN_BADGE if place is secret else view.badge, where))
+    earned.sort(key=lambda one: one.earned_at or datetime.min, reverse=True)
+    towards.sort(key=lambda one: one.share, reverse=True)
+    return earned, towards, secret
+
+
+def _badge_view(view: AchievementView, drawing: str, where: ZoneInfo) -> BadgeView:
+    at = to_local_time(view.earned_at, where) if view.earned_at else None
+    have, need = min(view.towards.have, view.towards.need), view.towards.need
+    return BadgeView(view.title, view.description, badge_svg(drawing), view.xp, at, have, need)
+
+
+def award_cards(news: ProgressNews) -> list[AwardCard]:
+    """What deserves a word on the page: achievements, whole lessons and more, and a level at last."""
+    found = [_award_card(item) for item in news.items if item.kind in _CARD_LABELS]
+    level = news.level
+    if level.number > news.level_before:
+        words = gettext("%(xp)s XP to level %(number)s") % {"xp": level.missing, "number": level.number + 1}
+        title = gettext("Level %(number)s") % {"number": level.number}
+        found.append(AwardCard(f"level {level.number}", gettext("Level reached"), title, words, 0, level=level.number))
+    return found
+
+
+def _award_card(item: NewsItem) -> AwardCard:
+    drawing = _CARD_BADGES.get(item.kind) or item.badge
+    return AwardCard(
+        item.key, gettext(_CARD_LABELS[item.kind]), item.title, item.description, item.xp, badge_svg(drawing)
+    )
+
+
+def history_rows(
+    page: HistoryPage, catalog: CatalogView, language: str, views: Iterable[AchievementView], where: ZoneInfo
+) -> list[HistoryRow]:
+    """The lines of a page of the history, in words."""
+    titles = {view.id: view.title for view in views}
+    return [
+        HistoryRow(
+            to_local_time(entry.at, where),
+            gettext(KIND_LABELS[entry.kind]) if entry.kind in KIND_LABELS else entry.kind,
+            titles.get(entry.subject, entry.subject)
+            if entry.kind == "achievement"
+            else _subject_title(entry.kind, entry.subject, catalog, language),
+            entry.xp,
+        )
+        for entry in page.entries
+    ]
+
+
+def _subject_title(kind: str, subject: str, catalog: CatalogView, language: str) -> str:
+    """What a subject of the ledger is called; as it is where the lessons have it no more."""
+    whole, _, cell_name = subject.partition("#")
+    course, _, name = whole.partition("/")
+    try:
+        match kind:
+            case "cell":
+                lesson = catalog.lesson(course, name, language)
+                cell = lesson.cell(cell_name)
+                return f"{cell.title if cell else cell_name} · {lesson.title}"
+            case "lesson":
+                return catalog.lesson(course, name, language).title
+            case "module":
+                return {m.slug: m.title for m in catalog.course(course, language).modules}.get(name, subject)
+            case "course":
+                return catalog.course(course, language).title
+            case "topology":
+                return topology_label(subject)
+            case _:
+                return subject
+    except (LockstepError, ValueError):
+        return subject
+
+
+def completed_lessons(
+    outlines: Mapping[str, Iterable[LessonState]], catalog: CatalogView, language: str
+) -> list[Lesson]:
+    """The lessons that are completed, course by course."""
+    done = {
+        (course, state.slug) for course, states in outlines.items() for state in states if state.stage in DONE_STAGES
+    }
+    return [
+        entry.lesson
+        for course in outlines
+        for entry in catalog.outline(course, language).lessons
+        if entry.lesson and (course, entry.slug) in done
+    ]

@@ -1,0 +1,142 @@
+"""The terms of the moment: what lessons ask for, and which achievements there are; and what follows from facts. Pure.
+
+What has been awarded stays, whatever the terms become later: they only decide what is due next.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from functools import cached_property
+
+from app.progress.achievement_file import Achievement, AchievementCondition, AchievementProgress, matches_any
+from app.progress.events import LearningEvent
+from app.progress.levels import level_for_xp
+from app.progress.streaks import compute_streak
+
+LESSON_XP = 25
+MODULE_XP = 50
+COURSE_XP = 200
+
+
+@dataclass(frozen=True)
+class CourseRequirements:
+    """A course: its modules in order, the lessons of each."""
+
+    slug: str
+    modules: Mapping[str, tuple[str, ...]]
+    """``course/module`` to its lessons, ``course/slug`` each."""
+
+    @cached_property
+    def lessons(self) -> tuple[str, ...]:
+        """All lessons in order."""
+        return tuple(lesson for lessons in self.modules.values() for lesson in lessons)
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """All there is to reach."""
+
+    courses: Mapping[str, CourseRequirements] = field(default_factory=dict)
+    cells: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """``course/slug`` to the cells that have to run, ``course/slug#cell`` each. A lesson that cannot be read is not
+    in it, and nobody completes it meanwhile."""
+    minutes: Mapping[str, int] = field(default_factory=dict)
+    rules: tuple[Achievement, ...] = ()
+
+    @cached_property
+    def modules(self) -> Mapping[str, tuple[str, ...]]:
+        """The lessons of every module."""
+        return {name: lessons for course in self.courses.values() for name, lessons in course.modules.items()}
+
+
+class LearnerEvents:
+    """A learner's facts by kind, and when each happened."""
+
+    def __init__(self) -> None:
+        self.by_kind: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
+        self.xp = 0
+
+    def add(self, fact: LearningEvent, at: datetime) -> bool:
+        """Take a fact in; False if it was known, and then the earlier moment counts."""
+        there = self.by_kind[fact.kind]
+        known = there.get(fact.subject)
+        there[fact.subject] = at if known is None else min(at, known)
+        if known is None:
+            self.xp += fact.xp
+        return known is None
+
+    def completed_at(self, lesson: str, terms: Requirements) -> datetime | None:
+        """When the last thing that completes a lesson happened; None if one is missing."""
+        cells, read = self.by_kind["cell"], self.by_kind["read"].get(lesson)
+        needed = terms.cells.get(lesson)
+        if read is None or needed is None or not needed <= cells.keys():
+            return None
+        return max([read, *(cells[cell] for cell in needed)])
+
+
+def derive_events(known: LearnerEvents, terms: Requirements, at: datetime) -> list[LearningEvent]:
+    """What follows from all facts by now and is new; ``known`` takes it in.
+
+    What follows once always follows, whatever comes later: so the order of facts changes nothing in the end.
+    """
+    new: list[LearningEvent] = []
+    while more := [fact for fact in list(_due_events(known, terms)) if known.add(fact, at)]:
+        new += more
+    return new
+
+
+def _due_events(known: LearnerEvents, terms: Requirements) -> Iterable[LearningEvent]:
+    lessons = known.by_kind["lesson"].keys()
+    for lesson in known.by_kind["read"].keys() - lessons:
+        if known.completed_at(lesson, terms) is not None:
+            yield LearningEvent("lesson", lesson, LESSON_XP if terms.cells[lesson] else 0)
+    for course in terms.courses.values():
+        for module, needed_lessons in course.modules.items():
+            if needed_lessons and lessons >= set(needed_lessons):
+                yield LearningEvent("module", module, MODULE_XP)
+        if course.lessons and lessons >= set(course.lessons):
+            yield LearningEvent("course", course.slug, COURSE_XP)
+    for rule in terms.rules:
+        if rule.id not in known.by_kind["achievement"] and achievement_progress(rule, known, terms).done:
+            yield LearningEvent("achievement", rule.id, rule.xp)
+
+
+def achievement_progress(rule: Achievement, known: LearnerEvents, terms: Requirements) -> AchievementProgress:
+    """How far someone is on the way to an achievement."""
+    steps = [_condition_progress(need, known, terms) for need in rule.needs]
+    return AchievementProgress(sum(min(step.have, step.need) for step in steps), sum(step.need for step in steps))
+
+
+def _condition_progress(need: AchievementCondition, known: LearnerEvents, terms: Requirements) -> AchievementProgress:
+    if need.module:
+        return _part_progress(terms.modules.get(need.module, ()), need.module in known.by_kind["module"], known)
+    if need.course:
+        course = terms.courses.get(need.course)
+        return _part_progress(course.lessons if course else (), need.course in known.by_kind["course"], known)
+    if need.streak:
+        return AchievementProgress(longest_streak(known.by_kind["day"]), need.streak)
+    if need.level:
+        return AchievementProgress(level_for_xp(known.xp).number, need.level)
+    subjects = known.by_kind[need.kind]
+    if need.all:
+        return AchievementProgress(
+            sum(any(matches_any((one,), subject) for subject in subjects) for one in need.all), len(need.all)
+        )
+    return AchievementProgress(sum(matches_any(need.of, subject) for subject in subjects), need.count)
+
+
+def _part_progress(lessons: Collection[str], done: bool, known: LearnerEvents) -> AchievementProgress:
+    """A part of a course that was done once stays done, also when it has got more lessons since."""
+    most = max(1, len(lessons))
+    return AchievementProgress(
+        most if done else min(most - 1, len(known.by_kind["lesson"].keys() & set(lessons))), most
+    )
+
+
+def longest_streak(days: Iterable[str]) -> int:
+    """The longest streak that ever was in days as the ledger has them."""
+    active = [date.fromisoformat(day) for day in days]
+    return compute_streak(active, max(active)).longest if active else 0

@@ -1,0 +1,176 @@
+"""Where runs are handed over: what the routes need of database, runner and pump, and the one order that matters.
+
+A run is stored and committed, then handed to the supervisor, then followed. If the supervisor does not answer, the run
+is withdrawn and the learner told; if this process dies in between, the next one hands it in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Annotated
+
+import structlog
+from fastapi import Depends
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.requests import Request
+
+from app import i18n
+from app.accounts.models import Account
+from app.bus import Bus
+from app.database_health import log_failure
+from app.db import Database
+from app.lessons.catalog import CatalogDep, CatalogView
+from app.lessons.model import Cell, Lesson
+from app.progress.service import ProgressService
+from app.runs import event_log
+from app.runs.awards import RunAwards
+from app.runs.errors import RunnerOffline, refusal_error
+from app.runs.follower_pool import FollowerPool
+from app.runs.ip_limits import AddressLimiter
+from app.runs.machines import Machine
+from app.runs.models import Run
+from app.runs.queue_position import QueuePosition, position_of_run
+from app.runs.quotas import QuotaLimits, QuotaOwner, Quotas
+from app.runs.service import check_code, count_runs_ahead, has_run, run_request, start_run, withdraw_run
+from app.runs.stream import RunStreams
+from app.settings import Settings
+from app.web.client_network import client_network
+from runners.wire.client import RequestRefused, RunnerClient, RunnerError, RunnerUnavailable
+from runners.wire.protocol import RunAccepted
+
+_log = structlog.get_logger("desk")
+_SUBMIT_RETRY_INTERVAL_S = 0.1
+_CANCEL_TIMEOUT_S = 2.0
+
+
+class RunDispatcher:
+    """One for each process, made by ``main``."""
+
+    def __init__(
+        self, settings: Settings, db: Database, runner: RunnerClient, bus: Bus, progress: ProgressService | None = None
+    ) -> None:
+        self.db = db
+        self.runner = runner
+        self.bus = bus
+        awards = RunAwards(progress) if progress is not None else None
+        self.quotas = Quotas(db, QuotaLimits.of(settings))
+        self.pump = FollowerPool(
+            db, runner, bus, awards, most_stored_bytes=settings.most_stored_bytes, quotas=self.quotas
+        )
+        self.streams = RunStreams(db, runner, bus, self.pump, visitors_per_address=settings.visitors_per_address)
+        self._addresses = AddressLimiter(settings.visitors_per_address)
+        self._most_unfinished = settings.most_unfinished_runs
+        self._patience_s = settings.handover_patience_s
+
+    def admit(self, request: Request, learner: str) -> None:
+        """Let a learner have code run from where they are. Raises AddressLimitReached."""
+        self._addresses.admit(request.client.host if request.client else None, learner, time.monotonic())
+
+    def owner(self, request: Request, learner: str, account: Account | None) -> QuotaOwner:
+        """Whose quotas a run counts for that is asked for now."""
+        address = request.client.host if request.client is not None and account is None else None
+        return QuotaOwner(learner, account is not None, client_network(address))
+
+    async def take(
+        self, owner: QuotaOwner, lesson: Lesson, cell: Cell, machine: Machine, code: str
+    ) -> tuple[Run, QueuePosition]:
+        """Start a run of a cell on one of the machines it offers.
+
+        Raises:
+            QuotaReached, AddressQuotaReached: too much was stored within an hour; nothing was kept.
+            RunnerOffline: the supervisor does not answer; nothing was kept.
+            AllSessionsBusy, SessionQueueFull, RunRefused: the supervisor declined; nothing was kept.
+            DatabaseFull, DatabaseUnavailable: the output could not be stored, even where the run itself could be.
+        """
+        await self.db.storage.check()
+        check_code(code)
+        self.quotas.admit(owner, code)
+        async with self.db.writing() as session:
+            run = await start_run(session, owner.learner, lesson, cell, machine, code, self._most_unfinished)
+        try:
+            accepted = await self._hand_over(run)
+        except (RunnerUnavailable, RequestRefused) as e:
+            await self._withdraw(run)
+            if isinstance(e, RequestRefused):
+                raise refusal_error(e.status, e.refusal) from e
+            await self._call_back(run)
+            raise RunnerOffline from e
+        await self._note_handed_in(run)
+        self.pump.watch(run.id, owner.place)
+        return run, position_of_run(run, accepted.session, accepted.ahead)
+
+    async def stop(self, run: Run) -> None:
+        """Stop a run, if it is still going. Its end comes as an event."""
+        if run.finished:
+            return
+        try:
+            await self.runner.stop(run.id)
+        except RequestRefused:
+            self.pump.watch(run.id)  # the supervisor does not have it: the pump finds out why
+        except RunnerUnavailable as e:
+            raise RunnerOffline from e
+
+    async def places(self, runs: list[Run]) -> list[QueuePosition]:
+        """Where each run stands, without asking the supervisor."""
+        async with self.db.session() as session:
+            return [position_of_run(run, None, await count_runs_ahead(session, run)) for run in runs]
+
+    async def ever_ran(self, learner: str | None, lesson: Lesson) -> bool:
+        """Whether the learner ever ran a cell of the lesson."""
+        if learner is None:
+            return False
+        async with self.db.session() as session:
+            return await has_run(session, learner, lesson.key)
+
+    async def _withdraw(self, run: Run) -> None:
+        try:
+            async with self.db.writing() as session:
+                await withdraw_run(session, run.id)
+        except SQLAlchemyError:
+            self.pump.watch(run.id)  # it is still there: better that it ends than that it waits for ever
+            raise
+
+    async def _note_handed_in(self, run: Run) -> None:
+        """The run goes on, and its learner sees it, whether or not this can be noted: the pump hands it in again."""
+        try:
+            await event_log.mark_submitted(self.db, run.id)
+        except SQLAlchemyError as e:
+            log_failure(_log, "it could not be noted that a run was handed in", e, run=run.id)
+
+    async def _call_back(self, run: Run) -> None:
+        """Stop a withdrawn run, in case the supervisor has it and only its answer was lost."""
+        with suppress(RunnerError, TimeoutError):
+            async with asyncio.timeout(_CANCEL_TIMEOUT_S):
+                await self.runner.stop(run.id)
+
+    async def _hand_over(self, run: Run) -> RunAccepted:
+        give_up_at = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return await self.runner.submit(run_request(run))
+            except RunnerUnavailable:
+                if time.monotonic() >= give_up_at:
+                    raise
+                await asyncio.sleep(_SUBMIT_RETRY_INTERVAL_S)
+
+
+async def _get_dispatcher(request: Request) -> RunDispatcher:
+    desk: RunDispatcher = request.app.state.desk
+    return desk
+
+
+async def _requested_lesson(catalog: CatalogDep, lesson: str) -> Lesson:
+    return find_lesson(catalog, lesson)
+
+
+def find_lesson(catalog: CatalogView, key: str) -> Lesson:
+    """The lesson ``course/slug`` in the language in use. Raises LessonNotFound or CourseNotFound."""
+    course, _, slug = key.partition("/")
+    return catalog.lesson(course, slug, i18n.current_language())
+
+
+RunDispatcherDep = Annotated[RunDispatcher, Depends(_get_dispatcher)]
+RequestedLesson = Annotated[Lesson, Depends(_requested_lesson)]
+"""The lesson named by ``?lesson=course/slug``."""

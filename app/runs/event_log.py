@@ -1,0 +1,156 @@
+"""The log of a run in SQL: events 1, 2, 3, … without a gap, written in batches by whoever is first.
+
+``runs.last_seq`` is the lock: a batch is stored only if it still is what the writer believes (compare and swap in one
+UPDATE), so several web processes may follow the same run at once and every event is stored exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import CursorResult, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import Database, now
+from app.runs.awards import RunAwards
+from app.runs.models import EVENT_ROW_BYTES, Run, RunEvent, RunState
+from runners.wire.protocol import EVENT_ADAPTER, Event, FinishedEvent, Outcome, ReachedLimit, StartedEvent
+
+READ_BATCH_SIZE = 500
+
+
+class SequenceGap(Exception):
+    """Events that do not follow on one another; they are not stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """What a writer has stored: up to which number, and how much."""
+
+    last_seq: int
+    size: int
+    """Bytes in the database."""
+    awarded: str | None = None
+    """The learner whom the run's end has earned something."""
+
+
+class StoredEvent(NamedTuple):
+    """One stored event, as it goes to the browser."""
+
+    seq: int
+    kind: str
+    payload: str
+    """The event as JSON on one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """How far the log of a run is."""
+
+    last_seq: int
+    stored_bytes: int
+    finished: bool
+    handed_in: bool
+    created_at: datetime
+
+
+async def get_position(db: Database, run_id: str) -> LogPosition | None:
+    """How far the log is; None if there is no such run."""
+    columns = select(Run.last_seq, Run.stored_bytes, Run.state, Run.handed_in_at, Run.created_at)
+    async with db.session() as session:
+        row = (await session.execute(columns.where(Run.id == run_id))).one_or_none()
+    if row is None:
+        return None
+    last_seq, stored_bytes, state, handed_in_at, created_at = row
+    handed_in = handed_in_at is not None or last_seq > 0
+    return LogPosition(last_seq, stored_bytes, state == RunState.finished, handed_in, created_at)
+
+
+async def append_events(
+    db: Database, run_id: str, after: int, events: Sequence[Event], awards: RunAwards | None = None
+) -> AppendResult | None:
+    """Store events that follow on number ``after``; None if another writer was faster and nothing was stored.
+
+    With the last one, what the run has earned is entered in the same transaction.
+
+    Raises:
+        SequenceGap: the events are not after+1, after+2, …
+    """
+    if [event.seq for event in events] != list(range(after + 1, after + 1 + len(events))):
+        raise SequenceGap(f"events {[event.seq for event in events][:5]}… after {after} of run {run_id}")
+    rows = [_event_row(run_id, event) for event in events]
+    size = sum(EVENT_ROW_BYTES + len(row["payload"].encode()) for row in rows)
+    async with db.writing() as session:
+        mine = update(Run).where(Run.id == run_id, Run.last_seq == after, Run.state != RunState.finished)
+        result = await session.execute(mine.values(stored_bytes=Run.stored_bytes + size, **_run_columns(events)))
+        if cast(CursorResult[Any], result).rowcount == 0:
+            return None
+        await session.execute(insert(RunEvent), rows)
+        end, awarded = events[-1], None
+        if awards is not None and isinstance(end, FinishedEvent):
+            awarded = await awards.for_end(session, run_id, end)
+    return AppendResult(end.seq, size, awarded)
+
+
+def stored_size(events: Sequence[Event]) -> int:
+    """Bytes that events take in the database."""
+    return sum(EVENT_ROW_BYTES + len(event.model_dump_json().encode()) for event in events)
+
+
+async def finish_run(db: Database, run_id: str, outcome: Outcome, limit: ReachedLimit | None = None) -> None:
+    """End the log ourselves, where the supervisor cannot; nothing happens if it has ended already."""
+    while (state := await get_position(db, run_id)) is not None and not state.finished:
+        at_ms = max(0, int((now() - state.created_at) / timedelta(milliseconds=1)))
+        last = FinishedEvent(seq=state.last_seq + 1, at_ms=at_ms, outcome=outcome, limit=limit)
+        if await append_events(db, run_id, state.last_seq, [last]):
+            return
+
+
+async def read_stored_events(db: Database, run_id: str, after: int, most: int = READ_BATCH_SIZE) -> list[StoredEvent]:
+    """The stored events behind number ``after``, in order, as JSON."""
+    lines = select(RunEvent.seq, RunEvent.kind, RunEvent.payload).where(RunEvent.run_id == run_id, RunEvent.seq > after)
+    async with db.session() as session:
+        return [StoredEvent(*row) for row in await session.execute(lines.order_by(RunEvent.seq).limit(most))]
+
+
+async def read_events(session: AsyncSession, run_id: str) -> list[Event]:
+    """Every stored event of a run, in order."""
+    payloads = select(RunEvent.payload).where(RunEvent.run_id == run_id).order_by(RunEvent.seq)
+    return [EVENT_ADAPTER.validate_json(payload) for payload in await session.scalars(payloads)]
+
+
+async def mark_submitted(db: Database, run_id: str) -> None:
+    """Note that the supervisor has the run."""
+    async with db.writing() as session:
+        await session.execute(update(Run).where(Run.id == run_id).values(handed_in_at=now()))
+
+
+def _event_row(run_id: str, event: Event) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "seq": event.seq,
+        "kind": event.kind,
+        "at_ms": event.at_ms,
+        "payload": event.model_dump_json(),
+    }
+
+
+def _run_columns(events: Sequence[Event]) -> dict[str, Any]:
+    """What the events say about their run."""
+    columns: dict[str, Any] = {"last_seq": events[-1].seq}
+    for event in events:
+        if isinstance(event, StartedEvent):
+            columns |= {"state": RunState.running, "started_at": now()}
+        elif isinstance(event, FinishedEvent):
+            columns |= {
+                "state": RunState.finished,
+                "outcome": event.outcome.value,
+                "finished_at": now(),
+                "duration_ms": event.duration_ms,
+                "first_output_ms": event.first_output_ms,
+                "peak_bytes": event.peak_bytes,
+            }
+    return columns

@@ -1,0 +1,201 @@
+"""What a learner may do to one process of a session's cluster, and the words for it. Pure but for ``inject``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
+
+from app.i18n import N_, gettext, number
+from app.runs.machines import Machine
+from app.runs.service import session_id
+from app.web.topology_icon import lane_color
+from runners.wire.client import RequestRefused, ResourceNotFound, RunnerClient, RunnerUnavailable
+from runners.wire.protocol import ClusterMember, InjectedFailure, SessionInfo, SessionState, Topology
+
+ProcessAction = Literal["kill", "pause", "resume", "slow", "restart", "disarm"]
+
+_ACTIONS_BY_STATE: dict[str, tuple[ProcessAction, ...]] = {
+    "starting": (),
+    "running": ("kill", "pause", "slow"),
+    "paused": ("kill", "resume"),
+    "slow": ("kill", "resume"),
+    "ended": ("restart",),
+}
+"""By a member's state."""
+_BUTTON_LABELS: dict[ProcessAction, str] = {
+    "kill": N_("Kill"),
+    "pause": N_("Pause"),
+    "resume": N_("Resume"),
+    "slow": N_("Slow"),
+    "restart": N_("Start again"),
+    "disarm": N_("Take back"),
+}
+_IMMEDIATE_LABELS: dict[ProcessAction, str] = {
+    "kill": N_("Kill now"),
+    "pause": N_("Pause now"),
+    "slow": N_("Slow down now"),
+}
+"""In place of a step that never comes."""
+_PENDING_MESSAGES: dict[ProcessAction, str] = {
+    "kill": N_("Will be killed at step {step}."),
+    "pause": N_("Will be paused at step {step}."),
+    "slow": N_("Will be slowed down at step {step}."),
+}
+_STEPS_NOT_COUNTED = N_("No step is counted yet: only fit, train_on_batch and lockstep.log count steps.")
+_STATE_LABELS = {
+    "starting": N_("starting"),
+    "running": N_("running"),
+    "paused": N_("paused"),
+    "slow": N_("slowed down"),
+    "ended": N_("ended"),
+}
+_REFUSAL_MESSAGES = {
+    "no-cluster": N_("This machine is one process; only those of a cluster can be killed, paused or slowed down."),
+    "unknown-task": N_("There is no such process on this machine."),
+    "not-started": N_("{task} is not there yet; run a cell first."),
+    "own-process": N_("{task} is the process of the page itself: restart the session."),
+    "still-running": N_("{task} has not ended."),
+    "has-ended": N_("{task} has ended; start it again first."),
+    "counts-no-steps": N_("{task} serves the coordinator and counts no steps, so that step never comes."),
+    "step-passed": N_("{task} is past that step already. Choose a later step."),
+    "not-armed": N_("There is nothing to take back: {task} reached that step, or it was taken back before."),
+}
+"""By the supervisor's code."""
+_UNREACHABLE_STEP_CODES = ("counts-no-steps", "step-passed")
+_DONE_MESSAGES: dict[ProcessAction, str] = {
+    "kill": N_("{task} was killed."),
+    "pause": N_("{task} was paused."),
+    "resume": N_("{task} goes on."),
+    "slow": N_("{task} was slowed down."),
+    "restart": N_("{task} starts again."),
+    "disarm": N_("Taken back: {task} goes on undisturbed."),
+}
+_SCHEDULED_MESSAGES: dict[ProcessAction, str] = {
+    "kill": N_("{task} will be killed at step {step}."),
+    "pause": N_("{task} will be paused at step {step}."),
+    "slow": N_("{task} will be slowed down at step {step}."),
+}
+"""What can wait for a step: one that stands still reaches none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionButton:
+    """One thing that may be done."""
+
+    action: ProcessAction
+    words: str
+    label: str
+    """The same with the name of the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFailureView:
+    """What waits for a step of a process."""
+
+    words: str
+    progress: str
+    """How far the process is."""
+    buttons: tuple[ActionButton, ...]
+    """To do it now, and to take it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMemberView:
+    """One process of a cluster on the session panel."""
+
+    task: str
+    colour: str
+    """The class of its lane's colour."""
+    state: str
+    words: str
+    address: str
+    buttons: tuple[ActionButton, ...]
+    armed: PendingFailureView | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InjectionResult:
+    """What became of a fault that a learner asked for."""
+
+    said: str
+    key: str = ""
+    """``key_of`` the session as the fault left it: once the panel has another one, the answer is of the past."""
+    now: ActionButton | None = None
+    """Where a step never comes: to do it at once instead."""
+
+
+def state_key(info: SessionInfo) -> str:
+    """Changes with every change of a session's processes that a learner can see, apart from their steps."""
+    members = (f"{each.task} {each.state} {each.armed}" for each in info.members)
+    return sha256("\n".join((str(info.generation), *members)).encode()).hexdigest()[:12]
+
+
+def cluster_members(info: SessionInfo) -> tuple[ClusterMemberView, ...]:
+    """The processes of a session's cluster, as the panel lists them."""
+    topology, alive = Topology.parse(info.topology), info.state in (SessionState.idle, SessionState.busy)
+    return tuple(_member_view(topology, member) for member in info.members) if alive else ()
+
+
+def _member_view(topology: Topology, member: ClusterMember) -> ClusterMemberView:
+    own = topology.tasks[:1] and member.task == topology.tasks[0].lane  # restarting the session starts it again
+    actions = [action for action in _ACTIONS_BY_STATE[member.state] if not (own and action == "restart")]
+    return ClusterMemberView(
+        task=member.task,
+        colour=lane_color(topology, member.task),
+        state=member.state,
+        words=gettext(_STATE_LABELS[member.state]),
+        address=member.address,
+        buttons=tuple(_action_button(action, member.task) for action in actions),
+        armed=_pending_failure_view(member),
+    )
+
+
+def _pending_failure_view(member: ClusterMember) -> PendingFailureView | None:
+    if member.armed is None:
+        return None
+    step = member.step
+    return PendingFailureView(
+        words=gettext(_PENDING_MESSAGES[member.armed.action]).format(step=number(member.armed.at_step)),
+        progress=gettext(_STEPS_NOT_COUNTED)
+        if step is None
+        else gettext("It is at step {step}.").format(step=number(step)),
+        buttons=(_immediate_button(member.armed.action, member.task), _action_button("disarm", member.task)),
+    )
+
+
+def _immediate_button(action: ProcessAction, task: str) -> ActionButton:
+    words = gettext(_IMMEDIATE_LABELS[action])
+    return ActionButton(action, words, f"{words}: {task}")
+
+
+def _action_button(action: ProcessAction, task: str) -> ActionButton:
+    words = gettext(_BUTTON_LABELS[action])
+    return ActionButton(action, words, f"{words}: {task}")
+
+
+async def inject_failure(
+    runner: RunnerClient, learner: str | None, lesson: str, machine: Machine, fault: InjectedFailure
+) -> InjectionResult:
+    """Do it to the learner's own session on that machine; the answer says what was done, or why it was not."""
+    if fault.action not in _SCHEDULED_MESSAGES:
+        fault = fault.model_copy(update={"at_step": None})
+    try:
+        info = await runner.fault(session_id(learner or "", lesson, machine), fault)
+    except ResourceNotFound:
+        return InjectionResult(gettext("There is no such session any more."))
+    except RequestRefused as e:
+        words = _REFUSAL_MESSAGES.get(e.refusal.code, N_("This was not done: {reason}"))
+        said = gettext(words).format(task=fault.task, reason=e.refusal.message)
+        return InjectionResult(
+            said, now=_immediate_button(fault.action, fault.task) if e.refusal.code in _UNREACHABLE_STEP_CODES else None
+        )
+    except RunnerUnavailable:
+        return InjectionResult(
+            gettext("The runner is starting or not reachable. Nothing was done; try again in a moment.")
+        )
+    if fault.at_step is not None:
+        said = gettext(_SCHEDULED_MESSAGES[fault.action]).format(task=fault.task, step=number(fault.at_step))
+    else:
+        said = gettext(_DONE_MESSAGES[fault.action]).format(task=fault.task)
+    return InjectionResult(said, state_key(info))

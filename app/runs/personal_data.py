@@ -1,0 +1,72 @@
+"""What runs hand on of a learner: to an account they signed in to, to themselves as data, or to nobody."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from sqlalchemy import CursorResult, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.accounts.visitor_retention import RetentionRule
+from app.db import advisory_lock, delete_batch
+from app.runs.models import Run, RunEvent
+
+_FETCH_SIZE = 100
+_PURGE_BATCH_SIZE = 50
+_EXPORTED_NAMES = (
+    "id",
+    "lesson",
+    "cell",
+    "topology",
+    "keras",
+    "language",
+    "created_at",
+    "outcome",
+    "duration_ms",
+    "code",
+)
+_EXPORTED_COLUMNS = {name: getattr(Run, name) for name in _EXPORTED_NAMES} | {"output_deleted_at": Run.pruned_at}
+
+
+async def move_runs(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
+    """Make one learner's runs another's. Returns how many there were."""
+    await advisory_lock(session, f"runs of {from_learner}")
+    theirs = update(Run).where(Run.visitor_id == from_learner)
+    moved = await session.execute(theirs.values(visitor_id=to_learner))
+    return {"runs": cast(CursorResult[Any], moved).rowcount}
+
+
+async def export_runs(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """Every run with its code, in order. Its output is on its page until ``output_deleted_at``, if that is set."""
+    last = ""
+    while True:
+        mine = select(*_EXPORTED_COLUMNS.values()).where(Run.visitor_id == account.learner_id, Run.id > last)
+        rows = (await session.execute(mine.order_by(Run.id).limit(_FETCH_SIZE))).all()
+        for row in rows:
+            yield dict(zip(_EXPORTED_COLUMNS, row, strict=True))
+        if len(rows) < _FETCH_SIZE:
+            return
+        last = rows[-1][0]
+
+
+async def erase_runs(session: AsyncSession, account: Account) -> None:
+    """Delete every run, and what it printed."""
+    mine = select(Run.id).where(Run.visitor_id == account.learner_id)
+    await session.execute(delete(RunEvent).where(RunEvent.run_id.in_(mine)))
+    await session.execute(delete(Run).where(Run.visitor_id == account.learner_id))
+
+
+async def purge_runs(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+    """Delete runs of a visitor who is gone, with what they printed: so many rows at most. Returns how many."""
+    theirs = select(Run.id).where(Run.visitor_id == learner, Run.created_at < before)
+    run_ids = (await session.scalars(theirs.limit(_PURGE_BATCH_SIZE))).all()
+    gone = await delete_batch(session, RunEvent, most, RunEvent.run_id.in_(run_ids))
+    if gone < most:
+        gone += await delete_batch(session, Run, most - gone, Run.id.in_(run_ids))
+    return gone
+
+
+RETENTION_RULES = (RetentionRule(Run.visitor_id, Run.created_at, purge_runs),)

@@ -1,0 +1,120 @@
+"""One place where every error becomes an answer: a page for people, JSON for programs, a sentence in both.
+
+The last resort around the whole application, so that nothing below it needs to know how an error looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import structlog
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app import i18n
+from app.database_health import classify_database_error, log_failure
+from app.errors import HttpStatusError, InvalidInput, LockstepError, NotFound, PermissionDenied
+from app.observability import redact_path, request_id
+from app.web.rendering import render_page
+
+_log = structlog.get_logger("faults")
+
+ErrorPageContext = Callable[[Request, LockstepError], Mapping[str, Any]]
+"""What else an error page may offer, such as the outline: given by ``main`` as ``app.state.helpful``."""
+
+
+class ErrorHandlers:
+    """Catch what nobody caught."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def send_watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_watched)
+        except Exception as e:
+            if begun:
+                raise
+            if not isinstance(e, LockstepError):
+                log_failure(_log, "a request failed", e, path=redact_path(scope["path"]))
+            response = error_response(Request(scope, receive), e)
+            await response(scope, receive, send)
+
+
+async def handle_framework_error(request: Request, error: Exception) -> Response:
+    """What FastAPI finds wrong itself: no such route, a method not allowed, a body that does not parse."""
+    return error_response(request, error)
+
+
+def error_response(request: Request, error: Exception) -> Response:
+    """The error as the client likes it."""
+    problem = as_lockstep_error(error)
+    headers = dict(getattr(error, "headers", None) or {}) | {"cache-control": "no-store"}
+    if problem.retry_after_s is not None:
+        headers["retry-after"] = str(problem.retry_after_s)
+    message = problem.sentence().encode(errors="replace").decode()  # it may quote half of a surrogate pair
+    if _wants_json(request):
+        body = {"code": problem.code, "message": message, "request_id": request_id()}
+        return JSONResponse({"error": body}, problem.http_status, headers)
+    response = _error_page(request, problem, message)
+    response.headers.update(headers)
+    return response
+
+
+def as_lockstep_error(error: Exception) -> LockstepError:
+    """Any error as one of ours. What we do not know is our fault, and its text stays in the log."""
+    match error:
+        case LockstepError():
+            return error
+        case RequestValidationError():
+            return _validation_error(error)
+        case SQLAlchemyError() if (storage := classify_database_error(error)) is not None:
+            return storage()
+        case HTTPException(status_code=404):
+            return NotFound()
+        case HTTPException(status_code=403):
+            return PermissionDenied()
+        case HTTPException(status_code=status) if status < 500:
+            return HttpStatusError(status)
+        case _:
+            return LockstepError()
+
+
+def _validation_error(error: RequestValidationError) -> LockstepError:
+    first = error.errors()[0]
+    if first["loc"][0] == "path":
+        return NotFound()
+    where = ".".join(str(part) for part in first["loc"][1:])
+    if where and i18n.current_language() != i18n.DEFAULT_LANGUAGE:
+        return InvalidInput(reason=where)  # the rest is there in English only
+    return InvalidInput(reason=f"{where}: {first['msg']}" if where else first["msg"])
+
+
+def _wants_json(request: Request) -> bool:
+    accept = request.headers.get("accept", "")
+    return "text/html" not in accept and request.headers.get("hx-request") != "true"
+
+
+def _error_page(request: Request, problem: LockstepError, message: str) -> Response:
+    facts = {"status": problem.http_status, "code": problem.code, "message": message}
+    try:
+        more = request.app.state.helpful(request, problem)
+        return render_page(request, "error.html", problem.http_status, request_id=request_id(), **facts, **more)
+    except Exception:
+        _log.exception("the error page failed")
+        return PlainTextResponse(message, problem.http_status)

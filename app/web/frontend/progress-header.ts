@@ -1,0 +1,244 @@
+/**
+ * What a page shows of this learner's progress. The page itself is the same for everyone: the header comes as a fragment,
+ * the state of lessons as JSON, and what the server cannot know of a stranger from the marks of this browser.
+ */
+
+import { availableStorage, currentAccount, reloadForAccount } from "./account-storage";
+import { responseError, send } from "./api";
+import { make } from "./element";
+import { type ReadingProgress, ReadingProgressStore } from "./reading-progress";
+import { setUpScrollTracking } from "./scroll-tracking";
+import { language, say } from "./strings";
+
+type Stage = "new" | "started" | "completed" | "revisited";
+
+interface LessonState {
+  slug: string;
+  stage: Stage;
+}
+
+const NEWS = "lockstep:news";
+const MOST_AT_ONCE = 200;
+const GAIN_MS = 4_000;
+
+export function setUpProgressHeader(): void {
+  const place = document.getElementById("progress-header");
+  if (place) new ProgressHeader(place, new ReadingProgressStore());
+}
+
+class ProgressHeader {
+  /** The server's name for this learner; empty for a stranger. */
+  private who = "";
+  private cursor: string | null = null;
+  /** What was noted before the page knew who reads it. */
+  private untold: ReadingProgress | null = null;
+  /** How the button came that starts the course. */
+  private start: { words: string; href: string } | null = null;
+  private asking: Promise<void> = Promise.resolve();
+  private readonly reading = document.querySelector<HTMLElement>("[data-reading]");
+
+  constructor(
+    private readonly place: HTMLElement,
+    private readonly marks: ReadingProgressStore,
+  ) {
+    if (this.reading) setUpScrollTracking(this.reading, marks, (mark) => void this.noted(mark));
+    this.paint(new Map());
+    const here = this.lastHere();
+    if (here) this.offer(here);
+    document.addEventListener("htmx:after:swap", () => this.swapped());
+    document.addEventListener("lockstep:finished", (event) => {
+      if (!(event as CustomEvent<{ restored: boolean }>).detail.restored) this.ask();
+    });
+    window.addEventListener("online", () => void this.tellAll());
+    // A page may come back from the browser's memory after its learner has signed out.
+    window.addEventListener(
+      "pageshow",
+      ({ persisted }) => persisted && document.body.dispatchEvent(new CustomEvent("lockstep:progress")),
+    );
+  }
+
+  // --- the header came, or came anew ---
+
+  private swapped(): void {
+    this.patchEnd();
+    const button = this.place.querySelector<HTMLElement>("[data-who]");
+    if (!button || button.dataset.seen) return;
+    button.dataset.seen = "yes";
+    const { who = "", cursor = "" } = button.dataset;
+    if (this.who && who !== this.who) {
+      reloadForAccount(); // somebody else is here now: what the page shows was not theirs
+      return;
+    }
+    this.who = who;
+    if (!who) this.marks.leave();
+    this.follow(cursor);
+    void this.tellAll().then(() => this.tellUntold());
+    void this.fetchStages();
+    const resume = this.place.querySelector<HTMLAnchorElement>("[data-resume]");
+    if (resume) this.offer({ title: resume.dataset.resume ?? "", href: resume.href });
+    else if (this.place.querySelector("[data-all-done]")) this.offer(null);
+  }
+
+  /** Awards are shown from where this browser last looked: those made while no page was open too. */
+  private follow(now: string): void {
+    const kept = this.kept();
+    const known = kept?.who === this.who;
+    if (this.cursor === null) this.cursor = known ? kept.cursor : now;
+    if (!known) this.keep();
+    else if (this.cursor !== now) this.ask();
+  }
+
+  // --- awards ---
+
+  /** Asks what is new, one question at a time. */
+  private ask(): void {
+    this.asking = this.asking.then(() => this.askOnce()).catch(() => undefined);
+  }
+
+  private async askOnce(): Promise<void> {
+    if (this.cursor === null) return;
+    const kept = this.kept();
+    if (kept && kept.who === this.who && this.who) this.cursor = kept.cursor; // another tab may have shown them
+    const response = await send(`/${language()}/progress/awards?since=${encodeURIComponent(this.cursor)}`);
+    if (!response.ok) throw await responseError(response);
+    const news = new DOMParser()
+      .parseFromString(await response.text(), "text/html")
+      .querySelector<HTMLElement>("[data-cursor]");
+    if (!news) return;
+    this.cursor = news.dataset.cursor ?? this.cursor;
+    this.keep();
+    const [cards, gain] = [[...news.querySelectorAll<HTMLElement>(".award")], Number(news.dataset.xp)];
+    if (!cards.length && !gain) return;
+    document.body.dispatchEvent(new CustomEvent("lockstep:progress"));
+    if (gain > 0) this.showGain(gain);
+    if (cards.length) (await import("./awards")).show(cards);
+  }
+
+  private showGain(xp: number): void {
+    this.place.parentElement?.querySelector(".gain")?.remove();
+    const gain = make("span.gain", { "aria-hidden": "true" }, say("learning.gain", { xp }));
+    this.place.after(gain);
+    gain.style.right = `${document.documentElement.clientWidth - this.place.getBoundingClientRect().right}px`;
+    window.setTimeout(() => gain.remove(), GAIN_MS);
+  }
+
+  private kept(): { who: string; cursor: string } | null {
+    try {
+      const kept = JSON.parse(availableStorage()?.getItem(NEWS) ?? "null") as {
+        who?: unknown;
+        cursor?: unknown;
+      } | null;
+      return typeof kept?.who === "string" && typeof kept.cursor === "string"
+        ? { who: kept.who, cursor: kept.cursor }
+        : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** An answer may arrive after the account has signed out in this browser: then nothing is stored. */
+  private keep(): void {
+    try {
+      if (this.who && currentAccount() !== null)
+        availableStorage()?.setItem(NEWS, JSON.stringify({ who: this.who, cursor: this.cursor }));
+    } catch {
+      // Storage is full or forbidden: this page knows.
+    }
+  }
+
+  // --- marks ---
+
+  private async noted(mark: ReadingProgress): Promise<void> {
+    this.patchEnd();
+    if (this.who) await this.tell([mark]);
+    else this.untold = mark;
+  }
+
+  private async tellUntold(): Promise<void> {
+    if (!this.who || !this.untold) return;
+    const mark = this.untold;
+    this.untold = null;
+    await this.tell([mark]);
+  }
+
+  private async tellAll(): Promise<void> {
+    if (!this.who || this.marks.told(this.who)) return;
+    const all = this.marks.all();
+    for (let i = 0; i < all.length; i += MOST_AT_ONCE) if (!(await this.tell(all.slice(i, i + MOST_AT_ONCE)))) return;
+    this.marks.keepTold(this.who);
+  }
+
+  /** Whether the server has taken them; if not, all are told again once it is back. */
+  private async tell(marks: ReadingProgress[]): Promise<boolean> {
+    const time_zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    try {
+      const body = JSON.stringify({ time_zone, marks });
+      const response = await send("/progress/marks", { method: "POST", body, keepalive: true });
+      if (!response.ok) throw await responseError(response);
+    } catch {
+      this.marks.keepTold("");
+      return false;
+    }
+    if (marks.some((mark) => mark.end_reached_at !== null)) this.ask();
+    return true;
+  }
+
+  /** The server does not know how far a stranger has read; this browser does. */
+  private patchEnd(): void {
+    const here = this.reading && this.marks.find(this.reading.dataset.reading ?? "");
+    const line = document.querySelector<HTMLElement>("[data-end-mark][data-done=no]");
+    if (!here?.end_reached_at || !line) return;
+    line.dataset.done = "yes";
+    const words = line.querySelector("p");
+    if (words) words.textContent = say("learning.read");
+  }
+
+  // --- the state of lessons, and where one left ---
+
+  private async fetchStages(): Promise<void> {
+    const links = document.querySelectorAll<HTMLElement>("a[data-lesson-link]");
+    if (!this.who || !links.length) return;
+    const courses = new Set([...links].map((link) => link.dataset.lessonLink?.split("/")[0] ?? ""));
+    const stages = new Map<string, Stage>();
+    for (const course of courses) {
+      const response = await send(`/${language()}/progress/outline?course=${encodeURIComponent(course)}`).catch(
+        () => null,
+      );
+      if (!response?.ok) continue;
+      const { lessons } = (await response.json()) as { lessons: LessonState[] };
+      for (const { slug, stage } of lessons) stages.set(`${course}/${slug}`, stage);
+    }
+    this.paint(stages);
+  }
+
+  private paint(stages: Map<string, Stage>): void {
+    for (const link of document.querySelectorAll<HTMLElement>("a[data-lesson-link]")) {
+      const lesson = link.dataset.lessonLink ?? "";
+      const known = stages.get(lesson) ?? "new";
+      const stage = known === "new" && this.marks.find(lesson) ? "started" : known;
+      const done = stage === "completed" || stage === "revisited";
+      link.dataset.stage = done ? "done" : stage;
+      const words = link.querySelector(".stage-words");
+      if (words) words.textContent = done ? say("learning.done") : stage === "started" ? say("learning.begun") : "";
+    }
+  }
+
+  /** The lesson that was open last in this browser, as far as this page has a link to it. */
+  private lastHere(): { title: string; href: string } | null {
+    const last = this.marks.all().sort((a, b) => b.seen_at - a.seen_at)[0];
+    const link = last && document.querySelector<HTMLAnchorElement>(`a[data-lesson-link="${CSS.escape(last.lesson)}"]`);
+    if (!link) return null;
+    const title = link.querySelector("b")?.textContent ?? "";
+    return { title, href: link.href + (last.place ? `#${encodeURIComponent(last.place)}` : "") };
+  }
+
+  /** The button that starts the course continues it; with null it starts again. */
+  private offer(left: { title: string; href: string } | null): void {
+    const start = document.querySelector<HTMLAnchorElement>("[data-continue]");
+    const words = start?.querySelector(".label");
+    if (!start || !words) return;
+    this.start ??= { words: words.textContent, href: start.href };
+    start.href = left?.href ?? this.start.href;
+    words.textContent = left ? say("learning.continue", { lesson: left.title }) : this.start.words;
+  }
+}

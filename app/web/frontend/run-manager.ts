@@ -1,0 +1,155 @@
+/**
+ * Every run of the page, in the order they were handed in.
+ *
+ * A session runs one after the other, so only the first unfinished run of each session is followed; the others wait
+ * here without a connection. At most two sessions are followed at once.
+ */
+
+import { eventsAfter, latestRuns, ResponseError } from "./api";
+import { followRun } from "./follow-run";
+import type { Run, Waiting } from "./protocol";
+import { TimeSlice } from "./time-slice";
+import { Transcript } from "./transcript";
+
+export interface TrackedRun {
+  run: Run;
+  transcript: Transcript;
+  owner: RunListener;
+  /** True from the first word of the server about it until it is finished. */
+  followed: boolean;
+  over: boolean;
+}
+
+/** A cell, as the run manager sees it. */
+export interface RunListener {
+  /** This run is the one to show now. `restored` if it was there when the page came. */
+  begins(entry: TrackedRun, restored: boolean): void;
+  changed(entry: TrackedRun): void;
+  waits(entry: TrackedRun, waiting: Waiting): void;
+  reconnecting(entry: TrackedRun, broken: boolean): void;
+  finished(entry: TrackedRun, restored: boolean): void;
+  /** The server does not know the run any more. */
+  vanished(entry: TrackedRun): void;
+}
+
+const MOST_FOLLOWED = 2;
+
+export class RunManager {
+  private entries: TrackedRun[] = [];
+  private turns: Promise<void> = Promise.resolve();
+  private readonly listeners: (() => void)[] = [];
+
+  /** Calls `listener` whenever a run begins or ends. */
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  /** The owner's runs that are not over, first submitted first. */
+  unfinished(owner: RunListener): TrackedRun[] {
+    return this.entries.filter((entry) => entry.owner === owner && !entry.over);
+  }
+
+  anyUnfinished(): boolean {
+    return this.entries.some((entry) => !entry.over);
+  }
+
+  /** The run at work that was followed last. */
+  running(): Run | undefined {
+    return this.entries.findLast((entry) => entry.followed && !entry.over)?.run;
+  }
+
+  add(run: Run, owner: RunListener): TrackedRun {
+    const entry = { run, transcript: new Transcript(), owner, followed: false, over: false };
+    this.entries.push(entry);
+    this.pump();
+    return entry;
+  }
+
+  /** Hands runs in one at a time: requests side by side could overtake each other, and with them the cells. */
+  inTurn(handIn: () => Promise<void>): Promise<void> {
+    const turn = this.turns.then(handIn);
+    this.turns = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** How many runs of the same session come before this one. */
+  ahead(entry: TrackedRun): number {
+    const before = this.entries.slice(0, this.entries.indexOf(entry));
+    return before.filter((other) => !other.over && session(other.run) === session(entry.run)).length;
+  }
+
+  /** Brings back what ran before this page was loaded: outputs of finished runs, and unfinished runs themselves. */
+  async restore(lesson: string, ownerOf: (cell: string) => RunListener | undefined): Promise<void> {
+    const runs = await latestRuns(lesson);
+    const finished: TrackedRun[] = [];
+    for (const run of runs) {
+      const owner = ownerOf(run.cell);
+      if (!owner) continue;
+      if (run.state !== "finished") this.add(run, owner);
+      else finished.push({ run, transcript: new Transcript(), owner, followed: true, over: true });
+    }
+    for (const entry of finished) {
+      if (!this.unfinished(entry.owner).length) await this.replay(entry);
+    }
+  }
+
+  private async replay(entry: TrackedRun): Promise<void> {
+    entry.owner.begins(entry, true);
+    const pace = new TimeSlice();
+    for (;;) {
+      const before = entry.transcript.lastSeq;
+      const { events } = await eventsAfter(entry.run, before);
+      for (const event of events) {
+        entry.transcript.apply(event);
+        if (pace.due) await pace.pause();
+      }
+      entry.owner.changed(entry);
+      if (entry.transcript.finished || entry.transcript.lastSeq === before) break;
+    }
+    entry.owner.finished(entry, true);
+  }
+
+  private pump(): void {
+    const busy = new Set<string>();
+    for (const entry of this.entries) {
+      if (entry.over || busy.has(session(entry.run))) continue;
+      if (busy.size >= MOST_FOLLOWED) break;
+      busy.add(session(entry.run));
+      if (!entry.followed) void this.follow(entry);
+    }
+    for (const entry of this.entries) {
+      if (!entry.over && !entry.followed) entry.owner.waits(entry, queued(this.ahead(entry)));
+    }
+    for (const listener of this.listeners) listener();
+  }
+
+  private async follow(entry: TrackedRun): Promise<void> {
+    entry.followed = true;
+    const { owner } = entry;
+    owner.begins(entry, false);
+    try {
+      await followRun(entry.run, entry.transcript, {
+        changed: () => owner.changed(entry),
+        waiting: (waiting) => owner.waits(entry, waiting),
+        reconnecting: (broken) => owner.reconnecting(entry, broken),
+      });
+      entry.over = true;
+      owner.finished(entry, false);
+    } catch (error) {
+      entry.over = true;
+      owner.vanished(entry);
+      if (!(error instanceof ResponseError)) throw error;
+    } finally {
+      this.entries = this.entries.filter((other) => !other.over);
+      this.pump();
+    }
+  }
+}
+
+function session(run: Run): string {
+  return `${run.topology} ${run.keras}`;
+}
+
+function queued(ahead: number): Waiting {
+  return { state: "queued", position: null, ahead };
+}

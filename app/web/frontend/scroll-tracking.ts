@@ -1,0 +1,47 @@
+/** Reading a lesson: notes that it was opened, the place one is at, and that its end was in view. */
+
+import type { ReadingProgress, ReadingProgressStore } from "./reading-progress";
+
+const REST_MS = 800;
+/** Where on the screen one reads. */
+const LINE = 0.3;
+
+/** Notes what is read of the lesson on this page; `noted` is called when that says something new. */
+export function setUpScrollTracking(
+  article: HTMLElement,
+  marks: ReadingProgressStore,
+  noted: (mark: ReadingProgress) => void,
+): void {
+  const lesson = article.dataset.reading ?? "";
+  const opened_at = Date.now();
+  const note = (end_reached_at: number | null, place: string): void => {
+    if (marks.add({ lesson, opened_at, seen_at: Date.now(), end_reached_at, place })) {
+      const mark = marks.find(lesson);
+      if (mark) noted(mark);
+    }
+  };
+  note(null, "");
+  let resting = 0;
+  const rest = (): void => {
+    window.clearTimeout(resting);
+    resting = window.setTimeout(() => note(null, scrollAnchor(article)), REST_MS);
+  };
+  window.addEventListener("scroll", rest, { passive: true });
+  window.addEventListener("pagehide", () => window.clearTimeout(resting));
+  const end = document.querySelector("[data-reading-end]");
+  if (!end) return;
+  const observer = new IntersectionObserver((entries) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    observer.disconnect();
+    note(Date.now(), scrollAnchor(article));
+  });
+  observer.observe(end);
+}
+
+/** The id of the heading or cell that one reads at; empty above the first. */
+function scrollAnchor(article: HTMLElement): string {
+  const line = window.innerHeight * LINE;
+  const places = [...article.querySelectorAll<HTMLElement>(".prose :is(h2, h3)[id], section.cell[id]")];
+  const id = places.findLast((place) => place.getBoundingClientRect().top <= line)?.id ?? "";
+  return /^[\p{L}\p{N}_.-]{1,100}$/u.test(id) ? id : "";
+}

@@ -1,0 +1,101 @@
+"""One connection from a browser: how much it may send before there is a request to answer, and how long it may stall.
+
+Uvicorn's own parser keeps header lines for as long as they come: a single connection could fill the memory of the
+process. What counts here is everything but bodies, which ``web.body_limit`` counts: the head of a request, what stands
+around the pieces of a chunked body, and what comes behind it.
+
+Nor does it mind browsers that ask and then read nothing: what waits for them stays in memory. Whether they read, the
+kernel knows: it counts the bytes that were acknowledged, also of a stream that has said little.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from asyncio import BaseTransport, TimerHandle, Transport
+from typing import cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+MAX_HEADER_BYTES = 64 * 1024
+"""Of one request, without its body. What came with one read of the socket is taken whole."""
+REQUEST_TIMEOUT_S = 60.0
+"""A request, body and all, has to be here so long after it began, and the first one after the connection was made."""
+STALL_TIMEOUT_KEY = "stalled_connection_s"
+"""The key, in the state that the application's lifespan yields, of the seconds that an answer may wait to be read."""
+_CHECKS_PER_TIMEOUT = 4
+"""How often a connection is looked at within that time."""
+_TCP_INFO = struct.Struct("=24xI92xQ16xI")
+"""Of Linux's ``struct tcp_info``: segments sent and not acknowledged, bytes acknowledged, bytes not sent."""
+_HEADERS_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class LimitedHttpProtocol(HttpToolsProtocol):
+    """Uvicorn's, with an end to its patience."""
+
+    _head = 0
+    """Bytes of the request that is being read, without its body."""
+    _waiting: TimerHandle | None = None
+    """Set while a request is being read."""
+    _looking: TimerHandle | None = None
+    """Set as long as there is a connection, if this server ends those that stall."""
+    _read = 0
+    """Bytes that the browser had acknowledged when it was last looked at."""
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        super().connection_made(cast(Transport, transport))
+        self._wait()
+        self._stalled_s: float = self.app_state.get(STALL_TIMEOUT_KEY, 0)
+        self._read_at = self.loop.time()
+        if self._stalled_s:
+            self._looking = self.loop.call_later(self._stalled_s / _CHECKS_PER_TIMEOUT, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._wait_no_more()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._wait()
+        self._head += len(data)
+        super().data_received(data)
+        if self._head > MAX_HEADER_BYTES and not self.transport.is_closing():
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.write(_HEADERS_TOO_LARGE)
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._wait()
+
+    def on_body(self, body: bytes) -> None:
+        self._head -= len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._head = 0
+        self._wait_no_more()
+        super().on_message_complete()
+
+    def _wait(self) -> None:
+        if self._waiting is None:
+            self._waiting = self.loop.call_later(REQUEST_TIMEOUT_S, self.transport.close)
+
+    def _wait_no_more(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _look(self) -> None:
+        """End the connection if something waits to be read, and nothing of it has been for too long."""
+        tcp: socket.socket = self.transport.get_extra_info("socket")
+        info = tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+        on_its_way, read, unsent = _TCP_INFO.unpack(info)
+        waits = on_its_way or unsent or self.transport.get_write_buffer_size()
+        if not waits or read != self._read:
+            self._read, self._read_at = read, self.loop.time()
+        elif self.loop.time() - self._read_at >= self._stalled_s:
+            self.transport.abort()
+            return
+        self._looking = self.loop.call_later(self._stalled_s / _CHECKS_PER_TIMEOUT, self._look)

@@ -1,0 +1,82 @@
+"""Pages that are the same for everyone: rendered once, compressed once, handed out before any route is looked for."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+MAX_CACHED_PAGES = 512
+_HTML = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPage:
+    """A page as it was in one edition."""
+
+    edition: str
+    body: bytes
+    zipped: bytes
+    etag: str
+
+    def answer(self, asked: Headers) -> Response:
+        """The page as the browser can read it, or word that the one it has is the same."""
+        headers = {"cache-control": "no-cache", "etag": self.etag, "vary": "accept-encoding", "content-type": _HTML}
+        if self.etag in asked.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        if "gzip" in asked.get("accept-encoding", ""):
+            return Response(self.zipped, headers=headers | {"content-encoding": "gzip"})
+        return Response(self.body, headers=headers)
+
+
+class PageCache:
+    """Pages by path, the least used dropped first. Where there is no room, every page is rendered anew.
+
+    ``edition`` says what all of them depend on: a page of an earlier edition is not found any more.
+    """
+
+    def __init__(self, edition: Callable[[], str], most: int = MAX_CACHED_PAGES) -> None:
+        self._edition = edition
+        self._most = most
+        self._pages: OrderedDict[str, CachedPage] = OrderedDict()
+
+    def find(self, path: str) -> CachedPage | None:
+        """The page of that path, if it is there."""
+        kept = self._pages.get(path)
+        if kept is None or kept.edition != self._edition():
+            return None
+        self._pages.move_to_end(path)
+        return kept
+
+    def put(self, path: str, render: Callable[[], str]) -> CachedPage:
+        """Render a page and keep it."""
+        edition = self._edition()  # before rendering: should it change meanwhile, the page counts as the old one
+        body = render().encode()
+        etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+        kept = self._pages[path] = CachedPage(edition, body, gzip.compress(body, 6, mtime=0), etag)
+        self._pages.move_to_end(path)
+        if len(self._pages) > self._most:
+            self._pages.popitem(last=False)
+        return kept
+
+
+class PageCacheMiddleware:
+    """Answer from the shelf what it has; the routes fill it, and answer those who may see more (``passed_on``)."""
+
+    def __init__(self, app: ASGIApp, *, shelf: PageCache, passed_on: Callable[[Headers], bool]) -> None:
+        self._app = app
+        self._shelf = shelf
+        self._passed_on = passed_on
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kept = self._shelf.find(scope["path"]) if scope["type"] == "http" and scope["method"] == "GET" else None
+        if kept is None or self._passed_on(asked := Headers(scope=scope)):
+            await self._app(scope, receive, send)
+        else:
+            await kept.answer(asked)(scope, receive, send)

@@ -1,0 +1,10 @@
+"""Where a list goes on."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query
+
+BeforeCursor = Annotated[str | None, Query(max_length=32, pattern="^[0-9a-z]+$")]
+"""The id behind which a list goes on."""

@@ -1,0 +1,145 @@
+"""Pages and fragments: Jinja templates with the words, addresses and languages that every one of them needs.
+
+A page holds nothing of the visitor who asks: what is theirs comes as fragments and JSON. So a page may be kept, whole
+and compressed, for everyone (``render_cached_page``).
+
+Every template sees ``lang``, ``url_for(route, **parts)`` (a path), ``static(path)``, ``request``,
+``drawing(topology)``, the filters of the language (``number``, ``percent``, ``date``, ``day_and_month``,
+``date_and_time``, ``ago``), ``with_turns_shown`` for what people wrote, and gettext. That of a whole page sees also
+``languages`` (``code, name, url, current``), ``listed`` (the page is for everyone: search engines hear of its other
+languages) and ``nav`` (``label, url, current``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from app import i18n
+from app.web.access import ACCESS, Access
+from app.web.languages import language_alternates
+from app.web.page_cache import PageCache
+from app.web.topology_icon import topology_icon
+from app.web.user_text import escape_bidi_controls
+
+_APP_ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class NavItem:
+    """A link of the top bar."""
+
+    label: str
+    url: str
+    current: bool
+
+
+def render_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
+    """A whole page."""
+    html = _render_template(
+        request, template, _layout_context(request, request.url.query, listed=http_status == 200) | context
+    )
+    return HTMLResponse(html, http_status, {"cache-control": "no-cache"})
+
+
+def render_fragment(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
+    """A piece of a page, for htmx; never kept by the browser."""
+    headers = {"cache-control": "no-store", "vary": "hx-request"}
+    return HTMLResponse(_render_template(request, template, context), http_status, headers)
+
+
+def render_private_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
+    """A page that holds what is the reader's own: no browser keeps it."""
+    answer = render_page(request, template, http_status, **context)
+    answer.headers.update({"cache-control": "no-store", "vary": "hx-request"})
+    return answer
+
+
+def render_page_or_fragment(
+    request: Request, part: str, whole: str, http_status: int = 200, /, **context: Any
+) -> HTMLResponse:
+    """``part`` for htmx, ``whole`` for a browser without a script."""
+    if is_htmx_request(request):
+        return render_fragment(request, part, http_status, **context)
+    return render_private_page(request, whole, http_status, **context)
+
+
+def is_htmx_request(request: Request) -> bool:
+    """Whether htmx asks, for a piece of a page."""
+    return request.headers.get("hx-request") == "true"
+
+
+def render_cached_page(request: Request, template: str, context: Callable[[], Mapping[str, Any]]) -> Response:
+    """A page that is the same for everyone in one edition of the lessons; its path says in which language.
+
+    From now on the shelf has it, and answers most readers before this is called again.
+    """
+    shelf: PageCache = request.app.state.shelf
+    path = request.scope["path"]
+    kept = shelf.find(path) or shelf.put(
+        path, lambda: _render_template(request, template, {**_layout_context(request, "", listed=True), **context()})
+    )
+    return kept.answer(request.headers)
+
+
+def _layout_context(request: Request, query: str, *, listed: bool) -> dict[str, Any]:
+    """What stands around the content of a page. ``query`` is the one that the page in another language has too."""
+    route = getattr(request.scope.get("route"), "name", "")
+    return {
+        "languages": language_alternates(request, query),
+        "listed": listed and ACCESS.get(route) is Access.public,
+        "nav": request.app.state.nav(request),
+    }
+
+
+def _render_template(request: Request, template: str, context: Mapping[str, Any]) -> str:
+    state = request.app.state
+
+    def url_for(route: str, /, **parts: Any) -> str:
+        return str(request.app.url_path_for(route, **parts))  # templates write a plain string faster
+
+    everywhere = {
+        "request": request,
+        "lang": i18n.current_language(),
+        "url_for": url_for,
+        "static": state.assets.address,
+    }
+    return (
+        template_environment(state.settings.environment == "development")
+        .get_template(template)
+        .render({**everywhere, **context})
+    )
+
+
+@lru_cache
+def template_environment(reload: bool) -> Environment:
+    """Jinja with every feature's templates; an unknown name in a template is an error."""
+    folders = [_APP_ROOT / "web" / "templates", *sorted(_APP_ROOT.glob("*/templates"))]
+    env = Environment(
+        loader=ChoiceLoader([FileSystemLoader(folder) for folder in dict.fromkeys(folders)]),
+        autoescape=True,
+        auto_reload=reload,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    env.install_gettext_callables(i18n.gettext, i18n.ngettext, newstyle=True)  # type: ignore[attr-defined]
+    env.globals["drawing"] = topology_icon
+    env.filters |= {
+        "number": i18n.number,
+        "percent": i18n.percent,
+        "date": i18n.date,
+        "day_and_month": i18n.day_and_month,
+        "date_and_time": i18n.date_and_time,
+        "ago": i18n.relative_time,
+        "with_turns_shown": escape_bidi_controls,
+    }
+    return env

@@ -1,0 +1,76 @@
+"""Security headers on every answer; a route may set its own value of any of them."""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "font-src 'self'",
+        "connect-src 'self'",
+        "frame-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+
+UNTRUSTED_DOCUMENT_POLICY = (
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; frame-ancestors 'self'"
+)
+"""The policy of a document made of a learner's output: no script, no origin, no network."""
+
+CLEAR_CACHE_HEADERS = {"cache-control": "no-store", "clear-site-data": '"cache"'}
+"""For the answer that signs a browser out: it drops pages that Back would show, and every other cached answer.
+
+Not ``"storage"``, which would drop the theme too: ``account-storage.ts`` removes the account's data.
+"""
+
+_DEFAULT_HEADERS = (
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
+_TLS_HEADERS = ((b"strict-transport-security", b"max-age=31536000"),)
+
+
+class SecurityHeaders:
+    """Add what is missing, and take the host out of redirects: it is what the client said it is."""
+
+    def __init__(self, app: ASGIApp, *, secure: bool) -> None:
+        self._app = app
+        self._secure = secure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        here = f"{scope['scheme']}://{Headers(scope=scope).get('host', '')}".encode("latin-1")
+        wanted = _DEFAULT_HEADERS + _TLS_HEADERS if self._secure or scope["scheme"] == "https" else _DEFAULT_HEADERS
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message["headers"] = [
+                    _relative_location(header, here) for header in message.get("headers", [])
+                ]
+                there = {name for name, _ in headers}
+                headers.extend(header for header in wanted if header[0] not in there)
+            await send(message)
+
+        await self._app(scope, receive, send_guarded)
+
+
+def _relative_location(header: tuple[bytes, bytes], here: bytes) -> tuple[bytes, bytes]:
+    """A Location below the address ``here`` without that address; any other header as it is. Pure."""
+    name, value = header
+    path = value.removeprefix(here)
+    local = name == b"location" and path.startswith(b"/") and not path.startswith(b"//")
+    return (name, path) if local else header

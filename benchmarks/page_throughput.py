@@ -1,0 +1,301 @@
+"""How many requests a second one web process answers about a lesson, to anyone and to a learner who is signed in.
+
+Served by ``lockstep serve`` with one worker on SQLite, once with little in the database and once with what
+``seed.py`` makes: 100,000 learners, 1,000,000 comments, 800 lessons. Beside them, by turns in the same run, uvicorn
+serves FastAPI's plain text and a bare Jinja page. All are asked over 32 kept connections on loopback.
+
+A request is one GET with its whole answer, compressed as a browser asks for it:
+
+* ``page``: the HTML of the lesson, the same for everyone; a learner's request brings the cookie of the sign-in.
+* ``header``, ``outline``, ``menu``, ``bell``, ``comments``: the pieces that a learner's page then asks for, as htmx
+  asks for them. The panel of the session is not among them: it asks the runner.
+* ``opening``: page, header, outline, menu and bell by turns, what a browser asks for when a learner opens a lesson;
+  each of the five counts as a request.
+
+    python benchmarks/page_throughput.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import cycle
+from pathlib import Path
+from time import perf_counter
+from typing import cast
+
+import httpx
+import seed
+import uvloop
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from jinja2 import Environment
+
+from app.accounts.auth_sessions import create_auth_session
+from app.accounts.service import create_account
+from app.accounts.session_cookie import SESSION_COOKIE
+from app.db import Database, now
+from app.progress.models import LedgerEntry, LessonProgress
+
+COURSE, LESSON = "distributed-tensorflow", "distribution-strategies"
+PAGE = f"/en/courses/{COURSE}/{LESSON}"
+CONNECTIONS = 32
+_LESSONS = Path(__file__).parents[1] / "lessons"
+_LOCKSTEP = (sys.executable, "-c", "from app.cli.main import app; app()")
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
+_PIECES = {
+    "page": PAGE,
+    "header": f"/en/progress?course={COURSE}",
+    "outline": f"/en/progress/outline?course={COURSE}",
+    "menu": "/en/account-menu",
+    "bell": "/en/notifications/bell",
+    "comments": f"{PAGE}/comments",
+}
+_WHOLE = (PAGE, _PIECES["outline"], "/plain", "/jinja")
+"""Not asked for by htmx."""
+_OPENING = ("page", "header", "outline", "menu", "bell")
+_GOALS = {"page, anyone": 4_000, "page, signed in": 900, "opening, signed in": 900}
+
+peers = FastAPI()
+_bare = Environment(autoescape=True).from_string(
+    "<!doctype html><html lang=en><title>{{ title }}</title><h1>{{ title }}</h1><nav><ol>"
+    "{% for name in lessons %}<li><a href='/{{ name }}'>{{ name }}</a></li>{% endfor %}</ol></nav>"
+    "{% for text in texts %}<p>{{ text }}</p>{% endfor %}</html>"
+)
+_WORDS = {
+    "title": "A lesson",
+    "lessons": [f"lesson {number}" for number in range(13)],
+    "texts": [f"{number}: gradients < weights & the sum of all replicas' losses" for number in range(100)],
+}
+
+
+@peers.get("/plain")
+async def plain_text() -> PlainTextResponse:
+    """The least that FastAPI can do."""
+    return PlainTextResponse("hello")
+
+
+@peers.get("/jinja")
+async def bare_jinja() -> HTMLResponse:
+    """A page of 10 kB that Jinja renders anew, without a database."""
+    return HTMLResponse(_bare.render(_WORDS))
+
+
+def _request(path: str, cookie: str) -> bytes:
+    headers = "host: 127.0.0.1\r\naccept: text/html\r\naccept-encoding: gzip\r\naccept-language: en"
+    headers += f"\r\ncookie: {cookie}" if cookie else ""
+    headers += "" if path in _WHOLE else "\r\nhx-request: true"
+    return f"GET {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode()
+
+
+class Asker(asyncio.Protocol):
+    """One connection that asks the next thing as soon as it is answered."""
+
+    def __init__(self, paths: tuple[str, ...], cookie: str) -> None:
+        self._requests = cycle([_request(path, cookie) for path in paths])
+        self._head = b""
+        self._left = 0
+        self.answered = 0
+        self.asking = True
+        """False: the answer on its way is the last one, so that what is measured next has the server alone."""
+        self.over = asyncio.Event()
+        self.wrong = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.write(next(self._requests))
+
+    def data_received(self, data: bytes) -> None:
+        if self._left:
+            self._left -= len(data)
+        else:
+            self._head += data
+            head, found, body = self._head.partition(b"\r\n\r\n")
+            if not found:
+                return
+            length = _LENGTH.search(head)
+            if not head.startswith(b"HTTP/1.1 200") or length is None:
+                self.wrong = head.decode("latin-1")
+                self._transport.close()
+                return
+            self._left, self._head = int(length[1]) - len(body), b""
+        if not self._left:
+            self.answered += 1
+            if self.asking:
+                self._transport.write(next(self._requests))
+            else:
+                self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.over.set()
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked of one server."""
+
+    name: str
+    port: int
+    paths: tuple[str, ...]
+    cookie: str = ""
+
+
+async def pace(target: Target, seconds: float) -> float:
+    """Requests a second, after half a second to warm up."""
+    loop = asyncio.get_running_loop()
+    pairs = [
+        await loop.create_connection(lambda: Asker(target.paths, target.cookie), "127.0.0.1", target.port)
+        for _ in range(CONNECTIONS)
+    ]
+    await asyncio.sleep(0.5)
+    before, begun = sum(asker.answered for _, asker in pairs), perf_counter()
+    await asyncio.sleep(seconds)
+    answered, took = sum(asker.answered for _, asker in pairs) - before, perf_counter() - begun
+    for _, asker in pairs:
+        asker.asking = False
+    for _, asker in pairs:
+        await asyncio.wait_for(asker.over.wait(), 60)
+        assert not asker.wrong, f"{target.name}: {asker.wrong}"
+    assert answered, f"nothing answered at {target.paths}"
+    return answered / took
+
+
+@dataclass(frozen=True)
+class Site:
+    """A folder with lessons and a database, and a learner who is signed in to it."""
+
+    folder: Path
+    cookie: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The settings: no runner is started, and none is asked."""
+        return _environment(self.folder)
+
+
+def make_site(folder: Path, users: int, comments: int, lessons: int) -> Site:
+    """Fill a database as ``seed.py`` does, and sign a learner in who has done the whole course."""
+    shutil.copytree(_LESSONS, folder / "lessons")
+    plan = seed.plan_for(folder / "lessons", users=users, comments=comments, lessons=lessons)
+    seed.write_lessons(folder / "lessons", plan)
+    asyncio.run(seed.fill(f"sqlite+aiosqlite:///{folder / 'lockstep.db'}", plan))
+    return Site(folder, f"{SESSION_COOKIE}={asyncio.run(_sign_in(folder / 'lockstep.db'))}")
+
+
+async def _sign_in(file: Path) -> str:
+    modules = tomllib.loads((_LESSONS / COURSE / "course.toml").read_text())["modules"]
+    done = [f"{COURSE}/{slug}" for module in modules for slug in module["lessons"]]
+    db, at = Database(f"sqlite+aiosqlite:///{file}"), now() - timedelta(days=1)
+    async with db.writing() as session:
+        account = await create_account(session, email="ada@example.org", name="Ada Byron", confirmed=True)
+        whose = {"learner_id": account.learner_id}
+        for lesson in done:
+            session.add(LedgerEntry(**whose, kind="read", subject=lesson, xp=0, at=at))
+            session.add(LedgerEntry(**whose, kind="lesson", subject=lesson, xp=25, at=at))
+            session.add(LessonProgress(**whose, lesson=lesson, started_at=at, seen_at=at, completed_at=at, place=""))
+        for days in range(20):
+            day = (at - timedelta(days=days)).date().isoformat()
+            session.add(LedgerEntry(**whose, kind="day", subject=day, xp=0, at=at))
+        token = await create_auth_session(session, account, method="password")
+    await db.close()
+    return token
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    chosen = {"DATA_DIR": folder, "LESSONS_DIR": folder / "lessons", "RUNNER_SOCKET": folder / "none.sock"}
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("LOCKSTEP_")}
+    return clean | {f"LOCKSTEP_{name}": str(value) for name, value in chosen.items()}
+
+
+@contextmanager
+def serving(folder: Path, *command: str, probe: str, **environment: str) -> Iterator[int]:
+    """Serve with one process; yields the port once it answers."""
+    port = _free_port()
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen([*command, "--port", str(port)], stderr=log, env=environment or os.environ)
+    try:
+        with httpx.Client(transport=httpx.HTTPTransport(retries=8), timeout=60) as client:
+            client.get(f"http://127.0.0.1:{port}{probe}").raise_for_status()  # tried until it listens
+        yield port
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def targets_of(site: Site, port: int) -> list[Target]:
+    """What is asked of Lockstep."""
+    pieces = [Target(f"{name}, signed in", port, (path,), site.cookie) for name, path in _PIECES.items()]
+    opening = Target("opening, signed in", port, tuple(_PIECES[name] for name in _OPENING), site.cookie)
+    return [Target("page, anyone", port, (PAGE,)), *pieces, opening]
+
+
+def measure(seconds: float, rounds: int, users: int, comments: int) -> None:
+    """Ask everyone in turns, and print the table."""
+    with ExitStack() as stack:
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        sites = [
+            make_site(root / "small", users=100, comments=1_000, lessons=13),
+            make_site(root / "large", users=users, comments=comments, lessons=800),
+        ]
+        uvicorn = (sys.executable, "-m", "uvicorn", "pages:peers", "--app-dir", str(Path(__file__).parent))
+        quiet = ("--no-access-log", "--log-level", "warning")
+        peer = stack.enter_context(serving(root, *uvicorn, *quiet, probe="/plain"))
+        asked = [[Target("FastAPI's plain text", peer, ("/plain",)), Target("bare Jinja", peer, ("/jinja",))]]
+        for site in sites:
+            started = serving(site.folder, *_LOCKSTEP, "serve", probe=PAGE, **site.environment)
+            asked.append(targets_of(site, stack.enter_context(started)))
+        order = [asked[0][0], asked[0][1], *(t for pair in zip(asked[1], asked[2], strict=True) for t in pair)]
+        paces: dict[tuple[str, int], list[float]] = {(target.name, target.port): [] for target in order}
+        for _ in range(rounds):
+            for target in order:
+                paces[target.name, target.port].append(uvloop.run(pace(target, seconds)))
+    found = [[statistics.median(paces[target.name, target.port]) for target in targets] for targets in asked]
+    report([target.name for target in asked[1]], found, f"{users:,} learners, {comments:,} comments, 800 lessons")
+    print(f"n {rounds} x {seconds:g} s; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+
+
+def report(names: list[str], found: list[list[float]], much: str) -> None:
+    """The table: requests a second, medians, and what they are to each other."""
+    (plain, jinja), small, large = found
+    print(f"requests a second; 'much' is with {much}")
+    print(f"{'FastAPI plain text':22}{plain:8.0f}\n{'bare Jinja':22}{jinja:8.0f}")
+    print(f"{'':22}{'little':>8}{'much':>8}{'goal':>8}   little to much (goal: within 1.2 times)")
+    for name, with_little, with_much in zip(names, small, large, strict=True):
+        goal = f"{_GOALS[name]:,}" if name in _GOALS else ""
+        print(f"{name:22}{with_little:8.0f}{with_much:8.0f}{goal:>8}   ratio: {with_little / with_much:.2f}")
+    pages = dict(zip(names, small, strict=True))
+    print(f"ratio: {pages['page, anyone'] / plain:.2f} (page for anyone to plain text)")
+    print(f"ratio: {pages['opening, signed in'] / jinja:.2f} (opening of who is signed in to bare Jinja)")
+
+
+def main() -> None:
+    """Parse the arguments and measure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument(
+        "--quick", action="store_true", help="one short round, and 20,000 comments instead of 1,000,000"
+    )
+    quick = parser.parse_args().quick
+    measure(*((1.0, 1, 2_000, 20_000) if quick else (4.0, 3, 100_000, 1_000_000)))
+
+
+if __name__ == "__main__":
+    main()

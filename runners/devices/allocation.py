@@ -1,0 +1,309 @@
+"""Which real GPUs or TPU a session gets, decided from what was found, what is asked for, and what others hold. Pure.
+
+``runners.devices.discovery`` looks at a machine and writes a ``HardwareListing``; ``usable`` reads from it what
+TensorFlow can use; ``decide`` gives a session some of that, or says in words why its devices are simulated or why it is
+refused.
+
+A session has a GPU, or an instance of one that is cut up by MIG, for itself, unless the operator lets several share.
+Where more GPUs are asked for than are free, the free ones are split into several logical GPUs of one size. A cluster's
+devices are always simulated: its machines would be one machine, and NCCL refuses two processes on one GPU.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal, Self
+
+from runners.devices import tpu_vm
+from runners.devices.tpu_vm import Tpu
+from runners.wire.topology import Topology
+
+DeviceMode = Literal["auto", "simulate", "gpu", "tpu"]
+
+OLDEST_CAPABILITY = (6, 0)
+"""Of the GPUs that TensorFlow 2.21's packages are compiled for."""
+_CONTEXT_MB = 512
+"""What CUDA takes of a GPU for each process, beside its tensors."""
+_LEAST_MB = 512
+"""A logical GPU with less would hold no model worth looking at."""
+_SHARED_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
+"""Device nodes that every CUDA process opens."""
+_CAPABILITIES = "nvidia-caps/nvidia-cap"
+
+
+# --- what was found ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MigInstance:
+    """A part of a GPU that MIG has cut off, as NVML lists it."""
+
+    uuid: str
+    name: str
+    memory_mb: int
+    caps: tuple[int, ...]
+    """The minor numbers of the device nodes that open it: of its GPU instance and of its compute instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCard:
+    """A GPU as NVML lists it."""
+
+    uuid: str
+    name: str
+    minor: int
+    """Its device node is ``/dev/nvidia<minor>``."""
+    memory_mb: int
+    capability: tuple[int, int]
+    mig: bool = False
+    """Cut up: only its instances can be used."""
+    instances: tuple[MigInstance, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareListing:
+    """What a machine has, as it was read; the recorded ones of the tests are these."""
+
+    nodes: tuple[str, ...] = ()
+    """Device nodes below ``/dev`` that belong to accelerators."""
+    cards: tuple[GpuCard, ...] = ()
+    tpu: str = ""
+    """The accelerator type of a TPU VM, as in ``v3-8``; empty if this is none."""
+    tpu_software: bool = False
+    """Whether the TensorFlow installed here can drive a TPU."""
+    tpu_library: str = ""
+    """Where libtpu lies; empty if it is missing."""
+    tpu_facts: tuple[str, ...] = ()
+    """Folders below ``/sys`` that tell of its chips."""
+    closed: tuple[str, ...] = ()
+    """Those of ``nodes`` that a plain user may not open."""
+    pinned_mb: int | None = None
+    """How much memory a process of the runner's may lock; None for any amount."""
+    trouble: str = ""
+    """Why GPUs that seem to be there could not be listed."""
+
+    def to_json(self) -> str:
+        """For the pipe between the process that looks and the supervisor."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what ``to_json`` wrote."""
+        raw = json.loads(text)
+        raw["cards"] = tuple(
+            GpuCard(
+                **card
+                | {
+                    "capability": tuple(card["capability"]),
+                    "instances": tuple(MigInstance(**i | {"caps": tuple(i["caps"])}) for i in card["instances"]),
+                }
+            )
+            for card in raw["cards"]
+        )
+        return cls(**raw | {name: tuple(raw.get(name, ())) for name in ("nodes", "tpu_facts", "closed")})
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUnit:
+    """What is given as one: a GPU or an instance of one."""
+
+    uuid: str
+    name: str
+    memory_mb: int
+    nodes: tuple[str, ...]
+    part: bool = False
+    """An instance: CUDA shows a process no more than one of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsableDevices:
+    """What sessions can be given, and what stays out and why."""
+
+    gpus: tuple[GpuUnit, ...] = ()
+    shared_nodes: tuple[str, ...] = ()
+    """Needed beside those of each GPU."""
+    tpu: Tpu | None = None
+    left_out: tuple[str, ...] = ()
+    """A sentence for each accelerator that cannot be used."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Every device node that some session may get."""
+        own = (node for unit in self.gpus for node in unit.nodes)
+        return tuple(dict.fromkeys((*own, *self.shared_nodes, *(self.tpu.nodes if self.tpu else ()))))
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """Every folder below ``/sys`` that some session may see."""
+        return self.tpu.facts if self.tpu else ()
+
+    def __bool__(self) -> bool:
+        return bool(self.gpus or self.tpu)
+
+
+def usable_devices(listing: HardwareListing) -> UsableDevices:
+    """Read from a listing what TensorFlow can use."""
+    left_out = [listing.trouble] if listing.trouble else []
+    shared = tuple(node for node in _SHARED_NODES if node in listing.nodes)
+    gpus: list[GpuUnit] = []
+    for card in listing.cards:
+        if why := _unusable(card, listing):
+            left_out.append(f"{card.name} ({card.uuid}): {why}")
+        elif card.mig:
+            gpus += [GpuUnit(i.uuid, i.name, i.memory_mb, _nodes_of(card, i), part=True) for i in card.instances]
+        else:
+            gpus.append(GpuUnit(card.uuid, card.name, card.memory_mb, _nodes_of(card)))
+    tpu = None
+    if listing.tpu:
+        why = tpu_vm.why_unusable(
+            listing.tpu,
+            nodes := tuple(filter(tpu_vm.is_device_node, listing.nodes)),
+            software=listing.tpu_software,
+            library=listing.tpu_library,
+            closed=listing.closed,
+            pinned_mb=listing.pinned_mb,
+        )
+        if why:
+            left_out.append(f"TPU {listing.tpu}: {why}")
+        else:
+            tpu = Tpu(listing.tpu, nodes, listing.tpu_library, listing.tpu_facts)
+    return UsableDevices(tuple(gpus), shared if gpus else (), tpu, tuple(left_out))
+
+
+def _unusable(card: GpuCard, listing: HardwareListing) -> str:
+    if card.capability < OLDEST_CAPABILITY:
+        has, needs = (".".join(map(str, version)) for version in (card.capability, OLDEST_CAPABILITY))
+        return f"its compute capability is {has}, and TensorFlow needs {needs}"
+    if card.mig and not card.instances:
+        return "it is in MIG mode and has no instances; make some with nvidia-smi mig -cgi … -C"
+    missing = [node for node in (*_nodes_of(card), "nvidiactl", "nvidia-uvm") if node not in listing.nodes]
+    return f"/dev/{missing[0]} is missing; as root: nvidia-modprobe -u -c=0" if missing else ""
+
+
+def _nodes_of(card: GpuCard, instance: MigInstance | None = None) -> tuple[str, ...]:
+    return (f"nvidia{card.minor}", *(f"{_CAPABILITIES}{minor}" for minor in (instance.caps if instance else ())))
+
+
+# --- who gets what ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GpuShare:
+    """What a session has of one GPU."""
+
+    unit: GpuUnit
+    logical: int = 1
+    """As how many GPUs TensorFlow shows it."""
+    memory_mb: int | None = None
+    """What each of these may take; None: as much as there is, little by little."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAllocation:
+    """Real devices for one session."""
+
+    shares: tuple[GpuShare, ...] = ()
+    nodes: tuple[str, ...] = ()
+    """Below ``/dev``, all that its sandbox shall have."""
+    tpu: Tpu | None = None
+
+    @property
+    def holds(self) -> tuple[str, ...]:
+        """The names under which others see what this session has."""
+        return (self.tpu.kind,) if self.tpu else tuple(share.unit.uuid for share in self.shares)
+
+    @property
+    def words(self) -> str:
+        """As in ``2 logical GPUs on NVIDIA A100``."""
+        if self.tpu:
+            return f"TPU {self.tpu.kind}"
+        return ", ".join(
+            share.unit.name if share.logical == 1 else f"{share.logical} logical GPUs on {share.unit.name}"
+            for share in self.shares
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedDevices:
+    """Stand-ins; ``why`` is empty where nothing real could have been expected."""
+
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesRefused:
+    """No session: the operator wants real devices, and there are none for it."""
+
+    why: str
+
+
+AllocationDecision = DeviceAllocation | SimulatedDevices | DevicesRefused
+
+
+def allocate(
+    mode: DeviceMode, topology: Topology, found: UsableDevices, held: Mapping[str, int], sharing: int = 1
+) -> AllocationDecision:
+    """Decide what a session of this topology gets.
+
+    Args:
+        mode: what the operator set.
+        topology: what the session asks for.
+        found: what the machine has.
+        held: sessions that hold each GPU (by its uuid) or the TPU (by its type).
+        sharing: sessions that may hold one GPU.
+    """
+    if mode == "simulate" or topology.kind not in ("gpu", "tpu"):
+        return SimulatedDevices()
+    wanted: DeviceMode = "gpu" if topology.kind == "gpu" else "tpu"
+    if mode not in ("auto", wanted):
+        return SimulatedDevices()
+    given = _gpus(topology, found, held, sharing) if wanted == "gpu" else _tpu(topology, found, held)
+    if isinstance(given, DeviceAllocation):
+        return given
+    return DevicesRefused(given) if mode == wanted else SimulatedDevices(given)
+
+
+def _tpu(topology: Topology, found: UsableDevices, held: Mapping[str, int]) -> DeviceAllocation | str:
+    if not found.tpu:
+        return next((why for why in found.left_out if why.startswith("TPU ")), "no TPU was found on this machine")
+    if topology.devices != found.tpu.cores:
+        return f"the TPU of this machine is a tpu:{found.tpu.cores}; only that can be real"
+    if held.get(found.tpu.kind):
+        return "the TPU of this machine is in use by another session"
+    return DeviceAllocation(nodes=found.tpu.nodes, tpu=found.tpu)
+
+
+def _gpus(topology: Topology, found: UsableDevices, held: Mapping[str, int], sharing: int) -> DeviceAllocation | str:
+    """Fewest holders first. Whole GPUs for who wants several, the smallest that will do for who wants one."""
+    if not found.gpus:
+        return "no GPU that TensorFlow can use was found on this machine"
+    free = [unit for unit in found.gpus if held.get(unit.uuid, 0) < _sharers(unit, sharing)]
+    if not free:
+        return "every GPU of this machine is in use by other sessions"
+    fewest = min(held.get(unit.uuid, 0) for unit in free)
+    first = [unit for unit in free if held.get(unit.uuid, 0) == fewest]
+    chosen = _choose(first, topology.devices)
+    shares = []
+    for position, unit in enumerate(chosen):
+        logical = len(range(position, topology.devices, len(chosen)))
+        sharers = _sharers(unit, sharing)
+        each = (unit.memory_mb // sharers - _CONTEXT_MB) // logical
+        if each < _LEAST_MB:
+            return f"{unit.name} has too little memory for {topology.devices} GPUs: each would have {max(0, each)} MB"
+        shares.append(GpuShare(unit, logical, None if sharers == logical == 1 else each))
+    nodes = dict.fromkeys((*(node for unit in chosen for node in unit.nodes), *found.shared_nodes))
+    return DeviceAllocation(tuple(shares), tuple(nodes))
+
+
+def _choose(units: list[GpuUnit], count: int) -> list[GpuUnit]:
+    whole = sorted((unit for unit in units if not unit.part), key=lambda unit: -unit.memory_mb)
+    if count == 1:
+        return [min(units, key=lambda unit: unit.memory_mb)]
+    return whole[:count] or [max(units, key=lambda unit: unit.memory_mb)]
+
+
+def _sharers(unit: GpuUnit, sharing: int) -> int:
+    """Sessions that may hold a GPU: fewer than the operator allows where it has not the memory."""
+    return max(1, min(sharing, unit.memory_mb // (_CONTEXT_MB + _LEAST_MB)))

@@ -1,0 +1,268 @@
+"""What this machine offers, found out by trying: ``python -m runners.diagnostics.host_survey`` prints it as JSON.
+
+A process of its own, for it leaves its namespaces on the way. It needs no settings and no TensorFlow, so it also works
+where a runner cannot start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from runners.config.settings import MiB
+from runners.devices.allocation import HardwareListing, usable_devices
+from runners.devices.discovery import discover
+from runners.diagnostics.inspection import CGROUPS, container_evidence, inspect_process
+from runners.sandbox import linux
+from runners.sandbox.seccomp import compile_filters
+from runners.wire.protocol import Capability, HostSurvey
+
+_NOBODY = 65_534
+_OLDEST_LINUX = (5, 12)
+"""The first with mount_setattr, which makes what a session sees read only."""
+_CAP_SYS_ADMIN = 1 << 21
+_LSM = "Name it among the security modules at boot: lsm=landlock,…"
+
+
+def survey() -> HostSurvey:
+    """Look at the machine. Changes nothing but, in children, their own namespaces."""
+    looks = (
+        _kernel,
+        _user,
+        _container,
+        _user_namespaces,
+        _fresh_proc,
+        _seccomp,
+        _landlock,
+        _cgroups,
+        _bubblewrap,
+        _cpus,
+        _memory,
+        _accelerators,
+        _python,
+    )
+    return HostSurvey(offers=[look() for look in looks])
+
+
+def _kernel() -> Capability:
+    release = platform.release()
+    numbers = tuple(map(int, re.findall(r"\d+", release)[:2]))
+    return Capability(
+        name="kernel",
+        good=sys.platform == "linux" and numbers >= _OLDEST_LINUX,
+        detail=f"{platform.system()} {release} on {platform.machine()}",
+        means="Sandboxes need Linux 5.12 or later.",
+    )
+
+
+def _user() -> Capability:
+    if os.geteuid():
+        return Capability(name="user", good=True, detail=f"uid {os.geteuid()}, a plain user")
+    able = bool(int(inspect_process(os.getpid()).status["CapEff"], 16) & _CAP_SYS_ADMIN)
+    detail = "root; sandboxes come from a plain user all the same" + ("" if able else "; without CAP_SYS_ADMIN")
+    means = "Bubblewrap may fail for such a root. If the runner does not start, start it as a plain user."
+    return Capability(name="user", good=able, detail=detail, means=means)
+
+
+def _container() -> Capability:
+    sign = container_evidence()
+    return Capability(name="container", good=True, detail=f"in one, says {sign}" if sign else "no sign of one")
+
+
+def _user_namespaces() -> Capability:
+    trouble = _tried(lambda: linux.unshare(linux.CLONE_NEWUSER))
+    switches = [f"{name}={value}" for name in _SWITCHES if (value := _read(Path("/proc/sys", *name.split("."))))]
+    return Capability(
+        name="user namespaces",
+        good=not trouble,
+        detail=f"refused: {trouble} ({', '.join(switches)})" if trouble else "a plain user may make them",
+        means=(
+            "No sandbox can be made. sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile that "
+            "allows them (Ubuntu); sysctl user.max_user_namespaces=15000; in a container docker/runner.seccomp.json."
+        ),
+    )
+
+
+_SWITCHES = (
+    "kernel.apparmor_restrict_unprivileged_userns",
+    "kernel.unprivileged_userns_clone",
+    "user.max_user_namespaces",
+)
+
+
+def _fresh_proc() -> Capability:
+    def mount() -> None:
+        uid, gid = os.getuid(), os.getgid()
+        linux.unshare(linux.CLONE_NEWUSER | linux.CLONE_NEWNS | linux.CLONE_NEWPID)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+        trouble = _in_a_child(lambda: linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV))
+        if trouble:
+            raise OSError(trouble, os.strerror(trouble))
+
+    trouble = _tried(mount)
+    return Capability(
+        name="fresh /proc",
+        good=not trouble,
+        detail=f"refused: {trouble}" if trouble else "may be mounted in a sandbox",
+        means=(
+            "Sessions get an empty one; ps and /proc/self do not work there. In a container: security_opt "
+            "systempaths=unconfined."
+        ),
+    )
+
+
+def _seccomp() -> Capability:
+    filters = "Seccomp:" in _read(Path("/proc/self/status"))
+    try:
+        compile_filters()
+        detail = "the kernel filters system calls, libseccomp is there" if filters else "the kernel has no filters"
+    except RuntimeError as e:
+        filters, detail = False, str(e)
+    means = "No sandbox can be made. As root: apt-get install libseccomp2; the kernel needs CONFIG_SECCOMP_FILTER."
+    return Capability(name="seccomp", good=filters, detail=detail, means=means)
+
+
+def _landlock() -> Capability:
+    found = linux.landlock_abi()
+    means = f"The walls hold with one fewer. {_LSM}"
+    return Capability(
+        name="Landlock", good=found > 0, detail=f"version {found}" if found else "not to be had", means=means
+    )
+
+
+def _cgroups() -> Capability:
+    own = inspect_process(os.getpid()).cgroups
+    if (CGROUPS / "cgroup.controllers").exists():
+        number, folders = 2, [CGROUPS / own.get("", "").lstrip("/")]
+    else:
+        number, folders = 1, [CGROUPS / name / own.get(name, "").lstrip("/") for name in ("memory", "pids", "cpu")]
+    mounted = number == 2 or (CGROUPS / "memory").is_dir()
+    good = mounted and all(os.access(folder, os.W_OK) for folder in folders)
+    detail = f"version {number}, {'writable' if good else 'not writable here'}" if mounted else "not mounted"
+    return Capability(name="cgroups", good=good, detail=detail, means=_NO_CGROUP)
+
+
+_NO_CGROUP = (
+    "Memory is only watched, processes are held by rlimits, CPU is not divided. Start the runner as root, or under "
+    "systemd with Delegate=yes (systemd-run --user --scope -p Delegate=yes lockstep serve); in a container its own "
+    "limits hold for all sessions together."
+)
+
+
+def _bubblewrap() -> Capability:
+    path = shutil.which("bwrap")
+    if not path:
+        means = "No outer wall, but in a container that is one. As root: apt-get install bubblewrap."
+        return Capability(name="bubblewrap", good=False, detail="not found", means=means)
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split()
+    return Capability(name="bubblewrap", good=True, detail=f"{path}, version {said[-1] if said else 'unknown'}")
+
+
+def _cpus() -> Capability:
+    return Capability(name="CPUs", good=True, detail=f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} may be used")
+
+
+def _memory() -> Capability:
+    memory = psutil.virtual_memory()
+    swap = psutil.swap_memory().total
+    detail = f"{memory.total // MiB:,} MiB, {memory.available // MiB:,} MiB free; {swap // MiB:,} MiB of swap"
+    return Capability(name="memory", good=True, detail=detail)
+
+
+def _accelerators() -> Capability:
+    return accelerators(discover(), os.environ.get(_DEVICES, "") or "auto")
+
+
+def accelerators(listing: HardwareListing, mode: str) -> Capability:
+    """What was found, whether sessions get it, and what to do about what they cannot get. Pure."""
+    found = usable_devices(listing)
+    names = [f"{count} x {name}" for name, count in Counter(unit.name for unit in found.gpus).items()]
+    if found.tpu:
+        names.append(f"TPU {found.tpu.kind}, a tpu:{found.tpu.cores}")
+    serves = {"gpu": bool(found.gpus), "tpu": bool(found.tpu)}.get(mode, True)
+    if mode == "simulate":
+        follows = "sessions simulate theirs"
+    elif not serves:
+        follows = f"sessions that ask for a {mode.upper()} are refused"
+    else:
+        follows = "sessions get them while they are free" if names else "sessions simulate theirs"
+    detail = f"{', '.join(names) or 'none found'}; {_DEVICES}={mode}: {follows}"
+    means = ". ".join(found.left_out) or f"Nothing real is there; {_DEVICES}=auto simulates instead."
+    return Capability(name="accelerators", good=serves and not found.left_out, detail=detail, means=means)
+
+
+_DEVICES = "LOCKSTEP_DEVICES"
+
+
+_TENSORFLOWS = ("tensorflow", "tensorflow-tpu")
+
+
+def _python() -> Capability:
+    found = {}
+    for package in (*_TENSORFLOWS, "keras", "tf_keras"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    parts = [f"Python {platform.python_version()}", *(f"{name} {number}" for name, number in found.items())]
+    means = "Nothing can be run. Install what the project names: make setup."
+    return Capability(
+        name="Python", good=any(name in found for name in _TENSORFLOWS), detail=", ".join(parts), means=means
+    )
+
+
+# --- trying -----------------------------------------------------------------------------------------------------
+
+
+def _tried(work: Callable[[], object]) -> str:
+    """What went wrong when a plain user did it in a child, or nothing."""
+
+    def as_plain_user() -> None:
+        if os.geteuid() == 0:
+            with contextlib.suppress(PermissionError):  # root without the right to change: then as it is
+                os.setgroups([])
+                os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+                os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+                linux.set_dumpable()
+        work()
+
+    number = _in_a_child(as_plain_user)
+    return os.strerror(number) if number else ""
+
+
+def _in_a_child(work: Callable[[], object]) -> int:
+    """Do it in a forked process; returns the number of the error, 0 for none."""
+    child = os.fork()
+    if not child:
+        number = errno.EIO
+        try:
+            work()
+            number = 0
+        except OSError as e:
+            number = e.errno or errno.EIO
+        finally:
+            os._exit(number)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
+
+
+if __name__ == "__main__":
+    print(survey().model_dump_json())

@@ -1,0 +1,229 @@
+"""What the operating system says about a sandbox, read from outside: ``/proc`` and the cgroup's own files.
+
+Nothing here is taken from what the sandbox was meant to be; ``runners.diagnostics.isolation_checks`` judges what was
+seen. What cannot be read (another user's process, a covered ``/proc``) is left empty, and an empty fact is never a
+wall.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+from pydantic import BaseModel, ConfigDict
+
+NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
+_STATUS = ("Uid", "PPid", "NSpid", "NoNewPrivs", "Seccomp", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+_GROUP_FILES = {
+    "memory": ("memory.max", "memory.swap.max", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"),
+    "pids": ("pids.max",),
+    "cpu": ("cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
+}
+CGROUPS = Path("/sys/fs/cgroup")
+_CONTAINER_SIGNS = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
+_IDLE_TUNNELS = frozenset(
+    {"tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0", "teql0"}
+)
+"""Devices that some kernels put, switched off and with nothing behind them, into every network namespace."""
+_PATIENCE_S = 30.0
+_LOOK_EVERY_S = 0.01
+
+
+class InspectionFailed(RuntimeError):
+    """There was nothing to look at: not a word about any wall."""
+
+
+class _Observation(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MountEntry(_Observation):
+    """One line of mountinfo."""
+
+    point: str
+    root: str = "/"
+    """The part of its file system that is mounted: ``/null`` for a device alone."""
+    kind: str
+    options: frozenset[str]
+    """Of this mount: ``ro``, ``nosuid``, …"""
+    size: str = ""
+    """As a tmpfs was given it: ``size=524288k,nr_inodes=32768``."""
+
+
+class InspectedProcess(_Observation):
+    """One process. Keys are the kernel's own words."""
+
+    status: dict[str, str] = {}
+    namespaces: dict[str, str] = {}
+    """``net`` to ``net:[4026531840]``."""
+    rlimits: dict[str, str] = {}
+    """``Max processes`` to the soft limit, in the unit of the file."""
+    mounts: tuple[MountEntry, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    """Network interfaces where this process is, but those that lead nowhere in any namespace."""
+    uid_map: str = ""
+    cgroups: dict[str, str] = {}
+    """Controller to path; the empty name is version 2's."""
+    hidden: bool = False
+    """Not dumpable: others of the same user can neither read nor write its memory."""
+
+
+class SandboxInspection(_Observation):
+    """A sandbox with a kernel in it, all that stands around it, and what its cgroup's files hold."""
+
+    supervisor: InspectedProcess
+    zygote: InspectedProcess
+    init: InspectedProcess
+    kernel: InspectedProcess
+    group: dict[str, str] = {}
+    """Limits as they stand in the files of the kernel's own cgroup, without line ends."""
+    around: dict[str, str] = {}
+    """The same of the supervisor's group: for all sessions together, itself and other programs in it."""
+    container: str = ""
+    """What says that the supervisor lives in a container."""
+    landlock: int = 0
+    """The version of Landlock's interface that PID 1 says it has applied; 0 for none."""
+
+
+async def inspect_sandbox(init: int, landlock: int = 0) -> SandboxInspection:
+    """Look at a sandbox.
+
+    Args:
+        init: the number of its PID 1, which was just told to start a kernel; waited for, half a minute at most.
+        landlock: what PID 1 said of it; the system shows it nowhere.
+
+    Raises:
+        Unseen: PID 1 or its kernel has ended, or the kernel did not come.
+    """
+    kernel = await _kernel_of(init)
+    at_init, at_supervisor = inspect_process(init), inspect_process(os.getpid())
+    at_kernel = inspect_process(kernel) if kernel else InspectedProcess()
+    if not (at_init.status and at_kernel.status):
+        raise InspectionFailed("the first sandbox has no kernel to look at: it did not start, or was ended")
+    return SandboxInspection(
+        supervisor=at_supervisor,
+        zygote=inspect_process(int(at_init.status.get("PPid", 0))),
+        init=at_init,
+        kernel=at_kernel,
+        group=_group(at_kernel.cgroups, at_supervisor.cgroups),
+        around=_around(at_supervisor.cgroups),
+        container=container_evidence(),
+        landlock=landlock,
+    )
+
+
+async def _kernel_of(init: int) -> int | None:
+    """The first child of PID 1 once it can be looked at: a moment after its fork it still hides as PID 1 does."""
+    give_up_at = time.monotonic() + _PATIENCE_S
+    kernel = None
+    while time.monotonic() < give_up_at:
+        with contextlib.suppress(psutil.Error):
+            kernel = next((child.pid for child in psutil.Process(init).children()), None)
+        if kernel and not _hidden(kernel):
+            break
+        await asyncio.sleep(_LOOK_EVERY_S)
+    return kernel
+
+
+def inspect_process(pid: int) -> InspectedProcess:
+    """Read what ``/proc`` shows of one process."""
+    status = dict(line.split(":\t", 1) for line in _lines(pid, "status") if ":\t" in line)
+    return InspectedProcess(
+        status={name: " ".join(status[name].split()) for name in _STATUS if name in status},
+        namespaces=_namespaces(pid),
+        rlimits={line[:26].strip(): line[26:].split()[0] for line in _lines(pid, "limits")[1:]},
+        mounts=tuple(map(parse_mount, _lines(pid, "mountinfo"))),
+        interfaces=tuple(name for name in _interfaces(pid) if name not in _IDLE_TUNNELS),
+        uid_map="; ".join(" ".join(line.split()) for line in _lines(pid, "uid_map")),
+        cgroups=_cgroups(_lines(pid, "cgroup")),
+        hidden=_hidden(pid),
+    )
+
+
+def container_evidence() -> str:
+    """What says that this process lives in a container, or nothing."""
+    return next((sign for sign in _CONTAINER_SIGNS if Path(sign).exists()), "")
+
+
+def parse_mount(line: str) -> MountEntry:
+    """One line of ``/proc/PID/mountinfo``, as proc(5) describes it."""
+    before, _, after = line.partition(" - ")
+    root, point, options = before.split()[3:6]
+    kind, _source, *rest = after.split()
+    sized = [o for o in ",".join(rest).split(",") if o.startswith(("size=", "nr_inodes="))]
+    return MountEntry(point=point, root=root, kind=kind, options=frozenset(options.split(",")), size=",".join(sized))
+
+
+def _lines(pid: int, name: str) -> list[str]:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _namespaces(pid: int) -> dict[str, str]:
+    found = {}
+    for name in NAMESPACES:
+        with contextlib.suppress(OSError):
+            found[name] = str(Path(f"/proc/{pid}/ns/{name}").readlink())
+    return found
+
+
+def _interfaces(pid: int) -> list[str]:
+    return [line.split(":")[0].strip() for line in _lines(pid, "net/dev")[2:]]
+
+
+def _cgroups(lines: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        found |= dict.fromkeys(controllers.split(","), path)
+    return found
+
+
+def _group(kernel: dict[str, str], supervisor: dict[str, str]) -> dict[str, str]:
+    """What the files of the kernel's group say; a group that it shares with the supervisor is not its own."""
+    own = {name: path for name, path in kernel.items() if path != supervisor.get(name)}
+    return {file: text for folder, file in _files(own) if (text := _text(folder / file))}
+
+
+def _around(supervisor: dict[str, str]) -> dict[str, str]:
+    """What the files of the supervisor's own group say. A container shows that group as the root of all."""
+    found = {}
+    for folder, file in _files(supervisor):
+        if text := _text(folder / file) or _text(CGROUPS / file) or _text(CGROUPS / _controller_of(file) / file):
+            found[file] = text
+    return found
+
+
+def _controller_of(file: str) -> str:
+    return file.split(".")[0]
+
+
+def _files(groups: dict[str, str]) -> Iterator[tuple[Path, str]]:
+    """(folder, file) of each limit that may be written for these groups, of either version."""
+    for controller, files in _GROUP_FILES.items():
+        for name in (controller, ""):
+            if name in groups:
+                yield from ((CGROUPS / name / groups[name].lstrip("/"), file) for file in files)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _hidden(pid: int) -> bool:
+    """The files of a process that is not dumpable belong to another than the process itself."""
+    try:
+        owner = Path(f"/proc/{pid}/environ").stat().st_uid
+        return owner != Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return False

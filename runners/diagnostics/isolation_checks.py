@@ -1,0 +1,251 @@
+"""Which walls stand around learners' code, judged from what was seen (``runners.diagnostics.inspection``). Pure.
+
+A wall is in force when the operating system says so of a real sandbox, never because it was asked for. ``essential``
+ones decide whether strangers' code may run; ``reported`` ones are as dangerous to lack, but do not stop a run: see
+``bounds``. ``means`` says what follows where one is missing, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from runners.config.settings import ACCEPTANCE, RunnerSettings
+from runners.diagnostics.inspection import NAMESPACES, InspectedProcess, MountEntry, SandboxInspection
+from runners.diagnostics.limit_checks import check_limits
+from runners.wire.protocol import Safeguard
+
+UNSAFE_MESSAGE = (
+    "No code is run here: strangers can reach this server, and a wall around their code is missing. "
+    "Its operator learns more from 'lockstep doctor'."
+)
+"""For whoever asked for a run."""
+
+_CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+_OWN_KINDS = frozenset({"tmpfs", "devpts", "proc", "mqueue"})
+_HARMLESS_DEVICES = frozenset(f"/{name}" for name in ("null", "zero", "full", "random", "urandom"))
+_NAMESPACES_REFUSED = (
+    "Code could reach beyond its session. Allow plain users namespaces: sysctl "
+    "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile that allows them (Ubuntu), sysctl "
+    "user.max_user_namespaces=15000; in a container docker/runner.seccomp.json."
+)
+
+
+def check_isolation(sight: SandboxInspection, settings: RunnerSettings, outer: str) -> list[Safeguard]:
+    """Every wall and every limit, and whether it is in force.
+
+    Args:
+        sight: a sandbox as it was seen.
+        settings: the runner's; only what the operator says of the outer wall is taken from them.
+        outer: the wall that the zygote was started behind, ``bubblewrap`` or ``none``.
+    """
+    return [
+        _bubblewrap(sight) if outer == "bubblewrap" else _container(sight, asserted=settings.outer_wall == "none"),
+        _user_namespace(sight),
+        _own_root(sight),
+        _pid_namespace(sight),
+        _network(sight),
+        _ipc_and_uts(sight),
+        _plain_user(sight),
+        _no_capabilities(sight),
+        _no_new_privileges(sight),
+        _seccomp(sight),
+        _hidden_init(sight),
+        _landlock(sight),
+        _own_proc(sight),
+        *check_limits(sight, settings),
+    ]
+
+
+def find_gaps(walls: Iterable[Safeguard]) -> list[Safeguard]:
+    """What strangers' code is not safe without and what is not in force, whether or not that stops a run."""
+    return [wall for wall in walls if wall.is_gap]
+
+
+def missing_essentials(walls: Iterable[Safeguard]) -> list[Safeguard]:
+    """The essential ones that are not in force."""
+    return [wall for wall in walls if wall.essential and not wall.in_force]
+
+
+def why_unsafe(walls: Iterable[Safeguard], settings: RunnerSettings) -> str:
+    """Why this runner must not run any code, as a sentence for its operator; empty if it may."""
+    gaps = missing_essentials(walls)
+    if not settings.strangers or not gaps or settings.unsafe_runner == ACCEPTANCE:
+        return ""
+    names = ", ".join(wall.name for wall in gaps)
+    return f"Strangers can reach this server and not every wall is in force, so it runs no code. Missing: {names}."
+
+
+# --- the outer wall ---------------------------------------------------------------------------------------------
+
+
+_NO_OUTER_WALL = (
+    "A hole in the making of a sandbox would open onto this machine. As root: apt-get install bubblewrap; then start "
+    "again. In a container of its own, without a network: LOCKSTEP_OUTER_WALL=none, as a plain user; a runner started "
+    "as root needs bubblewrap."
+)
+
+
+def _bubblewrap(sight: SandboxInspection) -> Safeguard:
+    apart = [n for n in ("mnt", "net", "ipc", "uts") if _apart(sight.zygote, sight.supervisor, n)]
+    plain = _outside_uid(sight.zygote) not in ("", "0")
+    good = len(apart) == 4 and plain and sight.zygote.interfaces == ("lo",)
+    detail = f"bubblewrap: the zygote is uid {_outside_uid(sight.zygote) or '?'} and has {', '.join(apart)} of its own"
+    return Safeguard(name="outer wall", in_force=good, detail=detail, essential=True, means=_NO_OUTER_WALL)
+
+
+def _container(sight: SandboxInspection, *, asserted: bool) -> Safeguard:
+    """A container counts if the operator names it as the wall, and what can be checked of that is so."""
+    if not asserted:
+        detail = "none: bubblewrap was not found, and no container was named as the wall"
+        return Safeguard(name="outer wall", in_force=False, detail=detail, essential=True, means=_NO_OUTER_WALL)
+    me = sight.supervisor
+    checks = {
+        "no sign of a container": bool(sight.container),
+        "it is root": _outside_uid(me) not in ("", "0"),
+        f"it reaches a network ({', '.join(me.interfaces)})": me.interfaces == ("lo",),
+        "it has capabilities": not _capabilities(me, ("CapPrm", "CapEff", "CapBnd")),
+        "it may gain privileges": me.status.get("NoNewPrivs") == "1",
+        "no seccomp filter": me.status.get("Seccomp") == "2",
+    }
+    wrong = [what for what, fine in checks.items() if not fine]
+    found = f"container ({sight.container}), no network, uid {_outside_uid(me)}, no capabilities, a seccomp filter"
+    means = (
+        "LOCKSTEP_OUTER_WALL=none says that a container is the wall, and it is none. Start the runner as in "
+        "docker-compose.yml: a plain user, network_mode none, cap_drop ALL, no-new-privileges, a seccomp profile."
+    )
+    detail = f"a container was named as the wall, but: {'; '.join(wrong)}" if wrong else found
+    return Safeguard(name="outer wall", in_force=not wrong, detail=detail, essential=True, means=means)
+
+
+# --- the walls of each session ----------------------------------------------------------------------------------
+
+
+def _user_namespace(sight: SandboxInspection) -> Safeguard:
+    kernel = sight.kernel
+    words = kernel.uid_map.split()
+    one = len(words) == 3 and words[2] == "1"
+    detail = (
+        f"its own, with one user: {words[0]} inside, {words[1]} outside" if one else f"maps {kernel.uid_map or '?'}"
+    )
+    return _namespace("user namespace", one and _apart(kernel, sight.supervisor, "user"), detail)
+
+
+def _own_root(sight: SandboxInspection) -> Safeguard:
+    kernel = sight.kernel
+    root = next((mount for mount in reversed(kernel.mounts) if mount.point == "/"), None)
+    foreign = [m.point for m in kernel.mounts if "ro" not in m.options and not _is_own(m)]
+    own = root is not None and root.kind == "tmpfs" and "ro" in root.options
+    if not kernel.mounts:
+        detail = "its mounts cannot be read"
+    elif foreign:
+        detail = f"it can write to {', '.join(foreign)}"
+    else:
+        files = sum(m.kind not in _OWN_KINDS for m in kernel.mounts)
+        detail = f"a root of its own; {files} folders and files of the host, read only" if own else "the host's root"
+    return _namespace("mount namespace", own and not foreign and _apart(kernel, sight.supervisor, "mnt"), detail)
+
+
+def _is_own(mount: MountEntry) -> bool:
+    """A folder that goes with the session, or one of the devices that hold nothing, wherever that is put."""
+    return mount.kind in _OWN_KINDS or (mount.kind == "devtmpfs" and mount.root in _HARMLESS_DEVICES)
+
+
+def _pid_namespace(sight: SandboxInspection) -> Safeguard:
+    depth = [len(p.status.get("NSpid", "").split()) for p in (sight.kernel, sight.supervisor)]
+    first = sight.init.status.get("NSpid", "").split()[-1:] == ["1"]
+    detail = "sees and signals only itself" if depth[0] > depth[1] else "sees the processes of others"
+    return _namespace("PID namespace", depth[0] > depth[1] > 0 and first, detail)
+
+
+def _network(sight: SandboxInspection) -> Safeguard:
+    kernel = sight.kernel
+    detail = f"interfaces: {', '.join(kernel.interfaces) or '?'}"
+    alone = kernel.interfaces == ("lo",) and _apart(kernel, sight.supervisor, "net")
+    return _namespace("network namespace", alone, detail + (", its own" if alone else ""))
+
+
+def _ipc_and_uts(sight: SandboxInspection) -> Safeguard:
+    apart = [name for name in ("ipc", "uts") if _apart(sight.kernel, sight.supervisor, name)]
+    detail = "no shared memory or sockets without a path of others" if len(apart) == 2 else f"apart: {apart or 'none'}"
+    return _namespace("IPC, UTS namespaces", len(apart) == 2, detail)
+
+
+def _namespace(name: str, in_force: bool, detail: str) -> Safeguard:
+    return Safeguard(name=name, in_force=in_force, detail=detail, essential=True, means=_NAMESPACES_REFUSED)
+
+
+def _plain_user(sight: SandboxInspection) -> Safeguard:
+    uids = {uid for process in (sight.init, sight.kernel) for uid in process.status.get("Uid", "0").split()}
+    means = "Code that leaves its session is root. Start the runner as a plain user, or report this as a bug."
+    detail = f"uid {', '.join(sorted(uids))} outside"
+    return Safeguard(name="plain user", in_force="0" not in uids, detail=detail, essential=True, means=means)
+
+
+def _no_capabilities(sight: SandboxInspection) -> Safeguard:
+    held = [f"{name} {value}" for p in (sight.init, sight.kernel) for name, value in _capabilities(p, _CAPABILITIES)]
+    detail = f"PID 1 and kernel hold {'; '.join(held)}" if held else "PID 1 and kernel hold none and can gain none"
+    means = "Code has rights over its own mounts and network that holes in the kernel begin with. Report this as a bug."
+    return Safeguard(name="no capabilities", in_force=not held, detail=detail, essential=True, means=means)
+
+
+def _no_new_privileges(sight: SandboxInspection) -> Safeguard:
+    good = all(process.status.get("NoNewPrivs") == "1" for process in (sight.init, sight.kernel))
+    means = "Set-uid programs give rights to those who start them. Report this as a bug."
+    detail = "set-uid programs give no rights" if good else "set-uid programs work"
+    return Safeguard(name="no_new_privs", in_force=good, detail=detail, essential=True, means=means)
+
+
+def _seccomp(sight: SandboxInspection) -> Safeguard:
+    modes = [process.status.get("Seccomp", "?") for process in (sight.init, sight.kernel)]
+    means = (
+        "All of the kernel's system calls can be attacked. As root: apt-get install libseccomp2; the kernel needs "
+        "CONFIG_SECCOMP_FILTER."
+    )
+    detail = "a filter in PID 1 and kernel" if modes == ["2", "2"] else f"mode {' and '.join(modes)}, not 2"
+    return Safeguard(name="seccomp", in_force=modes == ["2", "2"], detail=detail, essential=True, means=means)
+
+
+def _hidden_init(sight: SandboxInspection) -> Safeguard:
+    hidden = sight.init.hidden
+    means = "Code can rewrite the process that reports to the supervisor. Report this as a bug."
+    detail = f"the memory of PID 1 is {'closed' if hidden else 'open'} to the code"
+    return Safeguard(name="hidden PID 1", in_force=hidden, detail=detail, essential=True, means=means)
+
+
+def _landlock(sight: SandboxInspection) -> Safeguard:
+    means = (
+        "Only the mount namespace keeps files apart. Linux 5.19 or later has Landlock where it is named among the "
+        "security modules at boot: lsm=landlock,…"
+    )
+    detail = f"version {sight.landlock}, says PID 1" if sight.landlock else "not applied"
+    return Safeguard(name="Landlock", in_force=sight.landlock > 0, detail=detail, means=means)
+
+
+def _own_proc(sight: SandboxInspection) -> Safeguard:
+    fresh = any(mount.point == "/proc" and mount.kind == "proc" for mount in sight.kernel.mounts)
+    means = (
+        "Nothing leaks, but ps, psutil and /proc/self do not work in a session. In a container: security_opt "
+        "systempaths=unconfined (Compose 2.15 or later)."
+    )
+    detail = "a fresh one" if fresh else "an empty one: the machine's own is partly covered"
+    return Safeguard(name="own /proc", in_force=fresh, detail=detail, means=means)
+
+
+# --- reading what was seen --------------------------------------------------------------------------------------
+
+
+def _apart(one: InspectedProcess, other: InspectedProcess, namespace: str) -> bool:
+    """Whether two processes are known to live in different namespaces; what cannot be read is not known."""
+    assert namespace in NAMESPACES
+    mine, theirs = one.namespaces.get(namespace), other.namespaces.get(namespace)
+    return bool(mine and theirs and mine != theirs)
+
+
+def _outside_uid(process: InspectedProcess) -> str:
+    """The effective uid, or nothing if it is not known."""
+    return [*process.status.get("Uid", "").split(), "", ""][1]
+
+
+def _capabilities(process: InspectedProcess, kinds: Sequence[str]) -> list[tuple[str, str]]:
+    """The sets that are not empty, or not known."""
+    return [(kind, process.status.get(kind, "?")) for kind in kinds if process.status.get(kind, "?").strip("0")]

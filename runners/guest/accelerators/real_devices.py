@@ -1,0 +1,98 @@
+"""Real devices inside the sandbox: TensorFlow sees those that the supervisor gave, and takes their memory as it needs.
+
+What was given comes with the sandbox's environment: CUDA is told by ``CUDA_VISIBLE_DEVICES`` and opens no other GPU,
+for the sandbox has the device nodes of no other. Both are there before anything in it has asked for a device: that is
+what CUDA looks at, once, when it is initialised. libtpu looks as soon as TensorFlow is imported, so a session with a
+TPU imports TensorFlow itself (``runners.zygote.fork_server --cold``), and TensorFlow finds the TPU by its own means.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from runners.devices import tpu_vm
+from runners.devices.allocation import DeviceAllocation
+
+_GIVEN = "LOCKSTEP_REAL"
+
+
+class GrantedDevicesMissing(RuntimeError):
+    """The sandbox was given devices that TensorFlow does not find."""
+
+
+def environment(given: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
+    """What a sandbox's environment says of the devices it was given.
+
+    With None it says nothing: ``CUDA_VISIBLE_DEVICES`` is then the learner's, for simulated GPUs, and without a device
+    node there is nothing to hide.
+    """
+    if given is None:
+        return ()
+    shares = [[share.logical, share.memory_mb] for share in given.shares]
+    libraries = os.environ.get("LD_LIBRARY_PATH")  # where a container's driver may lie; programs of the session need it
+    return (
+        *((("LD_LIBRARY_PATH", libraries),) if libraries and shares else ()),
+        ("CUDA_VISIBLE_DEVICES", ",".join(share.unit.uuid for share in given.shares) or "-1"),
+        ("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
+        *(tpu_vm.environment(given.tpu) if given.tpu else ()),
+        (_GIVEN, json.dumps(shares)),
+    )
+
+
+def granted_gpus() -> list[tuple[int, int | None]] | None:
+    """For each real GPU of this sandbox: as how many it is shown, and the memory of each in MB.
+
+    Empty if what is real in it is a TPU, None if nothing is.
+    """
+    said = os.environ.get(_GIVEN)
+    return None if said is None else [(int(logical), memory_mb) for logical, memory_mb in json.loads(said)]
+
+
+def configure_gpus(shares: Iterable[tuple[int, int | None]]) -> None:
+    """Make TensorFlow in this process see its GPUs so. Call once, before any op ran.
+
+    Raises:
+        GrantedDevicesMissing: TensorFlow finds fewer, or others.
+    """
+    import tensorflow as tf
+
+    shares = list(shares)
+    gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) != len(shares):
+        raise GrantedDevicesMissing(f"{len(shares)} GPUs were given to this session, and TensorFlow finds {len(gpus)}")
+    split = []
+    for gpu, (logical, memory_mb) in zip(gpus, shares, strict=True):
+        if memory_mb is None:
+            tf.config.set_memory_growth(gpu, True)
+        else:
+            each = tf.config.LogicalDeviceConfiguration(memory_limit=memory_mb)
+            tf.config.set_logical_device_configuration(gpu, [each] * logical)
+            split.append(gpu.name)
+    if split:
+        _let_growth_be_asked_for(split)
+
+
+def _let_growth_be_asked_for(split: list[str]) -> None:
+    """TensorFlow refuses ``set_memory_growth`` for a GPU with limits; ours grow in any case, so to ask is no error."""
+    import tensorflow as tf
+    from tensorflow.python.framework import config
+
+    get_growth, set_growth = config.get_memory_growth, config.set_memory_growth
+
+    @functools.wraps(get_growth)
+    def get_memory_growth(device: Any) -> Any:
+        return True if device.name in split else get_growth(device)
+
+    @functools.wraps(set_growth)
+    def set_memory_growth(device: Any, enable: bool) -> None:
+        if device.name not in split:
+            set_growth(device, enable)
+        elif not enable:
+            raise ValueError("This GPU is shared: its memory grows, up to the limit of its logical devices.")
+
+    for module in (config, tf.config, tf.config.experimental):
+        module.get_memory_growth, module.set_memory_growth = get_memory_growth, set_memory_growth

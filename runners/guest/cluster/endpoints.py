@@ -1,0 +1,54 @@
+"""Where the processes of a cluster find each other: ports of the sandbox's own loopback, and ``TF_CONFIG``.
+
+Pure but for ``free_ports``; no TensorFlow here.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator, Sequence
+
+from runners.wire.topology import Task, Topology
+
+HOST = "127.0.0.1"
+_PORTS = range(20_001, 30_000)
+"""Below those that the system hands out by itself: a port stays free until its task listens, maybe much later."""
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """As many ports as asked for on which nobody listens."""
+    return tuple(port for _, port in zip(range(count), _free(), strict=False))
+
+
+def address(port: int) -> str:
+    """How TensorFlow writes where a task listens."""
+    return f"{HOST}:{port}"
+
+
+def tf_config(topology: Topology, ports: Sequence[int], number: int) -> str:
+    """What ``TF_CONFIG`` says to the task at place ``number`` of ``topology.tasks``; ``ports`` are in that order.
+
+    The evaluator is no part of the cluster that trains: only it is told of itself.
+    """
+    here = topology.tasks[number]
+    cluster: dict[str, list[str]] = {}
+    for task, port in zip(topology.tasks, ports, strict=True):
+        if task.role != "evaluator" or task == here:
+            cluster.setdefault(task.job, []).append(address(port))
+    return json.dumps({"cluster": cluster, "task": {"type": here.job, "index": here.index}})
+
+
+def serves(topology: Topology, task: Task) -> bool:
+    """Whether a task only serves a coordinator, and runs no cell."""
+    return topology.kind == "ps" and task.role in ("worker", "ps")
+
+
+def _free() -> Iterator[int]:
+    for port in _PORTS:
+        with socket.socket() as s:
+            try:
+                s.bind((HOST, port))
+            except OSError:
+                continue
+        yield port

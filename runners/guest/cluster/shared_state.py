@@ -1,0 +1,155 @@
+"""A page of memory that all processes of a session share: what each of them is doing, and which fault awaits it.
+
+PID 1 makes it before it forks. Every process can write all of it, the learner's code included, so PID 1 believes
+nothing of it: a step, an action and a state are all that it reads, and the state only to pass it on.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from enum import IntEnum
+
+_SLOT = 64
+_STEP, _FAULT_STEP, _FAULT, _STATUS, _WORK, _EXIT, _INTERRUPTS, _CAME, _READY = 0, 8, 16, 17, 18, 20, 24, 32, 40
+_NONE = -1
+
+
+class ProcessStatus(IntEnum):
+    """What PID 1 has done with a process."""
+
+    starting = 0
+    running = 1
+    paused = 2
+    slow = 3
+    ended = 4
+
+
+class ProcessActivity(IntEnum):
+    """What a process says that it is doing."""
+
+    nothing = 0
+    cell = 1
+    waiting = 2
+    """For another process, inside TensorFlow."""
+    serving = 3
+    """Others, in a cell that says ``server.join()``."""
+
+
+class FailureAction(IntEnum):
+    """What may await a process at a step."""
+
+    kill = 1
+    pause = 2
+    slow = 3
+
+
+class SharedState:
+    """One slot for each task of the cluster, by its place in ``Topology.tasks``."""
+
+    def __init__(self, tasks: int) -> None:
+        self._page = mmap.mmap(-1, max(1, tasks) * _SLOT)  # shared with children, belongs to no file
+        self.tasks = tasks
+        for task in range(tasks):
+            self.begin(task)
+
+    def begin(self, task: int) -> None:
+        """A fresh process takes this place; how the one before ended is still to be read."""
+        self.set_step(task, _NONE)
+        self.take_fault(task)
+        self.set_status(task, ProcessStatus.starting)
+        self.set_work(task, ProcessActivity.nothing)
+        self._write("q", task, _CAME, 0)
+        self._write("q", task, _READY, 0)
+
+    def step(self, task: int) -> int:
+        """The step it has reached, -1 before the first."""
+        return int(self._read("q", task, _STEP))
+
+    def set_step(self, task: int, step: int) -> None:
+        """Say that it has reached ``step``."""
+        self._write("q", task, _STEP, step)
+
+    def status(self, task: int) -> ProcessStatus:
+        """What PID 1 has done with it."""
+        value = int(self._read("b", task, _STATUS))
+        return ProcessStatus(value) if 0 <= value < len(ProcessStatus) else ProcessStatus.running
+
+    def set_status(self, task: int, status: ProcessStatus) -> None:
+        """Only PID 1 calls this."""
+        self._write("b", task, _STATUS, status)
+
+    def work(self, task: int) -> ProcessActivity:
+        """What it is doing."""
+        value = int(self._read("b", task, _WORK))
+        return ProcessActivity(value) if 0 <= value < len(ProcessActivity) else ProcessActivity.nothing
+
+    def set_work(self, task: int, work: ProcessActivity) -> None:
+        """Say what it is doing."""
+        self._write("b", task, _WORK, work)
+
+    def came(self, task: int) -> int:
+        """How often it has come to where all who train together meet."""
+        return int(self._read("q", task, _CAME))
+
+    def come(self, task: int) -> int:
+        """Say that it has come there once more; returns how often now."""
+        return self._count(task, _CAME)
+
+    def turn_back(self, task: int) -> None:
+        """Say that it came in vain: it does not count."""
+        self._count(task, _CAME, -1)
+
+    def ready(self, task: int) -> int:
+        """How often it was connected to those who had come."""
+        return int(self._read("q", task, _READY))
+
+    def be_ready(self, task: int) -> None:
+        """Say that it is connected."""
+        self._count(task, _READY)
+
+    def interrupts(self, task: int) -> int:
+        """How often it was interrupted."""
+        return int(self._read("q", task, _INTERRUPTS))
+
+    def interrupt(self, task: int) -> None:
+        """Count an interrupt; only PID 1 calls this."""
+        self._count(task, _INTERRUPTS)
+
+    def exit_status(self, task: int) -> int:
+        """How the last process in this place to end did, negative for a signal; 0 also before one has ended.
+
+        It stays while the next one lives: the kernel may ask only then how the one before ended.
+        """
+        return int(self._read("h", task, _EXIT))
+
+    def set_exit_status(self, task: int, status: int) -> None:
+        """Only PID 1 calls this."""
+        self._write("h", task, _EXIT, status)
+
+    def fault_at(self, task: int) -> int:
+        """The step at which a fault awaits it, -1 if none does."""
+        return int(self._read("q", task, _FAULT_STEP))
+
+    def await_step(self, task: int, step: int, action: FailureAction) -> None:
+        """Have ``action`` wait until the task reaches ``step``; it replaces the one before."""
+        self._write("b", task, _FAULT, action)
+        self._write("q", task, _FAULT_STEP, step)
+
+    def take_fault(self, task: int) -> FailureAction | None:
+        """The fault that awaits it, which then does no more."""
+        value, at = int(self._read("b", task, _FAULT)), self.fault_at(task)
+        self._write("q", task, _FAULT_STEP, _NONE)
+        return FailureAction(value) if at != _NONE and 1 <= value <= len(FailureAction) else None
+
+    def _count(self, task: int, at: int, by: int = 1) -> int:
+        count = max(0, self._read("q", task, at) + by) % 2**62
+        self._write("q", task, at, count)
+        return count
+
+    def _read(self, kind: str, task: int, at: int) -> int:
+        value: int = struct.unpack_from(kind, self._page, task * _SLOT + at)[0]
+        return value
+
+    def _write(self, kind: str, task: int, at: int, value: int) -> None:
+        struct.pack_into(kind, self._page, task * _SLOT + at, value)

@@ -1,0 +1,300 @@
+"""The processes of a cluster as PID 1 holds them: it forks them, does to them what is wished, and knows how they are.
+
+What it reads from a wish or from the board may be a lie of the learner's program, which owns all these processes; the
+worst it can do is what it may do anyway: end, stop and restart them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from runners.guest.cluster import endpoints
+from runners.guest.cluster.shared_state import FailureAction, ProcessStatus, SharedState
+from runners.guest.cluster.task_context import MAX_COMMAND_BYTES, TaskContext
+from runners.guest.runtime import worker
+from runners.wire.topology import Topology
+
+_STOPPED_S, _GOING_S = 0.09, 0.01
+"""A slow process has a tenth of the time."""
+_MOST_STEP = 1_000_000_000
+_TELL_S = 0.1
+_LOOK_S = 1.0
+"""How often somebody who waits for a step of a process is told where it is."""
+
+Fork = Callable[[Callable[[], None], int], int]
+"""Forks a child that does this and ends; the descriptor takes what it says if it fails. Returns its number."""
+
+
+class ClusterManager:
+    """The tasks of one start of a cluster; the first of them, the kernel, is not forked here.
+
+    Args:
+        topology: what they are.
+        fork: see ``Fork``.
+        tell: told of every change, with ``members``.
+    """
+
+    def __init__(self, topology: Topology, fork: Fork, tell: Callable[[list[dict[str, Any]]], None]) -> None:
+        self._topology = topology
+        self._fork = fork
+        self._tell = tell
+        self._board = SharedState(len(topology.tasks))
+        self._ports = endpoints.free_ports(len(topology.tasks))
+        self._nonce = secrets.token_hex(4)
+        self._pids: dict[int, int] = {}
+        """The number of each living process by its task's."""
+        self._slow: set[int] = set()
+        self._armed: dict[int, tuple[str, int]] = {}
+        """What is to be done to a task at which step. Only PID 1 knows it for sure: the board can be scribbled on."""
+        self._told_steps: list[int] = []
+        self._toggle_at = 0.0
+        self._stopped = False
+        self._changed = False
+        self._told_at = 0.0
+        self.wishes, self._wishing = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._news, self.kernels_news = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for end in (self.wishes, self._news):
+            end.setblocking(False)
+
+    def place(self, number: int) -> TaskContext:
+        """What the process of a task is given."""
+        return TaskContext(self._topology, number, self._ports, self._board, self._wishing, self._nonce)
+
+    def leave_in_child(self, kernel: bool) -> None:
+        """Close, in a child, what only PID 1 may have; a child that is not the kernel gets no news."""
+        self.wishes.close()
+        self._news.close()
+        if not kernel:
+            self.kernels_news.close()
+
+    def begin(self, kernel: int) -> None:
+        """The kernel is there, as process ``kernel``: start the others."""
+        self.kernels_news.close()
+        self._joined(0, kernel)
+        for number in range(1, len(self._topology.tasks)):
+            self._start(number)
+        self._tell(self.members())
+
+    def close(self) -> None:
+        """Every process is gone."""
+        for end in (self.wishes, self._wishing, self._news, self.kernels_news):
+            end.close()
+        self._tell([])
+
+    def members(self) -> list[dict[str, Any]]:
+        """The fields of a ``protocol.Member`` for each, in order."""
+        return [self._member(number) for number in range(len(self._topology.tasks))]
+
+    def _member(self, number: int) -> dict[str, Any]:
+        task, step = self._topology.tasks[number], self._board.step(number)
+        action, at_step = self._armed.get(number, (None, None))
+        return {
+            "task": task.lane,
+            "state": self._board.status(number).name,
+            "address": endpoints.address(self._ports[number]),
+            "step": step if 0 <= step <= _MOST_STEP else None,
+            "armed": None if action is None else {"action": action, "at_step": at_step},
+            "serves": endpoints.serves(self._topology, task),
+        }
+
+    def interrupt(self) -> None:
+        """SIGINT for those beside the kernel. Who is held goes on first: it could not hear it."""
+        for number, pid in self._pids.items():
+            self._let_go_on(number)
+            self._board.interrupt(number)
+            if number:
+                _signal(pid, signal.SIGINT)
+        self._changed = True
+
+    def ended(self, pid: int, status: int) -> None:
+        """The process ``pid`` was reaped."""
+        for number, own in list(self._pids.items()):
+            if own == pid:
+                del self._pids[number]
+                self._slow.discard(number)
+                self._disarm(number)
+                self._board.set_exit_status(number, status)
+                self._board.set_status(number, ProcessStatus.ended)
+                self._changed = True
+
+    def hear(self) -> None:
+        """Read one wish."""
+        try:
+            data = self.wishes.recv(MAX_COMMAND_BYTES)
+            wish = json.loads(data)
+        except (OSError, ValueError, RecursionError):
+            return
+        if not isinstance(wish, dict):
+            return
+        if wish.get("reached") is True:
+            self._reached(wish.get("task"), wish.get("action"))
+        else:
+            self.do(wish.get("task"), wish.get("action"), wish.get("at_step"))
+
+    def do(self, task: Any, action: Any, at_step: Any = None, *, late: bool = True) -> str:
+        """Do ``action`` to the task of that lane, or have it wait for a step; what makes no sense is not done.
+
+        Args:
+            task: a lane.
+            action: one of ``protocol.Fault``.
+            at_step: the step to wait for; None: now.
+            late: do it now where that step is behind the task already.
+
+        Returns:
+            ``done``, ``armed``, ``passed`` (the step is behind it, nothing was done), ``not-armed`` (there was nothing
+            to take back: it has come to its step, or was taken back before), or ``nonsense``.
+        """
+        number = self._number(task)
+        waits = isinstance(at_step, int) and not isinstance(at_step, bool) and 0 <= at_step <= _MOST_STEP
+        if number is None or not isinstance(action, str) or (at_step is not None and not waits):
+            return "nonsense"
+        self._changed = True
+        if action == "disarm":
+            return "done" if self._disarm(number) else "not-armed"
+        if waits and action in FailureAction.__members__:
+            if self._board.step(number) < at_step:
+                self._armed[number] = action, at_step
+                self._board.await_step(number, at_step, FailureAction[action])
+                return "armed"
+            if not late:
+                return "passed"
+        if action == self._armed.get(number, ("",))[0]:  # it is not to be done a second time
+            self._disarm(number)
+        self._do_now(number, action)
+        return "done"
+
+    def tell_now(self) -> None:
+        """Tell of the members as they are, at once: somebody waits for it."""
+        self._changed, self._told_at = False, time.monotonic()
+        self._tell(self.members())
+
+    def _number(self, task: Any) -> int | None:
+        return next((n for n, known in enumerate(self._topology.tasks) if known.lane == task), None)
+
+    def _reached(self, task: Any, action: Any) -> None:
+        """A process says that it is at its step. It goes on if that fault was taken back meanwhile."""
+        number = self._number(task)
+        if number is None or number not in self._armed:
+            return
+        armed, at_step = self._armed[number]
+        if armed == action and self._board.step(number) >= at_step:
+            self._disarm(number)
+            self._do_now(number, action)
+            self._changed = True
+
+    def _disarm(self, number: int) -> bool:
+        """Forget what is to be done to it; whether there was anything. Once PID 1 has, it is not done any more."""
+        self._board.take_fault(number)
+        return self._armed.pop(number, None) is not None
+
+    def _do_now(self, number: int, action: Any) -> None:
+        pid = self._pids.get(number)
+        match action:
+            case "kill" if number:
+                self._end(number)
+            case "kill" if pid is not None:
+                self._board.set_status(number, ProcessStatus.ended)
+                _signal(pid, signal.SIGKILL)  # the kernel itself: PID 1 has more to say of its end
+            case "pause" if pid is not None:
+                self._slow.discard(number)
+                self._board.set_status(number, ProcessStatus.paused)
+                _signal(pid, signal.SIGSTOP)
+            case "slow" if pid is not None:
+                self._let_go_on(number)
+                self._slow.add(number)
+                self._board.set_status(number, ProcessStatus.slow)
+            case "resume":
+                self._let_go_on(number)
+            case "restart" if number and pid is None:
+                try:
+                    self._start(number)
+                except OSError:  # the session has as many processes as it may have
+                    self._board.set_status(number, ProcessStatus.ended)
+
+    def tick(self) -> float | None:
+        """Do what it is time for; returns seconds until there is more to do, None for never.
+
+        The supervisor is told of changes ten times a second at most: a program may wish for thousands.
+        """
+        now = time.monotonic()
+        if self._armed and (seen := [self._board.step(number) for number in self._armed]) != self._told_steps:
+            self._told_steps, self._changed = seen, True
+        if self._changed and now - self._told_at >= _TELL_S:
+            self._changed, self._told_at = False, now
+            self._tell(self.members())
+        waits = [self._turn_s(now)] if self._slow else []
+        if self._changed:
+            waits.append(max(0.0, self._told_at + _TELL_S - now))
+        if self._armed:
+            waits.append(_LOOK_S)
+        return min(waits, default=None)
+
+    def _turn_s(self, now: float) -> float:
+        """Stop the slow ones, or let them go on, when it is time; returns seconds until it is again."""
+        if now >= self._toggle_at:
+            self._stopped = not self._stopped
+            self._toggle_at = now + (_STOPPED_S if self._stopped else _GOING_S)
+            for number in self._slow:
+                _signal(self._pids[number], signal.SIGSTOP if self._stopped else signal.SIGCONT)
+        return max(0.0, self._toggle_at - now)
+
+    def _let_go_on(self, number: int) -> None:
+        self._slow.discard(number)
+        if (pid := self._pids.get(number)) is not None:
+            _signal(pid, signal.SIGCONT)
+            self._board.set_status(number, ProcessStatus.running)
+
+    def _end(self, number: int) -> None:
+        pid = self._pids.get(number)
+        if pid is None:
+            return
+        _signal(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            _, status = os.waitpid(pid, 0)
+            self.ended(pid, os.waitstatus_to_exitcode(status))
+
+    def _start(self, number: int) -> None:
+        """Fork a task's process, and hand the kernel its ends of what leads to it. Raises OSError: none can be had."""
+        self._disarm(number)
+        self._board.begin(number)
+        with contextlib.ExitStack() as ours:
+            link, kernels_link = map(ours.enter_context, socket.socketpair())
+            out, to_out = _pipe(ours)
+            err, to_err = _pipe(ours)
+
+            def work() -> None:
+                self.leave_in_child(kernel=False)
+                kernels_link.close()
+                os.close(out)
+                os.close(err)
+                worker.serve(self.place(number), link, to_out, to_err)
+
+            pid = self._fork(work, to_err)
+            with contextlib.suppress(OSError):  # a kernel that is about to end, or that does not read
+                word = json.dumps({"joined": number}).encode()
+                socket.send_fds(self._news, [word], (kernels_link.fileno(), out, err))
+        self._joined(number, pid)
+
+    def _joined(self, number: int, pid: int) -> None:
+        self._pids[number] = pid
+        self._board.set_status(number, ProcessStatus.running)
+
+
+def _pipe(owner: contextlib.ExitStack) -> tuple[int, int]:
+    ends = os.pipe()
+    for end in ends:
+        owner.callback(os.close, end)
+    return ends
+
+
+def _signal(pid: int, signum: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signum)

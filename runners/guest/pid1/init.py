@@ -1,0 +1,317 @@
+"""PID 1 of a sandbox: it keeps the warm copy of TensorFlow and forks kernels from it, one at a time.
+
+A restart is therefore a fork, never an import; so is each further process of a cluster (see ``team``). Only where a
+session has a real TPU does each kernel import TensorFlow itself, and PID 1 has none of it: the imports of this module
+are small. PID 1 runs no learner code, and nothing inside can signal it or look into it. It speaks with the supervisor
+over its control socket, one JSON object a packet:
+
+    supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …,
+                          "kernel": N}    its number, counted from 1
+                          {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
+                          {"op": "fault", "id": N, "task": …, "action": …, "at_step": …}
+    PID 1 -> supervisor   {"exited": N, "kernel": N, "trace": …}    the kernel's exit status, negative for a signal;
+                                          of a crash what Python's faulthandler wrote, or who pretended to be it
+                          {"members": [{…}, …]}    of a cluster, as in ``protocol.Member``, whenever one of them changes
+                          {"fault": N, "result": …}    what became of it (``ClusterManager.do``), after the
+                                          members as they are then
+                          {"failed": …}   a kernel did not come up, and why
+                          {"files": N, "left": [[B, I], …]}   bytes in the sandbox's own folders, which live in
+                                          memory; and for each what is left there, in bytes and in inodes
+
+A kernel has ended only once PID 1 has said so: then nothing that was in the sandbox is left, and what the kernel
+printed is in its journal (see ``runners.wire.journal``).
+
+When the control socket closes, PID 1 ends, and with it everything in its PID namespace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import os
+import select
+import signal
+import socket
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runners.sandbox import linux
+from runners.sandbox.policy import HOME
+from runners.wire import journal
+from runners.wire.journal import OutputStream
+from runners.wire.topology import Topology
+
+if TYPE_CHECKING:
+    from runners.guest.pid1.cluster_manager import ClusterManager
+
+_LARGEST_COMMAND = 1 << 16
+_LONGEST_COMPLAINT = 4000
+_LONGEST_TRACE = 16_000
+_PIPE_BYTES = 1 << 16
+_WRITABLE = ("/tmp", HOME, "/dev/shm")  # noqa: S108 - as the policy makes them
+_OOM_SCORE = "500"
+
+
+class Init:
+    """The loop of PID 1.
+
+    Args:
+        control: the supervisor's end is trusted.
+        listeners: bound Unix sockets for the kernel's channels, in the order of ``app.CHANNELS``.
+        printed: the memory of ``runners.wire.journal``; closed here.
+        first: what each kernel begins with.
+    """
+
+    def __init__(self, control: socket.socket, printed: int, listeners: list[int], first: Callable[[], None]) -> None:
+        self._control = control
+        self._printed = KernelOutput(printed)
+        self._listeners = listeners
+        self._first = first
+        self._kernel: int | None = None
+        self._number = 0
+        self._complaint: int | None = None
+        self._team: ClusterManager | None = None
+        """Where the machine is a cluster: its processes."""
+        self._bell = socket.socketpair()
+        """Rung by the end of a child."""
+
+    def serve(self) -> None:
+        """Carry out commands until the supervisor closes the control socket."""
+        _forget_the_hosts_output()
+        wake, alarm = self._bell
+        for end in self._bell:
+            end.setblocking(False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
+        while True:
+            wait_s = self._team.tick() if self._team else None
+            watched = [self._control, wake, *([self._team.wishes] if self._team else [])]
+            for end in select.select(watched, [], [], wait_s)[0]:
+                if end is self._control:
+                    data = self._control.recv(_LARGEST_COMMAND)
+                    if not data:
+                        return
+                    self._obey(json.loads(data))
+                elif end is wake:
+                    with contextlib.suppress(BlockingIOError):
+                        wake.recv(4096)
+                elif self._team and end is self._team.wishes:
+                    self._team.hear()
+            self._reap()
+
+    def _obey(self, command: dict[str, Any]) -> None:
+        match command["op"]:
+            case "start":
+                self._end_all()
+                self._start(command)
+            case "signal" if self._kernel is not None:
+                if self._team and command["signum"] == signal.SIGINT:
+                    self._team.interrupt()
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._kernel, int(command["signum"]))
+            case "kill":
+                self._end_all()
+            case "usage":
+                self._tell(_usage())
+            case "fault":
+                self._tell({"fault": command["id"], "result": self._fault(command)})
+
+    def _fault(self, command: dict[str, Any]) -> str:
+        if not self._team:
+            return "nonsense"
+        result = self._team.do(command["task"], command["action"], command["at_step"], late=False)
+        self._team.tell_now()
+        return result
+
+    def _start(self, command: dict[str, Any]) -> None:
+        self._complaint, complain = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._printed.begin()
+        self._number = int(command["kernel"])
+        topology = Topology.parse(command["topology"])
+        self._team = team = self._team_of(topology) if topology.cluster else None
+
+        def be_kernel() -> None:
+            self._first()
+            from runners.guest.runtime import kernel_app
+
+            place = news = None
+            if team:
+                team.leave_in_child(kernel=True)
+                place, news = team.place(0), team.kernels_news
+            key, keyboard = command["key"].encode(), bool(command["keyboard"])
+            printed = self._printed.streams
+            kernel = kernel_app.prepare_kernel(
+                self._listeners, command["topology"], key, printed, keyboard, place, news
+            )
+            faulthandler.enable(complain)  # nothing else is left to say how it crashed
+            kernel.start()
+
+        self._kernel = self._fork(be_kernel, complain)
+        os.close(complain)
+        self._printed.close_write_ends()
+        if team:
+            team.begin(self._kernel)
+
+    def _team_of(self, topology: Topology) -> ClusterManager:
+        from runners.guest.pid1.cluster_manager import ClusterManager
+
+        return ClusterManager(topology, self._fork_member, self._tell_members)
+
+    def _fork_member(self, work: Callable[[], None], complain: int) -> int:
+        def without_a_client() -> None:
+            for fd in self._listeners:
+                os.close(fd)  # they are the kernel's
+            self._printed.close_read_ends()
+            work()
+
+        return self._fork(without_a_client, complain)
+
+    def _fork(self, work: Callable[[], None], complain: int) -> int:
+        """A child that does ``work`` and ends; it writes why to ``complain`` if it cannot. Returns its number."""
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for end in (*self._bell, self._control):
+                end.close()  # who held one could speak for PID 1, or keep the end of a kernel secret
+            os.setsid()
+            linux.set_dumpable(True)
+            with contextlib.suppress(OSError):
+                Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+            work()
+        except Exception:
+            with contextlib.suppress(OSError):
+                os.write(complain, traceback.format_exc(limit=-5)[-_LONGEST_COMPLAINT:].encode())
+        finally:
+            os._exit(1)
+
+    def _end_all(self) -> None:
+        """Kill everything in the sandbox but PID 1, wait until it is gone, and say so if a kernel was in it."""
+        had_kernel, self._kernel = self._kernel is not None, None
+        self._read_last_words()
+        self._kill_all()
+        if self._team:
+            self._team.close()
+            self._team = None
+        if had_kernel:
+            self._tell_exit(-signal.SIGKILL)
+
+    def _kill_all(self) -> None:
+        """Kill everything but PID 1, wait until it is gone, and complete the journal."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, 0)
+                if self._team:
+                    self._team.ended(pid, os.waitstatus_to_exitcode(status))
+        self._printed.settle()
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    return
+                if pid == self._kernel:
+                    self._kernel = None
+                    exited, words = os.waitstatus_to_exitcode(status), self._read_last_words()
+                    self._kill_all()  # what it left behind holds its channels and pipes open
+                    if words and exited >= 0:
+                        self._tell({"failed": words[-_LONGEST_COMPLAINT:]})
+                    self._tell_exit(exited, words if exited < 0 else "")
+                if self._team:
+                    self._team.ended(pid, os.waitstatus_to_exitcode(status))
+
+    def _read_last_words(self) -> str:
+        """What a kernel wrote that did not come up, or crashed; it may be the learner's words."""
+        if self._complaint is None:
+            return ""
+        try:
+            return printable(os.read(self._complaint, _PIPE_BYTES))
+        except OSError:
+            return ""
+        finally:
+            os.close(self._complaint)
+            self._complaint = None
+
+    def _tell_exit(self, status: int, trace: str = "") -> None:
+        self._tell({"exited": int(status), "kernel": self._number, "trace": trace})
+
+    def _tell_members(self, members: list[dict[str, Any]]) -> None:
+        self._tell({"members": members})
+
+    def _tell(self, word: dict[str, Any]) -> None:
+        self._control.send(json.dumps(word).encode())
+
+
+class KernelOutput:
+    """What kernels print, as PID 1 holds it: the journals, and the pipes that standard output and error lead into.
+
+    The read ends stay open here, so that what is in a pipe outlives the kernel.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._journals = journal.open_streams(memory)
+        os.close(memory)
+        self._pipes: dict[str, tuple[int, int]] = {}
+
+    @property
+    def streams(self) -> dict[str, OutputStream]:
+        """Of the kernel that is about to start, by name."""
+        return {name: OutputStream(self._journals[name], *ends) for name, ends in self._pipes.items()}
+
+    def begin(self) -> None:
+        """Another kernel is about to start."""
+        for name, own in self._journals.items():
+            own.begin()
+            self._pipes[name] = os.pipe()
+
+    def close_write_ends(self) -> None:
+        """The kernel has them now."""
+        for _, write_end in self._pipes.values():
+            os.close(write_end)
+
+    def close_read_ends(self) -> None:
+        """In a child that is not the kernel."""
+        for read_end, _ in self._pipes.values():
+            os.close(read_end)
+
+    def settle(self) -> None:
+        """The kernel has ended, and everything else: write what is left in its pipes."""
+        for name, (read_end, _) in self._pipes.items():
+            self._journals[name].settle(read_end)
+            os.close(read_end)
+        self._pipes.clear()
+
+
+def printable(words: bytes) -> str:
+    """``words`` as lines of printable ASCII, which fit in a packet as JSON; of many the beginning and the end."""
+    text = "".join(c if c == "\n" or " " <= c <= "~" else "?" for c in words.decode("ascii", "replace"))
+    if len(text) <= _LONGEST_TRACE:
+        return text
+    return f"{text[: _LONGEST_TRACE // 8]}\n...\n{text[-_LONGEST_TRACE * 7 // 8 :]}"
+
+
+def _forget_the_hosts_output() -> None:
+    """Descriptors 0 to 2 still lead to the supervisor's log: nothing inside may write there."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def _usage() -> dict[str, Any]:
+    spaces = []
+    for folder in _WRITABLE:
+        with contextlib.suppress(OSError):
+            spaces.append(os.statvfs(folder))
+    return {
+        "files": sum((space.f_blocks - space.f_bfree) * space.f_frsize for space in spaces),
+        "left": [[space.f_bfree * space.f_frsize, space.f_ffree] for space in spaces],
+    }

@@ -1,0 +1,93 @@
+"""Whose output a piece of text is: a process of the cluster, and in it a replica.
+
+A replica's text is marked where it is printed, ``tf.print`` while its function is traced and ``print`` in its thread,
+and the marks are taken out again where text leaves the kernel. A mark holds a number that each session draws anew, so
+no text has one by chance; who forges one has their own text shown in another lane.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tensorflow.python.distribute import mirrored_run
+from tensorflow.python.ops import gen_logging_ops, string_ops
+
+from runners.wire import replica_tags
+
+_OUTPUT = ("stream", "display_data", "update_display_data", "execute_result", "error", "clear_output")
+
+_nonce = ""
+_task: str | None = None
+
+
+def set_lane(nonce: str, task: str | None) -> None:
+    """Choose the session's number, and the lane of this process: None outside of a cluster."""
+    global _nonce, _task
+    _nonce, _task = nonce, task
+
+
+def nonce() -> str:
+    """The number in this session's marks."""
+    return _nonce
+
+
+def lane(replica: int | None) -> str | None:
+    """The lane of a replica of this process, or of the process itself."""
+    return replica_tags.lane_name(_task, replica)
+
+
+def splitter() -> replica_tags.TagSplitter:
+    """Takes this session's marks out of a stream of text."""
+    return replica_tags.TagSplitter(_nonce)
+
+
+def current_replica() -> int | None:
+    """The replica whose function the calling thread runs or traces; None if there is but one in this process."""
+    thread = threading.current_thread()
+    if isinstance(thread, mirrored_run._MirroredReplicaThread) and len(thread.devices) > 1:
+        return int(thread.replica_id_in_sync_group)
+    return None
+
+
+def tag_text(text: str) -> str:
+    """``text`` with the marks of the replica that prints it, if one does."""
+    replica = current_replica()
+    return text if replica is None or not _nonce or not text else f"{_mark(replica)}{text}{_mark(None)}"
+
+
+def patch_tf_print() -> None:
+    """Have ``tf.print`` in a replica's function say whose it is. Call once, in the zygote: runs no op."""
+    print_v2 = gen_logging_ops.print_v2
+
+    def print_marked(input: Any, output_stream: str = "stderr", end: str = "\n", name: str | None = None) -> Any:
+        replica = current_replica()
+        if replica is not None and _nonce and output_stream in ("stdout", "stderr"):
+            input, end = string_ops.string_join([_mark(replica), input]), end + _mark(None)
+        return print_v2(input, output_stream=output_stream, end=end, name=name)
+
+    gen_logging_ops.print_v2 = print_marked
+
+
+def tag_messages(session: Any) -> None:
+    """Have all output that a session of Jupyter's sends name this process's lane, unless it names another."""
+    send = session.send
+
+    def send_in_lane(stream: Any, msg_or_type: Any, *args: Any, metadata: Any = None, **kwargs: Any) -> Any:
+        kind = msg_or_type["msg_type"] if isinstance(msg_or_type, dict) else msg_or_type
+        if kind in _OUTPUT and _task:
+            if isinstance(msg_or_type, dict):
+                msg_or_type["metadata"] = _with_lane(msg_or_type.get("metadata"))
+            else:
+                metadata = _with_lane(metadata)
+        return send(stream, msg_or_type, *args, metadata=metadata, **kwargs)
+
+    session.send = send_in_lane
+
+
+def _with_lane(metadata: Any) -> dict[str, Any]:
+    return {"lockstep": {"lane": _task}} | (metadata or {})
+
+
+def _mark(replica: int | None) -> str:
+    return replica_tags.replica_tag(_nonce, replica)

@@ -1,0 +1,28 @@
+"""Makes TensorFlow in a fresh process see the machine that a topology names."""
+
+from __future__ import annotations
+
+from runners.guest.accelerators import real_devices
+from runners.guest.cluster import task_context
+from runners.guest.tf_patches import collectives, distributed_datasets, gpu, tpu_system
+from runners.wire.topology import Topology
+
+
+def set_up_devices(topology: Topology) -> None:
+    """Show ``topology`` to this process. Call once, before any op ran; runs no op itself."""
+    own = task_context.current_context()
+    collectives.separate_collective_keys(own.number if own else 0, max(1, len(topology.tasks)))
+    distributed_datasets.keep_alive_while_iterated()
+    if (shares := real_devices.granted_gpus()) is not None:
+        if topology.kind == "tpu":
+            tpu_system.explain_failure(str(topology))
+        else:
+            real_devices.configure_gpus(shares)
+        return
+    match topology.kind:
+        case "gpu" | "workers" if topology.devices:
+            gpu.simulate(topology.devices)
+        case "tpu":
+            tpu_system.simulate(topology.devices)
+    if topology.kind != "tpu":
+        tpu_system.explain_absence(str(topology))

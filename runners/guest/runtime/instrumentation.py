@@ -1,0 +1,41 @@
+"""Sets up, in a kernel or in another process of a cluster, what shows a training at work."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from runners.guest.api import display, public_api
+from runners.guest.cluster import training_step
+from runners.guest.reporting.metric_reporter import metric_reporter
+from runners.guest.tf_patches import keras_training
+from runners.wire.topology import Topology
+
+
+def install(topology: Topology) -> None:
+    """Let this process's code ``import lockstep``, and watch the Kerases that it has imported."""
+    display.set_topology(topology)
+    sys.modules["lockstep"] = public_api
+    keras_training.watch()
+
+
+def watch_cells(events: Any) -> None:
+    """Begin and end runs with the cells of a shell, whose ``events`` these are; for a zygote, which forks kernels."""
+    keras_training.watch()
+    events.register("pre_run_cell", lambda _info: begin_run())
+    events.register("post_run_cell", lambda _result: end_run())
+
+
+def begin_run() -> None:
+    """A run begins. A Keras that was imported since is watched from now on."""
+    keras_training.watch()
+    training_step.reset()
+    metric_reporter().begin_run()
+
+
+def end_run() -> None:
+    """A run ends: what waits is sent, with the numbers in what C++ code printed."""
+    for stream in (sys.stdout, sys.stderr):
+        getattr(stream, "finish", stream.flush)()  # a program may have put a stream of its own there
+    metric_reporter().end_run()
+    training_step.reset()

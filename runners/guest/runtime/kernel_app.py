@@ -1,0 +1,375 @@
+"""The kernel: ipykernel on sockets that were bound outside, in a process forked from a warm one.
+
+The sockets' files lie in a folder of the host that the sandbox cannot see; their listening descriptors come in. So
+the host never opens a path that learner code controls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import random
+import secrets
+import signal
+import socket
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import tensorflow as tf
+import zmq
+from ipykernel import ipkernel
+from ipykernel.control import ControlThread
+from ipykernel.heartbeat import Heartbeat
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.shellchannel import ShellChannelThread
+from ipykernel.thread import make_selector_io_loop
+from ipykernel.zmqshell import ZMQInteractiveShell
+from IPython.core.application import BaseIPythonApplication
+from IPython.core.error import StdinNotImplementedError
+from IPython.utils.path import get_home_dir
+from jupyter_client.session import new_id
+from tensorflow.python.eager.polymorphic_function import atomic_function
+from tensorflow.python.framework import kernels
+from traitlets import Type
+from traitlets.config import Config
+
+from runners.guest.api import cluster_failures
+from runners.guest.cluster import portpicker, task_context, training_step
+from runners.guest.cluster.task_context import TaskContext
+from runners.guest.reporting import lanes, publisher
+from runners.guest.runtime import device_setup, instrumentation, interrupts, plain_output
+from runners.guest.runtime.error_hints import hint_for_error
+from runners.guest.runtime.output import WarmStream, encode_message
+from runners.guest.runtime.peers import Peers, TaskFailure, summarize_failures
+from runners.guest.runtime.stall_detector import StallDetector
+from runners.guest.runtime.tracebacks import paths_below_cell, shorten_long_tracebacks
+from runners.guest.tf_patches import rendezvous, server_join
+from runners.wire.exit_status import is_clean_exit
+from runners.wire.journal import OutputStream
+from runners.wire.topology import Topology
+
+CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
+"""The order of the listening descriptors; on the host their files end in -1 … -5."""
+
+_FLUSH_S = 0.02
+"""How long printed text waits for more before it is sent; ipykernel's own 0.2 s is felt."""
+STDIN_UNAVAILABLE = "a run cannot wait for the keyboard: put the value into the code, as in name = 'Ada'"
+
+
+class WarmHeartbeat(Heartbeat):  # type: ignore[misc]
+    """A heartbeat on a socket that was bound outside."""
+
+    descriptor = -1
+
+    def _try_bind_socket(self) -> None:
+        self.socket.setsockopt(zmq.USE_FD, self.descriptor)
+        self.socket.bind("ipc:///heartbeat")
+
+
+class _WithoutModules:
+    """``sys`` for who would read every module's file name."""
+
+    modules: ClassVar[dict[str, Any]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+
+class WarmKernel(IPythonKernel):  # type: ignore[misc]
+    """ipykernel's kernel, but what asks for the keyboard is told that there is none, unless there is one."""
+
+    keyboard = False
+    others: Peers | None = None
+    """The other processes, where this one is part of a cluster."""
+    watch: StallDetector | None = None
+    """As ``others``."""
+
+    shell_class = Type("runners.guest.runtime.kernel_app.WarmShell")
+
+    def __init__(self, **kwargs: Any) -> None:
+        # For its debugger it would look at each of 5,000 modules: to count a reference is to copy a page.
+        ipkernel.sys = _WithoutModules()
+        try:
+            super().__init__(**kwargs)
+        finally:
+            ipkernel.sys = sys
+
+    def pre_handler_hook(self) -> None:
+        """Before each request: from here on SIGINT is a KeyboardInterrupt."""
+        self.saved_sigint_handler = signal.signal(signal.SIGINT, interrupts.handle_sigint)
+
+    def publish(self, kind: str, content: dict[str, Any], lane: str | None = None) -> None:
+        """Send a message of the output channel, from any thread."""
+        metadata = {"lockstep": {"lane": lane}} if lane else None
+        parent = self.get_parent("shell")
+        self.session.send(self.iopub_socket, kind, content, parent=parent, metadata=metadata, ident=self._topic(kind))
+
+    async def do_execute(self, code: str, silent: bool, store_history: bool = True, *more: Any, **named: Any) -> Any:
+        """Run a cell here; in a cluster everywhere, and it has ended when it has ended everywhere."""
+        own = task_context.current_context()
+        if own is None or self.others is None or self.watch is None:
+            return await super().do_execute(code, silent, store_history, *more, **named)
+        self.others.begin(code, store_history)
+        with self.watch.cell():
+            reply: dict[str, Any] = await super().do_execute(code, silent, store_history, *more, **named)
+        ended = time.monotonic()
+        failures, interrupted = self.others.finish()
+        if reply["status"] == "error" and not is_clean_exit(reply["ename"], reply["evalue"]):
+            failures.insert(0, TaskFailure(own.task, reply["ename"], reply["evalue"], ended))
+        elif interrupted:
+            failures.insert(0, TaskFailure(own.task, "KeyboardInterrupt", ""))
+        if failures:
+            name, value = summarize_failures(failures)
+            reply |= {"status": "error", "ename": name, "evalue": value}
+            reply.setdefault("traceback", [])
+        return reply
+
+    def raw_input(self, prompt: str = "") -> str:
+        """``input()`` ends here."""
+        if self.keyboard:
+            return str(super().raw_input(prompt))
+        raise StdinNotImplementedError(STDIN_UNAVAILABLE)
+
+    def getpass(self, prompt: str = "", stream: object = None, **more: Any) -> str:
+        """``getpass.getpass()`` ends here."""
+        if self.keyboard:
+            return str(super().getpass(prompt, stream, **more))
+        raise StdinNotImplementedError(STDIN_UNAVAILABLE)
+
+
+class WarmShell(ZMQInteractiveShell):  # type: ignore[misc]
+    """A shell that was made before its kernel, in another process."""
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """Without a kernel there is no event loop to choose."""
+        if self.kernel is not None:
+            super().enable_gui(gui)
+
+    def _showtraceback(self, etype: type[BaseException], evalue: BaseException, stb: list[str]) -> None:
+        if is_clean_exit(etype.__name__, str(evalue)):
+            self._last_traceback: list[str] = []
+            return
+        super()._showtraceback(etype, evalue, stb)
+        files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(evalue.__traceback__)]
+        keras = 2 if os.environ.get("TF_USE_LEGACY_KERAS") == "1" else 3
+        if code := hint_for_error(etype.__name__, str(evalue), files, keras):
+            publisher.notice(code)
+
+    def ask_exit(self) -> None:
+        """Without a kernel, ``exit()`` ends the cell."""
+        if self.kernel is None:
+            raise SystemExit
+        super().ask_exit()
+
+    def move_in(self, kernel: WarmKernel) -> None:
+        """Belong to ``kernel``, and find out anew what depends on the process and its folders."""
+        self.parent = self.kernel = kernel
+        self.init_environment()
+        self.home_dir = get_home_dir()
+        self.starting_dir = str(Path.cwd())
+        self.history_manager.dir_hist[:] = [Path.cwd()]
+
+
+class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
+    """ipykernel's application without files: no connection file, no history, no debugger."""
+
+    kernel_class = Type(WarmKernel, klass=IPythonKernel)
+    listeners: tuple[int, ...] = ()
+
+    def init_crash_handler(self) -> None:
+        """Tracebacks of the kernel itself are nobody's business inside."""
+
+    def load_config_file(self, *_: Any, **__: Any) -> None:
+        """A restarted kernel reads nothing that the one before has left in its home."""
+
+    def _run_startup_files(self) -> None:
+        """See load_config_file."""
+
+    def init_connection_file(self) -> None:
+        """The connection was agreed outside."""
+
+    def write_connection_file(self, **_: Any) -> None:
+        """See init_connection_file."""
+
+    def log_connection_info(self) -> None:
+        """Only record the channel numbers."""
+        self._ports = {name: number for number, name in enumerate(CHANNELS, 1)}
+
+    def open(self) -> None:
+        """Be the kernel of this process: what ``initialize`` does after ``build``."""
+        self.shell_port, self.iopub_port, self.stdin_port, self.control_port, self.hb_port = 1, 2, 3, 4, 5
+        self.transport, self.ip = "ipc", "channel"
+        self.init_sockets()
+        self.init_heartbeat()
+        self.log_connection_info()
+        self.init_io()
+        self.init_signal()
+        self.init_kernel()
+        self.init_path()
+        self.init_shell()
+        self.shell.move_in(self.kernel)
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+    def _bind_socket(self, s: zmq.Socket[bytes], port: int) -> int:
+        s.setsockopt(zmq.USE_FD, self.listeners[port - 1])
+        s.setsockopt(zmq.SNDHWM, 0)  # never drop output; what waits is the session's own memory
+        s.bind(f"ipc:///channel-{port}")
+        return port
+
+    def init_control(self, context: zmq.Context[Any]) -> None:
+        """As in ipykernel, without the debugger's sockets."""
+        self.control_socket = context.socket(zmq.ROUTER)
+        self.control_socket.linger = 1000
+        self._bind_socket(self.control_socket, CHANNELS.index("control") + 1)
+        self.control_socket.router_handover = 1
+        self.debugpy_socket = context.socket(zmq.STREAM)
+        self.debug_shell_socket = context.socket(zmq.DEALER)
+        self.control_thread = ControlThread(daemon=True)
+        self.shell_channel_thread = ShellChannelThread(context, daemon=True)
+
+    def init_heartbeat(self) -> None:
+        """Beat, so that any Jupyter client can watch this kernel."""
+        heartbeat = WarmHeartbeat(zmq.Context(), ("ipc", "heartbeat", 5))
+        heartbeat.descriptor = self.listeners[4]
+        self.heartbeat = heartbeat
+        heartbeat.start()
+
+
+def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
+    """Make, in the zygote, all of a kernel that needs no thread, socket or topology: the application and its shell.
+
+    What is built here is built once and shared; what is left for ``prepare`` every learner waits for.
+
+    Args:
+        ask_for_devices: whether TensorFlow may find out here which devices there are, once for all children.
+    """
+    with tempfile.TemporaryDirectory() as folder:  # a profile's folders are made at once; a session does without
+        os.environ["IPYTHONDIR"] = folder
+        application: WarmKernelApp = WarmKernelApp.instance(config=_config())
+        BaseIPythonApplication.initialize(application, [])
+    application.init_pdb()
+    application.shell = shell = WarmShell.instance(parent=application, profile_dir=application.profile_dir)
+    application.init_extensions()
+    application.init_code()
+    shell.run_line_magic("matplotlib", "inline")
+    shorten_long_tracebacks(shell.InteractiveTB)
+    atomic_function.InterpolateRuntimeError.DENY_LIST_PHRASES += paths_below_cell()
+    warnings.filterwarnings("ignore", "To exit: use")  # IPython's word for who sits at a terminal
+    lanes.patch_tf_print()
+    instrumentation.watch_cells(shell.events)
+    portpicker.install()
+    _warm_up(application)
+    if ask_for_devices:
+        tf.config.list_physical_devices()
+    return application
+
+
+def _warm_up(application: WarmKernelApp) -> None:
+    """Do once what imports, caches or compiles at its first time; nothing of it stays but that."""
+    make_selector_io_loop().close()
+    application.log.info("rehearsal: %i", 1)
+    application.shell.run_cell("None", silent=True)
+    try:
+        raise ValueError("rehearsal")
+    except ValueError as e:  # half a second of imports
+        application.shell.InteractiveTB.structured_traceback(type(e), e, e.__traceback__)
+    _ = application.session
+    kernels.get_registered_kernels_for_op("NoOp")
+
+
+def prepare_kernel(
+    listeners: list[int],
+    topology: str,
+    key: bytes,
+    printed: dict[str, OutputStream],
+    keyboard: bool = False,
+    own: TaskContext | None = None,
+    news: socket.socket | None = None,
+) -> WarmKernelApp:
+    """Make this process, a child of one that called ``build``, a kernel that answers once ``start`` is called on it.
+
+    Args:
+        listeners: bound, listening Unix sockets in the order of CHANNELS.
+        topology: what TensorFlow shall see, e.g. ``gpu:4``.
+        key: signs the messages between this kernel and its client.
+        printed: where standard output and error go, by name.
+        keyboard: whether ``input()`` may ask that client.
+        own: its place in a cluster, if it is part of one.
+        news: where PID 1 tells of the cluster's other processes.
+    """
+    gc.enable()
+    reseed_random()
+    join_cluster(own)
+    machine = Topology.parse(topology)
+    device_setup.set_up_devices(machine)
+    instrumentation.install(machine)
+    sys.path[:] = [p for p in sys.path if p and Path(p).exists()]
+    sys.argv = [""]
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    application: WarmKernelApp = WarmKernelApp.instance()
+    application.listeners = tuple(listeners)
+    WarmStream.streams = printed
+    WarmStream.waits = keyboard
+    application.session.session = new_id()
+    application.session.pid = os.getpid()
+    application.session.key = key
+    application.session.pack = encode_message
+    application.open()
+    application.kernel.keyboard = keyboard
+    publish = application.kernel.publish
+    if keyboard:  # its client is not ours, and knows nothing of lanes and reports
+        plain_output.label_lanes(application.session)
+        publish = plain_output.notices_as_text(publish)
+    if own and news:
+        lanes.tag_messages(application.session)
+        application.kernel.watch = StallDetector(own)
+        if machine.kind == "ps":
+            application.kernel.watch.look_at_polls()
+        application.kernel.others = Peers(own, news, publish)
+    publisher.set_sink(publish)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush_interval = _FLUSH_S  # type: ignore[union-attr]
+    return application
+
+
+def join_cluster(own: TaskContext | None) -> None:
+    """Be the process of a cluster's task, or of none: call before TensorFlow is set up."""
+    task_context.set_context(own)
+    if own is None:
+        lanes.set_lane(secrets.token_hex(4), None)
+        return
+    lanes.set_lane(own.nonce, own.task.lane)
+    own.tell_tensorflow()
+    training_step.attach(own.board, own.number, cluster_failures.apply_pending)
+    if own.task.role in ("chief", "worker") and own.topology.kind == "workers":
+        rendezvous.install_rendezvous(own)
+        server_join.install_server_join(own)
+
+
+def reseed_random() -> None:
+    """A fork repeats its parent's random numbers: draw new ones."""
+    random.seed()
+    np.random.seed()
+
+
+def _config() -> Config:
+    config = Config()
+    config.WarmKernelApp.log_level = 50
+    config.WarmKernelApp.no_stdout = False
+    config.WarmKernelApp.outstream_class = f"{WarmStream.__module__}.{WarmStream.__name__}"
+    config.IPKernelApp.quiet = True
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "linux"
+    config.InteractiveShell.xmode = "Context"
+    config.IPythonKernel.debug_just_my_code = True
+    config.IPCompleter.use_jedi = False
+    return config

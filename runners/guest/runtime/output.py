@@ -1,0 +1,204 @@
+"""How output leaves the kernel: in order, complete before the run ends or the kernel does, and whatever bytes it is
+made of."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import select
+import sys
+import threading
+from collections import deque
+from typing import Any, ClassVar
+
+from ipykernel.iostream import IOPubThread, OutStream
+from jupyter_client.jsonutil import json_clean, json_default
+from jupyter_client.session import json_packer
+
+from runners.guest.reporting import lanes
+from runners.guest.reporting.metric_reporter import metric_reporter
+from runners.guest.runtime import interrupts
+from runners.guest.runtime.pipes import unread_bytes
+from runners.wire.journal import OutputStream
+
+_PATIENCE_S = 1.0
+_FLUSHES = 64
+"""At most so many wait to be sent at a time."""
+
+Piece = tuple[dict[str, Any], str]
+"""Text and the header of the message that it answers."""
+
+
+class WarmStream(OutStream):  # type: ignore[misc]
+    """Standard output or error of a kernel.
+
+    What C++ code (``tf.print``) and child processes write to the descriptor comes through a pipe and a thread.
+    ``write`` and ``flush`` wait for it here, so that it arrives in order, before the run ends, and in its own run.
+
+    All text is in the journal before it is anywhere else, and each message says how far its text reaches there. So
+    ``flush`` leaves the sending to its thread: a program that ends right after it loses nothing.
+    """
+
+    streams: ClassVar[dict[str, OutputStream]] = {}
+    """By name; set before the first one is made."""
+    waits: ClassVar[bool] = False
+    """Whether ``flush`` waits until all is sent: for a client that does not read the journal, and may ask for input."""
+
+    def _setup_stream_redirects(self, name: str) -> None:
+        self._journal = self.streams[name].journal
+        self._journal.nonce = lanes.nonce()
+        self._unscheduled = False
+        self._taken = 0
+        self._taking = threading.Condition()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._splitter = lanes.splitter()
+        self._at_once = _AtOnce(self.pub_thread)
+        self._flushed: deque[tuple[int, list[Piece], bool]] = deque()
+        os.register_at_fork(before=self.flush, after_in_child=self._forget)
+        self._fid = self.streams[name].read_end
+        descriptor = self._original_stdstream_fd = getattr(sys, name).fileno()
+        self._original_stdstream_copy = os.dup(descriptor)
+        os.dup2(self.streams[name].write_end, descriptor)
+        self._exc = None
+        self.watch_fd_thread = threading.Thread(target=self._watch_pipe_fd, daemon=True)
+        self.watch_fd_thread.start()
+
+    def flush(self) -> None:
+        """Send all that was written so far, through Python or the descriptor, before whatever is sent next.
+
+        Only a program that flushes faster than its text can be sent waits for that, or one whose client wants it.
+        """
+        if self.closed:  # Python flushes once more when it ends
+            return
+        self._drain()
+        self._gather(final=True)
+        self.pub_thread.schedule(self._send_first)
+        if self.waits or len(self._flushed) > _FLUSHES:
+            self._wait()
+
+    def finish(self) -> None:
+        """Flush, and wait until all is sent."""
+        self._flush_pending = False
+        self.flush()
+        if not self.closed:
+            self.pub_thread.schedule(self._send_all)
+            self._wait()
+
+    def write(self, string: str) -> int | None:
+        """Take text after what the descriptor got before it."""
+        self._drain()
+        self._take(lanes.tag_text(string))
+        return len(string)
+
+    def _take(self, text: str, taken: int = 0) -> None:
+        with self._buffer_lock:
+            if self._is_master_process():
+                self._journal.append(text.encode("utf-8", "replace"), taken)
+            super().write(text)
+        if self._unscheduled:
+            self._unscheduled = False
+            super()._schedule_flush()
+
+    def _schedule_flush(self) -> None:
+        """Only note it: scheduling waits for room in a queue whose reader may itself be waiting for the lock."""
+        self._unscheduled = True
+
+    def _gather(self, *, final: bool) -> None:
+        with self._buffer_lock:
+            self._flushed.append((self._journal.end, list(self._flush_buffers()), final))
+
+    def _wait(self) -> None:
+        if threading.current_thread() is not self.pub_thread.thread:
+            sent = threading.Lock()  # unlike an event it is as it was when an interrupt breaks off the wait
+            sent.acquire()
+            self.pub_thread.schedule(sent.release)
+            sent.acquire(timeout=self.flush_timeout)
+
+    def _send_first(self) -> None:
+        try:
+            flushed = self._flushed.popleft()
+        except IndexError:
+            return
+        self._send_pieces(*flushed)
+
+    def _send_all(self) -> None:
+        """Send also what an interrupt kept from being scheduled."""
+        while self._flushed:
+            self._send_first()
+
+    def _flush(self) -> None:
+        """Flush by the timer: after what was flushed before, from whichever stream."""
+        self._flush_pending = self._subprocess_flush_pending = False
+        self._gather(final=False)
+        self.pub_thread.schedule(self._send_first)
+
+    def _send_pieces(self, position: int, pieces: list[Piece], final: bool) -> None:
+        """Send each lane's text as a message of its own; it reaches to that position in the journal. Where it is not
+        ``final``, half a mark at its end waits for the other half."""
+        split = [
+            (parent, lanes.lane(replica), text)
+            for parent, data in pieces
+            for replica, text in self._splitter.feed(data, final)
+        ]
+        for left, (parent, lane, text) in enumerate(split, 1 - len(split)):
+            own: dict[str, Any] = {"lane": lane} if lane else {}
+            if not left and self._is_master_process():
+                own["position"] = position - self._splitter.held
+            self._send(parent, text, own)
+            metric_reporter().printed(text, self.name, lane)
+
+    def _forget(self) -> None:
+        """In a child: what another thread printed during the fork is the parent's to send, and so is the lock."""
+        self._buffer_lock = threading.RLock()
+        self._flushed.clear()
+        self._buffers.clear()
+
+    def _send(self, parent: dict[str, Any], text: str, own: dict[str, Any]) -> None:
+        self.session.pid = os.getpid()  # a child's text goes through its parent's thread
+        metadata = {"lockstep": own} if own else None
+        message = self.session.msg("stream", {"name": self.name, "text": text}, parent=parent, metadata=metadata)
+        for hook in self._hooks:
+            message = hook(message)
+            if message is None:
+                return
+        self.session.send(self._at_once, message, ident=self.topic)
+
+    def _drain(self) -> None:
+        if self._fid is None or not self._is_master_process() or threading.current_thread() == self.watch_fd_thread:
+            return
+        with self._taking:
+            goal = self._taken + unread_bytes(self._fid)
+            self._taking.wait_for(lambda: self._taken >= goal, _PATIENCE_S)
+
+    def _watch_pipe_fd(self) -> None:
+        poll = select.poll()
+        poll.register(self._fid, select.POLLIN)
+        while self._should_watch:
+            poll.poll()
+            with self._taking:
+                data = self._journal.stage(self._fid)
+                if not data:
+                    return
+                self._take(self._decoder.decode(data), len(data))
+                self._taken += len(data)
+                self._taking.notify_all()
+
+
+interrupts.defer_during(WarmStream._drain, WarmStream._take, WarmStream._gather, IOPubThread.schedule)
+
+
+class _AtOnce:
+    """What a ``Session`` sends through in the thread of the sockets: before what others have scheduled meanwhile."""
+
+    def __init__(self, thread: IOPubThread) -> None:
+        self.send_multipart = thread._really_send
+
+
+def encode_message(message: Any) -> bytes:
+    """Jupyter's JSON; text that is not valid Unicode is escaped instead of lost with the whole message."""
+    try:
+        packed: bytes = json_packer(message)
+    except UnicodeEncodeError:
+        return json.dumps(json_clean(message), default=json_default).encode()
+    return packed

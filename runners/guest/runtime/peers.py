@@ -1,0 +1,381 @@
+"""The other processes of a cluster as the kernel knows them: it hands them each cell and passes on their output.
+
+A thread does both, so that output flows while the kernel's own program trains. The others are the learner's programs:
+what they send that is no line of the agreed kind is dropped.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from runners.guest.cluster import endpoints
+from runners.guest.cluster.shared_state import ProcessActivity, ProcessStatus
+from runners.guest.cluster.task_context import TaskContext
+from runners.guest.reporting import publisher
+from runners.wire.exit_status import is_clean_exit
+from runners.wire.replica_tags import TagSplitter, lane_name
+from runners.wire.topology import Task
+
+Publish = Callable[[str, dict[str, Any], str | None], None]
+"""Sends a message of the output channel: its type, its content, its lane."""
+
+_CHUNK = 65_536
+_LONGEST_LINE = 32 * 1024 * 1024
+_GATHER_S = 0.005
+"""A little pause after each round of reading, so that what is printed in small pieces comes in larger ones."""
+_MOST_NEWS = 256
+_ENDS = 3
+"""Of what leads to a process: its link, its standard output and error."""
+_LAST_READS = 64
+_SUMMARY = 200
+_ENDED_S = 0.3
+"""PID 1 knows how a process ended this much later at most."""
+_NAMED_S = 3.0
+"""After which somebody hears who is paused or slow while a cell has ended everywhere else."""
+_BEGINS_S = 20.0
+"""How long a process that is neither paused nor slow may take to begin a cell, on a busy machine too."""
+_AFTER_INTERRUPT_S = 3.0
+"""How long the others may take to hear an interrupt; the supervisor waits a little longer before it ends everything."""
+_PASSED_ON = ("display_data", "update_display_data", "execute_result", "error", "clear_output")
+
+
+@dataclass
+class TaskFailure:
+    """How a cell failed in one process: the error's name and text, and when it was known."""
+
+    task: Task
+    name: str
+    value: str
+    at: float = field(default_factory=time.monotonic)
+
+
+@dataclass(eq=False)
+class _PeerProcess:
+    """One other process."""
+
+    number: int
+    task: Task
+    link: socket.socket | None = None
+    pipes: dict[int, _Pipe] = field(default_factory=dict)
+    buffer: bytearray = field(default_factory=bytearray)
+    done: int = 0
+    """The last cell it is through with."""
+    failure: TaskFailure | None = None
+    waiting_cell: bytes = b""
+    """A cell that came before the process did."""
+    unsent: bytearray = field(default_factory=bytearray)
+    """The rest of a cell: one that is held reads nothing."""
+    begun: bool = False
+    """Whether it was seen at work on the cell."""
+    ended: bool = False
+
+
+class _Pipe:
+    """Printed text on its way."""
+
+    def __init__(self, name: str, nonce: str) -> None:
+        self.name = name
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.splitter = TagSplitter(nonce)
+
+
+class Peers:
+    """All processes of the cluster but this one.
+
+    Args:
+        own: this process's place.
+        news: PID 1 sends the ends of what leads to each process as it starts.
+        publish: see ``Publish``.
+    """
+
+    def __init__(self, own: TaskContext, news: socket.socket, publish: Publish) -> None:
+        self._own = own
+        self._news = news
+        self._publish = publish
+        tasks = enumerate(own.topology.tasks)
+        self._members = {n: _PeerProcess(n, task) for n, task in tasks if n != own.number}
+        self._changed = threading.Condition()
+        self._epoll = select.epoll()
+        self._epoll.register(news.fileno(), select.EPOLLIN)
+        self._by_link: dict[int, _PeerProcess] = {}
+        self._by_pipe: dict[int, _PeerProcess] = {}
+        self._cell = 0
+        threading.Thread(target=self._pass_on, daemon=True, name="cluster").start()
+
+    def begin(self, code: str, store_history: bool) -> None:
+        """Hand out a cell to all who run cells."""
+        with self._changed:
+            self._cell += 1
+            line = json.dumps({"run": self._cell, "code": code, "store_history": store_history}).encode() + b"\n"
+            for member in self._runners():
+                member.failure, member.waiting_cell, member.begun = None, line, False
+                if member.ended and self._own.board.status(member.number) != ProcessStatus.ended:
+                    member.ended = False  # it is being started anew
+                if member.ended:
+                    member.failure = TaskFailure(member.task, "WorkerEnded", "it has ended")
+                self._hand_over(member)
+
+    def finish(self) -> tuple[list[TaskFailure], bool]:
+        """Wait until the others are through with the cell.
+
+        Returns:
+            How it failed in each in which it did, and whether an interrupt came meanwhile. Whoever does not hear an
+            interrupt, or does not begin the cell at all, is ended.
+        """
+        interrupted = False
+        deadline: float | None = None
+        named: set[int] = set()
+        hoped: dict[int, float] = {}
+        patient_until = time.monotonic() + _NAMED_S
+        while True:
+            try:
+                with self._changed:
+                    left = [member for member in self._runners() if member.done < self._cell and not member.ended]
+                    if not left:
+                        break
+                    if deadline is not None and time.monotonic() > deadline:
+                        for member in left:
+                            self._own.wish(member.task.lane, "kill")
+                        deadline = time.monotonic() + _AFTER_INTERRUPT_S
+                    self._changed.wait(0.1)
+                if time.monotonic() > patient_until:
+                    self._name_who_is_held(left, named)
+                self._give_up_on_who_does_not_begin(left, hoped)
+            except KeyboardInterrupt:
+                interrupted, deadline = True, deadline or time.monotonic() + _AFTER_INTERRUPT_S
+        return [member.failure for member in self._runners() if member.failure], interrupted
+
+    def _name_who_is_held(self, left: list[_PeerProcess], named: set[int]) -> None:
+        """Say once of each for whom the cell waits why it does."""
+        for member in left:
+            status = self._own.board.status(member.number)
+            if status in (ProcessStatus.paused, ProcessStatus.slow) and member.number not in named:
+                named.add(member.number)
+                task, where = self._own.task.lane, self._own.address_of(member.number)
+                code = f"waiting-for-{status.name}"
+                publisher.notice(code, lane=task, task=task, other=member.task.lane, address=where)
+
+    def _give_up_on_who_does_not_begin(self, left: list[_PeerProcess], hoped: dict[int, float]) -> None:
+        """End whoever does nothing of the cell, and say so; ``hoped``: until when something was expected of each."""
+        now = time.monotonic()
+        for member in left:
+            board = self._own.board
+            member.begun |= board.work(member.number) != ProcessActivity.nothing
+            held = board.status(member.number) in (ProcessStatus.paused, ProcessStatus.slow)
+            if member.begun or held:
+                hoped[member.number] = now
+            elif now - hoped.setdefault(member.number, now) > _BEGINS_S:
+                self._give_up_on(member)
+
+    def _give_up_on(self, member: _PeerProcess) -> None:
+        with self._changed:
+            if member.done == self._cell or member.ended:
+                return
+            member.failure, member.ended = TaskFailure(member.task, "WorkerEnded", "it had not begun the cell"), True
+        task = member.task.lane
+        publisher.notice("never-began", lane=self._own.task.lane, task=task, seconds=_BEGINS_S)
+        self._own.wish(task, "kill")
+
+    def _runners(self) -> list[_PeerProcess]:
+        """Who runs cells."""
+        return [m for m in self._members.values() if not endpoints.serves(self._own.topology, m.task)]
+
+    def _hand_over(self, member: _PeerProcess) -> None:
+        """Send a cell if its process is there; what it does not take at once the thread sends when it does."""
+        if member.link is None or not member.waiting_cell:
+            return
+        member.unsent += member.waiting_cell
+        member.waiting_cell = b""
+        self._send(member)
+        if member.unsent:
+            with contextlib.suppress(OSError, ValueError):  # the thread has just parted with it
+                self._epoll.modify(member.link, select.EPOLLIN | select.EPOLLOUT)
+
+    def _send(self, member: _PeerProcess) -> None:
+        """Send as much of a cell as is taken now."""
+        assert member.link
+        try:
+            sent = member.link.send(member.unsent, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:  # its end is noticed where it is read
+            sent = len(member.unsent)
+        del member.unsent[:sent]
+
+    # --- the thread -----------------------------------------------------------------------------------------
+
+    def _pass_on(self) -> None:
+        while True:
+            events = self._epoll.poll()
+            ready = {fd for fd, event in events if event & ~select.EPOLLOUT}
+            writable = {fd for fd, event in events if event & select.EPOLLOUT}
+            if self._news.fileno() in ready:
+                self._take_news()
+            for fd in writable & self._by_link.keys():
+                self._send_more(self._by_link[fd])
+            for fd in ready & self._by_link.keys():
+                self._read_link(self._by_link[fd])
+            for fd in ready & self._by_pipe.keys():
+                self._read_pipe(self._by_pipe[fd], fd)
+            time.sleep(_GATHER_S)
+
+    def _take_news(self) -> None:
+        """A process has started; these are our ends of its link and its pipes."""
+        data, fds, _, _ = socket.recv_fds(self._news, _MOST_NEWS, _ENDS)
+        if not data:
+            self._epoll.unregister(self._news.fileno())
+            return
+        if len(fds) < _ENDS:  # this process may open no more: who has just started finds its link closed, and ends
+            for fd in fds:
+                os.close(fd)
+            return
+        member = self._members[json.loads(data)["joined"]]
+        if member.link is not None:
+            self._part_with(member, replaced=True)
+        link, out, err = fds
+        self._by_link[link] = member
+        self._epoll.register(link, select.EPOLLIN)
+        with self._changed:
+            member.link, member.ended = socket.socket(fileno=link), False
+            member.buffer.clear()
+            member.unsent.clear()
+            member.pipes = {out: _Pipe("stdout", self._own.nonce), err: _Pipe("stderr", self._own.nonce)}
+            if not member.waiting_cell:
+                member.done = self._cell  # it came in the middle of one that others run
+            self._hand_over(member)
+        for fd in member.pipes:
+            self._by_pipe[fd] = member
+            self._epoll.register(fd, select.EPOLLIN)
+
+    def _send_more(self, member: _PeerProcess) -> None:
+        with self._changed:
+            if member.link is None:
+                return
+            self._send(member)
+            if not member.unsent:
+                self._epoll.modify(member.link, select.EPOLLIN)
+
+    def _read_link(self, member: _PeerProcess) -> None:
+        assert member.link
+        try:
+            data = member.link.recv(_CHUNK, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        member.buffer += data
+        if not data or len(member.buffer) > _LONGEST_LINE:
+            if data:  # it speaks no language of ours, and would go on
+                self._own.wish(member.task.lane, "kill")
+            self._part_with(member)
+            return
+        *lines, rest = member.buffer.split(b"\n")
+        member.buffer = bytearray(rest)
+        for line in lines:
+            with contextlib.suppress(ValueError, TypeError, RecursionError):
+                self._take(member, json.loads(line))
+
+    def _take(self, member: _PeerProcess, word: Any) -> None:
+        match word:
+            case {"kind": str(kind), "content": dict(content)} if kind in _PASSED_ON:
+                named = word.get("lane")
+                self._publish(kind, content, named if isinstance(named, str) else member.task.lane)
+            case {"done": int(cell), "error": error} if cell == self._cell:
+                for fd in list(member.pipes):
+                    self._read_pipe(member, fd, final=True)
+                with self._changed:
+                    member.done = cell
+                    match error:
+                        case [str(name), str(value)] if not is_clean_exit(name, value):
+                            member.failure = TaskFailure(member.task, name, value)
+                    self._changed.notify_all()
+
+    def _read_pipe(self, member: _PeerProcess, fd: int, final: bool = False) -> None:
+        pipe = member.pipes.get(fd)
+        if pipe is None:
+            return
+        data = b"" if final and not _readable(fd) else os.read(fd, _CHUNK)
+        if not data and not final:
+            self._close_pipe(member, fd)
+        for replica, text in pipe.splitter.feed(pipe.decoder.decode(data), final=final or not data):
+            self._publish("stream", {"name": pipe.name, "text": text}, lane_name(member.task.lane, replica))
+
+    def _close_pipe(self, member: _PeerProcess, fd: int) -> None:
+        member.pipes.pop(fd, None)
+        self._by_pipe.pop(fd, None)
+        self._epoll.unregister(fd)
+        os.close(fd)
+
+    def _part_with(self, member: _PeerProcess, replaced: bool = False) -> None:
+        """The process is gone, or says what nobody understands; ``replaced`` if another is there already."""
+        link = member.link
+        if link is None:
+            return
+        for fd in list(member.pipes):
+            for _ in range(_LAST_READS):  # a child that it has left behind may print for ever
+                if fd in member.pipes and _readable(fd):
+                    self._read_pipe(member, fd)
+        for fd in list(member.pipes):
+            self._close_pipe(member, fd)
+        self._epoll.unregister(link.fileno())
+        self._by_link.pop(link.fileno(), None)
+        link.close()
+        if not replaced and not self._has_ended(member) and not _readable(self._news.fileno()):
+            self._own.wish(member.task.lane, "kill")  # it has closed its link, and would hear of no cell any more
+            self._has_ended(member)
+        why = self._how_it_ended(member)
+        publisher.notice("member-ended", lane=member.task.lane, task=member.task.lane, why=why)
+        with self._changed:
+            member.link, member.ended = None, True
+            member.unsent.clear()
+            if member.done < self._cell and member in self._runners():
+                member.failure = TaskFailure(member.task, "WorkerEnded", why)
+            self._changed.notify_all()
+
+    def _has_ended(self, member: _PeerProcess) -> bool:
+        """Whether PID 1 knows soon that it has ended."""
+        end = time.monotonic() + _ENDED_S
+        while self._own.board.status(member.number) != ProcessStatus.ended and time.monotonic() < end:
+            time.sleep(0.005)
+        return self._own.board.status(member.number) == ProcessStatus.ended
+
+    def _how_it_ended(self, member: _PeerProcess) -> str:
+        status = self._own.board.exit_status(member.number)
+        if status >= 0:
+            return f"exit status {status}"
+        try:
+            return signal.Signals(-status).name
+        except ValueError:
+            return f"signal {-status}"
+
+
+def _readable(fd: int) -> bool:
+    """Whether reading would not wait. ``select`` refuses numbers from 1,024 on: a learner may open many files."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def summarize_failures(failures: list[TaskFailure]) -> tuple[str, str]:
+    """One error for a whole cell: name and text. The first to fail mostly is why others did."""
+    first = min(failures, key=lambda failure: failure.at)
+    alike = [failure for failure in failures if (failure.name, failure.value) == (first.name, first.value)]
+    where = " and ".join(failure.task.lane for failure in alike)
+    others = [f"; in {failure.task.lane}: {failure.name}" for failure in failures if failure not in alike]
+    return first.name, f"in {where}: {_short(first.value)}{''.join(others)}"
+
+
+def _short(text: str) -> str:
+    """The beginning and the end of an error's text: all of it is in its lane."""
+    return text if len(text) <= 2 * _SUMMARY else f"{text[:_SUMMARY]} … {text[-_SUMMARY:]}"

@@ -1,0 +1,61 @@
+"""How much memory a simulated GPU holds: an estimate.
+
+TensorFlow keeps no count for logical CPU devices, and all of them share the memory of one process. What can be said is
+what a program keeps there: the bytes of the tensors and variables that live on the device at that moment, each copy
+that a strategy makes included. What a step needs while it runs, and what TensorFlow keeps for later, is not in it. The
+peak is the largest of these sums since the last reset, as far as somebody asked.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from tensorflow.python.framework import dtypes, ops
+from tensorflow.python.ops import resource_variable_ops
+
+from runners.guest.accelerators.gpu_rules import index_of
+from runners.guest.reporting import notices
+
+_WITHOUT_BYTES = (dtypes.string, dtypes.resource, dtypes.variant)
+
+_peaks: dict[int, int] = {}
+
+
+def info(device: object, gpus: int) -> dict[str, int] | None:
+    """What ``get_memory_info`` answers for one of ``gpus`` GPUs, in bytes; None if ``device`` names none of them."""
+    index = index_of(device)
+    if index is None or index >= gpus:
+        return None
+    notices.notify_once("gpu-memory", gpu=f"GPU:{index}")
+    current = bytes_held(index)
+    _peaks[index] = max(current, _peaks.get(index, 0))
+    return {"current": current, "peak": _peaks[index]}
+
+
+def reset(device: object, gpus: int) -> bool:
+    """Forget the peak of that GPU; False if ``device`` names none."""
+    index = index_of(device)
+    if index is None or index >= gpus:
+        return False
+    _peaks[index] = bytes_held(index)
+    return True
+
+
+def bytes_held(index: int) -> int:
+    """Bytes of the live tensors and variables on the device that stands for a GPU."""
+    tensor_class, variable_class = ops.EagerTensor, resource_variable_ops.BaseResourceVariable
+    total = 0
+    for thing in gc.get_objects():
+        kind = type(thing)
+        if issubclass(kind, tensor_class):
+            total += _bytes(thing, thing.device, index)
+        elif issubclass(kind, variable_class) and isinstance(handle := thing._handle, tensor_class):
+            total += _bytes(thing, handle.device, index)
+    return total
+
+
+def _bytes(thing: Any, device: str, index: int) -> int:
+    if thing.dtype in _WITHOUT_BYTES or not device.endswith(f":CPU:{index}"):
+        return 0
+    return int(thing.shape.num_elements() or 0) * int(thing.dtype.size)

@@ -1,0 +1,173 @@
+"""``keras.utils.get_file`` in the sandbox: the catalog's files without a network, a clear sentence for all others.
+
+Keras's own function goes on deciding where a file belongs, whether it is there, and how it is unpacked. Only the
+download is ours: a known address gives the real file from the node's cache, or one of the same format made from the
+stand-in.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import shutil
+import tempfile
+import urllib.parse
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from runners.datasets.cache import Cache
+from runners.datasets.catalog import Catalog, DataFile, DataSet, DataSetError
+from runners.datasets.prepared import map_prepared, prepared_file
+from runners.datasets.standins import generate, write_file
+
+HOMES = ("keras.src.utils.file_utils", "tf_keras.src.utils.data_utils")
+"""Where the two Kerases define ``get_file``."""
+
+STAND_IN_LINE = (
+    "Stand-in data: {title} is not in this node's cache, so {file} comes from {stand_in}, in the format of the real "
+    "file. An operator can get the real one with: lockstep datasets fetch {name}"
+)
+
+_WEIGHTS = "keras-applications/"
+"""Part of the address of every file of pretrained weights."""
+_DOWNLOADING = "Downloading data from "
+"""How Keras begins to say that it downloads; an address follows."""
+
+Retrieve = Callable[..., Any]
+
+
+class NoNetwork(DataSetError):
+    """A file was asked for that only a network could bring."""
+
+    def __init__(self, url: str, catalog: Catalog) -> None:
+        super().__init__(
+            f"There is no network in the sandbox, so {url[:200]} cannot be downloaded. "
+            f"What can be loaded here: keras.datasets of {', '.join(catalog)}; and their files by keras.utils.get_file."
+        )
+
+
+class NoPretrainedWeights(DataSetError):
+    """Pretrained weights were asked for."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f"There is no network in the sandbox, so the pretrained weights {url.rpartition('/')[2][:100]} cannot be "
+            "downloaded. Write weights=None in place of weights='imagenet': the same layers, with new weights to train."
+        )
+
+
+class FileIndex:
+    """Every file of the catalog by its addresses."""
+
+    def __init__(self, cache: Cache, catalog: Catalog) -> None:
+        self._cache = cache
+        self._catalog = catalog
+        self._files = {
+            url: (data_set, file)
+            for data_set in catalog.values()
+            for file in data_set.files.values()
+            for url in file.urls
+        }
+
+    def find(self, url: str) -> tuple[DataSet, DataFile] | None:
+        """The file that an address means, if it is one of the catalog's."""
+        return self._files.get(url)
+
+    def real(self, data_set: DataSet) -> bool:
+        """Whether the real one is served."""
+        return self._cache.present(data_set)
+
+    def refusal(self, url: str) -> DataSetError:
+        """Why what lies at another address cannot be had."""
+        return NoPretrainedWeights(url) if _WEIGHTS in url else NoNetwork(url, self._catalog)
+
+    def put(self, data_set: DataSet, file: DataFile, target: Path) -> None:
+        """Place a file at ``target``, whole at once: workers of one sandbox may ask at the same time.
+
+        Raises:
+            DamagedDataSet: there are real files, but not as the catalog says.
+            OSError: no room.
+        """
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".") as folder:
+            made = Path(folder) / file.name
+            if self.real(data_set):
+                self._cache.verify(data_set)
+                shutil.copyfile(self._cache.folder(data_set) / file.name, made)
+            elif ready := prepared_file(self._cache, data_set, file.name):
+                shutil.copyfile(ready, made)
+            else:
+                write_file(data_set, file.name, made, lambda: map_prepared(self._cache, data_set) or generate(data_set))
+            made.replace(target)
+
+
+def install(shelf: FileIndex, home: ModuleType) -> Callable[..., Any]:
+    """Change the module that defines ``get_file``; returns the new one, which others may have named already."""
+    home.urlretrieve = _retrieve(shelf, home.urlretrieve)  # type: ignore[attr-defined]
+    home.io_utils = _WithoutDownloads(home.io_utils, shelf)  # type: ignore[attr-defined]
+    ours = _get_file(shelf, home.get_file)
+    home.get_file = ours  # type: ignore[attr-defined]
+    return ours
+
+
+def _get_file(shelf: FileIndex, original: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``get_file`` that expects of a known file the digest it has here."""
+    signature = inspect.signature(original)
+
+    @functools.wraps(original)
+    def get_file(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        found = shelf.find(given.arguments.get("origin") or "")
+        if found is None:
+            return original(*args, **kwargs)
+        data_set, file = found
+        real = shelf.real(data_set)
+        for name in ("md5_hash", "file_hash", "hash_algorithm"):
+            given.arguments.pop(name, None)
+        if real:
+            given.arguments["file_hash"] = file.sha256 or file.md5
+        path = original(*given.args, **given.kwargs)
+        if not real:
+            values = {"title": data_set.title, "name": data_set.name, "stand_in": data_set.stand_in}
+            print(STAND_IN_LINE.format(file=file.name, **values), flush=True)
+        return path
+
+    return get_file
+
+
+def _retrieve(shelf: FileIndex, original: Retrieve) -> Retrieve:
+    """A ``urlretrieve`` that knows the catalog and the sandbox's own loopback."""
+
+    def urlretrieve(url: str, filename: str, *args: Any, **kwargs: Any) -> Any:
+        found = shelf.find(url)
+        if found is not None:
+            return shelf.put(*found, Path(filename))
+        if _is_near(url):
+            return original(url, filename, *args, **kwargs)
+        raise shelf.refusal(url)
+
+    return urlretrieve
+
+
+def _is_near(url: str) -> bool:
+    """Whether an address lies within the sandbox."""
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme == "file" or parts.hostname in ("localhost", "127.0.0.1", "::1")
+
+
+class _WithoutDownloads:
+    """Keras's module for output, but nobody is told of a download that there is not."""
+
+    def __init__(self, real: ModuleType, shelf: FileIndex) -> None:
+        self._real = real
+        self._shelf = shelf
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def print_msg(self, message: str, line_break: bool = True) -> None:
+        """Print what Keras wants to say."""
+        _, download, url = message.partition(_DOWNLOADING)
+        if not download or (_is_near(url) and self._shelf.find(url) is None):
+            self._real.print_msg(message, line_break=line_break)

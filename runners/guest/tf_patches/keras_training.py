@@ -1,0 +1,370 @@
+"""Watches Keras train, without a word in the learner's code: numbers for the chart, progress, and the step reached.
+
+Keras makes a ``CallbackList`` for every ``fit``, ``evaluate`` and ``predict``. Ours is added to each list when the list
+is made, behind all others and after Keras has looked through it: no result, no order and no traceback changes. Keras 3
+reads its metrics for its callbacks in any case, on a thread of its own; of Keras 2's tensors one is read when it is
+sent. Nothing here runs an op or imports Keras: a zygote may call ``watch``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Any
+
+from runners.guest.cluster import training_step
+from runners.guest.reporting.metric_reporter import STEPS_PER_S, ProgressReporter, Value, metric_reporter
+
+_CALLBACKS = ("keras.src.callbacks.callback_list", "tf_keras.src.callbacks")
+_TRAINERS = (("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"), ("tf_keras.src.engine.training", "Model"))
+_MARK = "_watched_by_lockstep"
+
+
+def watch() -> None:
+    """Watch each Keras that this process has imported. Call again after imports; it costs a look at a dictionary."""
+    for name in _CALLBACKS:
+        if (module := sys.modules.get(name)) is not None and hasattr(module, "CallbackList"):
+            _watch_lists(module)
+    for name, trainer in _TRAINERS:
+        if (module := sys.modules.get(name)) is not None and hasattr(module, trainer):
+            _watch_batches(getattr(module, trainer))
+
+
+def _watch_lists(module: ModuleType) -> None:
+    callback_list = module.CallbackList
+    if hasattr(callback_list, _MARK):
+        return
+    init = callback_list.__init__
+
+    @functools.wraps(init)
+    def with_watcher(self: Any, callbacks: Any = None, *args: Any, **kwargs: Any) -> None:
+        init(self, callbacks, *args, **kwargs)
+        with contextlib.suppress(Exception):
+            _join(self)
+
+    callback_list.__init__ = with_watcher
+    setattr(callback_list, _MARK, True)
+
+
+def _join(callbacks: Any) -> None:
+    watcher = TrainingCallback(callbacks.params or {}, getattr(callbacks, "model", None))
+    callbacks.callbacks.append(watcher)
+    if hasattr(callbacks, "_should_call_train_batch_hooks"):  # Keras 2 asks once whether anybody wants batches
+        if _is_coordinated(watcher.model):
+            return
+        callbacks._should_call_train_batch_hooks = True
+        callbacks._should_call_test_batch_hooks = True
+        callbacks._should_call_predict_batch_hooks = True
+
+
+def _is_coordinated(model: Any) -> bool:
+    """Whether a coordinator hands out the steps: then what comes back is no number yet."""
+    return bool(getattr(getattr(model, "distribute_strategy", None), "_should_use_with_coordinator", False))
+
+
+def _watch_batches(trainer: Any) -> None:
+    """``train_on_batch`` makes no list of callbacks; what it returns are numbers already."""
+    original = trainer.train_on_batch
+    if hasattr(original, _MARK):
+        return
+
+    @functools.wraps(original)
+    def train_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        with contextlib.suppress(Exception):
+            _take_batch(self, result)
+        return result
+
+    setattr(train_on_batch, _MARK, True)
+    trainer.train_on_batch = train_on_batch
+
+
+def _take_batch(model: Any, result: Any) -> None:
+    names = _names(model)
+    course = _course_of(model)
+    course.steps += 1
+    training_step.reached(course.steps)
+    if isinstance(result, Mapping):
+        values = dict(result)
+    else:
+        listed = list(result) if isinstance(result, list | tuple) else [result]
+        if len(listed) != len(names):
+            listed, names = listed[:1], ["loss"]
+        values = dict(zip(names, listed, strict=True))
+    metric_reporter().tell(course.steps, _numbers(values))
+
+
+def _names(model: Any) -> list[str]:
+    """The names of what ``train_on_batch`` returns, in order."""
+    if not model.__class__.__module__.startswith("tf_keras") and hasattr(model, "_flatten_metrics_in_order"):
+        names: list[str] = []
+        for metric in model.metrics:
+            within = getattr(metric, "metrics", None) if type(metric).__name__ == "CompileMetrics" else None
+            names += [metric.name] if within is None else [each.name for each in within]
+        return names
+    return list(model.metrics_names)
+
+
+class _Trained:
+    """What a model has been trained for in the run in progress."""
+
+    def __init__(self) -> None:
+        self.run = metric_reporter().run
+        self.steps = 0
+        self.epochs = 0
+
+
+_models: weakref.WeakKeyDictionary[Any, _Trained] = weakref.WeakKeyDictionary()
+
+
+def _course_of(model: Any) -> _Trained:
+    """A second ``fit`` of a model in the same run goes on where the first has ended."""
+    trained = _models.get(model) if model is not None else None
+    if trained is None or trained.run != metric_reporter().run:
+        trained = _Trained()
+        if model is not None:
+            _models[model] = trained
+    return trained
+
+
+def _numbers(logs: Mapping[str, Any] | None) -> dict[str, Value]:
+    """What is one number, or will be; the rest is left out."""
+    return dict(_each_number(logs or {}))
+
+
+def _each_number(logs: Mapping[str, Any]) -> Iterator[tuple[str, Value]]:
+    for name, value in logs.items():
+        if isinstance(value, int | float):
+            yield str(name), float(value)
+        elif isinstance(value, Mapping):
+            yield from _each_number(value)
+        elif getattr(value, "shape", None) == () and hasattr(value, "dtype"):
+            yield str(name), functools.partial(_read, value)
+
+
+def _workers_added_up(model: Any) -> int:
+    """How many times too large the numbers of a step are.
+
+    In a cluster, Keras 2 adds up over the workers what each of them knows of all; the numbers of an epoch are right.
+    """
+    trainer = getattr(sys.modules.get("tf_keras.src.engine.training"), "Model", None)
+    if trainer is None or not isinstance(model, trainer):
+        return 1
+    extended = getattr(getattr(model, "distribute_strategy", None), "extended", None)
+    return int(getattr(extended, "_num_workers", 1))
+
+
+def _shares(numbers: dict[str, Value], count: int) -> dict[str, Value]:
+    """Each number divided by ``count``."""
+    return numbers if count == 1 else {name: functools.partial(_share, value, count) for name, value in numbers.items()}
+
+
+def _share(value: Value, count: int) -> float | None:
+    number = value() if callable(value) else value
+    return None if number is None else number / count
+
+
+def _read(value: Any) -> float | None:
+    """Wait for a tensor."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _quiet(method: Callable[..., None]) -> Callable[..., None]:
+    """What fails here is nothing to the training."""
+
+    @functools.wraps(method)
+    def quietly(self: TrainingCallback, *args: Any, **kwargs: Any) -> None:
+        with contextlib.suppress(Exception):
+            method(self, *args, **kwargs)
+
+    return quietly
+
+
+class TrainingCallback:
+    """A Keras callback, of either Keras.
+
+    Args:
+        params: what Keras tells callbacks: ``epochs`` and ``steps`` (of one epoch; None if unknown).
+        model: the model being trained, if Keras knows.
+    """
+
+    _supports_tf_logs = True
+    async_safe = True
+
+    def __init__(self, params: Mapping[str, Any], model: Any) -> None:
+        self.params = params
+        self.model = model
+        self._lock = threading.Lock()
+        self._trained = _course_of(model)
+        self._course: ProgressReporter | None = None
+        self._training = False
+        self._epochs_left = 1
+        self._first_step = 0
+        """Of this epoch, among the model's steps of the run."""
+        self._done = 0
+        """Steps of this epoch."""
+        self._each: int | None = None
+        """Steps of an epoch, once one is over."""
+        self._latest: Any = None
+        """The numbers of the latest step that nobody was told of."""
+        self._next_s = 0.0
+        self._begun = 0
+        """The model's steps of the run before this ``fit``."""
+
+    def set_params(self, params: Mapping[str, Any] | None) -> None:
+        """Keras calls this."""
+        self.params = params or {}
+
+    def set_model(self, model: Any) -> None:
+        """Keras calls this."""
+        self.model = model
+        self._trained = _course_of(model)
+
+    # --- fit ----------------------------------------------------------------------------------------------------
+
+    @_quiet
+    def on_train_begin(self, logs: Any = None) -> None:
+        """What follows may take half a minute until the first step is done: say that it has begun."""
+        self._training = True
+        self._course = ProgressReporter("fit")
+        self._epochs_left = int(self.params.get("epochs") or 1)
+        self._begun = self._trained.steps
+        self._course.reached(0, self._total())
+
+    @_quiet
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Count from here."""
+        self._epochs_left = max(1, int(self.params.get("epochs") or 1) - epoch)
+        self._first_step, self._done = self._trained.steps, 0
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """On the thread that trains: what waits for a step happens before the next one."""
+        training_step.reached(self._first_step + batch)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """``batch`` is the last one that is done, from 0. Keras 3 may call from several threads, out of order.
+
+        A small model makes a thousand steps a second: most of them only leave their numbers here.
+        """
+        with self._lock:
+            if batch < self._done:
+                return
+            self._done = batch + 1
+            self._latest = logs
+            now = time.monotonic()
+            if now >= self._next_s:
+                self._next_s = now + 1 / STEPS_PER_S
+                self._tell_steps()
+
+    @_quiet
+    def _tell_steps(self) -> None:
+        """Report what the latest step has left."""
+        latest, self._latest = self._latest, None
+        self._trained.steps = self._first_step + self._done
+        if latest is not None:
+            metric_reporter().tell(self._trained.steps, _shares(_numbers(latest), _workers_added_up(self.model)))
+        if self._course is not None:
+            self._course.reached(self._trained.steps - self._begun, self._total())
+
+    @_quiet
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """With what was validated."""
+        if not self._done and (each := self.params.get("steps")):
+            self._done = int(each)  # a coordinator tells nothing of single steps
+        self._tell_steps()
+        self._each = self._done
+        training_step.reached(self._trained.steps)
+        self._trained.epochs = max(epoch + 1, self._trained.epochs + 1)
+        metric_reporter().tell(self._trained.epochs, _numbers(logs), "epoch")
+
+    @_quiet
+    def on_train_end(self, logs: Any = None) -> None:
+        """The last numbers, sent or not."""
+        self._training = False
+        self._tell_steps()
+        metric_reporter().flush()
+        if self._course is not None:
+            done = self._trained.steps - self._begun
+            self._course.reached(done, done)
+            self._course.end()
+
+    def _total(self) -> int | None:
+        """Steps of the whole ``fit``: those done and, as far as it is known, those to come."""
+        each = self.params.get("steps") or self._each
+        return None if each is None else self._first_step - self._begun + int(each) * self._epochs_left
+
+    # --- evaluate and predict; within fit, fit speaks ---------------------------------------------------------------
+
+    @_quiet
+    def on_test_begin(self, logs: Any = None) -> None:
+        """See on_train_begin."""
+        self._begin_alone("evaluate")
+
+    @_quiet
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        """A model that was trained in this run has its test at its last step; another has a course of its own."""
+        if self._count_alone(batch) and not self._trained.steps:
+            metric_reporter().tell(batch + 1, _numbers(_named_test(logs)))
+
+    @_quiet
+    def on_test_end(self, logs: Any = None) -> None:
+        """What ``evaluate`` returns."""
+        if not self._training:
+            metric_reporter().tell(self._trained.steps or self._done, _numbers(_named_test(logs)))
+            self._end_alone()
+
+    @_quiet
+    def on_predict_begin(self, logs: Any = None) -> None:
+        """See on_train_begin."""
+        self._begin_alone("predict")
+
+    @_quiet
+    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Only how far it is."""
+        self._count_alone(batch)
+
+    @_quiet
+    def on_predict_end(self, logs: Any = None) -> None:
+        """See on_train_end."""
+        if not self._training:
+            self._end_alone()
+
+    def _begin_alone(self, label: str) -> None:
+        if not self._training:
+            self._done = 0
+            self._course = ProgressReporter(label)
+            self._course.reached(0, self.params.get("steps") or None)
+
+    def _count_alone(self, batch: int) -> bool:
+        with self._lock:
+            if self._training or batch + 1 <= self._done:
+                return False
+            self._done = batch + 1
+            if self._course is not None:
+                self._course.reached(self._done, self.params.get("steps") or None)
+            return True
+
+    def _end_alone(self) -> None:
+        metric_reporter().flush()
+        if self._course is not None:
+            self._course.end()
+
+    # --- what Keras calls besides -----------------------------------------------------------------------------------
+
+    def _nothing(self, *_: Any, **__: Any) -> None:
+        """Not of interest."""
+
+    on_batch_begin = on_batch_end = on_test_batch_begin = on_predict_batch_begin = _nothing
+
+
+def _named_test(logs: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {f"test_{name}": value for name, value in (logs or {}).items()}

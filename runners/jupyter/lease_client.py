@@ -1,0 +1,158 @@
+"""The client of a lease: takes a bare kernel from a supervisor and holds it for as long as it reads.
+
+Jupyter calls a provisioner from whatever loop is at hand, which may stand still between two calls. So these calls
+block, and a thread holds the lease.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket as sockets
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Self
+
+from pydantic import ValidationError
+
+from runners.wire.protocol import Health, KernelExit, KernelLease, KernelSignal, LeaseRequest, Refusal
+
+_PATIENCE_S = 150.0
+"""The first kernel of a supervisor waits until TensorFlow is loaded."""
+_SILENCE_S = 30.0
+"""The supervisor sends a line every two seconds; who is silent for this long has gone."""
+_PAUSE_S = 0.2
+
+
+class LeaseRefused(RuntimeError):
+    """The supervisor gives no kernel, or takes this one back; ``str()`` says why."""
+
+
+class SupervisorUnreachable(LeaseRefused):
+    """Nobody answers at the supervisor's socket."""
+
+
+class Lease:
+    """One kernel on loan. ``with`` is not needed: ``close`` it, or end the process."""
+
+    def __init__(self, socket: Path, told: KernelLease) -> None:
+        self.socket = socket
+        self.told = told
+
+    @classmethod
+    def take(cls, socket: Path, spec: LeaseRequest) -> Self:
+        """Ask for a kernel; blocks until its sandbox is there.
+
+        Raises:
+            NoLease: the node is full, or the machine makes no sandboxes.
+        """
+        answer = _send(socket, "POST", "/kernels", spec.model_dump_json())
+        return cls(socket, KernelLease.model_validate_json(answer))
+
+    @property
+    def files(self) -> list[Path]:
+        """The kernel's sockets, as numbered in ``told.ports``."""
+        return [Path(f"{self.told.ip}-{port}") for port in self.told.ports]
+
+    def restart(self, spec: LeaseRequest) -> None:
+        """Have a fresh kernel in the same sandbox. Raises NoLease."""
+        answer = _send(self.socket, "POST", f"/kernels/{self.told.id}/restart", spec.model_dump_json())
+        self.told = KernelLease.model_validate_json(answer)
+
+    def signal(self, signum: int) -> None:
+        """Signal the kernel's process. Raises NoLease."""
+        _send(self.socket, "POST", f"/kernels/{self.told.id}/signal", KernelSignal(signum=signum).model_dump_json())
+
+    def close(self) -> None:
+        """End the kernel and its sandbox. Raises NoLease."""
+        _send(self.socket, "DELETE", f"/kernels/{self.told.id}")
+
+    def hold(self) -> Future[int]:
+        """Hold the kernel now running, in a thread of its own.
+
+        Returns:
+            Its exit status once it has ended, negative for a signal. A supervisor that ends takes its kernels along.
+        """
+        status: Future[int] = Future()
+        reader = threading.Thread(target=self._hold, args=(status,), name=f"lease-{self.told.id}", daemon=True)
+        reader.start()
+        return status
+
+    def _hold(self, status: Future[int]) -> None:
+        exited: int | None = None
+        while exited is None:
+            try:
+                exited = self._read()
+            except LeaseRefused:
+                exited = -signal.SIGKILL
+            except (OSError, HTTPException, ValidationError):
+                time.sleep(_PAUSE_S)  # the stream broke: the supervisor has ended, or was only slow
+        status.set_result(exited)
+
+    def _read(self) -> int | None:
+        with _asked(self.socket, "GET", f"/kernels/{self.told.id}/exit", timeout_s=_SILENCE_S) as answer:
+            while line := answer.readline():
+                if line.strip():
+                    return KernelExit.model_validate_json(line).status
+        time.sleep(_PAUSE_S)
+        return None
+
+
+def fetch_health(socket: Path) -> Health:
+    """How the supervisor is. Raises SupervisorUnreachable."""
+    return Health.model_validate_json(_send(socket, "GET", "/health"))
+
+
+def _send(socket: Path, method: str, path: str, body: str | None = None) -> bytes:
+    with _asked(socket, method, path, body) as answer:
+        try:
+            return answer.read()
+        except (OSError, HTTPException) as e:
+            raise SupervisorUnreachable(f"Lockstep's supervisor at {socket} broke off: {e!r}") from e
+
+
+class _UnixSocketConnection(HTTPConnection):
+    """HTTP over a Unix socket. (httpx would leave a socket open where nobody listens.)"""
+
+    def __init__(self, path: Path, timeout_s: float) -> None:
+        super().__init__("supervisor", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        """Called by the first request."""
+        self.sock = sockets.socket(sockets.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+@contextmanager
+def _asked(
+    socket: Path, method: str, path: str, body: str | None = None, timeout_s: float = _PATIENCE_S
+) -> Iterator[HTTPResponse]:
+    """Send a request and give its answer, still to be read.
+
+    Raises:
+        SupervisorUnreachable: nobody answers.
+        NoLease: the answer is a refusal.
+    """
+    with closing(_UnixSocketConnection(socket, timeout_s)) as connection:
+        try:
+            connection.request(method, path, body, {"content-type": "application/json"} if body else {})
+            answer = connection.getresponse()
+        except (OSError, HTTPException) as e:
+            raise SupervisorUnreachable(f"Lockstep's supervisor at {socket} does not answer: {e!r}") from e
+        with answer:
+            if answer.status >= 400:
+                raise _refused(answer.status, answer.read())
+            yield answer
+
+
+def _refused(status: int, body: bytes) -> LeaseRefused:
+    try:
+        return LeaseRefused(Refusal.model_validate_json(body).message)
+    except ValidationError:
+        return LeaseRefused(f"Lockstep's supervisor answered {status} without saying why")

@@ -1,0 +1,133 @@
+"""One connection to a kernel's socket. At most one message of it waits here; what comes after it waits with the sender.
+
+So a flood fills the memory of the session that sends it, and nobody else's. There are no threads and no timers: the
+event loop says when there are bytes, and nothing is read while nobody takes what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from runners.kernels.zmtp import SocketType, ZmtpError, ZmtpLimits, ZmtpPeer
+
+_MOST_UNSENT = 65_536
+"""Bytes that may wait for a peer that does not read; a command it sends then has no answer."""
+
+
+class PeerClosed(ZmtpError):
+    """The other side closed the connection."""
+
+
+class Channel(asyncio.Protocol):
+    """Made by ``open_channel``. ``broke`` is called once, when nothing more can come: with the reason."""
+
+    def __init__(self, kind: SocketType, limits: ZmtpLimits, broke: Callable[[ZmtpError], None]) -> None:
+        self._peer = ZmtpPeer(kind, limits)
+        self._broke = broke
+        self._transport: asyncio.Transport | None = None
+        self._message: list[bytes] | None = None
+        self._cause: ZmtpError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def send(self, frames: Sequence[bytes]) -> None:
+        """Send a message, as soon as the peer is there and reads. On a broken channel it goes nowhere."""
+        self._peer.send(frames)
+        self._flush()
+
+    async def receive(self) -> list[bytes]:
+        """The next message's frames. One caller at a time; who is cancelled has lost nothing.
+
+        Raises:
+            ZmtpError: nothing more can come.
+        """
+        while self._message is None:
+            if self._cause:
+                raise self._cause
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        message, self._message = self._message, None
+        self._look()
+        return message
+
+    def close(self) -> None:
+        """Let go of the connection, without a word to ``broke``."""
+        self._cause = self._cause or PeerClosed("closed here")
+        self._wake()
+        if self._transport:
+            self._transport.abort()
+
+    # --- called by the event loop -------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Introduce ourselves at once; the peer may read it later."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if self._cause:  # closed meanwhile
+            transport.abort()
+            return
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        """Look whether that makes a message."""
+        self._peer.feed(data)
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The end: of the peer, or of what ``_fail`` has broken off."""
+        self._fail(PeerClosed(str(exc or "the other side closed the connection")))
+
+    def _look(self) -> None:
+        """Take one message out of what was read; read on only if there is none."""
+        assert self._transport
+        if self._message is None:
+            try:
+                self._message = self._peer.take()
+            except ZmtpError as e:
+                self._fail(e)
+                return
+            answers = self._peer.to_send()
+            if answers and self._transport.get_write_buffer_size() < _MOST_UNSENT:
+                self._transport.write(answers)
+        if self._transport.is_closing():
+            self._wake()
+        elif self._message is None:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+            self._wake()
+
+    def _flush(self) -> None:
+        data = self._peer.to_send()
+        if data and self._transport:
+            self._transport.write(data)
+
+    def _fail(self, cause: ZmtpError) -> None:
+        if self._cause is None:
+            self._cause = cause
+            self._broke(cause)
+        if self._transport:
+            self._transport.abort()
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+async def open_channel(path: Path, channel: Channel) -> None:
+    """Connect to a listening socket. It need not have been accepted yet: what is sent waits.
+
+    Raises:
+        OSError: nobody listens, or too many wait to be accepted.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        connection.connect(str(path))
+        await asyncio.get_running_loop().create_unix_connection(lambda: channel, sock=connection)
+    except BaseException:
+        connection.close()
+        raise

@@ -1,0 +1,150 @@
+"""Jupyter's messages as frames: what goes out is signed, what comes in is verified, bounded and read. Pure.
+
+A signature shows that a message comes out of this kernel's session and not out of the one before it: each kernel has a
+key of its own. It does not show who in the session wrote it, for the session knows its key. A message sent twice is
+therefore no worse than one that is made up, and no list of signatures is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+_DELIMITER = b"<IDS|MSG>"
+_PARTS = 5
+"""Signature, header, parent's header, metadata, content."""
+_CONTAINER_BYTES, _VALUE_BYTES = 256, 32
+"""What a JSON object or list, and a value in one, counts beyond its bytes. To read ``{}`` takes as long as 256 bytes of
+text do, and it needs thirty times the memory."""
+_MOST_EXTRA = 4 << 20
+"""Of one message, in such bytes: 16,384 objects and lists, or 131,072 values, which are read in about 20 ms."""
+_FEW_CONTAINERS, _FEW_VALUES = 100, 1000
+"""Up to so many of each are not counted at all."""
+_DEEPEST = 100
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+
+
+class MalformedMessage(ValueError):
+    """A message that is none."""
+
+
+class TooManyValues(MalformedMessage):
+    """A message that would take too long to read; ``size`` is what it counts, in bytes."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"its values count {size:,} bytes")
+        self.size = size
+
+
+class MessageCodec:
+    """Writes and reads the messages between the supervisor and one kernel."""
+
+    def __init__(self, key: bytes) -> None:
+        self._hmac = hmac.new(key, digestmod=hashlib.sha256)
+        self._session = secrets.token_hex(16)
+        self._sent = 0
+        self.extra_bytes = 0
+        """What the values of the message last opened count beyond its bytes; nothing if they were not read."""
+
+    def seal(self, kind: str, content: dict[str, Any]) -> tuple[str, list[bytes]]:
+        """A new request; returns its id and its frames."""
+        self._sent += 1
+        name = f"{self._session}_{self._sent}"
+        header = {
+            "msg_id": name,
+            "msg_type": kind,
+            "session": self._session,
+            "username": "lockstep",
+            "date": datetime.now(UTC).isoformat(),
+            "version": "5.3",
+        }
+        parts = [json.dumps(part).encode() for part in (header, {}, {}, content)]
+        return name, [_DELIMITER, self._sign(parts), *parts]
+
+    def open(self, frames: Sequence[bytes]) -> dict[str, Any]:
+        """Read a message: ``msg_id``, ``msg_type``, ``header``, ``parent_header`` and ``content``. The first two are
+        text, the others are what the session wrote.
+
+        Raises:
+            TooManyValues: it has more objects, lists and values than a message may have; nothing was read.
+            Malformed: it is not what the protocol says, or not signed with the key.
+        """
+        self.extra_bytes = 0
+        if _DELIMITER not in frames:
+            raise MalformedMessage("no delimiter")
+        extra = sum(map(extra_bytes, _json_parts(frames)))
+        if extra > _MOST_EXTRA:
+            raise TooManyValues(sum(map(len, frames)) + extra)
+        self.extra_bytes = extra
+        parts = frames[frames.index(_DELIMITER) + 1 :][:_PARTS]
+        if len(parts) < _PARTS or not hmac.compare_digest(parts[0], self._sign(parts[1:])):
+            raise MalformedMessage("not signed with this kernel's key")
+        header, parent, metadata, content = map(_read, parts[1:_PARTS])
+        if not all(isinstance(part, dict) for part in (header, parent, metadata, content)):
+            raise MalformedMessage("a part is no object")
+        name, kind = header.get("msg_id"), header.get("msg_type")
+        if not isinstance(name, str) or not isinstance(kind, str):
+            raise MalformedMessage("no id or no type")
+        message = {"msg_id": name, "msg_type": kind, "header": header, "parent_header": parent}
+        return message | {"metadata": metadata, "content": content}
+
+    def _sign(self, parts: Sequence[bytes]) -> bytes:
+        signature = self._hmac.copy()
+        for part in parts:
+            signature.update(part)
+        return signature.hexdigest().encode()
+
+
+def extra_bytes(text: bytes) -> int:
+    """What the objects, lists and values of a JSON text count beyond its bytes. Nothing is read for that.
+
+    Most texts have few, or none. All that is done to one is linear in its size, and done in C.
+    """
+    if text.count(b"[") + text.count(b"{") <= _FEW_CONTAINERS and text.count(b",") <= _FEW_VALUES:
+        return 0
+    unescaped = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    strings = unescaped.count(b'"') // 2
+    if strings * _VALUE_BYTES > _MOST_EXTRA:
+        return strings * _VALUE_BYTES
+    outside = _outside_strings(unescaped)
+    brackets = len(outside.translate(None, _NO_BRACKETS))  # in JSON, two for each object and list
+    return brackets * _CONTAINER_BYTES // 2 + outside.count(b",") * _VALUE_BYTES
+
+
+def _json_parts(frames: Sequence[bytes]) -> Sequence[bytes]:
+    """Header, parent's header, metadata and content; what comes before and after them is never read."""
+    first = frames.index(_DELIMITER) + 2
+    return frames[first : first + _PARTS - 1]
+
+
+def _outside_strings(unescaped: bytes) -> bytes:
+    return b"".join(unescaped.split(b'"')[::2])
+
+
+def _read(text: bytes) -> Any:
+    """Read JSON that is not so deep that others stumble over it. Its values were counted before."""
+    _measure_depth(text)
+    try:
+        return json.loads(text.decode(), parse_constant=_refuse)
+    except (ValueError, RecursionError) as e:
+        raise MalformedMessage(f"not JSON: {e}") from e
+
+
+def _refuse(constant: str) -> None:
+    raise MalformedMessage(f"{constant} is not JSON")
+
+
+def _measure_depth(text: bytes) -> None:
+    if text.count(b"[") + text.count(b"{") <= _DEEPEST:
+        return
+    brackets = _outside_strings(text.replace(b"\\\\", b"").replace(b'\\"', b"")).translate(None, _NO_BRACKETS)
+    depth = 0
+    for bracket in brackets:
+        depth += 1 if bracket in b"[{" else -1
+        if depth > _DEEPEST:
+            raise MalformedMessage("too deep")

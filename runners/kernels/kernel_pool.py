@@ -1,0 +1,412 @@
+"""A kernel that is ready to work: sandbox, process and channels in one, and a pool of such kernels.
+
+Only two of Jupyter's five channels are connected: shell, for requests, and iopub, for output. Nothing here takes more
+memory than one message of each, whatever the kernel sends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import time
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from runners.config.settings import Limits, MiB
+from runners.devices.allocation import DeviceAllocation
+from runners.kernels.channel import Channel, open_channel
+from runners.kernels.envelope import MalformedMessage, MessageCodec
+from runners.kernels.received_output import ReceivedOutput, StreamText
+from runners.kernels.zmtp import MessageTooLarge, ZmtpError, ZmtpLimits
+from runners.kernels.zygote_client import IsolationIncomplete, ZygoteClient, ZygoteUnavailable
+from runners.sandbox.handle import Sandbox, SandboxGone
+from runners.wire.protocol import KerasVersion
+from runners.wire.topology import Topology
+
+log = structlog.get_logger()
+
+_ENVELOPE = MiB
+"""What a message may have beside the output in it, in bytes."""
+MALFORMED_ERRORS = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a message that is none raises."""
+_READY_S = 60.0
+_READY_AFTER_IMPORT_S = 240.0
+"""Of a kernel that imports TensorFlow first, as one with a real TPU does."""
+_AGAIN_S = 0.01
+_PAUSE_S = 0.5
+_TRY_AGAIN_S = 2.0
+_MOST_FAILURES = 3
+"""Kernels in a row that could not be made before the node says so: on a full machine the system may end one."""
+_KEYS = 3
+"""Machines, each of one topology and Keras, that kernels are kept ready for: those asked for last."""
+_CLUSTER_S = 600.0
+"""A cluster costs as many processes as it has members: one is kept ready, until this long after it was asked for."""
+_KEY_BYTES = 32
+_EXECUTE = {"silent": False, "store_history": True, "user_expressions": {}, "allow_stdin": False, "stop_on_error": True}
+
+
+class KernelNotReady(Exception):
+    """A kernel was started and did not answer."""
+
+
+class Kernel:
+    """A kernel in a sandbox of its own. ``await Kernel.create(…)`` makes one that already answers.
+
+    Attributes:
+        exited: the exit status of the kernel process, once there is one.
+        message_bytes: what the message last taken counts, its values included, whether it was one or not.
+        message_s: CPU time that it took to read it, in seconds.
+        given: the real devices of its sandbox, None if it has none.
+        cut_off: set when a channel broke: the kernel ended, closed it, or sent what no kernel sends. It does not come
+            back but by ``restart``.
+        drained: set once all was taken that the output channel had brought when it broke.
+    """
+
+    exited: asyncio.Future[int]
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        topology: str,
+        keras: KerasVersion,
+        limits: Limits,
+        given: DeviceAllocation | None = None,
+    ) -> None:
+        self.sandbox = sandbox
+        self.topology = topology
+        self.keras = keras
+        self.given = given
+        self.when_closed: Callable[[], None] | None = None
+        """Called once, when nothing of its sandbox is left."""
+        self.cut_off = asyncio.Event()
+        self.drained = asyncio.Event()
+        self._heard = ReceivedOutput()
+        self.message_bytes = 0
+        self.message_s = 0.0
+        self._cause: ZmtpError | None = None
+        self._limits = ZmtpLimits(message_bytes=int(limits.output_mb * MiB) + _ENVELOPE)
+        self._iopub, self._shell = self._channels()
+
+    @classmethod
+    async def create(
+        cls, zygote: ZygoteClient, topology: str, keras: KerasVersion, given: DeviceAllocation | None = None
+    ) -> Kernel:
+        """Fork a sandbox and a kernel in it; with ``given`` it has these real devices.
+
+        Raises:
+            ZygoteUnavailable: the machine or the zygote refused.
+            KernelNotReady: it started and stayed silent.
+            SandboxGone: its sandbox ended, twice in a row.
+        """
+        try:
+            return await cls._create(zygote, topology, keras, given)
+        except SandboxGone:  # with its zygote, whose end is heard of a moment later: the next one may do better
+            return await cls._create(zygote, topology, keras, given)
+
+    @classmethod
+    async def _create(
+        cls, zygote: ZygoteClient, topology: str, keras: KerasVersion, given: DeviceAllocation | None
+    ) -> Kernel:
+        kernel = cls(await zygote.spawn(given), topology, keras, zygote.limits, given)
+        try:
+            await kernel._start()
+        except BaseException:
+            await kernel.close()
+            raise
+        return kernel
+
+    @property
+    def cold(self) -> bool:
+        """Whether each start of it imports TensorFlow, as with a real TPU."""
+        return self.given is not None and self.given.tpu is not None
+
+    @property
+    def sent_too_much(self) -> bool:
+        """Whether it was cut off for a message larger than any output may be."""
+        return isinstance(self._cause, MessageTooLarge)
+
+    def execute(self, code: str) -> str:
+        """Send the code; returns the message's id."""
+        return self._ask("execute_request", {"code": code} | _EXECUTE)
+
+    def probe(self) -> str:
+        """Ask something harmless; returns the message's id."""
+        return self._ask("kernel_info_request", {})
+
+    async def output(self) -> dict[str, Any]:
+        """The next message of the kernel's output channel: trust nothing in it.
+
+        Once the channel is broken and all that came before is taken, ``drained`` is set and this waits for ever. Raises
+        Malformed for a message that is none.
+        """
+        message = await self._next(self._iopub)
+        self._heard.note(message)
+        return message
+
+    async def reply(self) -> dict[str, Any]:
+        """The next message of the shell channel: the answer to a request. As ``output``."""
+        return await self._next(self._shell)
+
+    def unheard(self) -> list[StreamText]:
+        """After its end: what it had printed that no message brought, in order within each stream."""
+        tasks = Topology.parse(self.topology).tasks
+        return self._heard.rest(self.sandbox.printed, tasks[0].lane if tasks else None)
+
+    def interrupt(self) -> None:
+        """SIGINT: a KeyboardInterrupt in the learner's code."""
+        self.sandbox.send_signal(signal.SIGINT)
+
+    async def restart(self) -> None:
+        """Kill all that runs in the sandbox and fork a fresh kernel there."""
+        self._disconnect()
+        await self._start()
+
+    async def close(self) -> None:
+        """End the sandbox and everything in it."""
+        self._disconnect()
+        try:
+            await self.sandbox.destroy()
+        finally:
+            done, self.when_closed = self.when_closed, None
+            if done:
+                done()
+
+    async def _start(self) -> None:
+        key = secrets.token_hex(_KEY_BYTES).encode()
+        self._envelopes = MessageCodec(key)
+        self._heard = ReceivedOutput()
+        self.exited = self.sandbox.start_kernel(self.topology, self.keras, key)
+        try:
+            async with asyncio.timeout(_READY_AFTER_IMPORT_S if self.cold else _READY_S):
+                while not await self._connected():
+                    pass
+        except TimeoutError as e:
+            raise KernelNotReady("the kernel did not answer") from e
+
+    async def _connected(self) -> bool:
+        """Connect and wait until both channels answer.
+
+        The sockets listen before the kernel is there and while it is replaced. All that has to be said is said at
+        once; the kernel reads it when it comes. What the kernel before took in its last moment breaks: then the
+        answer is False, a moment later. Sockets that the one before has shut down stay so: KernelNotReady.
+        """
+        self._disconnect()
+        self.cut_off.clear()
+        self.drained.clear()
+        self._cause = None
+        self._iopub, self._shell = self._channels()
+        greeting = asyncio.create_task(self._greet())
+        try:
+            awaited: set[asyncio.Future[Any]] = {greeting, self.exited}
+            await asyncio.wait(awaited, return_when="FIRST_COMPLETED")
+            if self.sandbox.gone.is_set():
+                raise SandboxGone("the sandbox ended before its kernel answered")
+            if self.exited.done():
+                raise KernelNotReady(f"the kernel ended with status {self.exited.result()} before it answered")
+            greeting.result()
+        except ConnectionRefusedError as e:
+            raise KernelNotReady("its sockets do not listen any more") from e
+        except (ZmtpError, OSError):
+            await asyncio.sleep(_AGAIN_S)
+            return False
+        finally:
+            greeting.cancel()
+            await asyncio.gather(greeting, return_exceptions=True)
+        return True
+
+    async def _greet(self) -> None:
+        """A word that is signed on each channel: the kernel welcomes who subscribes, and answers a question."""
+        await open_channel(self.sandbox.folder / "k-2", self._iopub)
+        await open_channel(self.sandbox.folder / "k-1", self._shell)
+        self.probe()
+        for channel in (self._shell, self._iopub):
+            while True:
+                with contextlib.suppress(MalformedMessage):
+                    self._envelopes.open(await channel.receive())
+                    break
+
+    def _ask(self, kind: str, content: dict[str, Any]) -> str:
+        name, frames = self._envelopes.seal(kind, content)
+        self._shell.send(frames)
+        return name
+
+    async def _next(self, channel: Channel) -> dict[str, Any]:
+        try:
+            frames = await channel.receive()
+        except ZmtpError:
+            if channel is self._iopub:
+                self.drained.set()
+            never: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+            return await never
+        begun = time.thread_time()
+        try:
+            return self._envelopes.open(frames)
+        finally:
+            self.message_bytes = sum(map(len, frames)) + self._envelopes.extra_bytes
+            self.message_s = time.thread_time() - begun
+
+    def _cut(self, cause: ZmtpError) -> None:
+        self._cause = self._cause or cause
+        self.cut_off.set()
+
+    def _channels(self) -> tuple[Channel, Channel]:
+        return Channel("SUB", self._limits, self._cut), Channel("DEALER", self._limits, self._cut)
+
+    def _disconnect(self) -> None:
+        for channel in (self._shell, self._iopub):
+            channel.close()
+
+
+class KernelPool:
+    """Kernels that wait, ready, for the topologies that were asked for last.
+
+    Where none waits, as many are made at a time as the machine has cores, and one more for the moments in which one
+    waits itself: of a class that comes all at once, the first begin soon, and the last no later. The pool is filled
+    again when nobody waits for a kernel.
+
+    Attributes:
+        trouble: why no kernel can be made; None while it may be one kernel's bad luck, and again as soon as one comes.
+            After a failure a kernel is tried every few seconds, wanted or not.
+    """
+
+    def __init__(self, size: int, zygote: Any, first: tuple[str, KerasVersion]) -> None:
+        self._size = size
+        self._zygote = zygote
+        self._ready: OrderedDict[tuple[str, KerasVersion], deque[Kernel]] = OrderedDict({first: deque()})
+        self._asked_at: dict[tuple[str, KerasVersion], float] = {}
+        self._wanted = asyncio.Event()
+        self._wanted.set()
+        self._filler: asyncio.Task[None] | None = None
+        self.trouble: str | None = None
+        self._failures = 0
+        """Kernels in a row that could not be made."""
+        at_once = len(os.sched_getaffinity(0)) + 1
+        self._makers: defaultdict[KerasVersion, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(at_once))
+        self._ending: set[asyncio.Task[None]] = set()
+        self._asking = 0
+        self._nobody_asks = asyncio.Event()
+        self._nobody_asks.set()
+
+    def keep(self) -> None:
+        """Begin to fill."""
+        if self._filler is None:
+            self._filler = asyncio.create_task(self._fill(), name="pool")
+
+    def __len__(self) -> int:
+        """Kernels that wait and live."""
+        return sum(not kernel.exited.done() for waiting in self._ready.values() for kernel in waiting)
+
+    def sweep(self) -> None:
+        """Let go of kernels that have ended while they waited, and make others; and of clusters nobody asks for."""
+        for key, waiting in list(self._ready.items()):
+            if Topology.parse(key[0]).cluster and time.monotonic() - self._asked_at.get(key, 0.0) > _CLUSTER_S:
+                del self._ready[key]
+                self._asked_at.pop(key, None)
+                for kernel in waiting:
+                    self._let_go(kernel)
+        for waiting in self._ready.values():
+            for kernel in [kernel for kernel in waiting if kernel.exited.done()]:
+                waiting.remove(kernel)
+                self._let_go(kernel)
+                self._wanted.set()
+
+    async def take(self, topology: str, keras: KerasVersion) -> Kernel:
+        """A ready kernel, or a new one where none waits. Raises as ``Kernel.create`` does."""
+        key = topology, keras
+        self._ready.setdefault(key, deque())
+        self._ready.move_to_end(key)
+        self._asked_at[key] = time.monotonic()
+        self._wanted.set()
+        self._asking += 1
+        self._nobody_asks.clear()
+        try:
+            if kernel := self._ready_one(key):
+                return kernel
+            async with self._makers[keras]:
+                return self._ready_one(key) or await self._make(topology, keras)
+        finally:
+            self._asking -= 1
+            if not self._asking:
+                self._nobody_asks.set()
+
+    def _ready_one(self, key: tuple[str, KerasVersion]) -> Kernel | None:
+        while waiting := self._ready.get(key):
+            kernel = waiting.popleft()
+            if not kernel.exited.done():
+                return kernel
+            self._let_go(kernel)
+        return None
+
+    def _let_go(self, kernel: Kernel) -> None:
+        """End a kernel whatever becomes of who asked; ``close`` waits for it."""
+        ending = asyncio.create_task(kernel.close(), name="unwanted-kernel")
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    async def close(self) -> None:
+        """End the filler and every waiting kernel."""
+        if self._filler:
+            self._filler.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._filler
+        for waiting in self._ready.values():
+            while waiting:
+                self._let_go(waiting.popleft())
+        await asyncio.gather(*self._ending, return_exceptions=True)
+
+    async def _fill(self) -> None:
+        """One kernel at a time with a pause between: those who wait and those who run have the machine first."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            while key := self._short() or (self._failures and next(reversed(self._ready), None)):
+                await asyncio.sleep(_TRY_AGAIN_S if self._failures else _PAUSE_S)
+                await self._nobody_asks.wait()
+                try:
+                    self._ready.setdefault(key, deque()).append(await self._make(*key))
+                    self._forget_old_keys()  # now: who asks for one machine after another keeps this loop going
+                except IsolationIncomplete:
+                    await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its walls
+                except (ZygoteUnavailable, KernelNotReady, SandboxGone):
+                    if key in self._ready:  # it may have been let go of meanwhile
+                        self._ready.move_to_end(key, last=False)  # another machine may do better
+                except Exception:
+                    log.exception("kernel cannot be made", topology=key[0])
+                    await asyncio.sleep(_TRY_AGAIN_S)  # a mistake of ours must not end the filling for good
+            self._forget_old_keys()
+
+    async def _make(self, topology: str, keras: KerasVersion) -> Kernel:
+        try:
+            kernel = await Kernel.create(self._zygote(keras), topology, keras)
+        except IsolationIncomplete:  # no trouble of the machine's, and said where the walls are looked at
+            raise
+        except (ZygoteUnavailable, KernelNotReady, SandboxGone) as e:
+            log.warning("kernel cannot be made", topology=topology, error=str(e))
+            self._failures += 1
+            self.trouble = str(e) if self._failures >= _MOST_FAILURES else None
+            self._wanted.set()
+            raise
+        self._failures, self.trouble = 0, None
+        return kernel
+
+    def _short(self) -> tuple[str, KerasVersion] | None:
+        for key in reversed(list(self._ready)[-_KEYS:]):
+            if len(self._ready[key]) < self._kept_ready(key[0]):
+                return key
+        return None
+
+    def _kept_ready(self, topology: str) -> int:
+        return min(self._size, 1) if Topology.parse(topology).cluster else self._size
+
+    def _forget_old_keys(self) -> None:
+        while len(self._ready) > _KEYS:
+            key, waiting = self._ready.popitem(last=False)
+            self._asked_at.pop(key, None)
+            for kernel in waiting:
+                self._let_go(kernel)

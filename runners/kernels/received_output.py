@@ -1,0 +1,52 @@
+"""What a kernel printed and the supervisor heard of it: the difference is told after a crash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from runners.kernels.messages import sanitize_text
+from runners.wire import journal
+from runners.wire.replica_tags import TagSplitter, lane_name
+from runners.wire.reports import position_from_metadata
+
+_NONCE = re.compile("[0-9a-f]{8}")
+
+
+class StreamText(NamedTuple):
+    """A piece of one stream."""
+
+    stream: str
+    text: str
+    lane: str | None
+
+
+class ReceivedOutput:
+    """How far the messages of one kernel have brought each of its streams."""
+
+    def __init__(self) -> None:
+        self._positions = dict.fromkeys(journal.STREAMS, 0)
+
+    def note(self, message: Mapping[str, Any]) -> None:
+        """A message came; whatever it claims, it is believed about its own stream only."""
+        content, position = message.get("content"), position_from_metadata(message.get("metadata"))
+        if message.get("msg_type") == "stream" and isinstance(content, Mapping) and position is not None:
+            name = content.get("name")
+            if isinstance(name, str) and name in self._positions:
+                self._positions[name] = max(self._positions[name], position)
+
+    def rest(self, memory: int, task: str | None) -> list[StreamText]:
+        """What is in the journals beyond that, with the lanes of a process that does ``task``; call after its end."""
+        texts: list[StreamText] = []
+        for name, stream in journal.open_streams(memory).items():
+            data, lost = stream.after(self._positions[name])
+            if lost:
+                texts.append(StreamText(name, f"\n… {lost:,} bytes were lost in the crash …\n", task))
+            text = data.decode("utf-8", "replace")
+            nonce = stream.nonce
+            pieces = TagSplitter(nonce).feed(text, final=True) if _NONCE.fullmatch(nonce) else [(None, text)]
+            texts += [
+                StreamText(name, sanitize_text(piece), lane_name(task, replica)) for replica, piece in pieces if piece
+            ]
+        return texts

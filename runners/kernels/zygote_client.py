@@ -1,0 +1,396 @@
+"""The supervisor's end of a zygote: start it behind its wall, ask it for sandboxes, replace it when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import structlog
+
+from runners.config.settings import ACCEPTANCE, RunnerSettings
+from runners.devices.allocation import DeviceAllocation, UsableDevices
+from runners.diagnostics.inspection import inspect_sandbox
+from runners.diagnostics.isolation_checks import UNSAFE_MESSAGE, check_isolation, find_gaps, why_unsafe
+from runners.sandbox import zygote_command
+from runners.sandbox.cgroups import CgroupManager, NullCgroup
+from runners.sandbox.handle import Sandbox, SandboxGone, bind_channels
+from runners.sandbox.policy import DATASETS, session_policy
+from runners.sandbox.seccomp import compile_filters
+from runners.sandbox.user_pool import NoUserAvailable, UserPool
+from runners.wire import journal
+from runners.wire.protocol import Safeguard
+
+log = structlog.get_logger()
+
+_LARGEST_ANSWER = 1 << 16
+_BACKOFF_S = (0.2, 1.0, 5.0, 15.0)
+_START_S = 240.0
+"""How long a zygote may take to import TensorFlow; one that takes longer hangs."""
+_SPAWN_S = 30.0
+_NEXT_ZYGOTE_S = 45.0
+"""How long a sandbox may wait for a zygote that is being replaced; for the first one, as long as that may take."""
+_OOM_SCORE = "400"
+"""Of a sandbox's PID 1; less than its kernels', which go first."""
+_MOST_REFUSALS = 3
+"""Sandboxes in a row that failed before the zygote is replaced."""
+_FULL_MACHINE = re.compile(rf"\[Errno ({errno.EAGAIN}|{errno.ENOMEM})\]")
+"""In a complaint of a zygote's."""
+_MOST_FAILURES = 2
+"""Zygotes in a row that did not start before nobody waits for the next one any more."""
+_MOST_ARENAS = "4"
+"""Of malloc, in each kernel; with one for each of TensorFlow's threads a fit keeps 10 MB more, and is no faster."""
+_PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
+
+
+class ZygoteUnavailable(Exception):
+    """A sandbox cannot be made now. ``str()`` says why."""
+
+
+class ZygoteEnded(ZygoteUnavailable):
+    """The zygote ended before it answered. The next one is on its way."""
+
+
+class IsolationIncomplete(ZygoteUnavailable):
+    """A sandbox could be made, and must not be: strangers can reach this runner and a wall is missing."""
+
+
+class ZygoteClient:
+    """One zygote for one Keras version; restarted for as long as it is kept. A cold one is for kernels with a TPU."""
+
+    def __init__(
+        self,
+        settings: RunnerSettings,
+        keras: int,
+        folder: Path,
+        groups: CgroupManager,
+        users: UserPool,
+        hardware: UsableDevices = UsableDevices(),  # noqa: B008 - it never changes
+        *,
+        cold: bool = False,
+    ) -> None:
+        self.limits = settings.limits
+        self._settings = settings
+        self._keras = keras
+        self._folder = folder
+        self._groups = groups
+        self._users = users
+        self._hardware = hardware
+        self._cold = cold
+        self._leases: set[asyncio.Task[None]] = set()
+        self._lock = asyncio.Lock()
+        self._ready = asyncio.Event()
+        self._link: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._unwanted: set[asyncio.Task[None]] = set()
+        self._datasets: str | None = None
+        self.wall = "none"
+        self.trouble: str | None = None
+        self.walls: list[Safeguard] = []
+        """Around the first sandbox of the latest zygote; empty until there was one."""
+        self._refusals = 0
+        self._failures = 0
+        self._was_ready = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether a sandbox can be had at once."""
+        return self._ready.is_set()
+
+    @property
+    def refuses(self) -> str:
+        """Why sandboxes are refused that could be made, for the operator; empty if they are not."""
+        return why_unsafe(self.walls, self._settings)
+
+    def tell_of_strangers(self) -> None:
+        """They can reach this runner: from now on a missing wall is a reason to refuse."""
+        self._settings = self._settings.model_copy(update={"strangers": True})
+        self._log_refusal()
+
+    def keep(self) -> None:
+        """Start it, and start it again whenever it ends."""
+        if self._keeper is None:
+            self._keeper = asyncio.create_task(self._keep(), name=f"zygote-keras{self._keras}")
+
+    async def close(self) -> None:
+        """End it for good; sandboxes it made live on."""
+        if self._keeper:
+            self._keeper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._keeper
+        await asyncio.gather(*self._unwanted, return_exceptions=True)
+        self._stop()
+
+    async def spawn(self, given: DeviceAllocation | None = None) -> Sandbox:
+        """Fork a sandbox, in its cgroup before it runs anything; with ``given`` it has these real devices for life.
+
+        Who is cancelled here leaves nothing behind: the zygote answers in turn, so what was asked for is awaited all
+        the same, and destroyed.
+
+        A zygote that dies meanwhile is replaced: the sandbox then comes from the next one.
+
+        Raises:
+            ZygoteUnavailable: no zygote came up in time, or the machine refused a step.
+            Unsafe: a wall is missing that must not be.
+        """
+        try:
+            async with asyncio.timeout(_NEXT_ZYGOTE_S if self._was_ready else _START_S):
+                while True:
+                    if self.trouble and self._failures >= _MOST_FAILURES:
+                        raise ZygoteUnavailable(self.trouble)
+                    await self._ready.wait()
+                    if self.refuses:
+                        raise IsolationIncomplete(UNSAFE_MESSAGE)
+                    with contextlib.suppress(ZygoteEnded):
+                        return await self._make_even_if_unwanted(given)
+        except TimeoutError:
+            raise ZygoteUnavailable(self.trouble or "no zygote was ready in time") from None
+
+    async def _make_even_if_unwanted(self, given: DeviceAllocation | None) -> Sandbox:
+        making = asyncio.create_task(self._make(given), name="sandbox")
+        try:
+            return await asyncio.shield(making)
+        except OSError as e:
+            raise ZygoteUnavailable(f"the machine refused a step: {e}") from e
+        except asyncio.CancelledError:
+            unwanted = asyncio.create_task(_destroy(making), name="unwanted-sandbox")
+            self._unwanted.add(unwanted)
+            unwanted.add_done_callback(self._unwanted.discard)
+            raise
+
+    async def _make(self, given: DeviceAllocation | None = None) -> Sandbox:
+        name = secrets.token_hex(6)
+        folder = self._folder / name
+        folder.mkdir(mode=0o700)
+        channels, printed = bind_channels(folder), journal.create()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                handed = [theirs.fileno(), printed, *(channel.fileno() for channel in channels)]
+                user, pid, landlock, pidfd = await self._ask(given, handed)
+        except BaseException:
+            ours.close()
+            os.close(printed)
+            for path in (*folder.iterdir(),):
+                path.unlink()
+            folder.rmdir()
+            raise
+        finally:
+            for channel in channels:
+                channel.close()
+        sandbox = Sandbox(name, folder, pid, pidfd, ours, NullCgroup(), landlock=landlock, printed=printed)
+        sandbox.watch()
+        lease = asyncio.create_task(self._lease(user, sandbox), name="user")
+        self._leases.add(lease)
+        lease.add_done_callback(self._leases.discard)
+        try:
+            sandbox.group = self._groups.create(name, self.limits)
+            sandbox.group.add(pid)
+            _end_before_the_host(pid)
+        except OSError as e:
+            await sandbox.destroy()
+            raise ZygoteUnavailable(f"the sandbox could not be put in its cgroup: {e}") from e
+        return sandbox
+
+    async def _lease(self, user: int | None, sandbox: Sandbox) -> None:
+        """Lend the user to nobody else before the last process of the sandbox is gone."""
+        await sandbox.gone.wait()
+        self._users.give_back(user)
+
+    async def _ask(self, given: DeviceAllocation | None, descriptors: list[int]) -> tuple[int | None, int, int, int]:
+        """Ask for a sandbox. Returns its user, its PID 1, the version of Landlock that is under, and a pidfd of it."""
+        try:
+            user = self._users.take()
+        except NoUserAvailable as e:
+            raise ZygoteUnavailable(str(e)) from e
+        try:
+            return user, *await self._ask_for(user, self._policy(given), descriptors)
+        except BaseException:
+            self._users.give_back(user)
+            raise
+
+    async def _ask_for(self, user: int | None, policy: str, descriptors: list[int]) -> tuple[int, int, int]:
+        async with self._lock:
+            if not self.ready and asyncio.current_task() is not self._keeper:
+                raise ZygoteEnded("the zygote was replaced, and nobody has looked at the walls of the next one")
+            data, fds = await self._exchange(user, policy, descriptors)
+        answer = json.loads(data)
+        if "error" in answer or not fds:
+            for fd in fds:
+                os.close(fd)
+            self._count_refusal(str(answer.get("error")))
+            raise ZygoteUnavailable(f"no sandbox on this machine: {answer.get('error')}")
+        self._refusals = 0
+        return int(answer["pid"]), int(answer["landlock"]), fds[0]
+
+    async def _exchange(self, user: int | None, policy: str, descriptors: list[int]) -> tuple[bytes, list[int]]:
+        """One request and its answer; the caller holds the lock."""
+        link = self._link
+        if link is None:
+            raise ZygoteEnded("the zygote is being replaced")
+        request = json.dumps({"policy": policy, "user": user}).encode()
+        try:
+            socket.send_fds(link, [request], descriptors)
+            data, fds = await asyncio.wait_for(self._receive(link), _SPAWN_S)
+            if not data:
+                raise ConnectionResetError("its end of the socket is closed")
+        except TimeoutError as e:
+            self._stop(link)
+            raise ZygoteUnavailable("the zygote does not answer") from e
+        except OSError as e:
+            self._stop(link)
+            raise ZygoteEnded(f"the zygote ended: {e}") from e
+        finally:
+            if link is not self._link:
+                link.close()  # who stopped the zygote left that to us
+        return data, fds
+
+    def _count_refusal(self, why: str) -> None:
+        """A zygote that cannot make sandboxes any more may have outlived what it was shown: another one may.
+
+        Where the machine itself has no process or memory left, the next one would fare no better.
+        """
+        if _FULL_MACHINE.search(why):
+            return
+        self._refusals += 1
+        if self._refusals >= _MOST_REFUSALS:
+            log.warning("zygote makes no sandboxes; replacing it", keras=self._keras)
+            self._refusals = 0
+            self._stop()
+
+    async def _receive(self, link: socket.socket) -> tuple[bytes, list[int]]:
+        loop = asyncio.get_running_loop()
+        readable = asyncio.Event()
+        loop.add_reader(link.fileno(), readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(link.fileno())
+        data, fds, _, _ = socket.recv_fds(link, _LARGEST_ANSWER, 1)
+        return data, fds
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                await self._start()
+                await self._inspect()
+                self._failures = 0
+                self.trouble = None
+                self._was_ready = True
+                self._ready.set()
+                assert self._process
+                status = await _ended(self._process)
+                log.warning("zygote ended", keras=self._keras, status=status)
+            except Exception as e:  # whatever it was: without its keeper there would be no zygote any more
+                self.trouble = str(e) or repr(e)
+                expected = isinstance(e, (OSError, RuntimeError, ZygoteUnavailable, SandboxGone))
+                log.error("zygote did not start", keras=self._keras, error=self.trouble, exc_info=not expected)
+                self._failures += 1
+            self._stop()
+            await asyncio.sleep(_BACKOFF_S[min(self._failures, len(_BACKOFF_S) - 1)])
+
+    async def _start(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        self._link = ours
+        with theirs:
+            self._process = self._launch(theirs)
+        try:
+            async with asyncio.timeout(_START_S):
+                data, _ = await self._receive(ours)
+        except TimeoutError:
+            raise RuntimeError(f"the zygote was not ready within {_START_S:g} s") from None
+        if not data:
+            status = await asyncio.wait_for(_ended(self._process), 5)
+            raise RuntimeError(f"the zygote ended with status {status} before it was ready; see the log above")
+
+    def _launch(self, link: socket.socket) -> subprocess.Popen[bytes]:
+        arguments = ["--socket", str(link.fileno()), "--keras", str(self._keras)]
+        if self._hardware:
+            arguments.append("--hardware")
+        if self._cold:
+            arguments.append("--cold")
+        command, self.wall = zygote_command.zygote_command(
+            self._settings, arguments, self._hardware.nodes, self._hardware.facts
+        )
+        datasets = zygote_command.datasets_folder(self._settings)
+        self._datasets = DATASETS if datasets and self.wall == "bubblewrap" else datasets
+        self._policy(None)  # what cannot be had is said before anything is started
+        environment = {"PYTHONPATH": _PACKAGE_PARENT, "MALLOC_ARENA_MAX": _MOST_ARENAS}
+        environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
+        return subprocess.Popen(command, pass_fds=[link.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL)
+
+    def _policy(self, given: DeviceAllocation | None) -> str:
+        return session_policy(self.limits, self._datasets, compile_filters(), given).to_json()
+
+    async def _inspect(self) -> None:
+        """Make one sandbox with a kernel, look at it from outside, and judge which walls are in force.
+
+        Raises:
+            ZygoteUnavailable, SandboxGone, Unseen: no sandbox with a kernel can be made.
+        """
+        sandbox = await self._make()
+        try:
+            sandbox.start_kernel("cpu", self._keras, secrets.token_hex(16).encode())
+            sight = await inspect_sandbox(sandbox.pid, sandbox.landlock)
+        finally:
+            await sandbox.destroy()
+        before, self.walls = find_gaps(self.walls), check_isolation(sight, self._settings, self.wall)
+        for wall in [wall for wall in find_gaps(self.walls) if wall not in before]:
+            log.warning(f"{wall.kind} missing: {wall.name}", found=wall.detail, means=wall.means)
+        self._log_refusal()
+
+    def _log_refusal(self) -> None:
+        if self.refuses:
+            log.error("learners' code is refused", why=self.refuses, otherwise=f'LOCKSTEP_UNSAFE_RUNNER="{ACCEPTANCE}"')
+
+    def _stop(self, asked: socket.socket | None = None) -> None:
+        """End it; where ``asked`` is given only the one behind that socket, for the next one may be there already."""
+        if asked is not None and asked is not self._link:
+            return
+        self._ready.clear()
+        if self._link:
+            if self._lock.locked():  # somebody waits for an answer, learns that there will be none, and closes it
+                with contextlib.suppress(OSError):
+                    self._link.shutdown(socket.SHUT_RDWR)
+            else:
+                self._link.close()
+            self._link = None
+        if self._process and self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+
+async def _destroy(making: asyncio.Task[Sandbox]) -> None:
+    with contextlib.suppress(ZygoteUnavailable, OSError):
+        await (await making).destroy()
+
+
+def _end_before_the_host(pid: int) -> None:
+    """Where the machine runs out of memory, sessions go before anything else. From root, nobody inside can undo it."""
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text(_OOM_SCORE)
+
+
+async def _ended(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a child without a thread: a thread that waits would hold up this process's own end."""
+    pidfd = os.pidfd_open(process.pid)
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(pidfd, over.set)
+    try:
+        await over.wait()
+    finally:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+    return process.wait()

@@ -1,0 +1,239 @@
+"""One sandbox as the supervisor holds it: its PID 1, its control socket, its cgroup and the kernel's sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from runners.sandbox.cgroups import SessionCgroup
+from runners.wire.protocol import ClusterMember, InjectedFailure
+
+log = structlog.get_logger()
+
+CHANNEL_COUNT = 5
+"""Shell, iopub, stdin, control and heartbeat."""
+_LARGEST_WORD = 1 << 16
+_ANSWER_S = 2.0
+_REMOVE_TRIES = 40
+_CONFIRM_S = 2.0
+"""How long PID 1 may take to kill all that is in its sandbox, and to say so."""
+_DIE_S = 10.0
+"""How long the kernel may take to end every process of a sandbox."""
+
+
+class SandboxGone(Exception):
+    """The sandbox's PID 1 has ended."""
+
+
+@dataclass
+class Sandbox:
+    """A live sandbox. Made by ``zygotes``, owned by one kernel.
+
+    ``folder`` holds the listening sockets ``k-1`` … ``k-5``; only the supervisor sees it.
+    """
+
+    name: str
+    folder: Path
+    pid: int
+    pidfd: int
+    control: socket.socket
+    group: SessionCgroup
+    landlock: int = 0
+    """The version of Landlock that PID 1 was under before it served; 0 for none."""
+    file_bytes: int = 0
+    """Bytes in the sandbox's own folders when ``ask_usage`` was last answered."""
+    left: tuple[tuple[int, int], ...] = ()
+    """What was left in each of them then, in bytes and in inodes."""
+    members: tuple[ClusterMember, ...] = ()
+    """The processes of its cluster, if its machine is one, as PID 1 has last told."""
+    trace: str = ""
+    """How the kernel crashed, if it did: lines from inside, which may say anything."""
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    printed: int = -1
+    """The memory in which its kernels keep what they print, see ``runners.wire.journal``."""
+    _exit: asyncio.Future[int] | None = None
+    _kernels: int = 0
+    """Started so far: the end of one is no word about the next."""
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)
+    _asked: int = 0
+    _answers: dict[int, asyncio.Future[str]] = field(default_factory=dict)
+    """Of the faults that PID 1 has not answered yet, by their number."""
+
+    def watch(self) -> None:
+        """Begin to listen: for words of PID 1, and for its end."""
+        loop = asyncio.get_running_loop()
+        self.control.setblocking(False)
+        loop.add_reader(self.control.fileno(), self._hear)
+        loop.add_reader(self.pidfd, self._ended)
+
+    def start_kernel(self, topology: str, keras: int, key: bytes, keyboard: bool = False) -> asyncio.Future[int]:
+        """Fork a kernel, after ending the one before.
+
+        Args:
+            topology: the machine it shall see.
+            keras: the version of its zygote.
+            key: signs its messages.
+            keyboard: whether ``input()`` may ask its client.
+
+        Returns:
+            A future of its exit status, negative for a signal.
+        """
+        self._resolve(-signal.SIGKILL)
+        self._exit = asyncio.get_running_loop().create_future()
+        self._kernels += 1
+        self.trace = ""
+        start = {
+            "topology": topology,
+            "keras": keras,
+            "key": key.decode(),
+            "keyboard": keyboard,
+            "kernel": self._kernels,
+        }
+        self._say({"op": "start"} | start)
+        return self._exit
+
+    def send_signal(self, signum: int) -> None:
+        """Signal the kernel's process; SIGKILL is for all that runs in the sandbox. ``kill`` waits for the end."""
+        self._say({"op": "kill"} if signum == signal.SIGKILL else {"op": "signal", "signum": int(signum)})
+
+    async def fault(self, fault: InjectedFailure) -> str:
+        """Have PID 1 do it to a process of the cluster; ``members`` are as it left them.
+
+        Returns:
+            What became of it, see ``runners.guest.pid1.cluster_manager.ClusterManager.do``.
+
+        Raises:
+            SandboxGone: there is no PID 1 any more, or it does not answer in time.
+        """
+        number = self._asked = self._asked + 1
+        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
+        try:
+            self._say({"op": "fault", "id": number} | fault.model_dump())
+            async with asyncio.timeout(_ANSWER_S):
+                return await answer
+        except TimeoutError:
+            raise SandboxGone("PID 1 does not answer") from None
+        finally:
+            del self._answers[number]
+
+    async def kill(self) -> None:
+        """End all that runs in the sandbox, at once; the sandbox itself too, if its PID 1 does not get it done.
+
+        Returns when nothing of it is left.
+        """
+        if self._exit is None or self._exit.done():
+            return
+        with contextlib.suppress(SandboxGone):
+            self.send_signal(signal.SIGKILL)
+            await asyncio.wait({self._exit}, timeout=_CONFIRM_S)
+        if not self._exit.done():
+            log.warning("sandbox does not end its kernel; ending the sandbox", sandbox=self.name)
+            await self._end()
+
+    async def ask_usage(self) -> None:
+        """Bring ``file_bytes`` and ``left`` up to date. Raises SandboxGone, also if PID 1 does not answer in time."""
+        self._answered.clear()
+        self._say({"op": "usage"})
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                await self._answered.wait()
+        except TimeoutError:
+            raise SandboxGone("PID 1 does not answer") from None
+
+    async def destroy(self) -> None:
+        """Kill everything inside and leave nothing behind. Safe to call twice."""
+        if self.control.fileno() >= 0:
+            await self._end()
+            self._let_go()
+        for _ in range(_REMOVE_TRIES):  # the last process of a killed group takes a moment to leave it
+            if self.group.remove():
+                break
+            await asyncio.sleep(0.05)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def _end(self) -> None:
+        """With PID 1 the kernel ends every process of its PID namespace; the cgroup is killed in case one got out."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        self.group.kill()
+        try:
+            async with asyncio.timeout(_DIE_S):
+                await self.gone.wait()
+        except TimeoutError:
+            log.error("sandbox does not die", sandbox=self.name, pid=self.pid)
+        self._resolve(-signal.SIGKILL)
+
+    def _let_go(self) -> None:
+        if self.control.fileno() < 0:
+            return
+        asyncio.get_running_loop().remove_reader(self.control.fileno())
+        self.control.close()
+        if self.printed >= 0:
+            os.close(self.printed)
+        if self.gone.is_set():
+            os.close(self.pidfd)
+
+    def _say(self, command: dict[str, Any]) -> None:
+        try:
+            self.control.send(json.dumps(command).encode())
+        except OSError as e:
+            raise SandboxGone(str(e)) from e
+
+    def _hear(self) -> None:
+        try:
+            data = self.control.recv(_LARGEST_WORD)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            asyncio.get_running_loop().remove_reader(self.control.fileno())
+            return
+        match json.loads(data):
+            case {"exited": int(status), "kernel": self._kernels, **more}:
+                self.trace = str(more.get("trace", ""))
+                self._resolve(status)
+            case {"files": int(size), "left": list(left)}:
+                self.file_bytes, self.left = size, tuple((int(free), int(inodes)) for free, inodes in left)
+                self._answered.set()
+            case {"members": list(members)}:
+                self.members = tuple(ClusterMember.model_validate(member) for member in members)
+            case {"fault": int(number), "result": str(result)}:
+                if (answer := self._answers.get(number)) and not answer.done():
+                    answer.set_result(result)
+            case {"failed": str(complaint)}:
+                log.error("kernel did not start", sandbox=self.name, error=complaint)
+
+    def _ended(self) -> None:
+        asyncio.get_running_loop().remove_reader(self.pidfd)
+        self.gone.set()
+        self._resolve(-signal.SIGKILL)
+        if self.control.fileno() < 0:  # it took longer to die than anybody waited
+            os.close(self.pidfd)
+
+    def _resolve(self, status: int) -> None:
+        if self._exit is not None and not self._exit.done():
+            self._exit.set_result(status)
+
+
+def bind_channels(folder: Path) -> list[socket.socket]:
+    """Bind the kernel's channels as ``folder/k-1`` … ``folder/k-5``."""
+    sockets = []
+    for number in range(1, CHANNEL_COUNT + 1):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        s.bind(str(folder / f"k-{number}"))
+        s.listen(16)
+        s.setblocking(False)
+        sockets.append(s)
+    return sockets

@@ -1,0 +1,237 @@
+"""What happens between the zygote's fork and the first line of learner code: one list of steps.
+
+``enter`` runs in a fresh child of the zygote. It leaves every namespace, forks once more so that PID 1 of the new PID
+namespace exists, tells the zygote that process's number and ends. PID 1 builds its root folder, gives up all rights
+and only then serves kernels (``runners.guest.pid1.init``). A failure on the way ends the child and is reported by name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from runners.sandbox import landlock, linux
+from runners.sandbox.policy import HOSTNAME, UID, SandboxPolicy
+
+_NEW_ROOT = "/tmp"  # noqa: S108 - the zygote's own /tmp, covered by the new root in this mount namespace only
+_CPU_GRACE_S = 5
+"""From SIGXCPU to SIGKILL, in seconds of CPU time."""
+_HARMLESS_PROC = ("cpuinfo", "meminfo", "stat", "version", "filesystems")
+_NAMESPACES = (
+    linux.CLONE_NEWUSER
+    | linux.CLONE_NEWNS
+    | linux.CLONE_NEWPID
+    | linux.CLONE_NEWNET
+    | linux.CLONE_NEWIPC
+    | linux.CLONE_NEWUTS
+)
+
+
+class SandboxSetupFailed(Exception):
+    """A step of the sandbox's set-up did not work on this machine."""
+
+
+def enter(policy: SandboxPolicy, report: socket.socket, serve: Callable[[], None]) -> NoReturn:
+    """Turn this process into a sandbox's PID 1 and run ``serve`` there. Never returns.
+
+    Args:
+        policy: what the sandbox looks like.
+        report: written once by the process that forks PID 1: its number in decimal, or ``!`` and what went wrong;
+            then once by PID 1: ``ready`` and the version of Landlock it is under (0 for none, nothing else shows it),
+            or ``!`` and what went wrong.
+        serve: the work of PID 1, called without any rights left.
+    """
+    try:
+        leave_namespaces()
+        pid = os.fork()
+    except OSError as e:
+        report.send(f"!namespaces: {e}".encode())
+        os._exit(1)
+    if pid:
+        report.send(str(pid).encode())
+        os._exit(0)
+    status = 1
+    try:
+        _set_up(policy)
+        report.send(f"ready {landlock.abi()}".encode())
+        report.close()
+        serve()
+        status = 0
+    except SandboxSetupFailed as e:
+        report.send(f"!{e}".encode())
+    finally:
+        os._exit(status)
+
+
+def _set_up(policy: SandboxPolicy) -> None:
+    steps: tuple[tuple[str, Callable[[], object]], ...] = (
+        ("session", os.setsid),
+        ("host name", lambda: linux.sethostname(HOSTNAME)),
+        ("loopback", linux.loopback_up),
+        ("root folder", lambda: build_root(policy)),
+        ("environment", lambda: set_environment(policy)),
+        ("limits", lambda: set_limits(policy)),
+        ("capabilities", linux.drop_capabilities),
+        ("no new privileges", linux.no_new_privileges),
+        ("Landlock", lambda: landlock.restrict(policy.landlock)),
+        ("memory hidden", lambda: linux.set_dumpable(False)),
+        ("seccomp", lambda: install_filters(policy)),
+    )
+    for name, step in steps:
+        try:
+            step()
+        except OSError as e:
+            raise SandboxSetupFailed(f"{name}: {e}") from e
+
+
+def install_filters(policy: SandboxPolicy) -> None:
+    """From here on only the listed system calls."""
+    for program in policy.seccomp:
+        linux.install_seccomp(bytes.fromhex(program))
+
+
+def leave_namespaces() -> None:
+    """New user, mount, PID, network, IPC and UTS namespaces; inside, this user is ``policy.UID``."""
+    uid, gid = os.getuid(), os.getgid()
+    linux.unshare(_NAMESPACES)
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{UID} {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"{UID} {gid} 1")
+
+
+def build_root(policy: SandboxPolicy) -> None:
+    """Make a root of read-only folders and private tmpfs, and move there; nothing else of the host stays visible."""
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    # Taken hold of first: what lies below /tmp is covered by the new root.
+    sources = [(os.open(source, os.O_PATH | os.O_CLOEXEC), target) for source, target in policy.read_only]
+    linux.mount("tmpfs", _NEW_ROOT, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m,nr_inodes=1024,mode=755")
+    for t in policy.tmpfs:  # before the folders: Python may live below one of them
+        Path(_NEW_ROOT + t.path).mkdir(parents=True, exist_ok=True)
+        options = f"size={t.size},nr_inodes={t.inodes},mode={t.mode:o}"
+        linux.mount("tmpfs", _NEW_ROOT + t.path, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
+    for handle, target in sources:
+        try:
+            _bind(f"/proc/self/fd/{handle}", _NEW_ROOT + target)
+            linux.make_read_only(_NEW_ROOT + target)
+        except FileNotFoundError:
+            # A package manager has replaced the file since the zygote's own view was made: a session does without it.
+            if not target.startswith("/etc/"):
+                raise
+            Path(_NEW_ROOT + target).unlink()
+        os.close(handle)
+    for target, name in policy.links:
+        Path(_NEW_ROOT + name).symlink_to(target)
+    for path, content in policy.files:
+        _write(path, content, 0o644)
+    for path, content in policy.programs:
+        _write(path, content, 0o755)
+    _make_dev(policy)
+    _make_proc(policy)
+    os.chdir(_NEW_ROOT)
+    linux.pivot_root(".", ".")
+    linux.umount(".", linux.MNT_DETACH)
+    os.chdir("/")
+    remount = linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV
+    linux.mount("none", "/", None, remount)
+
+
+def _write(path: str, content: str, mode: int) -> None:
+    file = Path(_NEW_ROOT + path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(content)
+    file.chmod(mode)
+
+
+def _bind(source: str, target: str) -> None:
+    if Path(source).is_dir():
+        Path(target).mkdir(parents=True, exist_ok=True)
+    else:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        Path(target).touch()
+    linux.mount(source, target, None, linux.MS_BIND | linux.MS_REC)
+
+
+def _make_dev(policy: SandboxPolicy) -> None:
+    dev = Path(_NEW_ROOT, "dev")
+    dev.mkdir(exist_ok=True)
+    for name in policy.devices:
+        _bind(f"/dev/{name}", str(dev / name))
+    pts = dev / "pts"
+    pts.mkdir()
+    options = "newinstance,ptmxmode=0666,mode=620,max=64"
+    linux.mount("devpts", str(pts), "devpts", linux.MS_NOSUID | linux.MS_NOEXEC, options)
+    (dev / "ptmx").symlink_to("pts/ptmx")
+    for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        (dev / name).symlink_to(f"/proc/self/{target}")
+
+
+def _make_proc(policy: SandboxPolicy) -> None:
+    """A fresh /proc. A container whose own /proc is partly covered may not have one: then only what libraries read."""
+    proc = _NEW_ROOT + "/proc"
+    Path(proc).mkdir()
+    flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
+    try:
+        linux.mount("proc", proc, "proc", flags)
+    except PermissionError:
+        set_sysctls(policy, "/proc")
+        linux.mount("tmpfs", proc, "tmpfs", flags, "size=64k,mode=555")
+        for name in (*_HARMLESS_PROC, *policy.proc_shown):
+            if Path(f"/proc/{name}").exists():
+                _bind(f"/proc/{name}", f"{proc}/{name}")
+        Path(proc, "self").mkdir()
+        # TensorFlow ends the process where it cannot read its own name.
+        Path(proc, "self", "exe").symlink_to(Path(sys.executable).resolve())
+        Path(proc, "self", "cmdline").write_text("python\0")
+        linux.make_read_only(proc)
+    else:
+        set_sysctls(policy, proc)
+        _cover_proc(policy, proc)
+
+
+def set_sysctls(policy: SandboxPolicy, proc: str) -> None:
+    """Limits of this user namespace. A container may have /proc/sys read only, an old kernel may not have them all."""
+    for name, value in policy.sysctls:
+        with contextlib.suppress(OSError):
+            Path(proc, "sys", name).write_text(value)
+
+
+def _cover_proc(policy: SandboxPolicy, proc: str) -> None:
+    for name in policy.proc_read_only:
+        with contextlib.suppress(FileNotFoundError):
+            linux.mount(f"{proc}/{name}", f"{proc}/{name}", None, linux.MS_BIND)
+            linux.make_read_only(f"{proc}/{name}")
+    for name in policy.proc_hidden:
+        with contextlib.suppress(FileNotFoundError):
+            linux.mount(f"{_NEW_ROOT}/dev/null", f"{proc}/{name}", None, linux.MS_BIND)
+    for name in policy.proc_covered:
+        with contextlib.suppress(FileNotFoundError):
+            flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_RDONLY
+            linux.mount("tmpfs", f"{proc}/{name}", "tmpfs", flags, "size=4k,mode=555")
+
+
+def set_environment(policy: SandboxPolicy) -> None:
+    """Nothing of the host's environment but what TensorFlow was set up with."""
+    keep = {k: v for k, v in os.environ.items() if k.startswith(("TF_", "KERAS_", "OPENBLAS_", "OMP_"))}
+    os.environ.clear()
+    os.environ.update(keep)
+    os.environ.update(policy.environment)
+    os.chdir(os.environ["HOME"])
+    os.umask(0o022)
+
+
+def set_limits(policy: SandboxPolicy) -> None:
+    """Apply the rlimits, never above what the host allows. CPU time ends in SIGXCPU first, which tells its cause."""
+    for name, value in policy.rlimits:
+        number = getattr(resource, name)
+        allowed = resource.getrlimit(number)[1]
+        most = sys.maxsize if allowed == resource.RLIM_INFINITY else allowed
+        if name == "RLIMIT_NOFILE":  # see server.open_as_many_files_as_possible
+            most -= most // 2
+        grace = _CPU_GRACE_S if name == "RLIMIT_CPU" else 0
+        resource.setrlimit(number, (min(value, most), min(value + grace, most)))

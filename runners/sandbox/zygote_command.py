@@ -1,0 +1,96 @@
+"""The wall around the zygote: the command line that starts it.
+
+Bubblewrap shows the zygote the operating system, Python and this package read only, and no network. Started as root,
+the zygote also becomes a plain user before it imports anything large; all sessions come from that user.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from runners.config.settings import RunnerSettings
+from runners.sandbox.policy import DATASETS, python_folders, system_folders
+from runners.sandbox.user_pool import session_users
+
+
+class OuterSandboxUnavailable(RuntimeError):
+    """The wall asked for, or needed, is not to be had here. The message says what to do."""
+
+
+def choose_outer_sandbox(settings: RunnerSettings, *, root: bool, bubblewrap: str | None) -> str:
+    """Decide which wall is used: ``bubblewrap`` or ``none``.
+
+    Raises:
+        OuterSandboxUnavailable: bubblewrap is demanded, or needed to give up root, and not installed.
+    """
+    if settings.outer_wall == "none":
+        if root:
+            raise OuterSandboxUnavailable("LOCKSTEP_OUTER_WALL=none is for a container's plain user; this is root")
+        return "none"
+    if bubblewrap:
+        return "bubblewrap"
+    if root or settings.outer_wall == "bubblewrap":
+        raise OuterSandboxUnavailable("bubblewrap is missing: install the package bubblewrap")
+    return "none"
+
+
+def zygote_command(
+    settings: RunnerSettings, arguments: list[str], nodes: tuple[str, ...] = (), facts: tuple[str, ...] = ()
+) -> tuple[list[str], str]:
+    """The command that starts a zygote behind its wall.
+
+    Args:
+        settings: the runner's settings.
+        arguments: of ``python -m runners.zygote.fork_server``.
+        nodes: devices below ``/dev`` that sandboxes may be given. The zygote passes them on and opens none.
+        facts: folders below ``/sys`` that sandboxes may be shown.
+
+    Returns:
+        The command, and the name of the wall in force.
+    """
+    root = os.geteuid() == 0
+    bubblewrap = shutil.which("bwrap")
+    wall = choose_outer_sandbox(settings, root=root, bubblewrap=bubblewrap)
+    python = [sys.executable, "-m", "runners.zygote.fork_server", *arguments]
+    if wall == "none" or bubblewrap is None:
+        return python, wall
+    users = session_users(settings)
+    become = ["--become", str(settings.service_uid), "--users", f"{users[0]}-{users[-1]}"] if users else []
+    return [bubblewrap, *_view(settings, nodes, facts, root=root), "--", *python, *become], wall
+
+
+def _view(settings: RunnerSettings, nodes: tuple[str, ...], facts: tuple[str, ...], *, root: bool) -> list[str]:
+    binds, links = system_folders()
+    package = str(Path(__file__).resolve().parents[1])
+    binds += tuple((p, p) for p in (*python_folders(), package, *facts))
+    datasets = datasets_folder(settings)
+    if datasets:
+        binds += ((datasets, DATASETS),)
+    made = {"/tmp"}  # noqa: S108 - the wall's own, and mounted first: Python or the project may lie below it
+    options = ["--perms", "1777", "--tmpfs", "/tmp"]  # noqa: S108
+    for source, target in sorted(binds, key=lambda b: b[1]):
+        for parent in reversed(Path(target).parents[:-1]):
+            if str(parent) not in made and not any(t == str(parent) for _, t in binds):
+                made.add(str(parent))
+                options += ["--perms", "0755", "--dir", str(parent)]
+        options += ["--ro-bind", source, target]
+    for target, name in links:
+        options += ["--symlink", target, name]
+    # /proc is shown whole: a fresh one for each session may only be mounted where none of it is covered.
+    options += ["--dev", "/dev", "--bind", "/proc", "/proc"]
+    for node in nodes:
+        options += ["--dev-bind", f"/dev/{node}", f"/dev/{node}"]
+    options += ["--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
+    options += ["--setenv", "PYTHONPATH", str(Path(package).parent)]
+    if root:  # to become a plain user, and in each child that of a session
+        options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    return options
+
+
+def datasets_folder(settings: RunnerSettings) -> str | None:
+    """The node's data set cache, where there is one."""
+    folder = (settings.data_dir / "datasets").absolute()
+    return str(folder) if folder.is_dir() else None

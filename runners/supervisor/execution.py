@@ -1,0 +1,291 @@
+"""One run in one kernel: its code goes in, its messages become events, and its end is judged from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import structlog
+
+from runners.config.settings import Limits
+from runners.kernels import crashes, messages
+from runners.kernels.envelope import TooManyValues
+from runners.kernels.kernel_pool import MALFORMED_ERRORS, Kernel
+from runners.sandbox.handle import SandboxGone
+from runners.sandbox.usage import UsageWatcher
+from runners.supervisor.fair_share import FairShare
+from runners.supervisor.outcome import FreeSpace, ReportedError, RunEvidence, Verdict, determine_outcome, reached_limit
+from runners.supervisor.run_log import RunLog
+from runners.wire.exit_status import is_clean_exit
+from runners.wire.protocol import LimitName, Outcome, TracebackFrame
+
+log = structlog.get_logger()
+
+_PATIENCE_S = (2.0, 3.0)
+"""How long a run may take to end after the first and after the second interrupt, before it is killed."""
+_DRAIN_S = 5.0
+"""How long it may take to read what a kernel that has ended had sent: at most what its socket holds."""
+_ANSWER_S = 1.0
+"""The answer to a run comes before the kernel says that it is done; this much later the kernel is asked again."""
+_CUT_OFF_S = 0.5
+"""A kernel whose channel broke has mostly ended; its end is known this much later at the latest."""
+
+_SWITCH_S = 30e-6
+"""CPU time that the event loop takes for a message beside reading it."""
+_MOST_NOTICES = 200
+"""Of a run, from inside: they count as no output, and a program can forge them."""
+_TO_BE_KILLED: tuple[LimitName, ...] = ("output", "output_rate", "events", "memory")
+"""A program that met one of these would go on doing harm while it is asked to stop."""
+
+
+class Execution:
+    """One run, from the code to the outcome. ``stop`` may be called at any time, also before ``carry_out``."""
+
+    def __init__(self, run: RunLog, limits: Limits) -> None:
+        self.dropped = 0
+        """Messages that were none."""
+        self._run = run
+        self._limits = limits
+        self._stop_now = asyncio.Event()
+        self._kill_now = asyncio.Event()
+        self._error: ReportedError | None = None
+        self._notices = 0
+        self._share = FairShare(time.monotonic())
+        asked = run.request.timeout_s
+        self._run_s = min(asked, limits.run_s) if asked else limits.run_s
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it, soon, because somebody asked for it; with ``kill`` without asking the code first."""
+        if kill:
+            self._kill_now.set()
+        self._stop_now.set()
+
+    async def carry_out(self, kernel: Kernel, usage: UsageWatcher) -> Outcome:
+        """Run the code in ``kernel`` and record all that comes of it, to the end; ``usage`` watches its sandbox."""
+        self._kernel, group = kernel, kernel.sandbox.group
+        before = group.facts()
+        usage.begin_run()
+        self._run.add("started", kernel_id=self._run.kernel_id)
+        request = self._kernel.execute(self._run.request.code)
+        output = asyncio.create_task(self._read_output(request))
+        try:
+            stopped_for = await self._wait(output, usage)
+            if self._kernel.exited.done():
+                await self._hear_the_rest(output)
+                stopped_for = stopped_for or self._run.met
+        finally:
+            output.cancel()
+            await asyncio.gather(output, return_exceptions=True)
+            after = group.facts()
+            usage.end_run()
+        exited = self._kernel.exited
+        facts = RunEvidence(
+            interrupted=stopped_for == "interrupted",
+            met=stopped_for if stopped_for != "interrupted" else None,
+            exit_status=exited.result() if exited.done() else None,
+            error=self._error,
+            oom_kills=after.oom_kills - before.oom_kills,
+            forks_refused=after.forks_refused - before.forks_refused,
+            peak_bytes=usage.peak_bytes if after.peak_bytes is None else after.peak_bytes,
+            folders=await self._what_is_left(),
+        )
+        verdict = determine_outcome(facts, self._limits)
+        if verdict.outcome == Outcome.crash:
+            self._tell_of_crash(facts.exit_status)
+        return self._finish(verdict, facts.peak_bytes)
+
+    def _tell_of_crash(self, status: int | None) -> None:
+        """The learner's fault, or ours, or TensorFlow's: nothing else tells them apart later."""
+        sandbox = self._kernel.sandbox
+        stack = crashes.parse_stack(sandbox.trace)
+        where = [f"{call.file}:{call.line} {call.function}" for call in stack]
+        log.warning("kernel ended in a run", sandbox=sandbox.name, status=status, calls=where)
+        if status is not None and stack:
+            frames = crashes.to_traceback_frames(stack, self._run.request.code)
+            name, value = crashes.describe_signal(status)
+            frames.append(TracebackFrame(text=f"{name}: {value}", own=True))
+            self._run.add("error", name=name, value=value, frames=frames)
+
+    def _finish(self, verdict: Verdict, peak_bytes: int | None) -> Outcome:
+        limit = reached_limit(verdict.met, self._limits, self._run_s) if verdict.met else None
+        self._run.finish(verdict.outcome, peak_bytes=peak_bytes, limit=limit)
+        return verdict.outcome
+
+    async def _what_is_left(self) -> tuple[FreeSpace, ...]:
+        """What is left in the session's folders, where an error may be about that."""
+        sandbox = self._kernel.sandbox
+        if self._error is None:
+            return ()
+        with contextlib.suppress(SandboxGone):
+            await sandbox.ask_usage()
+            return tuple(FreeSpace(*left) for left in sandbox.left)
+        return ()
+
+    async def _wait(self, output: asyncio.Task[None], usage: UsageWatcher) -> LimitName | Literal["interrupted"] | None:
+        """Wait for the end; returns why the run was stopped, or None if it ended by itself."""
+        stop, overflow, exceeded, cut_off = causes = [
+            asyncio.create_task(event.wait())
+            for event in (self._stop_now, self._run.overflow, usage.exceeded, self._kernel.cut_off)
+        ]
+        exited = self._kernel.exited
+        try:
+            awaited: set[asyncio.Future[Any]] = {output, exited, *causes}
+            done, _ = await asyncio.wait(awaited, timeout=self._run_s, return_when="FIRST_COMPLETED")
+            if output in done:
+                output.result()
+                return None
+            if cut_off in done:
+                await self._end_what_broke()
+            if exited.done():
+                return None
+            why: LimitName | Literal["interrupted"] = "time"
+            if overflow in done or cut_off in done:
+                why = self._run.met or "output"
+            elif exceeded in done:
+                why = usage.met or "memory"
+            elif stop in done:
+                why = "interrupted"
+            if why in _TO_BE_KILLED:
+                self._kill_now.set()
+            await self._bring_to_an_end(output)
+            return why
+        finally:
+            for task in causes:
+                task.cancel()
+
+    async def _hear_the_rest(self, output: asyncio.Task[None]) -> None:
+        """Read what a kernel that has ended had sent, and what it had printed and not sent."""
+        if self._run.overflow.is_set() or self._kernel.sent_too_much:
+            return
+        drained = asyncio.create_task(self._kernel.drained.wait())
+        try:
+            await asyncio.wait({output, drained}, timeout=_DRAIN_S, return_when="FIRST_COMPLETED")
+        finally:
+            drained.cancel()
+        for stream, text, lane in self._kernel.unheard():
+            self._run.text(stream, text, lane)
+
+    async def _end_what_broke(self) -> None:
+        """See how a kernel that broke a channel ended. One that lives on is ended: nothing more will be heard of it.
+
+        Only a message that is too large is left to be judged as output.
+        """
+        await asyncio.wait({self._kernel.exited}, timeout=_CUT_OFF_S)
+        if not self._kernel.sent_too_much:
+            await self._kernel.sandbox.kill()
+
+    async def _bring_to_an_end(self, output: asyncio.Task[None]) -> None:
+        """Interrupt politely, then firmly, then kill."""
+        killing = asyncio.create_task(self._kill_now.wait())
+        try:
+            for patience in _PATIENCE_S:
+                if self._kill_now.is_set():
+                    break
+                with contextlib.suppress(SandboxGone):
+                    self._kernel.interrupt()
+                awaited: set[asyncio.Future[Any]] = {output, self._kernel.exited, killing}
+                done, _ = await asyncio.wait(awaited, timeout=patience, return_when="FIRST_COMPLETED")
+                if done - {killing}:
+                    return
+        finally:
+            killing.cancel()
+        await self._kernel.sandbox.kill()
+
+    async def _read_output(self, request: str) -> None:
+        """Turn messages into events until the kernel is done with the request: it says so, and has answered it.
+
+        A program can forge the word; then it goes on. A kernel may also be unable to answer: it is asked something
+        else, and once it has dealt with that, it is past the request.
+        """
+        answer = asyncio.create_task(self._read_answer(request))
+        probe: str | None = None
+        try:
+            while True:
+                await self._rest()
+                try:
+                    message = await self._counted(self._kernel.output)
+                    if probe and messages.is_idle(message, probe):
+                        await asyncio.wait({answer}, timeout=_ANSWER_S)  # it was sent first, on another channel
+                        break
+                    if messages.is_idle(message, request):
+                        await asyncio.wait({answer}, timeout=0 if probe else _ANSWER_S)
+                        if answer.done():
+                            break
+                        probe = probe or self._kernel.probe()
+                    self._turn_into_event(message)
+                except TooManyValues as e:
+                    self._run.too_many_values(e.size)
+                except MALFORMED_ERRORS:
+                    self.dropped += 1
+            if self._error is None:
+                self._fail(answer.result() if answer.done() else ("Error", "the error that ended the code has no text"))
+        finally:
+            answer.cancel()
+
+    async def _rest(self) -> None:
+        """Let other sessions have their turn. One that floods its channels waits until it is due again.
+
+        What it sends meanwhile waits in its own memory.
+        """
+        await asyncio.sleep(self._share.pause_s(time.monotonic()))
+
+    async def _counted(self, take: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """The next message of a channel, on the run's account whether it is one or not."""
+        try:
+            message = await take()
+        except MALFORMED_ERRORS:
+            self._count()
+            raise
+        self._count()
+        return message
+
+    def _count(self) -> None:
+        self._run.received(self._kernel.message_bytes)
+        self._share.spend(_SWITCH_S + self._kernel.message_s)
+
+    def _turn_into_event(self, message: dict[str, Any]) -> None:
+        begun = time.thread_time()
+        self._take(messages.to_event_fields(message, self._run.mime_types))
+        self._share.spend(time.thread_time() - begun)
+
+    def _take(self, fields: messages.Fields | None) -> None:
+        if fields is None:
+            return
+        kind, values = fields
+        if kind == "text":
+            self._run.text(**values)
+            return
+        if kind == "unshown":
+            self._run.not_shown(**values)
+            return
+        if kind == "notice":
+            self._notices += 1
+            if self._notices > _MOST_NOTICES:
+                return
+        if kind == "error" and values.get("lane") is None:
+            raised = messages.ends_in_own_raise(values["frames"])
+            self._error = ReportedError(values["name"], values["value"], raised)
+        self._run.add(kind, **values)
+
+    def _fail(self, error: tuple[str, str] | None) -> None:
+        """Record an error that no message showed; of a script that ended itself well nothing is shown."""
+        if error is None:
+            return
+        name, value = error
+        self._error = ReportedError(name, value)
+        if not is_clean_exit(name, value):
+            self._run.add("error", name=name, value=value, frames=[TracebackFrame(text=f"{name}: {value}", own=True)])
+
+    async def _read_answer(self, request: str) -> tuple[str, str] | None:
+        """Wait for the answer on the other channel; returns the error that ended the code, if one did."""
+        while True:
+            await self._rest()
+            try:
+                answered, error = messages.reply_error(await self._counted(self._kernel.reply), request)
+                if answered:
+                    return error
+            except MALFORMED_ERRORS:
+                self.dropped += 1

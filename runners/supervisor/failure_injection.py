@@ -1,0 +1,78 @@
+"""Whether a fault can be done to a process of a cluster as it is. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runners.wire.protocol import ClusterMember, InjectedFailure, Topology
+
+
+class FailureRefusal(NamedTuple):
+    """Why not: an HTTP status, a stable code, and a sentence for people."""
+
+    status: int
+    code: str
+    message: str
+
+
+def check_failure(
+    fault: InjectedFailure, topology: Topology, members: tuple[ClusterMember, ...]
+) -> FailureRefusal | None:
+    """Why ``fault`` cannot be done, or None if it can.
+
+    Args:
+        fault: what is wished.
+        topology: the session's.
+        members: its processes as they are now; none while its kernel starts.
+    """
+    lanes = [task.lane for task in topology.tasks]
+    if not lanes:
+        return FailureRefusal(
+            409, "no-cluster", f"a {topology} is one process; faults are for clusters such as workers:2"
+        )
+    if fault.task not in lanes:
+        return FailureRefusal(
+            422, "unknown-task", f"there is no {fault.task} in {topology}; there is {', '.join(lanes)}"
+        )
+    if fault.at_step is not None and fault.action in ("resume", "restart", "disarm"):
+        return FailureRefusal(422, "not-at-a-step", f"{fault.action} is done at once and waits for no step")
+    member = next((member for member in members if member.task == fault.task), None)
+    if member is None:
+        return FailureRefusal(409, "not-started", f"{fault.task} is not there yet; run a cell first")
+    state = member.state
+    if fault.action == "disarm":
+        return None if member.armed else _not_armed(fault)
+    if fault.at_step is not None and member.serves:
+        message = f"{fault.task} serves the coordinator and counts no steps, so step {fault.at_step} never comes"
+        return FailureRefusal(409, "counts-no-steps", f"{message}; leave at_step out to {fault.action} it now")
+    if fault.action == "restart":
+        if fault.task == lanes[0]:
+            return FailureRefusal(
+                409, "own-process", f"{fault.task} is the notebook's own process: restart the session"
+            )
+        if state != "ended":
+            return FailureRefusal(409, "still-running", f"{fault.task} has not ended")
+    elif state == "ended":
+        return FailureRefusal(409, "has-ended", f"{fault.task} has ended; restart it first")
+    return None
+
+
+def check_result(fault: InjectedFailure, result: str) -> FailureRefusal | None:
+    """Why PID 1 did not do what it was asked, by its answer (see ``kernel.team.Team.do``), or None if it did."""
+    match result:
+        case "done" | "armed":
+            return None
+        case "passed":
+            message = f"{fault.task} is past step {fault.at_step}"
+            return FailureRefusal(
+                409, "step-passed", f"{message}; choose a later step, or leave at_step out to do it now"
+            )
+        case "not-armed":
+            return _not_armed(fault)
+    return FailureRefusal(409, "not-started", f"{fault.task} is not there any more; run a cell first")
+
+
+def _not_armed(fault: InjectedFailure) -> FailureRefusal:
+    return FailureRefusal(
+        409, "not-armed", f"nothing waits for a step of {fault.task}: it was done or taken back already"
+    )

@@ -1,0 +1,266 @@
+"""Bare kernels on loan to Jupyter clients of this machine, which speak to them directly.
+
+A lease is a sandbox with one kernel in it. It takes a place on the node like a session, and the same walls and limits
+stand around it, but the supervisor is not between client and kernel: no run, no event, no limit on a run's time or
+output. A lease has no idle limit either: its client holds it by reading ``exit``. Once nobody has read for a few
+seconds the lease ends, and with it everything in its sandbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import structlog
+
+from runners.config.settings import Limits, RunnerSettings
+from runners.devices.allocation import DeviceAllocation, UsableDevices
+from runners.devices.device_pool import DevicePool, NoDeviceAvailable
+from runners.jupyter.private_folder import remove_stale_folders
+from runners.kernels.zygote_client import ZygoteClient, ZygoteUnavailable
+from runners.sandbox.handle import CHANNEL_COUNT, Sandbox, SandboxGone
+from runners.sandbox.usage import UsageWatcher
+from runners.wire.protocol import KerasVersion, KernelExit, KernelLease, LeaseRequest
+
+log = structlog.get_logger()
+
+UNHELD_LEASE_S = 8.0
+"""How long a lease outlives its reader. A client that restarts a kernel is away for a moment."""
+_LOOK_EVERY_S = 0.5
+_KEEP_ALIVE_S = 2.0
+
+
+class LeaseNotFound(Exception):
+    """There is no such lease (any more)."""
+
+
+class LeaseLimitReached(Exception):
+    """Every place on the node is taken; ``most`` is how many there are."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"no place is free on this node, which has {most}; shut a kernel or session down, or wait")
+        self.most = most
+
+
+class LeasesForbidden(Exception):
+    """A lease has no limit on its time, CPU or idleness: strangers get none."""
+
+    def __init__(self) -> None:
+        super().__init__("strangers can reach this runner: it gives no bare kernels, whose time has no limit")
+
+
+class LeaseSandboxFailed(Exception):
+    """The machine gives no sandbox; ``str()`` says why."""
+
+
+class LeaseMismatch(Exception):
+    """A sandbox has the Keras version, and the real devices, that it was born with."""
+
+
+@dataclass
+class _Lease:
+    sandbox: Sandbox
+    spec: LeaseRequest
+    given: DeviceAllocation | None
+    exited: asyncio.Future[int]
+    readers: int = 0
+    alone_since: float = field(default_factory=time.monotonic)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def start(self, spec: LeaseRequest) -> None:
+        """Fork a kernel, after ending the one before."""
+        key = spec.key.encode()
+        self.exited = self.sandbox.start_kernel(spec.topology, spec.keras, key, keyboard=True)
+
+    def told(self, name: str) -> KernelLease:
+        """The lease as its client reads it."""
+        shell, iopub, stdin, control, heartbeat = range(1, CHANNEL_COUNT + 1)
+        ports = (shell, iopub, stdin, control, heartbeat)
+        return KernelLease(id=name, ip=str(self.sandbox.folder / "k"), ports=ports)
+
+
+class LeaseManager:
+    """The kernels on loan from one node. Used from its event loop.
+
+    Args:
+        zygote: gives the zygote of a Keras version.
+        has_room: whether one more place may be taken.
+        left: called after a place became free.
+        settings: how many places there are, what limits each sandbox, and whether strangers are near.
+        stock: the node's real devices.
+    """
+
+    def __init__(
+        self,
+        zygote: Callable[[KerasVersion, DeviceAllocation | None], ZygoteClient],
+        has_room: Callable[[], bool],
+        left: Callable[[], None],
+        settings: RunnerSettings,
+        stock: DevicePool | None = None,
+    ) -> None:
+        self._zygote = zygote
+        self._stock = stock or DevicePool("simulate", 1, UsableDevices())
+        self._has_room = has_room
+        self._most = settings.max_sessions
+        self._left = left
+        self._limits = settings.limits
+        self._strangers = settings.strangers
+        self._leases: dict[str, _Lease] = {}
+        self._being_made = 0
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Places that are taken."""
+        return len(self._leases) + self._being_made
+
+    async def take(self, spec: LeaseRequest) -> KernelLease:
+        """Lend out a new kernel. It is starting when this returns.
+
+        Raises:
+            LeasesForbidden: people it does not know can reach the node.
+            LeaseLimitReached: the node is full.
+            LeaseSandboxFailed: the machine refused.
+        """
+        if self._strangers:
+            raise LeasesForbidden
+        if not self._has_room():
+            raise LeaseLimitReached(self._most)
+        name = secrets.token_hex(8)
+        self._being_made += 1
+        try:
+            sandbox, given = await self._sandbox(spec)
+            if self._closed:
+                await self._destroy(sandbox, given)
+                raise LeaseSandboxFailed("the supervisor is ending")
+            lease = _Lease(sandbox, spec, given, asyncio.get_running_loop().create_future())
+            self._leases[name] = lease
+        finally:
+            self._being_made -= 1
+            if name not in self._leases:
+                self._left()
+        try:
+            lease.start(spec)
+        except SandboxGone as e:
+            await self.end(name)
+            raise LeaseSandboxFailed(f"the sandbox ended before its kernel began: {e}") from e
+        lease.tasks = [
+            asyncio.create_task(self._end_when_alone(name, lease), name=f"lease-{name}"),
+            asyncio.create_task(_watch_memory(lease, self._limits), name=f"lease-memory-{name}"),
+        ]
+        return lease.told(name)
+
+    async def restart(self, name: str, spec: LeaseRequest) -> KernelLease:
+        """Start a fresh kernel in the same sandbox, after ending all that ran there.
+
+        Raises:
+            NoLease: there is none; where the sandbox itself has ended, there is none from now on.
+            LeaseMismatch: that takes another sandbox.
+        """
+        lease = self._find(name)
+        was = lease.spec
+        if spec.keras != was.keras:
+            raise LeaseMismatch(f"this kernel has Keras {was.keras}; ask for a new one to have Keras {spec.keras}")
+        if lease.given and spec.topology != was.topology:
+            raise LeaseMismatch(f"this kernel has real devices; ask for a new one to have {spec.topology}")
+        try:
+            lease.start(spec)
+        except SandboxGone as e:
+            await self.end(name)
+            raise LeaseNotFound(f"the sandbox of kernel {name} has ended") from e
+        return lease.told(name)
+
+    def signal(self, name: str, signum: int) -> None:
+        """Signal the kernel's process; one that has ended takes no notice. Raises NoLease."""
+        with contextlib.suppress(SandboxGone):
+            self._find(name).sandbox.send_signal(signum)
+
+    def reading(self, name: str) -> AsyncIterator[KernelExit | None]:
+        """Hold the lease: None every few seconds, at last how the kernel now running ended. Raises NoLease at once."""
+        return self._read(self._find(name))
+
+    async def end(self, name: str) -> None:
+        """End the kernel and everything in its sandbox. Raises NoLease."""
+        lease = self._find(name)
+        del self._leases[name]
+        for task in lease.tasks:
+            if task is not asyncio.current_task():
+                task.cancel()
+        try:
+            await self._destroy(lease.sandbox, lease.given)
+        finally:
+            self._left()
+
+    async def close(self) -> None:
+        """End every lease; give none any more."""
+        self._closed = True
+        await asyncio.gather(*(self.end(name) for name in list(self._leases)))
+        remove_stale_folders()
+
+    def _find(self, name: str) -> _Lease:
+        try:
+            return self._leases[name]
+        except KeyError:
+            raise LeaseNotFound(f"no kernel {name}") from None
+
+    async def _sandbox(self, spec: LeaseRequest) -> tuple[Sandbox, DeviceAllocation | None]:
+        try:
+            given = self._stock.take(spec.topology)
+        except NoDeviceAvailable as e:
+            raise LeaseSandboxFailed(str(e)) from e
+        try:
+            zygote = self._zygote(spec.keras, given)
+            while not zygote.ready and not zygote.trouble:  # noqa: ASYNC110 - one or the other comes within seconds
+                await asyncio.sleep(0.05)
+            return await zygote.spawn(given), given
+        except BaseException as e:
+            if given:
+                self._stock.give_back(given)
+            if isinstance(e, ZygoteUnavailable):
+                raise LeaseSandboxFailed(str(e)) from e
+            raise
+
+    async def _destroy(self, sandbox: Sandbox, given: DeviceAllocation | None) -> None:
+        try:
+            await sandbox.destroy()
+        finally:
+            if given:
+                self._stock.give_back(given)
+
+    async def _read(self, lease: _Lease) -> AsyncIterator[KernelExit | None]:
+        lease.readers += 1
+        exited = lease.exited
+        try:
+            while not exited.done():
+                yield None  # first of all: who has read this holds the lease
+                await asyncio.wait({exited}, timeout=_KEEP_ALIVE_S)
+            yield KernelExit(status=exited.result())
+        finally:
+            lease.readers -= 1
+            lease.alone_since = time.monotonic()
+
+    async def _end_when_alone(self, name: str, lease: _Lease) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if not lease.readers and time.monotonic() - lease.alone_since > UNHELD_LEASE_S:
+                break
+        log.info("kernel ended: nobody holds it any more", kernel=name)
+        await self.end(name)
+        remove_stale_folders()
+
+
+async def _watch_memory(lease: _Lease, limits: Limits) -> None:
+    """Kill a kernel that takes too much, where no cgroup does. CPU time has no limit here: a lease knows no runs."""
+    while True:
+        async with UsageWatcher(lease.sandbox, limits) as usage:
+            usage.begin_run()
+            await usage.exceeded.wait()
+            if usage.met == "memory":
+                log.warning("kernel ended: its sandbox holds more memory than it may", megabytes=limits.memory_mb)
+                with contextlib.suppress(SandboxGone):
+                    lease.sandbox.send_signal(signal.SIGKILL)
+        await asyncio.sleep(_LOOK_EVERY_S)

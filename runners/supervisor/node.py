@@ -1,0 +1,441 @@
+"""One machine that runs learner code: its sessions, the queue before them, its runs, its zygotes and its pool."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections import Counter, deque
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import structlog
+
+from runners.config.settings import MiB, RunnerSettings, to_environment
+from runners.datasets.background_prepare import make_folder, prepare_in_background
+from runners.devices.allocation import DeviceAllocation
+from runners.devices.device_pool import DevicePool
+from runners.diagnostics.isolation_checks import UNSAFE_MESSAGE
+from runners.kernels.kernel_pool import KernelPool
+from runners.kernels.kernel_provider import KernelProvider
+from runners.kernels.zygote_client import ZygoteClient
+from runners.sandbox import cgroups
+from runners.sandbox.handle import SandboxGone
+from runners.sandbox.user_pool import UserPool, session_users
+from runners.supervisor.capacity import available_resources, session_capacity
+from runners.supervisor.failure_injection import check_failure, check_result
+from runners.supervisor.leases import LeaseManager
+from runners.supervisor.run_log import RunLog
+from runners.supervisor.scheduling import (
+    BusySession,
+    IdleSession,
+    QueuedSession,
+    choose_evictions,
+    estimate_wait_s,
+    queue_order,
+)
+from runners.supervisor.session import Session
+from runners.wire.protocol import (
+    Health,
+    InjectedFailure,
+    KerasVersion,
+    LimitName,
+    ReachedLimit,
+    RunAccepted,
+    RunRequest,
+    SessionInfo,
+    SessionSpec,
+    SessionState,
+    Topology,
+)
+
+log = structlog.get_logger()
+
+_FOLDER = "lockstep-node-"
+_SWEEP_S = 15.0
+_KEEP_STORED_S = 60.0
+"""A finished run whose events are all stored is forgotten after this long; a repeated request still finds it."""
+_KEEP_UNSTORED_S = 24 * 3600.0
+_MOST_RUNS = 20_000
+_QUEUED_PER_PLACE = 10
+_EVICT_EVERY_S = 0.25
+_LONGEST_ASKED_S = 120.0
+"""A session that was asked for ahead of time waits no longer than this for a place."""
+_REMEMBERED_RUNS = 50
+"""How many recent runs the estimate of a wait is judged by."""
+_KEEP_GONE_S = 3600.0
+"""For so long a learner who comes back is told what became of their session."""
+
+
+class UnknownSessionOrRun(Exception):
+    """No such session or run."""
+
+
+class RequestDeclined(Exception):
+    """A request that cannot be carried out; ``code`` is stable, ``status`` the HTTP status, ``limit`` what was met."""
+
+    def __init__(self, status: int, code: str, message: str, limit: ReachedLimit | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.limit = status, code, limit
+
+
+class Node:
+    """Everything the supervisor knows. Used from one event loop."""
+
+    def __init__(self, settings: RunnerSettings) -> None:
+        self._told = to_environment(settings)
+        self._seats = session_capacity(settings, available_resources())
+        self._settings = settings = settings.model_copy(update={"max_sessions": self._seats.count})
+        self._sessions: dict[str, Session] = {}
+        self._dying: set[Session] = set()
+        """Sessions whose name another has by now: each keeps its place until its sandbox is gone."""
+        self._queue: list[Session] = []
+        """In order of arrival; ``_in_turn`` has the order in which it is served."""
+        self._recent_runs_s: deque[float] = deque(maxlen=_REMEMBERED_RUNS)
+        self._dropped = 0
+        self._runs: dict[str, RunLog] = {}
+        self._held_bytes = 0
+        """Of all runs."""
+        self._zygotes: dict[tuple[KerasVersion, bool], ZygoteClient] = {}
+        """By Keras, and whether they are cold: for kernels with a real TPU."""
+        self._groups = cgroups.detect()
+        self._users = UserPool(session_users(settings))
+        _sweep_folders()
+        self._folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-"))
+        self._stock = DevicePool.of_this_machine(settings.devices, settings.sessions_per_gpu)
+        self._pool = KernelPool(settings.warm_kernels, self._zygote, (settings.warm_topology, settings.warm_keras[0]))
+        self._supply = KernelProvider(self._pool, self._stock, self._zygote, settings.warm_keras)
+        self.leases = LeaseManager(self._zygote, self._has_room, self._admit, settings, self._stock)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- life -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Bring up the first zygote and the pool, and unpack data sets meanwhile if that is wanted."""
+        data_sets = (self._settings.data_dir / "datasets").absolute()
+        make_folder(data_sets)
+        if self._settings.prepare_data_sets:
+            self._spawn(prepare_in_background(data_sets))
+        for keras in self._settings.warm_keras:
+            self._zygote(keras)
+        self._pool.keep()
+        self._spawn(self._sweep())
+        self._spawn(self._keep_evicting())
+
+    async def close(self) -> None:
+        """End every session, zygote and kernel; leave nothing on the machine."""
+        for session in list(self._sessions.values()):
+            session.end("supervisor-stopped")
+        for task in list(self._tasks):
+            task.cancel()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*(s.gone.wait() for s in self._all())), 10)
+        await self.leases.close()
+        await self._pool.close()
+        for zygote in self._zygotes.values():
+            await zygote.close()
+        self._groups.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def health(self) -> Health:
+        """The node's own account of itself."""
+        zygote = self._zygote(self._settings.warm_keras[0])
+        trouble = zygote.trouble or self._pool.trouble
+        return Health(
+            status="broken" if trouble else "ready" if zygote.ready else "starting",
+            detail=trouble or "",
+            sessions=self._active(),
+            most_sessions=self._settings.max_sessions,
+            queued=len(self._queue),
+            warm_kernels=len(self._pool),
+            dropped_messages=self._dropped + sum(s.dropped for s in self._all() if not s.gone.is_set()),
+            walls=[*zygote.walls, self._seats.wall(self._settings.sessions_per_learner)] if zygote.walls else [],
+            strangers=self._settings.strangers,
+            refuses=self._refuses(self._settings.warm_keras[0]),
+            settings=self._told,
+        )
+
+    def tell_of_strangers(self) -> None:
+        """Whoever asks says that strangers are behind it: from now on no code is run without every essential wall.
+
+        It is never unsaid: what strangers left here may still be here when they cannot reach us any more.
+        """
+        if self._settings.strangers:
+            return
+        self._settings = self._settings.model_copy(update={"strangers": True})
+        for zygote in self._zygotes.values():
+            zygote.tell_of_strangers()
+
+    # --- sessions ---------------------------------------------------------------------------------------------
+
+    def ask_session(self, name: str, spec: SessionSpec) -> SessionInfo:
+        """Find the session or make it. Raises Declined if it exists with another machine."""
+        return self._info(self._ask(name, spec))
+
+    def session(self, name: str) -> SessionInfo:
+        """Look at a session. Raises Unknown."""
+        return self._info(self._session(name))
+
+    def interrupt(self, name: str) -> SessionInfo:
+        """Stop what runs and what waits in a session. Raises Unknown."""
+        self._session(name).interrupt()
+        return self.session(name)
+
+    def restart(self, name: str) -> SessionInfo:
+        """Give a session a fresh kernel. Raises Unknown."""
+        self._session(name).restart()
+        return self.session(name)
+
+    def keep(self, name: str) -> SessionInfo:
+        """Somebody still wants the session: its idle time restarts. Raises Unknown."""
+        self._session(name).keep()
+        return self.session(name)
+
+    async def fault(self, name: str, fault: InjectedFailure) -> SessionInfo:
+        """Do something to one process of a session's cluster; the answer shows it done.
+
+        Raises:
+            Unknown: there is no such session.
+            Declined: it is no cluster, has no such process, or this cannot be done to it as it is.
+        """
+        session = self._session(name)
+        if refusal := check_failure(fault, Topology.parse(session.spec.topology), session.members):
+            raise RequestDeclined(refusal.status, refusal.code, refusal.message)
+        try:
+            result = await session.fault(fault)
+        except SandboxGone:
+            raise RequestDeclined(409, "not-started", f"{fault.task} is not there any more; run a cell first") from None
+        if refusal := check_result(fault, result):
+            raise RequestDeclined(refusal.status, refusal.code, refusal.message)
+        return self.session(name)
+
+    def until_gone(self, name: str, patience_s: float) -> AsyncIterator[SessionInfo | None]:
+        """The session as it is when it is gone; None after each while before. Raises Unknown at once."""
+        return self._until_gone(self._session(name), patience_s)
+
+    async def _until_gone(self, session: Session, patience_s: float) -> AsyncIterator[SessionInfo | None]:
+        while not session.gone.is_set():
+            try:
+                await asyncio.wait_for(session.gone.wait(), patience_s)
+            except TimeoutError:
+                yield None
+        yield session.info()
+
+    async def end(self, name: str) -> None:
+        """End a session and wait for it. Raises Unknown."""
+        session = self._session(name)
+        session.end("ended")
+        await session.gone.wait()
+
+    def _session(self, name: str) -> Session:
+        try:
+            return self._sessions[name]
+        except KeyError:
+            raise UnknownSessionOrRun(f"no session {name}") from None
+
+    def _info(self, session: Session) -> SessionInfo:
+        if session not in self._queue:
+            return session.info()
+        position = self._in_turn().index(session) + 1
+        return session.info(position, self._wait_s(position) if session.waiting else None)
+
+    def _all(self) -> list[Session]:
+        return [*self._sessions.values(), *self._dying]
+
+    def _active(self) -> int:
+        return sum(s.state != SessionState.queued and not s.gone.is_set() for s in self._all()) + len(self.leases)
+
+    def _has_room(self) -> bool:
+        return self._active() < self._settings.max_sessions
+
+    def _refuses(self, keras: KerasVersion) -> str:
+        """Why no code is run, for the operator. One kind of zygote without its walls is enough."""
+        self._zygote(keras)
+        return next((zygote.refuses for zygote in self._zygotes.values() if zygote.refuses), "")
+
+    def _ask(self, name: str, spec: SessionSpec) -> Session:
+        if self._refuses(spec.keras):
+            raise RequestDeclined(403, "unsafe", UNSAFE_MESSAGE)
+        session = self._sessions.get(name)
+        if session and not session.over:
+            if session.spec != spec:
+                if session.spec.owner != spec.owner:
+                    raise UnknownSessionOrRun(f"no session {name}")
+                raise RequestDeclined(
+                    409, "other-machine", f"session {name} is a {session.spec.topology}; restart to change"
+                )
+            return session
+        if len(self._queue) >= _QUEUED_PER_PLACE * self._settings.max_sessions:
+            raise RequestDeclined(
+                429,
+                "node-full",
+                "too many sessions wait on this node already; try again later",
+                _count("sessions", self._settings.max_sessions),
+            )
+        self._make_room_for(spec.owner)
+        if session and not session.gone.is_set():
+            self._dying.add(session)
+        limits, idle_s = self._settings.limits, self._settings.idle_s
+        session = Session(name, spec, limits, idle_s, self._supply, self._recent_runs_s.append)
+        self._sessions[name] = session
+        self._queue.append(session)
+        self._zygote(spec.keras)
+        self._spawn(self._bury(session))
+        self._admit()
+        return session
+
+    def _make_room_for(self, owner: str) -> None:
+        """One more than a learner may have: the longest idle of theirs ends."""
+        theirs = [s for s in self._sessions.values() if s.spec.owner == owner and not s.over]
+        if len(theirs) < self._settings.sessions_per_learner:
+            return
+        idle = [s for s in theirs if s.state == SessionState.idle]
+        if not idle:
+            idle = [s for s in theirs if s.state == SessionState.queued and not s.waiting]
+        if not idle:
+            most = self._settings.sessions_per_learner
+            message = f"all of your {most} sessions are busy; stop one or wait"
+            raise RequestDeclined(429, "too-many-sessions", message, _count("sessions_per_learner", most))
+        max(idle, key=lambda s: s.idle_s).end("replaced")
+
+    def _admit(self) -> None:
+        while self._queue and self._has_room():
+            session = self._in_turn()[0]
+            self._queue.remove(session)
+            session.admit()
+
+    def _in_turn(self) -> list[Session]:
+        """The queue in the order in which it is served."""
+        living = (s for s in self._sessions.values() if s not in self._queue and not s.over)
+        held = Counter(session.spec.owner for session in living)
+        by_name = {session.name: session for session in self._queue}
+        waiters = [QueuedSession(s.name, s.spec.owner, bool(s.waiting)) for s in self._queue]
+        return [by_name[name] for name in queue_order(waiters, held)]
+
+    def _standing(self) -> tuple[list[IdleSession], list[BusySession]]:
+        """The sessions that hold a place and are not about to end."""
+        living = [s.standing() for s in self._sessions.values() if s not in self._queue and not s.over]
+        return [s for s in living if isinstance(s, IdleSession)], [s for s in living if isinstance(s, BusySession)]
+
+    def _being_freed(self) -> int:
+        """Places whose sessions have been ended and are not gone yet."""
+        return sum(s.over and s.state != SessionState.queued and not s.gone.is_set() for s in self._all())
+
+    def _wait_s(self, position: int) -> float | None:
+        idle, busy = self._standing()
+        return estimate_wait_s(
+            position, idle, busy, self._recent_runs_s, self._settings.give_way_s, free=self._being_freed()
+        )
+
+    def _evict(self) -> None:
+        """While somebody who pressed Run waits for a place, idle sessions give theirs up."""
+        wanted = sum(bool(s.waiting) for s in self._queue) - self._being_freed()
+        for name in choose_evictions(self._standing()[0], wanted, self._settings.give_way_s):
+            self._sessions[name].end("gave-way")
+
+    async def _keep_evicting(self) -> None:
+        """A session that is idle becomes one that may be evicted as time passes."""
+        while True:
+            await asyncio.sleep(_EVICT_EVERY_S)
+            if self._queue:
+                for session in [s for s in self._queue if not s.waiting and s.idle_s > _LONGEST_ASKED_S]:
+                    session.end("idle")
+                self._evict()
+
+    async def _bury(self, session: Session) -> None:
+        await session.gone.wait()
+        self._dying.discard(session)
+        self._dropped += session.dropped
+        if session in self._queue:
+            self._queue.remove(session)
+        self._admit()
+
+    # --- runs -------------------------------------------------------------------------------------------------
+
+    def submit(self, request: RunRequest) -> RunAccepted:
+        """Take a run; the same id a second time changes nothing.
+
+        Raises:
+            Unknown: the session belongs to somebody else.
+            Declined: the session or the node has too much to do.
+        """
+        known = self._runs.get(request.id)
+        if known:
+            return RunAccepted(id=request.id, session=self.session(known.request.session))
+        if len(self._runs) >= _MOST_RUNS or self._held_bytes >= self._settings.unstored_mb * MiB:
+            raise RequestDeclined(429, "node-full", "this node keeps too many unfinished or unstored runs")
+        session = self._ask(request.session, request.spec)
+        if len(session.waiting) >= self._settings.runs_per_session:
+            message = f"{len(session.waiting)} runs wait in this session already"
+            raise RequestDeclined(
+                429, "too-many-runs", message, _count("runs_per_session", self._settings.runs_per_session)
+            )
+        run = RunLog(request, self._settings.limits, self._settings.mime_types, self._hold)
+        self._runs[request.id] = run
+        ahead = session.submit(run)
+        self._evict()
+        return RunAccepted(id=request.id, session=self._info(session), ahead=ahead)
+
+    def _hold(self, size: int) -> None:
+        self._held_bytes += size
+
+    def run(self, name: str) -> RunLog:
+        """Find a run. Raises Unknown."""
+        try:
+            return self._runs[name]
+        except KeyError:
+            raise UnknownSessionOrRun(f"no run {name}") from None
+
+    def stop(self, name: str) -> None:
+        """Interrupt a run or take it out of the queue; a finished one is left as it is. Raises Unknown."""
+        run = self.run(name)
+        with contextlib.suppress(UnknownSessionOrRun):
+            self._session(run.request.session).stop(run)
+
+    # --- upkeep -----------------------------------------------------------------------------------------------
+
+    def _zygote(self, keras: KerasVersion, given: DeviceAllocation | None = None) -> ZygoteClient:
+        """The zygote of a Keras version for a kernel with these real devices, started when first asked for."""
+        key = keras, bool(given and given.tpu)
+        if key not in self._zygotes:
+            belongings = (self._folder, self._groups, self._users, self._stock.found)
+            self._zygotes[key] = ZygoteClient(self._settings, keras, *belongings, cold=key[1])
+            self._zygotes[key].keep()
+        return self._zygotes[key]
+
+    def _spawn(self, work: object) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[call-overload]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            self._groups.sweep()
+            self._pool.sweep()
+            now = time.monotonic()
+            for name, run in list(self._runs.items()):
+                keep = _KEEP_STORED_S if run.acknowledged >= run.last else _KEEP_UNSTORED_S
+                if run.finished and now - run.finished_at > keep:
+                    del self._runs[name]
+                    self._held_bytes -= run.held_bytes
+            known = {run.request.session for run in self._runs.values()}
+            for name, session in list(self._sessions.items()):
+                if session.gone.is_set() and name not in known and now - session.gone_at > _KEEP_GONE_S:
+                    del self._sessions[name]
+
+
+def _count(name: LimitName, value: int) -> ReachedLimit:
+    return ReachedLimit(name=name, value=value, unit="count")
+
+
+def _sweep_folders() -> None:
+    """Remove the folders of supervisors that were killed; who has this process's number was another."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
+        pid = folder.name.removeprefix(_FOLDER).split("-")[0]
+        gone = pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists()
+        if pid.isdigit() and gone and folder.stat().st_uid == os.geteuid():
+            shutil.rmtree(folder, ignore_errors=True)

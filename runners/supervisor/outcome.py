@@ -1,0 +1,173 @@
+"""How a run ended, judged from facts that were seen outside the sandbox. Pure.
+
+An exception is the program's own word. It is believed where no fact can tell: what the machine refuses a program (a
+file, a descriptor, memory at one stroke) leaves no trace outside. Three things speak against it: a counter that would
+have moved, a folder that would be full, and a traceback that ends in the learner's own ``raise``.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from runners.config.settings import Limits, MiB
+from runners.wire.exit_status import is_clean_exit
+from runners.wire.protocol import LimitName, Outcome, ReachedLimit
+
+OUTCOME_BY_LIMIT: dict[LimitName, Outcome] = {
+    "time": Outcome.timeout,
+    "cpu": Outcome.cpu,
+    "memory": Outcome.memory,
+    "processes": Outcome.processes,
+    "disk": Outcome.disk,
+    "inodes": Outcome.disk,
+    "file_size": Outcome.disk,
+    "open_files": Outcome.files,
+    "output": Outcome.output,
+    "output_rate": Outcome.output,
+    "events": Outcome.output,
+}
+"""What a run that met a limit ended as."""
+
+_NEARLY = 0.8
+"""The part of the memory limit from which on a lack of memory is believed without a number."""
+_ENDED_BY: dict[int, LimitName] = {-signal.SIGXCPU: "cpu", -signal.SIGXFSZ: "file_size"}
+_MEMORY_ERRORS = ("MemoryError", "_ArrayMemoryError", "ResourceExhaustedError")  # Python's, NumPy's, TensorFlow's
+_SYSTEM_ERRORS = ("OSError", "ResourceExhaustedError", "OutOfRangeError", "UnknownError", "ZMQError")
+_WORDS: tuple[tuple[str, LimitName], ...] = (
+    (r"\[Errno 28\]|errno = 28\b|No space left on device|Not enough free space to write", "disk"),
+    (r"\[Errno 27\]|errno = 27\b|File too large", "file_size"),
+    (r"\[Errno 24\]|errno = 24\b|Too many open files", "open_files"),
+    (r"(?<!\d)\d+ requested and \d+ written", "disk"),  # a number is tried from its first digit only
+)
+"""Python's words, HDF5's, TensorFlow's and NumPy's; the last may also be about the size of a file. The text is the
+program's own: every expression has to be linear in it."""
+_AMOUNT = re.compile(r"Unable to allocate (\d+(?:\.\d*)?) ([KMGTPE]i|bytes)?B?\b")
+_POWERS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+class ReportedError(NamedTuple):
+    """The exception that left the cell."""
+
+    name: str
+    value: str
+    raised: bool = False
+    """Whether its traceback ends in a ``raise`` of the learner's own."""
+
+
+class FreeSpace(NamedTuple):
+    """What is left in one of the session's folders."""
+
+    bytes: int
+    inodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvidence:
+    """What is known at the end of a run. None where nobody counts."""
+
+    interrupted: bool = False
+    """Whether the supervisor stopped it because it was asked to."""
+    met: LimitName | None = None
+    """The limit for which the supervisor stopped it."""
+    exit_status: int | None = None
+    """Of the kernel's process, if it ended; negative for a signal."""
+    error: ReportedError | None = None
+    oom_kills: int = 0
+    """Processes the kernel killed for memory during the run."""
+    forks_refused: int = 0
+    """Processes or threads the process limit refused during the run."""
+    peak_bytes: int | None = None
+    """The most memory the session held during the run."""
+    folders: tuple[FreeSpace, ...] = ()
+    """What was left in the session's folders at the end of the run."""
+
+
+class Verdict(NamedTuple):
+    """An outcome, and the limit behind it if there is one."""
+
+    outcome: Outcome
+    met: LimitName | None = None
+
+
+def determine_outcome(facts: RunEvidence, limits: Limits) -> Verdict:
+    """Name the outcome. What the machine did outweighs what the program said."""
+    if facts.oom_kills and (facts.exit_status is not None or facts.error):
+        return _met("memory")
+    if facts.met:
+        return _met(facts.met)
+    if facts.interrupted:
+        return Verdict(Outcome.interrupted)
+    if facts.exit_status is not None:
+        met = _ENDED_BY.get(facts.exit_status, "processes" if facts.forks_refused else None)
+        return _met(met) if met else Verdict(Outcome.crash)
+    if facts.error:
+        return _of_error(facts.error, facts, limits)
+    return Verdict(Outcome.ok)
+
+
+def _met(name: LimitName) -> Verdict:
+    return Verdict(OUTCOME_BY_LIMIT[name], name)
+
+
+def _of_error(said: ReportedError, facts: RunEvidence, limits: Limits) -> Verdict:
+    if is_clean_exit(said.name, said.value):
+        return Verdict(Outcome.ok)
+    met = _of_system(said, facts) or _of_processes(said, facts)
+    if met is None and said.name in _MEMORY_ERRORS and _lacked_memory(said, facts, limits):
+        met = "memory"
+    return _met(met) if met else Verdict(Outcome.error)
+
+
+def _of_system(said: ReportedError, facts: RunEvidence) -> LimitName | None:
+    """Files: which limit the message names; of those that sound alike, the one that the folders show."""
+    if said.name not in _SYSTEM_ERRORS or said.raised:
+        return None
+    met = next((limit for words, limit in _WORDS if re.search(words, said.value)), None)
+    if met == "disk" and any(not left.inodes and left.bytes for left in facts.folders):
+        return "inodes"
+    if met == "disk" and "requested" in said.value and facts.folders and all(left.bytes for left in facts.folders):
+        return "file_size"
+    return met
+
+
+def _of_processes(said: ReportedError, facts: RunEvidence) -> LimitName | None:
+    """Processes: a refusal that was counted is certain; rlimits refuse too, and nobody counts that."""
+    refused = said.name == "BlockingIOError" and "[Errno 11]" in said.value
+    refused |= said.name == "RuntimeError" and "can't start new thread" in said.value
+    return "processes" if refused and (facts.forks_refused or not said.raised) else None
+
+
+def _lacked_memory(said: ReportedError, facts: RunEvidence, limits: Limits) -> bool:
+    """Whether memory was lacking: it was nearly full, or the program asked for more than was left at one stroke."""
+    most = limits.memory_mb * MiB
+    if facts.peak_bytes is not None and facts.peak_bytes >= _NEARLY * most:
+        return True
+    if said.raised:
+        return False
+    amount = _AMOUNT.search(said.value)
+    if not amount or facts.peak_bytes is None:
+        return True
+    wanted = float(amount[1]) * 1024.0 ** _POWERS.index(amount[2] or "")
+    return wanted + facts.peak_bytes > most
+
+
+def reached_limit(name: LimitName, limits: Limits, run_s: float) -> ReachedLimit:
+    """A limit of a run with its value and unit; ``run_s`` is the run's own wall-clock limit."""
+    match name:
+        case "time":
+            return ReachedLimit(name=name, value=run_s, unit="s")
+        case "cpu":
+            return ReachedLimit(name=name, value=limits.cpu_s, unit="s")
+        case "output_rate":
+            return ReachedLimit(name=name, value=limits.output_mb_per_s * MiB, unit="bytes/s")
+        case "processes" | "inodes" | "open_files" | "events":
+            return ReachedLimit(name=name, value=getattr(limits, name), unit="count")
+        case "memory" | "disk" | "output" | "display":
+            return ReachedLimit(name=name, value=getattr(limits, f"{name}_mb") * MiB, unit="bytes")
+        case "file_size":
+            return ReachedLimit(name=name, value=limits.file_mb * MiB, unit="bytes")
+        case _:
+            raise ValueError(f"{name} is no limit of a run")

@@ -1,0 +1,260 @@
+"""The numbered events of one run, kept until the app has stored them.
+
+Text is gathered for a moment before it becomes an event, longer as a run grows, so that an hour of progress bars is
+thousands of events and not a hundred thousand. The first text is never held back.
+
+What comes out is counted here, as bytes of events: all of it, and that of the last second. The second is the
+supervisor's own: a kernel's clock can say anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection
+from typing import Any
+
+from runners.config.settings import Limits, MiB
+from runners.kernels.envelope import extra_bytes
+from runners.kernels.messages import MIME_TYPES
+from runners.wire.protocol import EVENT_ADAPTER, Event, LimitName, Outcome, ReachedLimit, RunRequest
+
+_LONGEST_TEXT = 65_536
+_GATHER_S = ((0, 0.0), (20, 0.03), (500, 0.1), (2000, 0.25))
+"""(events so far, seconds that text waits for more)."""
+_OUTPUT = ("text", "display", "error", "clear", "metric", "progress")
+_SEEN = ("text", "display", "error")
+"""What counts as the first output."""
+_ENVELOPE = 100
+"""Bytes of an event beside what is in it."""
+_SMALL_MESSAGE = 2048
+_MESSAGES_PER_OUTPUT = 8
+"""Bytes of messages larger than that, for each byte of output that a run may have. Most of a message is its output."""
+_MESSAGES_PER_EVENT = 20
+"""Messages of any kind and size, for each event that a run may have. Text is gathered, so many make one event."""
+_MOST_UNSHOWN = 20
+"""MIME types that a run is told of."""
+
+
+class RunLog:
+    """One run and its events.
+
+    Attributes:
+        overflow: set once the run has put out more than it may; nothing is recorded from then on but its end.
+        met: the limit behind the overflow.
+        mime_types: what its displays may be made of.
+        finished: whether the last event is there.
+        held_bytes: about what is kept of it in memory: the code, and the output that is not acknowledged.
+    """
+
+    def __init__(
+        self,
+        request: RunRequest,
+        limits: Limits,
+        mime_types: Collection[str] = MIME_TYPES,
+        on_hold: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Begin with the code alone; ``on_hold`` is told of each change of ``held_bytes``."""
+        self.request = request
+        self.accepted = time.monotonic()
+        self.started: float | None = None
+        self.first_output_ms: int | None = None
+        self.overflow = asyncio.Event()
+        self.met: LimitName | None = None
+        self.mime_types = frozenset(mime_types)
+        self.finished = False
+        self.finished_at = 0.0
+        self.outcome: Outcome | None = None
+        self.runs_before: int | None = None
+        self.kernel_id = ""
+        self.last = 0
+        """Number of the last event."""
+        self.acknowledged = 0
+        self.held_bytes = 0
+        self._on_hold = on_hold
+        self._hold(len(request.code))
+        self._events: deque[Event] = deque()
+        self._sizes: deque[int] = deque()
+        self._changed: set[asyncio.Event] = set()
+        self._bytes = 0
+        self._messages = 0
+        self._message_bytes = 0
+        self._most_bytes = int(limits.output_mb * MiB)
+        self._most_bytes_per_s = int(limits.output_mb_per_s * MiB)
+        self._most_bytes_per_display = int(limits.display_mb * MiB)
+        self._most_events = limits.events
+        self._last_second: deque[tuple[float, int]] = deque()
+        self._last_second_bytes = 0
+        self._unshown: set[str] = set()
+        self._gathered: dict[str | None, tuple[str, list[str]]] = {}
+        """By lane, in the order in which they began: the stream, and what came on it."""
+        self._gathered_size = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._last_text = 0.0
+
+    def received(self, size: int) -> None:
+        """Count a message of ``size`` bytes, whatever comes of it: one that makes no event has to be read, too."""
+        self._messages += 1
+        if size > _SMALL_MESSAGE:
+            self._message_bytes += size
+        if self.overflow.is_set():
+            return
+        if self._message_bytes > _MESSAGES_PER_OUTPUT * self._most_bytes:
+            self.met = "output"
+        elif self._messages > _MESSAGES_PER_EVENT * self._most_events:
+            self.met = "events"
+        if self.met:
+            self.overflow.set()
+
+    def add(self, kind: str, **fields: Any) -> None:
+        """Record an event; text goes through ``text``."""
+        self.flush()
+        if self.finished or (self.overflow.is_set() and kind in _OUTPUT):
+            return
+        self._record(kind, fields)
+
+    def text(self, stream: str, text: str, lane: str | None = None) -> None:
+        """Record printed text, soon."""
+        if self.overflow.is_set() or self.finished:
+            return
+        if lane in self._gathered and self._gathered[lane][0] != stream:
+            self.flush()
+        self._gathered.setdefault(lane, (stream, []))[1].append(text)
+        self._gathered_size += len(text)
+        wait = self._gather_s() - (time.monotonic() - self._last_text)
+        if wait <= 0 or self._gathered_size >= _LONGEST_TEXT:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(wait, self.flush)
+
+    def not_shown(self, types: Collection[str], size: int) -> None:
+        """Say that a display had nothing that may be shown; once for each type. It counts as output all the same."""
+        if self.overflow.is_set() or not self._may_have(size + _ENVELOPE, time.monotonic(), at_once=True):
+            return
+        new = [mime for mime in dict.fromkeys(types) if mime not in self._unshown]
+        if not new or len(self._unshown) >= _MOST_UNSHOWN:
+            return
+        self._unshown.update(new)
+        named = ", ".join(new)
+        text = f"A display was left out, because nothing of its kind can be shown here: {named}."
+        self.add("notice", code="display-not-shown", values={"types": named}, text=text)
+
+    def flush(self) -> None:
+        """Turn the gathered text into events."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if not self._gathered:
+            return
+        gathered, self._gathered, self._gathered_size = self._gathered, {}, 0
+        self._last_text = time.monotonic()
+        for lane, (stream, parts) in gathered.items():
+            whole = "".join(parts)
+            for start in range(0, len(whole), _LONGEST_TEXT):
+                if not self.overflow.is_set():
+                    self._record("text", {"stream": stream, "text": whole[start : start + _LONGEST_TEXT], "lane": lane})
+
+    def finish(self, outcome: Outcome, **fields: Any) -> None:
+        """Record the last event. The second time changes nothing."""
+        self.flush()
+        if self.finished:
+            return
+        duration = 0 if self.started is None else int((time.monotonic() - self.started) * 1000)
+        self.outcome, self.finished_at = outcome, time.monotonic()
+        fields |= {"outcome": outcome, "duration_ms": duration, "first_output_ms": self.first_output_ms}
+        fields["runs_before"] = self.runs_before
+        self._record("finished", fields)
+        self.finished = True
+        self._hold(-len(self.request.code))  # nobody runs it again
+        self.request = self.request.model_copy(update={"code": ""})
+
+    def acknowledge(self, through: int) -> None:
+        """The app has stored the events up to ``through``: forget them."""
+        self.acknowledged = max(self.acknowledged, min(through, self.last))
+        while self._events and self._events[0].seq <= self.acknowledged:
+            self._events.popleft()
+            self._hold(-self._sizes.popleft())
+
+    async def after(self, number: int, patience_s: float) -> AsyncIterator[Event | None]:
+        """Yield the events after ``number`` as they come, up to ``finished``; None after each while of silence."""
+        changed = asyncio.Event()
+        self._changed.add(changed)
+        try:
+            while True:
+                changed.clear()
+                for event in [e for e in self._events if e.seq > number]:
+                    number = event.seq
+                    yield event
+                if self.finished and max(number, self.acknowledged) >= self.last:
+                    return
+                if not changed.is_set():
+                    try:
+                        await asyncio.wait_for(changed.wait(), patience_s)
+                    except TimeoutError:
+                        yield None
+        finally:
+            self._changed.discard(changed)
+
+    def _hold(self, size: int) -> None:
+        self.held_bytes += size
+        self._on_hold(size)
+
+    def _gather_s(self) -> float:
+        return next(wait for events, wait in reversed(_GATHER_S) if self.last >= events)
+
+    def _record(self, kind: str, fields: dict[str, Any]) -> None:
+        now = time.monotonic()
+        at_ms = int((now - self.accepted) * 1000)
+        if kind == "started":
+            self.started = now
+        event = EVENT_ADAPTER.validate_python({"kind": kind, "seq": self.last + 1, "at_ms": at_ms, **fields})
+        size = 0
+        if kind in _OUTPUT:
+            dumped = EVENT_ADAPTER.dump_json(event)
+            size = len(dumped) + (extra_bytes(dumped) if kind == "display" else 0)
+            too_large = kind == "display" and size > self._most_bytes_per_display
+            if not self._may_have(size, now, at_once=not too_large):
+                return
+            if too_large:
+                self._leave_out(size)
+                return
+            if kind in _SEEN and self.first_output_ms is None:
+                self.first_output_ms = at_ms
+        self.last += 1
+        self._events.append(event)
+        self._sizes.append(size)
+        self._hold(size)
+        for changed in self._changed:
+            changed.set()
+
+    def _may_have(self, size: int, now: float, *, at_once: bool) -> bool:
+        """Count output of ``size`` bytes; False if it is too much. Without ``at_once`` it counts for the whole only."""
+        self._bytes += size
+        if at_once:
+            self._last_second.append((now, size))
+            self._last_second_bytes += size
+        while self._last_second and self._last_second[0][0] < now - 1:
+            self._last_second_bytes -= self._last_second.popleft()[1]
+        if self._bytes > self._most_bytes:
+            self.met = "output"
+        elif self.last + 1 > self._most_events:
+            self.met = "events"
+        elif self._last_second_bytes > self._most_bytes_per_s:
+            self.met = "output_rate"
+        else:
+            return True
+        self.overflow.set()
+        return False
+
+    def too_many_values(self, size: int) -> None:
+        """Say that a message was not read, because its values count ``size`` bytes; they are not charged."""
+        if not self.overflow.is_set() and not self.finished:
+            self.flush()
+            self._leave_out(size)
+
+    def _leave_out(self, size: int) -> None:
+        most = self._most_bytes_per_display
+        text = f"A display of {size / MiB:.1f} MiB was left out; one may have {most / MiB:.3g} MiB."
+        values, limit = {"size": size, "most": most}, ReachedLimit(name="display", value=most, unit="bytes")
+        self._record("notice", {"code": "display-too-large", "values": values, "text": text, "limit": limit})

@@ -1,0 +1,133 @@
+"""The supervisor: HTTP over a Unix socket in front of one node.
+
+Run as ``python -m runners.supervisor.server --socket PATH``. Locally it is a child of ``lockstep serve``, under Compose
+it is the runner container. It ends, with all that it started, on SIGTERM, SIGINT, or when its parent ends
+(``--die-with-parent``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import structlog
+import uvicorn
+from pydantic import ValidationError
+from starlette.applications import Starlette
+
+from runners.config.settings import RunnerSettings, describe_errors
+from runners.sandbox import linux
+from runners.supervisor.node import Node
+from runners.supervisor.routes import create_app
+
+_PATIENCE_S = 5.0
+"""How long a supervisor that was told to end may still hold its place."""
+
+
+class SocketInUse(RuntimeError):
+    """Another supervisor serves there."""
+
+
+def bind_socket(path: Path) -> tuple[socket.socket, int]:
+    """Bind the supervisor's socket; only this user (and group, if the folder allows) may connect.
+
+    Returns:
+        The socket and the descriptor of the lock that says who serves it; keep it open.
+
+    Raises:
+        SocketInUse: another supervisor holds the lock.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    give_up_at = time.monotonic() + _PATIENCE_S
+    while not _locked(lock):
+        if time.monotonic() >= give_up_at:
+            os.close(lock)
+            raise SocketInUse(f"another supervisor serves {path} already")
+        time.sleep(0.1)
+    path.unlink(missing_ok=True)
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.bind(str(path))
+    path.chmod(0o660)
+    return s, lock
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def main() -> None:
+    """``python -m runners.supervisor.server``."""
+    parser = argparse.ArgumentParser(description="Lockstep's supervisor: runs learner code in sandboxes.")
+    parser.add_argument("--socket", type=Path, required=True, help="path of the Unix socket to serve")
+    parser.add_argument(
+        "--die-with-parent", action="store_true", help="end when the process that started this one ends"
+    )
+    parser.add_argument(
+        "--strangers", action="store_true", help="people it does not know can reach it: no code without all walls"
+    )
+    arguments = parser.parse_args()
+    if arguments.die_with_parent:
+        linux.die_with_parent(signal.SIGTERM)
+    _log_to_stderr()
+    raise_open_files_limit()
+    try:
+        settings = RunnerSettings()
+        if arguments.strangers:
+            settings = settings.model_copy(update={"strangers": True})
+        listening, _lock = bind_socket(arguments.socket)
+    except ValidationError as e:
+        _refuse("\n".join(describe_errors(e)))
+    except (SocketInUse, OSError) as e:
+        _refuse(str(e))
+    # Streams end when their run does; on shutdown they are cut, the app comes back with its last number.
+    config = uvicorn.Config(
+        _build(settings), log_level="warning", timeout_graceful_shutdown=2, lifespan="on", ws="none"
+    )
+    asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
+
+
+def raise_open_files_limit() -> None:
+    """Raise the limit of open files as far as it goes, for the supervisor and its zygotes.
+
+    The same limit says how many descriptors a user may have under way in sockets. Where sessions run as the
+    supervisor's own user, one of them fills that up as far as its own limit goes; ours has to be beyond.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _log_to_stderr() -> None:
+    """With plain tracebacks: prettier ones show local variables, and learners' code with them."""
+    renderer = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+    processors = [*structlog.get_config()["processors"][:-1], renderer]
+    structlog.configure(processors=processors, logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+
+
+def _refuse(why: str) -> NoReturn:
+    """End with the status that says: starting again as it is would end the same way."""
+    print(why, file=sys.stderr)
+    sys.exit(2)
+
+
+def _build(settings: RunnerSettings) -> Starlette:
+    return create_app(Node(settings))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""The app's side of the wire: an async client of one supervisor, over its Unix socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Self
+
+import httpx
+from pydantic import ValidationError
+
+from runners.wire.protocol import (
+    EVENT_ADAPTER,
+    UNTRUSTED_USERS_HEADER,
+    Ack,
+    Event,
+    Health,
+    HostSurvey,
+    InjectedFailure,
+    Refusal,
+    RunAccepted,
+    RunRequest,
+    SessionInfo,
+    SessionSpec,
+)
+
+_SILENCE_S = 45.0
+"""The supervisor sends an empty line every 15 s; a stream silent for longer than this is broken."""
+
+
+class RunnerError(Exception):
+    """Anything that keeps a request from being carried out."""
+
+
+class RunnerUnavailable(RunnerError):
+    """The supervisor does not answer, or its answer broke off. Trying again later makes sense."""
+
+
+class RequestRefused(RunnerError):
+    """The supervisor understood and declined: ``refusal`` says why, ``status`` is the HTTP status."""
+
+    def __init__(self, status: int, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.status = status
+        self.refusal = refusal
+
+
+class ResourceNotFound(RequestRefused):
+    """No such run or session there (any more)."""
+
+
+class RunnerClient:
+    """One supervisor. Safe to share between tasks; close it when done.
+
+    Args:
+        socket: where it serves.
+        strangers: people one does not know are behind these requests; the supervisor is told with each of them.
+    """
+
+    def __init__(self, socket: Path, *, strangers: bool = False) -> None:
+        self.socket = socket
+        no_limit = httpx.Limits(max_connections=None)
+        self._http = httpx.AsyncClient(  # verify: no TLS here, and reading the certificate authorities takes 20 ms
+            transport=httpx.AsyncHTTPTransport(uds=str(socket), limits=no_limit, verify=False),
+            base_url="http://supervisor",
+            headers={UNTRUSTED_USERS_HEADER: "1"} if strangers else {},
+            timeout=httpx.Timeout(30.0, connect=5.0),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Drop the connections; the runs go on."""
+        await self._http.aclose()
+
+    async def health(self) -> Health:
+        """Ask how the supervisor is. Raises RunnerUnavailable while it is down."""
+        return Health.model_validate_json(await self._send("GET", "/health"))
+
+    async def machine(self) -> HostSurvey:
+        """Ask what its machine offers. Raises RunnerUnavailable while it is down."""
+        return HostSurvey.model_validate_json(await self._send("GET", "/machine"))
+
+    async def ask_session(self, session: str, spec: SessionSpec) -> SessionInfo:
+        """Make the session or find it; returns at once, its state may be queued or starting."""
+        return SessionInfo.model_validate_json(await self._send("PUT", f"/sessions/{session}", spec.model_dump_json()))
+
+    async def session(self, session: str) -> SessionInfo:
+        """Look at a session. Raises ResourceNotFound if there is none."""
+        return SessionInfo.model_validate_json(await self._send("GET", f"/sessions/{session}"))
+
+    async def interrupt(self, session: str) -> SessionInfo:
+        """Stop what runs in the session and drop what waits behind it."""
+        return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/interrupt"))
+
+    async def restart(self, session: str) -> SessionInfo:
+        """Give the session a fresh kernel."""
+        return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/restart"))
+
+    async def keep(self, session: str) -> SessionInfo:
+        """Say that somebody still wants the session: its idle time restarts."""
+        return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/keep"))
+
+    async def gone(self, session: str) -> SessionInfo:
+        """Wait until the session is gone, however long that takes.
+
+        Raises:
+            ResourceNotFound: there is no such session.
+            RunnerUnavailable: the runner ended, or the connection broke.
+        """
+        async with aclosing(self._stream(f"/sessions/{session}/gone", {})) as lines:
+            async for line in lines:
+                return SessionInfo.model_validate_json(line)
+        raise RunnerUnavailable("the runner's word of a session's end did not come")
+
+    async def fault(self, session: str, fault: InjectedFailure) -> SessionInfo:
+        """Do something to one process of the session's cluster. Raises Refused where that makes no sense."""
+        return SessionInfo.model_validate_json(
+            await self._send("POST", f"/sessions/{session}/faults", fault.model_dump_json())
+        )
+
+    async def end(self, session: str) -> None:
+        """End the session and everything in it."""
+        await self._send("DELETE", f"/sessions/{session}")
+
+    async def submit(self, run: RunRequest) -> RunAccepted:
+        """Hand in a run. The same id a second time changes nothing and answers the same."""
+        return RunAccepted.model_validate_json(await self._send("POST", "/runs", run.model_dump_json()))
+
+    async def stop(self, run: str) -> None:
+        """Interrupt this run, or take it out of the queue."""
+        await self._send("POST", f"/runs/{run}/stop")
+
+    async def acknowledge(self, run: str, through: int) -> None:
+        """Say that the events up to ``through`` are stored."""
+        await self._send("POST", f"/runs/{run}/ack", Ack(through=through).model_dump_json())
+
+    async def events(self, run: str, after: int = 0) -> AsyncGenerator[Event, None]:
+        """Yield the events after number ``after`` until ``finished``.
+
+        Raises:
+            ResourceNotFound: the supervisor has no such run: it restarted, the run is lost.
+            RunnerUnavailable: the stream broke before ``finished``; call again with the last number seen.
+        """
+        async with aclosing(self._stream(f"/runs/{run}/events", {"after": after})) as lines:
+            async for line in lines:
+                event = EVENT_ADAPTER.validate_json(line)
+                yield event
+                if event.kind == "finished":
+                    return
+        raise RunnerUnavailable("the runner's event stream ended early")
+
+    async def _stream(self, path: str, params: dict[str, int]) -> AsyncGenerator[bytes, None]:
+        timeout = httpx.Timeout(30.0, connect=5.0, read=_SILENCE_S)
+        try:
+            async with self._http.stream("GET", path, params=params, timeout=timeout) as r:
+                if r.status_code != 200:
+                    _refuse(r.status_code, await r.aread())
+                async for line in _lines(r.aiter_bytes()):
+                    yield line
+        except httpx.HTTPError as e:
+            raise RunnerUnavailable(f"the runner's stream broke: {e!r}") from e
+
+    async def _send(self, method: str, path: str, body: str | None = None) -> bytes:
+        headers = {"content-type": "application/json"} if body is not None else {}
+        try:
+            r = await self._http.request(method, path, content=body, headers=headers)
+        except httpx.HTTPError as e:
+            raise RunnerUnavailable(f"the runner at {self.socket} does not answer: {e!r}") from e
+        if r.status_code >= 400:
+            _refuse(r.status_code, r.content)
+        return r.content
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Cut at line feeds only. (httpx would also cut at U+2028 and its like, which a learner may print.)"""
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if line.strip():
+                yield line
+
+
+def _refuse(status: int, body: bytes) -> None:
+    try:
+        refusal = Refusal.model_validate_json(body)
+    except ValidationError:
+        refusal = Refusal(code="unreadable", message=f"the runner answered {status} without saying why")
+    if status >= 500:
+        raise RunnerUnavailable(refusal.message)
+    raise (ResourceNotFound if status == 404 else RequestRefused)(status, refusal)

@@ -1,0 +1,482 @@
+"""The typed wire between the web application and the supervisor: requests in, events out.
+
+The supervisor speaks HTTP over a Unix socket; bodies are JSON of the models below, an event stream is one JSON
+object a line (empty lines keep the connection alive).
+
+========  ===============================  =========================================================
+method    path                             meaning
+========  ===============================  =========================================================
+GET       /health                          Health
+GET       /machine                         Machine
+PUT       /sessions/{id}                   SessionSpec -> SessionInfo; asks for a session, idempotent
+GET       /sessions/{id}                   SessionInfo
+POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
+POST      /sessions/{id}/restart           a fresh kernel; runs in progress or queued end ``interrupted``
+POST      /sessions/{id}/keep              SessionInfo; the learner is still there: the idle time restarts
+GET       /sessions/{id}/gone              SessionInfo once the session is gone; empty lines until then
+POST      /sessions/{id}/faults            Fault -> SessionInfo; does it to one process of the session's cluster,
+                                           has it wait for a step, or takes that back; answers when it is so
+DELETE    /sessions/{id}                   ends it
+POST      /runs                            RunRequest -> RunAccepted; idempotent by id
+GET       /runs/{id}/events?after=N        events N+1, N+2, … as they happen, up to ``finished``
+POST      /runs/{id}/ack                   Ack: events up to ``through`` are stored, forget them
+POST      /runs/{id}/stop                  interrupts this run, or takes it out of the queue
+POST      /kernels                         LeaseRequest -> KernelLease; a bare kernel for a Jupyter client on this host
+                                           (403 where strangers can reach the runner)
+POST      /kernels/{id}/restart            LeaseRequest -> KernelLease; a fresh kernel in the same sandbox
+POST      /kernels/{id}/signal             Signal
+GET       /kernels/{id}/exit               Exited once the kernel has ended; this stream is what holds the lease
+DELETE    /kernels/{id}                    ends it
+========  ===============================  =========================================================
+
+An error is a Refusal with a 4xx status.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+
+from runners.wire.topology import POSSIBLE_TOPOLOGIES, TOPOLOGY_FORMS, TooLargeTopology, Topology, UnknownTopology
+
+__all__ = [
+    "POSSIBLE_TOPOLOGIES",
+    "TOPOLOGY_FORMS",
+    "TooLargeTopology",
+    "Topology",
+    "UnknownTopology",
+]  # and every model below
+
+UNTRUSTED_USERS_HEADER = "lockstep-strangers"
+"""A header of any request: people whom the app does not know can reach it. Its value means nothing."""
+MAX_CODE_BYTES = 100_000
+"""The longest code one run may carry, in bytes of UTF-8."""
+
+KerasVersion = Literal[2, 3]
+Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+
+
+class WireModel(BaseModel):
+    """A message: unknown fields are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    ok = "ok"
+    error = "error"
+    interrupted = "interrupted"
+    timeout = "timeout"
+    cpu = "cpu"
+    memory = "memory"
+    output = "output"
+    processes = "processes"
+    disk = "disk"
+    files = "files"
+    crash = "crash"
+    lost = "lost"
+
+
+class SessionState(StrEnum):
+    """Where a session is in its life."""
+
+    queued = "queued"
+    starting = "starting"
+    idle = "idle"
+    busy = "busy"
+    gone = "gone"
+
+
+# --- requests ---------------------------------------------------------------------------------------------------
+
+
+class SessionSpec(WireModel):
+    """The machine asked for, and for whom. ``owner`` is opaque here: the app's word for one learner."""
+
+    owner: Identifier
+    topology: str = "gpu:4"
+    keras: KerasVersion = 3
+
+    @field_validator("topology")
+    @classmethod
+    def _known(cls, text: str) -> str:
+        return str(Topology.parse(text))
+
+
+class LeaseRequest(WireModel):
+    """A kernel for a Jupyter client of this machine, which speaks to it directly."""
+
+    topology: str = "gpu:4"
+    keras: KerasVersion = 3
+    key: Annotated[str, Field(min_length=16, max_length=200)]
+    """Signs the messages between that client and the kernel."""
+
+    @field_validator("topology")
+    @classmethod
+    def _known(cls, text: str) -> str:
+        return str(Topology.parse(text))
+
+
+class InjectedFailure(WireModel):
+    """What a learner does to one process of a cluster, to see what the strategy makes of it."""
+
+    task: Annotated[str, Field(pattern=r"^(coordinator|chief|evaluator|worker [0-9]|ps [0-9])$")]
+    action: Literal["kill", "pause", "resume", "slow", "restart", "disarm"]
+    """``slow`` takes most of its time from it until ``resume``; ``restart`` starts one that was killed; ``disarm``
+    takes back what waits for a step."""
+    at_step: int | None = Field(default=None, ge=0, le=1_000_000_000)
+    """Wait until that process has reached this step; None: at once."""
+
+
+class KernelSignal(WireModel):
+    """A signal for a leased kernel."""
+
+    signum: int = Field(ge=1, le=64)
+
+
+class RunRequest(WireModel):
+    """One execution of one cell. The session is made from ``spec`` if there is none of that id."""
+
+    id: Identifier
+    session: Identifier
+    spec: SessionSpec
+    code: str
+    timeout_s: float | None = Field(default=None, gt=0)
+    """A shorter wall-clock limit than the node's own, in seconds."""
+
+    @field_validator("code")
+    @classmethod
+    def _short_enough(cls, code: str) -> str:
+        size = len(code.encode("utf-8", "surrogatepass"))
+        if size > MAX_CODE_BYTES:
+            raise ValueError(f"the code has {size:,} bytes; at most {MAX_CODE_BYTES:,} can be run at once")
+        return code
+
+
+class Ack(WireModel):
+    """The app has stored every event up to and including ``through``."""
+
+    through: int = Field(ge=0)
+
+
+# --- answers ----------------------------------------------------------------------------------------------------
+
+
+class PendingFailure(WireModel):
+    """A fault that waits until its process reaches a step."""
+
+    action: Literal["kill", "pause", "slow"]
+    at_step: int = Field(ge=0, le=1_000_000_000)
+
+
+class ClusterMember(WireModel):
+    """One process of a session's cluster; ``task`` is its lane."""
+
+    task: str
+    state: Literal["starting", "running", "paused", "slow", "ended"]
+    address: str = ""
+    """Where the others reach it, ``127.0.0.1:PORT``; empty for one that serves nobody."""
+    step: int | None = None
+    """The step that its training has reached in the run in progress, as last looked at; None: it has counted none."""
+    armed: PendingFailure | None = None
+    """What waits for a step of it."""
+    serves: bool = False
+    """It runs no cell, only what a coordinator sends it, and counts no steps."""
+
+
+class SessionInfo(WireModel):
+    """A session as it is now."""
+
+    id: str
+    state: SessionState
+    topology: str
+    keras: KerasVersion
+    position: int | None = None
+    """Place in the node's queue, from 1; None once it is not queued."""
+    wait_s: float | None = Field(default=None, ge=0)
+    """About how many seconds until it gets a place, judged by recent runs; None if it is not queued for a run, or if
+    nothing is known."""
+    idle_s: float = 0.0
+    """Seconds since the last run ended or the session was made; 0 while busy."""
+    ends_in_s: float | None = None
+    """Seconds until it ends if nothing runs, unless it is evicted before; None while busy or queued."""
+    generation: int = 0
+    """How often the kernel was restarted."""
+    kernel_id: str = ""
+    """A name for the kernel that it has now; empty while it has none. Variables live as long as their kernel."""
+    runs: int = 0
+    """Runs that its kernel has taken; without one there is nothing to lose."""
+    gone_because: str | None = None
+    """``idle``, ``gave-way``, ``ended``, ``replaced``, ``failed`` or ``supervisor-stopped`` once state is gone."""
+    members: tuple[ClusterMember, ...] = ()
+    """The processes of its cluster, in the order of their lanes; none where there is no cluster or no kernel yet."""
+    real: bool = False
+    """Its accelerators are real ones."""
+
+
+class RunAccepted(WireModel):
+    """The run is known. ``ahead`` runs of the same session come first."""
+
+    id: str
+    session: SessionInfo
+    ahead: int = 0
+
+
+class KernelLease(WireModel):
+    """A kernel and how to reach it: ``ip`` and ``ports`` as in a Jupyter connection file with ``transport: ipc``."""
+
+    id: str
+    ip: str
+    ports: tuple[int, int, int, int, int]
+    """Shell, iopub, stdin, control, heartbeat."""
+
+
+class KernelExit(WireModel):
+    """A leased kernel has ended; the status is negative for a signal."""
+
+    status: int
+
+
+class Safeguard(WireModel):
+    """One layer of isolation or one limit: what it is, whether it is in force, and what that means."""
+
+    kind: Literal["wall", "limit"] = "wall"
+    name: str
+    in_force: bool
+    detail: str
+    """What was found on this machine."""
+    essential: bool = False
+    """Without it, strangers' code is not safe here, and a runner that they can reach runs none."""
+    reported: bool = False
+    """Without it, strangers' code is not safe here either. It is run all the same: ``lockstep doctor`` ends with 3, and
+    the log has a warning. For what is missing in ordinary installations, where a refusal would help nobody."""
+    means: str = ""
+    """What follows where it is not in force, and what to do about it."""
+
+    @property
+    def is_gap(self) -> bool:
+        """Whether strangers' code is not safe because of it."""
+        return (self.essential or self.reported) and not self.in_force
+
+
+class Capability(WireModel):
+    """Something the machine has or lacks that walls and limits are made of."""
+
+    name: str
+    good: bool
+    detail: str
+    means: str = ""
+    """What follows where it is not good, and what to do about it."""
+
+
+class HostSurvey(WireModel):
+    """What the supervisor's machine offers, whether or not it is used."""
+
+    offers: list[Capability]
+
+
+class Health(WireModel):
+    """The supervisor's own account of itself."""
+
+    status: Literal["starting", "ready", "broken"]
+    detail: str = ""
+    sessions: int = 0
+    most_sessions: int = 0
+    queued: int = 0
+    warm_kernels: int = 0
+    dropped_messages: int = 0
+    """Messages from kernels that were none, since the supervisor started."""
+    walls: list[Safeguard] = []
+    """As they were last seen around a sandbox; empty until one was made."""
+    strangers: bool = False
+    """Whether it was told that people it does not know can reach it."""
+    refuses: str = ""
+    """Why no code is run here, in a sentence for the operator; empty if it is run."""
+    settings: dict[str, str] = {}
+    """The runner's settings in force, each variable with a value that would set it so."""
+
+    @property
+    def safe(self) -> bool:
+        """Whether strangers' code is safe here: walls were seen, and there is no gap."""
+        return bool(self.walls) and not any(wall.is_gap for wall in self.walls)
+
+
+LimitName = Literal[
+    "time",
+    "cpu",
+    "memory",
+    "processes",
+    "disk",
+    "inodes",
+    "file_size",
+    "open_files",
+    "output",
+    "output_rate",
+    "events",
+    "display",
+    "stored",
+    "sessions_per_learner",
+    "runs_per_session",
+    "sessions",
+]
+
+
+class ReachedLimit(WireModel):
+    """A limit that was met: which, and its value as it is set."""
+
+    name: LimitName
+    value: float
+    unit: Literal["s", "bytes", "bytes/s", "count"]
+
+
+class Refusal(WireModel):
+    """Why a request was not carried out. ``code`` is stable, ``message`` is for people."""
+
+    code: str
+    message: str
+    limit: ReachedLimit | None = None
+
+
+# --- events -----------------------------------------------------------------------------------------------------
+
+
+class EventBase(WireModel):
+    """One numbered fact of a run."""
+
+    seq: int = Field(ge=1)
+    """1, 2, 3, … without a gap within a run."""
+    at_ms: int = Field(ge=0)
+    """Milliseconds since the supervisor accepted the run."""
+
+
+class StartedEvent(EventBase):
+    """The code was handed to the kernel; before that the run was queued."""
+
+    kind: Literal["started"] = "started"
+    kernel_id: str = ""
+    """The ``kernel_id`` of the session at that moment; empty in events of older versions."""
+
+
+class TextEvent(EventBase):
+    """A piece of standard output or error, raw: ANSI colours, carriage returns and backspaces included."""
+
+    kind: Literal["text"] = "text"
+    stream: Literal["stdout", "stderr"]
+    text: str
+    lane: str | None = None
+    """The worker or replica it comes from, as in ``worker 1`` or ``replica 0``; None for the cell itself."""
+
+
+class DisplayEvent(EventBase):
+    """A rich output. ``update`` replaces an earlier display of the same ``display_id`` in place."""
+
+    kind: Literal["display"] = "display"
+    data: dict[str, Any]
+    """MIME type to content; images are base64 text, JSON types are objects, the rest text."""
+    metadata: dict[str, Any] = {}
+    display_id: str | None = None
+    update: bool = False
+    result: bool = False
+    """True for the value of the cell's last expression."""
+    lane: str | None = None
+
+
+class ClearEvent(EventBase):
+    """Output so far is to be cleared; with ``wait`` only when the next output comes."""
+
+    kind: Literal["clear"] = "clear"
+    wait: bool = False
+    lane: str | None = None
+
+
+class TracebackFrame(WireModel):
+    """One piece of a traceback as coloured text; ``own`` if it shows the learner's code (or the error itself)."""
+
+    text: str
+    own: bool
+
+
+class ErrorEvent(EventBase):
+    """An exception left the cell."""
+
+    kind: Literal["error"] = "error"
+    name: str
+    value: str
+    frames: list[TracebackFrame]
+    lane: str | None = None
+
+
+class MetricEvent(EventBase):
+    """Numbers of one step or epoch of a training, as a chart draws them."""
+
+    kind: Literal["metric"] = "metric"
+    step: int = Field(ge=0)
+    per: Literal["step", "epoch"] = "step"
+    values: dict[str, float | Literal["nan", "inf", "-inf"]]
+    """Name to number; ``loss``, ``val_loss``, ``accuracy``. What JSON has no number for is a word."""
+    lane: str | None = None
+
+
+class ProgressEvent(EventBase):
+    """How far something long is; the latest of a ``label`` replaces those before it."""
+
+    kind: Literal["progress"] = "progress"
+    label: str
+    """What is being done, as in ``fit``; shown as it is."""
+    done: int = Field(ge=0)
+    total: int | None = Field(default=None, ge=0)
+    unit: Literal["step", "epoch", "item"] = "step"
+    left_s: float | None = Field(default=None, ge=0)
+    """Seconds until it is done, as far as the time so far tells."""
+    lane: str | None = None
+
+
+class NoticeEvent(EventBase):
+    """A word from Lockstep itself. ``code`` is stable, ``values`` fill its text.
+
+    What code inside the sandbox may have said is one of the sentences of ``runners.wire.reports``, never free text.
+    """
+
+    kind: Literal["notice"] = "notice"
+    code: str
+    values: dict[str, str | int | float] = {}
+    text: str
+    """The same in English."""
+    limit: ReachedLimit | None = None
+    """The limit behind it, if there is one: the run goes on, something was left out."""
+    lane: str | None = None
+
+
+class FinishedEvent(EventBase):
+    """The last event of every run."""
+
+    kind: Literal["finished"] = "finished"
+    outcome: Outcome
+    duration_ms: int = 0
+    """From ``started`` to the end; 0 if it never started."""
+    first_output_ms: int | None = None
+    """From the supervisor accepting the run to its first text, display or error."""
+    peak_bytes: int | None = None
+    """The most memory the session held during the run, where the machine can tell."""
+    limit: ReachedLimit | None = None
+    runs_before: int | None = None
+    """Runs that the same kernel had taken before; None if it never started."""
+
+
+Event = Annotated[
+    StartedEvent
+    | TextEvent
+    | DisplayEvent
+    | ClearEvent
+    | ErrorEvent
+    | MetricEvent
+    | ProgressEvent
+    | NoticeEvent
+    | FinishedEvent,
+    Field(discriminator="kind"),
+]
+EVENT_ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)

@@ -1,0 +1,211 @@
+"""What Lockstep's own code inside a sandbox reports of a training: metrics, progress, notices. Pure.
+
+They come as displays of MIME types of ours, so that any Jupyter client can drop them. A learner's program can forge
+each of them, as it can print any text; so a metric is only numbers, and a notice only one of the sentences below, with
+short values.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+METRIC = "application/vnd.lockstep.metric+json"
+"""``{"step": N, "per": "step" | "epoch", "values": {name: number | "nan" | "inf" | "-inf"}}``"""
+PROGRESS = "application/vnd.lockstep.progress+json"
+"""``{"label": …, "done": N, "total": N | null, "unit": "step" | "epoch" | "item", "left_s": seconds | null}``"""
+NOTICE = "application/vnd.lockstep.notice+json"
+"""``{"code": …, "values": {…}}``"""
+PICTURE = "application/vnd.lockstep.picture+json"
+"""``{"picture": kind, …}`` beside a ``text/plain`` that says the same; the page draws it and adds a table."""
+
+NOTICES: dict[str, str] = {
+    "gpu-memory": "{gpu} is simulated and has no memory of its own: the figures are the bytes of the tensors and "
+    "variables that live on it now, without what a step needs while it runs.",
+    "gpu-memory-limits": "Simulated GPUs have no memory of their own: the limits are noted, but nothing that exceeds "
+    "them is refused.",
+    "gpu-names": "{gpu} is simulated by TensorFlow's logical device {device}, and that is the name that its tensors "
+    "and variables report.",
+    "hierarchical-copy": "HierarchicalCopyAllReduce is made for an even number of GPUs. With {replicas} it leaves one "
+    "replica's gradients out of the sum, on real GPUs too: choose another all-reduce, or another number.",
+    "nccl": "NCCL needs real GPUs. Each simulated one adds up the gradients of all by itself instead: the same sums, "
+    "reached another way.",
+    "nccl-ring": "NCCL needs real GPUs. The simulated ones pass their gradients around in a ring instead: the same "
+    "sums, reached another way.",
+    "keras-2-for-fit": (
+        "fit of Keras 3 does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. "
+        "Choose Keras 2 for this cell, or write the training loop yourself."
+    ),
+    "keras-2-for-fit-with-servers": (
+        "fit of Keras 3 does not work with ParameterServerStrategy. Choose Keras 2 for this cell, "
+        "or write the training loop yourself, with a ClusterCoordinator."
+    ),
+    "member-ended": "{task} has ended ({why}).",
+    "mirrored-among-workers": (
+        "Next to a MultiWorkerMirroredStrategy, TensorFlow itself gives a MirroredStrategy the devices of all workers "
+        "and crashes in its first step. This one was given its own worker's. On real machines, make the two in "
+        "separate programs."
+    ),
+    "never-began": (
+        "{task} had not begun this cell after {seconds} seconds and was ended. The next cell starts it anew."
+    ),
+    "steps-per-execution": (
+        "fit of Keras 3 with steps_per_execution fails where replicas add up their gradients by collective ops, as "
+        "MirroredStrategy does unless told otherwise: TensorFlow itself fails there. Give the strategy "
+        "cross_device_ops=tf.distribute.ReductionToOneDevice(), or leave steps_per_execution out."
+    ),
+    "update-in-a-condition": (
+        "An optimizer of Keras 3 with gradient_accumulation_steps or ema_overwrite_frequency does not work where "
+        "several replicas train: it decides in a condition whether this step updates, and TensorFlow refuses to bring "
+        "replicas together there. Leave the argument out, and add up the gradients in a training loop of your own."
+    ),
+    "strategy-comes-first": (
+        "A MultiWorkerMirroredStrategy has to be made before TensorFlow's first operation. "
+        "Restart the session and run the cell that makes it first."
+    ),
+    "wait-broken-off": (
+        "{task} no longer waits for the others. "
+        "To train together again, run the cell that makes the strategy once more."
+    ),
+    "waiting-for-ended": "{task} is waiting for {other} at {address}, which has ended.",
+    "waiting-for-paused": "{task} is waiting for {other} at {address}, which is paused.",
+    "waiting-for-slow": "{task} is waiting for {other} at {address}, which is slowed down.",
+    "waiting-for-done": "{task} is waiting for {other} at {address}, which is through with this cell.",
+    "waiting-for-late": "{task} is waiting for {other} at {address}, which has not come to this point.",
+    "tpu-compiled-again": (
+        "{function} has now been compiled {count} times: for {new} after {old}. A TPU takes seconds to minutes "
+        "for each: keep shapes the same, and pass numbers that change as tensors."
+    ),
+    "tpu-dynamic-batch": (
+        "{function}: an input of shape {shape} has a size that is unknown before the program runs. A TPU pads it "
+        "to the largest batch, and some operations refuse it: make batches of one size with batch(…, "
+        "drop_remainder=True)."
+    ),
+    "tpu-computed-size": (
+        "{function}: {operation} makes as much as a value says that is computed in the step. A TPU's compiler asks for "
+        "a constant there (must be a compile-time constant): take the size from a shape or a Python number, or keep "
+        "it and use a mask."
+    ),
+    "tpu-dynamic-operation": (
+        "{function}: the size of what {operation} returns depends on its values. A TPU pads it to the largest "
+        "size there can be, and operations that follow may refuse it: keep the size, with tf.where(condition, x, "
+        "y) or by multiplying with a mask."
+    ),
+    "tpu-on-host": (
+        "{function}: a TPU cannot run {operation}. It runs on the host, and every step waits for it: do this in "
+        "the input pipeline or outside of the step."
+    ),
+    "tpu-simulated": (
+        "This TPU is simulated: {count} logical CPU devices stand for its cores. It keeps a TPU's rules; its "
+        "speed says nothing about a TPU's."
+    ),
+    "tpu-wide": (
+        "{function}: {operation} computes in {dtype}, for which a TPU has no hardware. It is emulated, many times"
+        " slower: use float32 or bfloat16."
+    ),
+}
+"""Code to English sentence, with the names of its values in braces."""
+
+_MOST_VALUES = 20
+_LONGEST_NAME = 60
+_LONGEST_VALUE = 120
+_LARGEST = 2**53
+_LONGEST_LANE = 24
+_BRACES = re.compile(r"\{(\w+)\}")
+
+Fields = tuple[str, dict[str, Any]]
+
+
+def parse_report(data: Mapping[str, Any]) -> Fields | None:
+    """Read the data of a display: the kind of event and its fields, or None if it is no report."""
+    for mime, read in _READERS.items():
+        if isinstance(content := data.get(mime), Mapping):
+            return read(content)
+    return None
+
+
+def is_report(data: Mapping[str, Any]) -> bool:
+    """Whether a display claims to be a report; one that is malformed is dropped, not shown."""
+    return any(mime in data for mime in _READERS)
+
+
+def lane_from_metadata(metadata: Any) -> str | None:
+    """The lane that a message names in its metadata, ``{"lockstep": {"lane": …}}``."""
+    own = metadata.get("lockstep") if isinstance(metadata, Mapping) else None
+    lane = own.get("lane") if isinstance(own, Mapping) else None
+    return _word(lane, _LONGEST_LANE) or None if isinstance(lane, str) else None
+
+
+def position_from_metadata(metadata: Any) -> int | None:
+    """How far the text of a message reaches in its stream's journal, ``{"lockstep": {"position": …}}``."""
+    own = metadata.get("lockstep") if isinstance(metadata, Mapping) else None
+    position = own.get("position") if isinstance(own, Mapping) else None
+    return position if type(position) is int else None
+
+
+def json_number(value: Any) -> float | str | None:
+    """A number as JSON can have it: ``nan``, ``inf`` and ``-inf`` are words; None for what is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value if value in ("nan", "inf", "-inf") else None
+    try:
+        value = float(value)
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else str(value)
+
+
+def _metric(content: Mapping[str, Any]) -> Fields | None:
+    step, per, values = _count(content.get("step")), content.get("per", "step"), content.get("values")
+    if step is None or per not in ("step", "epoch") or not isinstance(values, Mapping):
+        return None
+    named = {
+        _word(k, _LONGEST_NAME): json_number(v) for k, v in list(values.items())[:_MOST_VALUES] if isinstance(k, str)
+    }
+    kept = {name: value for name, value in named.items() if name and value is not None}
+    return ("metric", {"step": step, "per": per, "values": kept}) if kept else None
+
+
+def _progress(content: Mapping[str, Any]) -> Fields | None:
+    label, done, unit = content.get("label"), _count(content.get("done")), content.get("unit", "step")
+    if not isinstance(label, str) or done is None or unit not in ("step", "epoch", "item"):
+        return None
+    left = json_number(content.get("left_s"))
+    return "progress", {
+        "label": _word(label, _LONGEST_NAME),
+        "done": done,
+        "total": _count(content.get("total")),
+        "unit": unit,
+        "left_s": left if isinstance(left, float) and left >= 0 else None,
+    }
+
+
+def _notice(content: Mapping[str, Any]) -> Fields | None:
+    code, values = content.get("code"), content.get("values", {})
+    if not isinstance(code, str) or code not in NOTICES or not isinstance(values, Mapping):
+        return None
+    kept: dict[str, str | int | float] = {}
+    for name in _BRACES.findall(NOTICES[code]):
+        value = values.get(name)
+        if isinstance(value, str):
+            kept[name] = _word(value, _LONGEST_VALUE)
+        elif isinstance(plain := json_number(value), float):
+            kept[name] = int(plain) if plain.is_integer() and abs(plain) < _LARGEST else plain
+        else:
+            return None
+    return "notice", {"code": code, "values": kept, "text": NOTICES[code].format_map(kept)}
+
+
+_READERS = {METRIC: _metric, PROGRESS: _progress, NOTICE: _notice}
+
+
+def _count(value: Any) -> int | None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 <= value < _LARGEST else None
+
+
+def _word(text: str, most: int) -> str:
+    """One line of printable characters."""
+    line = "".join(character if character.isprintable() else " " for character in text[:most])
+    return line.encode("utf-8", "replace").decode().strip()

@@ -1,0 +1,59 @@
+"""A cell of a page, as a learner's hands and eyes know it."""
+
+from __future__ import annotations
+
+from playwright.async_api import Locator, Page, expect
+
+
+class CellPageObject:
+    """One cell."""
+
+    def __init__(self, page: Page, name: str) -> None:
+        self.page = page
+        self.root = page.locator(f"#cell-{name}")
+        self.editor = self.root.locator(".cm-content")
+        self.rows = self.root.locator(".output .row")
+        self.status = self.root.locator(".status")
+
+    def button(self, action: str) -> Locator:
+        """Run, Stop, Reset or Copy."""
+        return self.root.locator(f"[data-action={action}]")
+
+    async def touch(self) -> None:
+        """Click into the code; the editor comes."""
+        await self.root.locator("pre.code, .cm-content").first.click()
+        await expect(self.editor).to_be_focused()
+
+    async def write(self, code: str) -> None:
+        """Replace the code."""
+        await self.touch()
+        await self.page.keyboard.press("Control+a")
+        await self.page.keyboard.press("Delete")
+        await self.page.keyboard.insert_text(code)
+
+    async def run(self) -> None:
+        """Press Run."""
+        await self.button("run").click()
+
+    async def finished(self, outcome: str = "ok", timeout_s: float = 60) -> None:
+        """Wait for the end."""
+        await expect(self.root).to_have_attribute("data-state", "finished", timeout=timeout_s * 1000)
+        await expect(self.root).to_have_attribute("data-outcome", outcome)
+
+    async def has_row(self, text: str, timeout_s: float = 60) -> None:
+        """Wait until a row of the output reads so."""
+        await expect(self.rows.get_by_text(text, exact=True).first).to_be_attached(timeout=timeout_s * 1000)
+
+    async def lines(self) -> list[str]:
+        """Every row of the output."""
+        return await self.rows.all_text_contents()
+
+    async def code(self) -> str:
+        """What stands in the cell, whether the editor is there or not."""
+        text: str = await self.root.evaluate(  # at once: the editor may be taking the place of the plain code
+            """cell => {
+                const lines = [...cell.querySelectorAll(".cm-content .cm-line")].map(line => line.textContent);
+                return lines.length ? lines.join("\\n") : cell.querySelector("pre.code").innerText;
+            }"""
+        )
+        return text

@@ -1,0 +1,103 @@
+"""A cluster on the page: picked, heard in lanes, and one of its workers killed and started again."""
+
+from __future__ import annotations
+
+from playwright.async_api import Locator, Page, expect
+
+from tests.browser.accessibility import assert_accessible
+from tests.browser.cell_page_object import CellPageObject
+from tests.browser.conftest import VisitorFactory
+
+PAGE = "/en/courses/distributed-tensorflow/multi-worker"
+CELL = "tf-config"
+CLUSTER, OTHER_CLUSTER = "2 workers with 2 GPUs each, simulated", "2 workers, simulated"
+WIDTHS = (360, 800, 1100, 1920)
+NARROW = 1184
+"""Up to here the panel is a sheet."""
+
+
+async def resize(page: Page, width: int) -> Locator:
+    """Another window; returns the processes on its panel, in view."""
+    await page.set_viewport_size({"width": width, "height": 800})
+    processes = page.get_by_role("group", name="Its processes")
+    if width <= NARROW and not await processes.is_visible():
+        await page.locator("#session-bar").click()
+    await expect(processes).to_be_visible()
+    box, rail = await processes.bounding_box(), await page.locator(".rail").bounding_box()
+    assert box is not None
+    assert rail is not None
+    assert width <= NARROW or rail["x"] <= box["x"] < box["x"] + box["width"] <= rail["x"] + rail["width"]
+    return processes
+
+
+async def ran_on(page: Page, machine: str) -> CellPageObject:
+    """A cell that has run on that machine."""
+    cell = CellPageObject(page, CELL)
+    button = cell.root.get_by_role("button", name="Change the machine:")
+    if await button.get_attribute("aria-expanded") != "true":
+        await button.click()
+    await cell.root.get_by_role("radio", name=machine, exact=True).check()
+    await cell.write("print('here')")
+    await cell.run()
+    await cell.finished()
+    return cell
+
+
+async def test_a_worker_is_killed_from_the_page_and_started_again(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(PAGE)
+    cell = await ran_on(page, CLUSTER)
+    await expect(cell.root.get_by_role("group", name="worker 1", exact=True).locator(".row")).to_have_text(["here"])
+
+    for width in (WIDTHS[0], WIDTHS[-1]):
+        processes = await resize(page, width)
+        worker, said = processes.get_by_role("listitem").filter(has_text="worker 1"), processes.get_by_role("status")
+        await processes.get_by_role("button", name="Kill: worker 1").click()
+        await expect(said).to_have_text("worker 1 was killed.")
+        await expect(worker).to_contain_text("ended")
+        await expect(worker).not_to_contain_text("running")
+        await assert_accessible(page, "a worker that was killed", "#session-sheet" if width <= NARROW else "#session")
+        await processes.get_by_role("button", name="Start again: worker 1").click()
+        await expect(worker).to_contain_text("running", timeout=30_000)
+        await expect(said).not_to_contain_text("was killed")
+
+
+async def test_what_waits_for_a_step_is_taken_back(hall: VisitorFactory) -> None:
+    page = await (await hall.admit()).open(PAGE)
+    await ran_on(page, CLUSTER)
+
+    for width in WIDTHS:
+        processes = await resize(page, width)
+        said = processes.get_by_role("status")
+        await page.get_by_label("Kill, pause or slow down at step").fill("1000")
+        await processes.get_by_role("button", name="Pause: worker 1").click()
+        await expect(said).to_have_text("worker 1 will be paused at step 1,000.")
+        await expect(processes.locator(".armed")).to_contain_text(
+            "Will be paused at step 1,000. "
+            "No step is counted yet: only fit, train_on_batch and lockstep.log count steps."
+        )
+        back = processes.get_by_role("button", name="Take back: worker 1")
+        if width == 360:
+            box = await back.bounding_box()
+            assert box is not None
+            assert min(box["width"], box["height"]) >= 44
+        await back.click()
+        await expect(processes.locator(".armed")).to_have_count(0)
+        await expect(said).to_have_text("Taken back: worker 1 goes on undisturbed.")
+
+
+async def test_the_panel_addresses_the_session_of_the_cell_at_hand_and_says_which(hall: VisitorFactory) -> None:
+    page = await (await hall.admit(width=1920)).open(PAGE)
+    panel = page.locator("#session")
+    shown = panel.locator(".session-machine .machine-words")
+    for machine in (CLUSTER, OTHER_CLUSTER):
+        await ran_on(page, machine)
+    await expect(shown).to_have_text(OTHER_CLUSTER)
+
+    await panel.get_by_role("button", name="Kill: worker 1").click()
+
+    await expect(panel.get_by_role("listitem").filter(has_text="worker 1")).to_contain_text("ended")
+    await expect(shown).to_have_text(OTHER_CLUSTER)
+    await panel.get_by_role("group", name="Other sessions of this lesson").get_by_role("button").click()
+    await expect(shown).to_have_text(CLUSTER)
+    await expect(panel.locator(".members li[data-state=running]")).to_have_count(2)
+    await expect(panel.get_by_role("status").last).not_to_contain_text("was killed")

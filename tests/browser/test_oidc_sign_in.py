@@ -1,0 +1,80 @@
+"""Signing in by another site in a real browser: its policies of forms, cookies and redirects are at work."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, expect
+
+from tests.browser.accessibility import assert_accessible_everywhere, assert_fits_phones_in
+from tests.browser.conftest import VisitorFactory
+from tests.browser.loopback import Loopback
+from tests.browser.site import Site
+from tests.factories.oidc_issuer import Issuer
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def issuer(network: Loopback) -> AsyncIterator[Issuer]:
+    with network.entered():
+        issuer = Issuer()
+    async with issuer:
+        yield issuer
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def campus(issuer: Issuer, network: Loopback, site: Site) -> AsyncIterator[Site]:
+    """A site where accounts of the issuer sign in. ``site`` has seen to it that the front end is built."""
+    settings = {f"oidc__campus__{name}": value for name, value in issuer.settings(label="Example University").items()}
+    with Site(network=network, runner=False, public_url="http://localhost:{port}", **settings) as campus:
+        yield campus
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["with script", "without script"])
+async def test_a_link_leads_to_the_other_site_and_back_to_the_page(
+    chromium: Browser, campus: Site, issuer: Issuer, script: bool
+) -> None:
+    hall = VisitorFactory(chromium, campus)
+    visitor = await hall.admit(script=script)
+    page = await visitor.page()
+    here = f"http://{campus.hosts[1]}"
+    await page.goto(f"{here}/en/settings/security")
+    await page.get_by_role("link", name="Go on with Example University").press("Enter")
+    await page.wait_for_url(f"{here}/en/settings/security")
+    await expect(page.get_by_text("ada@example.org").first).to_be_visible()
+
+    await page.get_by_role("link", name="Unlink").click()
+    await page.get_by_role("button", name="Unlink").click()
+
+    await expect(page.get_by_role("alert")).to_contain_text("only way into your account")
+    assert set(visitor.elsewhere) <= {url for url in visitor.elsewhere if url.startswith(f"{issuer.url}/authorize?")}
+    assert visitor.elsewhere
+    visitor.tolerated.append("status of 409")
+    assert visitor.unexpected() == []
+    await visitor.context.close()
+
+
+async def test_axe_finds_nothing_on_pages_of_other_sites(chromium: Browser, campus: Site, issuer: Issuer) -> None:
+    visitor = await VisitorFactory(chromium, campus).admit()
+    page = await visitor.page()
+    here = f"http://{campus.hosts[1]}"
+
+    await page.goto(f"{here}/en/sign-up")
+    await assert_accessible_everywhere(page, "sign-up with other sites")
+    issuer.claims = {"email_verified": False, "sub": "nobody"}
+    await page.goto(f"{here}/en/sign-in")
+    await page.locator('a[href*="/with/campus"]').click()
+    await page.wait_for_url(f"{here}/en/sign-in")
+    await expect(page.get_by_role("status").first).to_be_visible()
+    await assert_accessible_everywhere(page, "refused by another site")
+    issuer.claims = {}
+    await page.locator('a[href*="/with/campus"]').click()
+    await page.wait_for_url(f"{here}/en/")
+    inside = ("settings/security", "settings/security/sites/campus")
+    for name in inside:
+        await page.goto(f"{here}/en/{name}")
+        await assert_accessible_everywhere(page, name)
+    await assert_fits_phones_in("ko", page, [f"{here}/ko/{name}" for name in inside])
+    assert visitor.unexpected() == []
+    await visitor.context.close()

@@ -1,0 +1,166 @@
+"""``lockstep serve`` as an operator starts it: web and supervisor, with folders and a plain user of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from runners.wire.client import RunnerClient, RunnerError
+from runners.wire.protocol import Health
+from tests.factories.cli_process import LOCKSTEP
+from tests.factories.course import write_course
+from tests.factories.real_supervisor import cgroups_of, next_uids
+
+_TIMEOUT_S = 60.0
+_URL = re.compile(r"http://\S+?(?=/ )")
+_REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class ServeCommand:
+    """Start it; what it has on the machine can be found, and ended."""
+
+    def __init__(self, **settings: object) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="lc-"))
+        self.folder.chmod(0o755)
+        self.temporary = self.folder / "t"
+        self.temporary.mkdir(mode=0o755)
+        self.uids = next_uids()
+        self.log = self.folder / "log"
+        self._settings = settings
+        self._web: subprocess.Popen[bytes] | None = None
+        self.supervisors: set[int] = set()
+        """Process numbers of all that were ever seen."""
+
+    def start(self) -> str:
+        """Start it; returns its address once a supervisor is ready."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("LOCKSTEP_")}
+        environment |= {f"LOCKSTEP_{k.upper()}": str(v) for k, v in self._settings.items()}
+        environment |= {
+            "LOCKSTEP_DATA_DIR": str(self.folder / "data"),
+            "LOCKSTEP_LESSONS_DIR": str(write_course(self.folder / "lessons")),
+            "LOCKSTEP_SERVICE_UID": str(self.uids[0]),
+            "TMPDIR": str(self.temporary),
+        }
+        with self.log.open("ab") as log:
+            self._web = subprocess.Popen(
+                [*LOCKSTEP, "serve", "--port", "0"],
+                env=environment,
+                cwd=_REPOSITORY,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._wait(lambda: bool(_URL.search(self.log.read_text())))
+        self._wait(self.ready)
+        found = _URL.search(self.log.read_text())
+        assert found
+        return found[0]
+
+    def ready(self) -> bool:
+        """Whether the supervisor says that sessions can be had."""
+        try:
+            return asyncio.run(_ask_health(self.folder / "data" / "run" / "supervisor.sock")).status == "ready"
+        except RunnerError:
+            return False
+
+    def stop(self) -> int:
+        """Ask it to end; returns its status."""
+        assert self._web
+        self._web.send_signal(signal.SIGINT)
+        return self._web.wait(40)
+
+    def remove(self) -> None:
+        """End it if need be and delete its folders."""
+        if self._web and self._web.poll() is None:
+            self._web.kill()
+            self._web.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def select(self, query: str) -> list[tuple[Any, ...]]:
+        """Ask its database, from outside."""
+        with closing(sqlite3.connect(f"file:{self.folder}/data/lockstep.db?mode=ro", uri=True)) as db:
+            return db.execute(query).fetchall()
+
+    # --- its processes ------------------------------------------------------------------------------------------
+
+    def supervisor(self) -> list[psutil.Process]:
+        """The supervisor, unless it is down."""
+        assert self._web
+        found = [p for p in _children(self._web.pid) if "runners.supervisor.server" in _command(p)]
+        self.supervisors.update(p.pid for p in found)
+        return found
+
+    def walls(self) -> list[psutil.Process]:
+        """Bubblewrap around the zygote."""
+        return [p for s in self.supervisor() for p in _children(s.pid) if p.name() == "bwrap"]
+
+    def zygotes(self) -> list[psutil.Process]:
+        """The zygote, behind its wall or without one."""
+        above = [*self.walls(), *self.supervisor()]
+        return [p for w in above for p in _children(w.pid) if _command(p)[1:3] == ["-m", "runners.zygote.fork_server"]]
+
+    def sessions(self) -> list[psutil.Process]:
+        """PID 1 and kernel of every session, and what they started."""
+        zygotes = {z.pid for z in self.zygotes()}
+        return [p for p in self.belongings() if p.pid not in zygotes]
+
+    def belongings(self) -> list[psutil.Process]:
+        """Every process of the sessions' user that still has anything."""
+        found = []
+        for process in psutil.process_iter(["uids", "status", "name"]):
+            uids, status = process.info["uids"], process.info["status"]
+            if uids and uids.real in self.uids and status != psutil.STATUS_ZOMBIE and process.info["name"] != "bwrap":
+                found.append(process)
+        return found
+
+    def left_behind(self, patience_s: float = 20.0) -> list[str]:
+        """What is on the machine once it has ended, after some patience: nothing, if all is well."""
+        deadline = time.monotonic() + patience_s
+        while (left := self._left()) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return left
+
+    def _left(self) -> list[str]:
+        groups = [group for supervisor in self.supervisors for group in cgroups_of(supervisor)]
+        mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if str(self.folder) in line]
+        kept = {"data", "lessons", "t", "log"}
+        files = [p for p in (*self.folder.iterdir(), *self.temporary.iterdir()) if p.name not in kept]
+        return [*map(str, self.belongings()), *map(str, groups), *mounts, *map(str, files)]
+
+    def _wait(self, true: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _TIMEOUT_S
+        while not true():
+            assert time.monotonic() < deadline, self.log.read_text()[-3000:]
+            time.sleep(0.1)
+
+
+async def _ask_health(socket: Path) -> Health:
+    async with RunnerClient(socket) as client:
+        return await client.health()
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    try:
+        return list(psutil.Process(pid).children())
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return []

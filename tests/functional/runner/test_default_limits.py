@@ -1,0 +1,35 @@
+"""Ordinary programs that want much at once, on a node with the limits as they are set by default: no false alarm."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories.real_supervisor import SessionClient
+
+BURSTS = {
+    "3 MB of text": "for _ in range(30_000): print('x' * 99)",
+    "20 plots": (
+        "import matplotlib.pyplot as plt\n"
+        "for n in range(20):\n    plt.plot(range(n + 2)); plt.title(str(n)); plt.show()"
+    ),
+    "a large picture": (
+        "import os, base64\nfrom IPython.display import Image, display\n"
+        "display({'image/png': base64.b64encode(os.urandom(2_500_000)).decode()}, raw=True)"
+    ),
+    "900 open files": "kept = [open('/dev/null') for _ in range(900)]",
+    "400 threads": (
+        "import threading\ngo = threading.Event()\n"
+        "kept = [threading.Thread(target=go.wait) for _ in range(400)]\n"
+        "for t in kept: t.start()\ngo.set()\nfor t in kept: t.join()"
+    ),
+    "30,000 files": "for n in range(30_000): open(f'/tmp/{n}', 'w').close()",
+    "a file of 500 MB": "with open('/tmp/x', 'wb') as f:\n    for _ in range(500): f.write(bytes(2**20))",
+    "1.2 GB of memory": "import numpy as np\nx = np.ones(150_000_000)",
+}
+
+
+@pytest.mark.parametrize("code", BURSTS.values(), ids=BURSTS)
+async def test_a_burst_below_the_limit_is_no_alarm(learner: SessionClient, code: str) -> None:
+    told = await learner.run(code)
+    assert (told.outcome, told.finished.limit) == ("ok", None), told.events[-2:]
+    assert not [e for e in told.events if e.kind == "notice"]

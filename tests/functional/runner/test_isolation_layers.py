@@ -1,0 +1,195 @@
+"""Which walls a real supervisor finds around its sandboxes, and what it refuses where one is missing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runners.config.settings import ACCEPTANCE
+from runners.wire.client import RequestRefused, RunnerClient
+from runners.wire.protocol import Health, Outcome
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
+from tests.factories.unprivileged_user import unprivileged_command
+
+UID = 62_000 + os.getpid() % 900
+MakeNode = Callable[..., RealSupervisor]
+
+
+def plain_node(tools: Path, before: tuple[str, ...] = (), **settings: Any) -> RealSupervisor:
+    """A node that a plain user starts; ``tools`` is the only folder where programs are found."""
+    node = RealSupervisor(
+        (*before, *unprivileged_command(UID), "env", f"PATH={tools}"), **({"warm_kernels": 0} | settings)
+    )
+    if os.geteuid() == 0:
+        for folder in (node.folder, node.data, node.temporary):
+            os.chown(folder, UID, UID)
+    return node
+
+
+@pytest.fixture
+def plain() -> Iterator[MakeNode]:
+    """Makes nodes that a plain user starts, without the outer wall: no program is found."""
+    made = []
+
+    def make(**settings: Any) -> RealSupervisor:
+        made.append(plain_node(Path("/nothing"), **settings))
+        return made[-1]
+
+    yield make
+    for node in made:
+        node.remove()
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[tuple[RealSupervisor, Path]]:
+    """A node that a plain user starts for strangers, and the link to bubblewrap by which it finds its outer wall."""
+    bubblewrap, prlimit = shutil.which("bwrap"), shutil.which("prlimit")
+    if not bubblewrap or not prlimit:
+        pytest.skip("bubblewrap or prlimit is not here")
+    with tempfile.TemporaryDirectory(prefix="ls-tools-") as folder:
+        Path(folder).chmod(0o755)
+        link = Path(folder, "bwrap")
+        link.symlink_to(bubblewrap)
+        node = plain_node(Path(folder), (prlimit, "--nofile=1024:16384"), strangers=1)
+        yield node.start(), link
+        node.remove()
+
+
+def seen(node: RealSupervisor) -> Health:
+    return Health.model_validate(node.health())
+
+
+def off(node: RealSupervisor) -> set[str]:
+    return {wall.name for wall in seen(node).walls if not wall.in_force}
+
+
+def test_every_essential_wall_is_seen_around_a_real_sandbox(node: RealSupervisor) -> None:
+    health = seen(node)
+
+    assert health.safe
+    assert off(node) <= {"Landlock", "CPU share", "own /proc"}
+    assert {wall.kind for wall in health.walls} == {"wall", "limit"}
+    assert (health.strangers, health.refuses) == (False, "")
+
+
+async def test_it_says_what_its_machine_offers(node: RealSupervisor) -> None:
+    async with node.client() as client:
+        offers = {offer.name: offer for offer in (await client.machine()).offers}
+
+    assert offers["kernel"].good
+    assert offers["user namespaces"].good
+    assert "tensorflow 2" in offers["Python"].detail
+
+
+async def test_strangers_code_is_refused_without_the_outer_wall(plain: MakeNode) -> None:
+    node = plain(strangers=1, warm_kernels=1).start(warm=False)
+    async with node.client() as client:
+        learner = SessionClient(client)
+        with pytest.raises(RequestRefused) as run:
+            await learner.run("print(1)")
+        with pytest.raises(RequestRefused) as session:
+            await client.ask_session(learner.session, learner.spec)
+
+    assert [(e.value.status, e.value.refusal.code) for e in (run, session)] == [(403, "unsafe")] * 2
+    assert not seen(node).safe
+    assert seen(node).refuses.endswith("Missing: outer wall.")
+    log = node.log.read_text()
+    assert "apt-get install bubblewrap" in log
+    assert "pool cannot be filled" not in log
+    assert node.folders() == [folder for folder in node.folders() if not list(folder.iterdir())]
+
+
+async def test_who_tells_of_strangers_makes_it_as_strict_as_one_started_so(plain: MakeNode) -> None:
+    node = plain(warm_kernels=1).start()
+    async with node.client() as trusted, RunnerClient(node.socket, strangers=True) as web:
+        mine = SessionClient(trusted)
+        assert (await mine.run("print(1)")).stdout == "1\n"  # people one trusts need no outer wall
+        for learner in (SessionClient(web), mine):
+            with pytest.raises(RequestRefused) as run:
+                await learner.run("print(1)")
+            assert (run.value.status, run.value.refusal.code) == (403, "unsafe")
+
+    assert seen(node).strangers
+    assert seen(node).refuses.endswith("Missing: outer wall.")
+    assert "learners' code is refused" in node.log.read_text()
+
+
+async def test_it_hears_of_strangers_while_it_starts(plain: MakeNode) -> None:
+    node = plain()
+    node.launch()
+    async with RunnerClient(node.socket, strangers=True) as web:
+        node.wait(node.health)
+        outcome = None
+        with contextlib.suppress(
+            RequestRefused
+        ):  # or it is taken, before anybody has looked at the walls, and does not run
+            outcome = (await SessionClient(web).run("print(1)")).outcome
+
+    assert outcome != Outcome.ok
+    assert seen(node).refuses
+
+
+async def test_who_accepts_it_in_so_many_words_runs_strangers_code(plain: MakeNode) -> None:
+    node = plain(strangers=1, unsafe_runner=ACCEPTANCE).start()
+    async with node.client() as client:
+        assert (await SessionClient(client).run("print(1)")).outcome == Outcome.ok
+
+    assert not seen(node).safe
+
+
+def test_a_plain_user_has_the_same_walls(strict: tuple[RealSupervisor, Path]) -> None:
+    node, _ = strict
+
+    assert seen(node).safe is ("memory" not in off(node))
+    assert off(node) <= {"Landlock", "memory", "CPU share", "own /proc"}
+
+
+UNDER_WAY = """
+import array, os, socket
+pairs, files = [], array.array('i', [os.open('/dev/null', os.O_RDONLY)] * 250)
+try:
+    while True:
+        pairs.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+        for _ in range(5): pairs[-1][0].sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+except OSError as e:
+    print(e.errno == 109)
+"""
+
+
+async def test_descriptors_that_a_session_leaves_under_way_stop_no_plain_users_supervisor(
+    strict: tuple[RealSupervisor, Path],
+) -> None:
+    node, _ = strict
+    async with node.client() as client:
+        greedy, neighbour = SessionClient(client), SessionClient(client)
+
+        assert (await greedy.run(UNDER_WAY)).stdout == "True\n"  # ETOOMANYREFS: no more for it
+        assert (await neighbour.run("1 + 1")).result == "2"  # a new sandbox: its descriptors come in a message
+        assert seen(node).status == "ready"
+
+
+async def test_a_new_zygote_is_looked_at_anew(strict: tuple[RealSupervisor, Path]) -> None:
+    node, link = strict
+    bubblewrap = link.readlink()
+
+    def replace_zygote() -> None:
+        before = [zygote.pid for zygote in node.zygotes()]
+        node.zygotes()[0].kill()
+        node.wait(lambda: seen(node).status == "ready" and [z.pid for z in node.zygotes()] not in ([], before))
+
+    async with node.client() as client:
+        assert (await SessionClient(client).run("print(1)")).outcome == Outcome.ok
+        link.unlink()
+        replace_zygote()
+        with pytest.raises(RequestRefused):
+            await SessionClient(client).run("print(1)")
+        link.symlink_to(bubblewrap)
+        replace_zygote()
+        assert (await SessionClient(client).run("print(1)")).outcome == Outcome.ok

@@ -1,0 +1,184 @@
+"""A node in a container's place, without cgroups: the supervisor counts by itself, and says which walls are left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from runners.config.settings import MiB
+from runners.wire.client import RunnerClient
+from runners.wire.protocol import Health, Outcome, ReachedLimit
+from tests.factories import short_timeouts
+from tests.factories.real_supervisor import RealSupervisor, SessionClient
+
+CPU_S = 3
+CPU = ReachedLimit(name="cpu", value=CPU_S, unit="s")
+MEMORY = ReachedLimit(name="memory", value=512 * MiB, unit="bytes")
+
+TOO_MUCH = {
+    "files": (
+        "import time\n"
+        "for place in ('/tmp/a', '/home/learner/a'):\n"
+        "    with open(place, 'wb') as f:\n"
+        "        for _ in range(300): f.write(bytes(2**20))\n"
+        "time.sleep(200)",
+        MEMORY,
+    ),
+    "memory of its own": ("kept = []\nwhile True: kept.append(bytearray(10**7))", MEMORY),
+    "memory of many processes": (
+        "import os, time\n"
+        "for _ in range(5):\n"
+        "    if os.fork() == 0: break\n"
+        "kept = bytearray(120 * 2**20)\n"
+        "time.sleep(200)",
+        MEMORY,
+    ),
+    "memory that two processes share": (
+        "import mmap, os, time\n"
+        "kept = mmap.mmap(-1, 600 * 2**20)\n"
+        "os.fork()\n"
+        "for page in range(0, len(kept), 4096): kept[page] = 1\n"
+        "time.sleep(200)",
+        MEMORY,
+    ),
+    "CPU time of one process": ("while True: pass", CPU),
+    "CPU time of many processes": ("import os\nfor _ in range(2): os.fork()\nwhile True: pass", CPU),
+    "CPU time of processes that end": (
+        "import subprocess, sys\n"
+        "code = 'import time\\nwhile time.process_time() < 0.2: pass'\n"
+        "while True: subprocess.run([sys.executable, '-c', code])",
+        CPU,
+    ),
+    "threads": (
+        "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(100,)).start()",
+        ReachedLimit(name="processes", value=128, unit="count"),
+    ),
+}
+LEFT_BEHIND = {
+    "CPU time": ("def work():\n    while True: pass", "cpu"),
+    "memory": (
+        "def work():\n    time.sleep(1)\n    global kept\n    kept = bytearray(600 * 2**20)\n    time.sleep(200)",
+        "memory",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[RealSupervisor]:
+    """A node in a container's place: /proc is partly covered, no cgroup can be written."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can cover /proc for a test")
+    covered = next((p for p in ("/proc/acpi", "/proc/scsi", "/proc/tty") if Path(p).is_dir()), None)
+    if covered is None:
+        pytest.skip("this kernel has no folder in /proc to cover")
+    mounts = f"mount --make-rprivate / && mount -t tmpfs none {covered} && mount -t tmpfs none /sys/fs/cgroup"
+    node = RealSupervisor(
+        ("unshare", "--mount", "sh", "-c", f'{mounts} && exec "$@"', "sh", sys.executable, short_timeouts.__file__),
+        limits__run_s=300,
+        limits__cpu_s=CPU_S,
+        limits__memory_mb=512,
+        limits__processes=128,
+    )
+    yield node.start()
+    node.remove()
+
+
+@pytest.fixture
+async def learner(bare: RealSupervisor) -> AsyncIterator[SessionClient]:
+    """A learner on the bare node."""
+    async with bare.client() as client:
+        learner = SessionClient(client)
+        yield learner
+        await learner.leave()
+
+
+@pytest.mark.parametrize(("code", "limit"), TOO_MUCH.values(), ids=TOO_MUCH)
+async def test_what_a_run_uses_is_counted_over_all_its_processes(
+    learner: SessionClient, code: str, limit: ReachedLimit
+) -> None:
+    told = await learner.run(code)
+    assert (told.outcome, told.finished.limit) == (limit.name, limit)
+    assert (await learner.run("1 + 1")).result == "2"
+
+
+async def test_what_a_run_leaves_behind_is_counted_too(bare: RealSupervisor) -> None:
+    async def gone_because(learner: SessionClient, code: str) -> str | None:
+        told = await learner.run(f"import threading, time\n{code}\nthreading.Thread(target=work).start()")
+        assert told.outcome == "ok"
+        return (await learner.client.gone(learner.session)).gone_because
+
+    async with bare.client() as client:  # all at once: between runs the supervisor looks every five seconds
+        reasons = await asyncio.gather(*(gone_because(SessionClient(client), code) for code, _ in LEFT_BEHIND.values()))
+    assert reasons == [because for _, because in LEFT_BEHIND.values()]
+
+
+async def test_a_session_below_its_limits_is_left_alone_and_told_its_peak(learner: SessionClient) -> None:
+    assert (await learner.run("import time\nx = bytearray(200 * 2**20)")).outcome == "ok"
+    peak: int | None = None
+    for _ in range(100):  # a run has a peak once somebody has looked while it lasted
+        told = await learner.run("time.sleep(0.3)")
+        assert (told.outcome, told.finished.limit) == ("ok", None)
+        peak = told.finished.peak_bytes
+        if peak is not None and peak > 200 * MiB:
+            break
+    assert peak is not None
+    assert 200 * MiB < peak < 400 * MiB
+
+
+async def test_where_proc_is_covered_and_no_cgroup_can_be_made_tensorflow_runs(bare: RealSupervisor) -> None:
+    assert not bare.cgroups()
+    assert "no cgroup" in str(bare.health()["walls"])
+    async with bare.client() as client:
+        told = await SessionClient(client).run(
+            "import tensorflow as tf\nfrom pathlib import Path\n"
+            "print(tf.distribute.MirroredStrategy().num_replicas_in_sync, Path('/proc/1').exists())\n"
+            "print(float(tf.reduce_sum(tf.random.uniform((8, 8)) @ tf.eye(8))) > 0)"
+        )
+    assert told.outcome == Outcome.ok, told.events
+    assert told.stdout.split()[-3:] == ["4", "False", "True"]
+
+
+def test_without_cgroups_and_with_a_covered_proc_it_says_what_holds_instead(bare: RealSupervisor) -> None:
+    health = Health.model_validate(bare.health())
+    walls = {wall.name: wall for wall in health.walls}
+
+    assert not health.safe
+    assert {wall.name for wall in health.walls if not wall.in_force} - {"Landlock"} == {
+        "own /proc",
+        "memory",
+        "CPU share",
+    }
+    assert walls["processes"].detail == "128 in a session; RLIMIT_NPROC"
+    assert walls["memory"].detail == "only watched; memfd, sockets and page tables escape"
+    warnings = [line for line in bare.log.read_text().splitlines() if "limit missing: memory" in line]
+    assert len(warnings) == 1
+
+
+TWICE_THE_LIMIT = """
+import os
+held = []
+piece = bytes(8 << 20)
+for i in range(16):
+    held.append(os.memfd_create(str(i)))
+    for _ in range(1024 // 16 // 8):
+        os.write(held[-1], piece)
+print(sum(os.fstat(fd).st_size for fd in held) >> 20, "MiB held")
+for fd in held:
+    os.close(fd)
+"""
+
+
+async def test_memory_in_a_memfd_is_not_counted_and_strangers_code_runs_all_the_same(bare: RealSupervisor) -> None:
+    async with RunnerClient(bare.socket, strangers=True) as web:
+        learner = SessionClient(web)
+        told = await learner.run(TWICE_THE_LIMIT)
+        await learner.leave()
+
+    assert (told.outcome, told.stdout) == (Outcome.ok, "1024 MiB held\n")  # of 512; with a cgroup it ends with memory
+    health = Health.model_validate(bare.health())
+    assert (health.strangers, health.refuses) == (True, "")

@@ -1,0 +1,140 @@
+"""What learners, load balancers and the log get while the database cannot do its work, and after."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import text
+
+from app import migrate
+from app.db import Database
+from app.main import create_app
+from app.observability import configure_logging
+from app.settings import Settings
+from tests.factories.accounts import signed_in_browser
+from tests.factories.browser_client import browser_client, press_run
+from tests.factories.course import LESSON
+from tests.factories.databases import BACKENDS
+from tests.factories.scripted_supervisor import ScriptedSupervisor
+from tests.factories.small_disk import database_on, small_disk
+
+CONNECTIONS = 2
+
+
+@pytest.fixture
+async def app(settings: Settings, database: Database) -> AsyncIterator[FastAPI]:
+    """The application with two connections to a database of each kind."""
+    small = {"database_url": database.url, "database_connections": CONNECTIONS, "database_wait_s": 0.2}
+    app = create_app(settings.model_copy(update=small))
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "too many requests"), ("ko", "요청"), ("zh", "请求")])
+async def test_with_every_connection_in_use_requests_are_told_when_to_come_back(
+    app: FastAPI, supervisor: ScriptedSupervisor, language: str, words: str
+) -> None:
+    db: Database = app.state.db
+    held, over = asyncio.Barrier(CONNECTIONS + 1), asyncio.Event()
+
+    async def hold() -> None:
+        async with db.session() as session:
+            await session.execute(text("SELECT 1"))
+            await held.wait()
+            await over.wait()
+
+    async with await signed_in_browser(app) as client, browser_client(app) as load_balancer:
+        holders = [asyncio.create_task(hold()) for _ in range(CONNECTIONS)]
+        await held.wait()
+        refused = await client.get("/runs", params={"lesson": LESSON}, headers={"x-lockstep-lang": language})
+        not_ready = await load_balancer.get("/readyz")
+        over.set()
+        await asyncio.gather(*holders)
+        answered = await client.get("/runs", params={"lesson": LESSON})
+        ready = await load_balancer.get("/readyz")
+
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"], refused.headers["retry-after"]) == (503, "storage_busy", "5")
+    assert words in error["message"]
+    assert (not_ready.status_code, not_ready.json()["missing"]) == (503, ["database"])
+    assert (answered.status_code, ready.status_code) == (200, 200)
+
+
+async def until(client: httpx.AsyncClient, path: str, **wanted: Any) -> dict[str, Any]:
+    """What is at an address, once it says all that is wanted."""
+    async with asyncio.timeout(30):
+        while True:
+            found: dict[str, Any] = (await client.get(path)).json()
+            if wanted.items() <= found.items():
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def until_told(app: FastAPI, run_id: str, state: str) -> None:
+    """Return once the stream of a run says that state."""
+    async with asyncio.timeout(10), aclosing(app.state.desk.streams.frames(run_id, 0)) as stream:
+        async for frames in stream:
+            if any(frame.event == "state" and json.loads(frame.data)["state"] == state for frame in frames):
+                return
+
+
+@pytest.mark.parametrize("kind", BACKENDS)
+async def test_on_a_full_disk_runs_are_refused_and_output_waits_until_there_is_room(
+    settings: Settings, supervisor: ScriptedSupervisor, kind: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with small_disk(40) as disk:
+        async with database_on(disk, kind) as url:
+            db = Database(url)
+            await migrate.upgrade(db)
+            await db.close()
+            app = create_app(settings.model_copy(update={"database_url": url}))
+            async with app.router.lifespan_context(app), await signed_in_browser(app) as client:
+                configure_logging(settings)
+                run = await press_run(client)
+                disk.fill()
+                scripted = await supervisor.run(run["id"])
+                output = [secrets.token_hex(25_000) for _ in range(40)]
+                await supervisor.say(scripted, *output)
+                await supervisor.finish(scripted)
+
+                not_ready = await until(client, "/readyz", status="not ready")
+                asked = {"lesson": LESSON, "cell": "hello", "code": "print(2)"}
+                refused = {
+                    language: await client.post("/runs", json=asked, headers={"x-lockstep-lang": language})
+                    for language in ("en", "ko", "zh")
+                }
+                waiting = (await client.get(f"/runs/{run['id']}")).json()
+                await until_told(app, run["id"], "unstored")
+                lesson = await client.get("/en/courses/small/first")
+                log = capfd.readouterr().err
+                disk.free()
+                ready = await until(client, "/readyz", status="ready")
+                await until(client, f"/runs/{run['id']}", state="finished", outcome="ok")
+                events = (await client.get(run["urls"]["events"])).json()["events"]
+                again = await client.post("/runs", json=asked)
+
+    assert not_ready["missing"] == ["database"]
+    assert not_ready["reasons"] == {"database": "storage_full"}
+    assert {(r.status_code, r.json()["error"]["code"], r.headers["retry-after"]) for r in refused.values()} == {
+        (503, "storage_full", "60")
+    }
+    for language, words in {"en": "disk is full", "ko": "디스크가 가득", "zh": "磁盘已满"}.items():
+        assert words in refused[language].json()["error"]["message"]
+    assert waiting["state"] != "finished"
+    assert lesson.status_code == 200
+    told = [line for line in log.splitlines() if "its disk is full" in line]
+    assert len(told) == 1, log
+    assert "[error" in told[0]
+    assert "failed" not in log
+    assert ready["missing"] == []
+    assert [event["text"] for event in events if event["kind"] == "text"] == output
+    assert again.status_code == 202
+    assert len(supervisor.submitted) == 2

@@ -1,0 +1,77 @@
+"""The lessons of this repository, as files: no mistakes, the same cells for jupytext, whole notebooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+
+from app.exports.notebook import build_notebook, dump_notebook
+from app.lessons.catalog import Catalog
+from app.lessons.document import parse_document
+from app.lessons.model import CellTag, Lesson, LessonStatus
+from tests.golden.golden_file import FOLDER as GOLDEN
+
+ROOT = Path(__file__).parents[2] / "lessons"
+
+
+def _catalog() -> Catalog:
+    catalog = Catalog(ROOT, quiet=True)
+    catalog.reload()
+    return catalog
+
+
+CATALOG = _catalog()
+LESSONS = list(CATALOG.every())
+
+
+def test_no_file_has_a_mistake() -> None:
+    assert [str(problem) for problem in CATALOG.problems] == []
+
+
+def test_the_course_has_its_lessons() -> None:
+    assert {"distribution-strategies", "scaling-the-loss", "custom-training-loop"} <= {
+        lesson.slug for lesson in LESSONS
+    }
+    assert all(lesson.status is LessonStatus.published for lesson in LESSONS)
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_jupytext_finds_the_same_cells(lesson: Lesson) -> None:
+    found = _jupytext_cells(lesson.source)
+
+    assert [code for _, code in found] == [cell.code for cell in parse_document(lesson.source, "en").cells]
+    assert [name for name, _ in found] == [cell.name for cell in lesson.cells]
+
+
+def test_jupytext_finds_the_same_cells_in_the_golden_lesson() -> None:
+    source = (GOLDEN / "whole.md").read_text(encoding="utf-8")
+
+    assert _jupytext_cells(source) == [(cell.name, cell.code) for cell in parse_document(source, "en").cells]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_every_lesson_is_a_notebook_with_its_pictures(lesson: Lesson) -> None:
+    made = nbformat.reads(dump_notebook(build_notebook(lesson, "https://example.org/en/courses/a/b")), as_version=4)
+
+    nbformat.validate(made)
+    code = [cell for cell in made.cells if cell.cell_type == "code"]
+    assert all(made.source.endswith(cell.code) for made, cell in zip(code[1:], lesson.cells, strict=True))
+    for cell in made.cells:
+        assert cell.source.count("](attachment:") >= len(cell.get("attachments", {}))
+        assert "```{" not in cell.source
+        assert ":::" not in cell.source
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: f"{lesson.slug}-{lesson.language}")
+def test_every_lesson_has_something_to_run_and_to_read(lesson: Lesson) -> None:
+    assert [cell for cell in lesson.cells if CellTag.skip_execution not in cell.tags]
+    assert len(lesson.toc) >= 2
+    assert lesson.summary
+
+
+def _jupytext_cells(source: str) -> list[tuple[str, str]]:
+    cells = jupytext.reads(source, fmt="md:myst").cells
+    return [(cell.metadata["name"], cell.source) for cell in cells if cell.cell_type == "code"]

@@ -1,0 +1,146 @@
+"""What was begun is finished once, in its browser; a person of another site is one account's. On both databases."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import select
+from starlette.requests import Request
+from webauthn import base64url_to_bytes
+from webauthn.helpers import bytes_to_base64url
+
+from app.accounts import auth_challenges
+from app.accounts.auth_challenges import (
+    AuthChallengeContext,
+    AuthChallengeExpired,
+    consume_challenge,
+    consume_signed_challenge,
+    create_challenge,
+    issue_signed_challenge,
+)
+from app.accounts.cookies import _SCOPE_KEY
+from app.accounts.identities import (
+    EmailAlreadyRegistered,
+    IdentityAlreadyLinked,
+    LastAuthMethod,
+    ProviderAlreadyLinked,
+    find_account_by_identity,
+    find_identity,
+    link_identity,
+    sign_up_with_identity,
+    unlink_identity,
+)
+from app.accounts.identity_providers import UserInfo
+from app.accounts.models import AuthChallenge
+from app.db import Database, now
+from app.settings import Settings
+from tests.factories.accounts import store_account
+
+ISSUER = "https://login.example.edu"
+
+
+def a_request(cookie: str = "") -> Request:
+    """A request of a browser with that cookie."""
+    app = FastAPI()
+    app.state.settings = Settings()
+    app.state.secrets = (b"k" * 32,)
+    headers = [(b"cookie", cookie.encode()), (b"host", b"localhost")]
+    scope: dict[str, Any] = {"type": "http", "app": app, "headers": headers, "scheme": "http", _SCOPE_KEY: {}}
+    return Request({**scope, "path": "/", "method": "GET", "query_string": b"", "server": ("localhost", 80)})
+
+
+def cookie_of(request: Request) -> str:
+    (cookie,) = request.scope[_SCOPE_KEY].values()
+    return str(cookie).split(";")[0]
+
+
+async def test_of_many_answers_one_counts(database: Database) -> None:
+    asking = a_request()
+    async with database.writing() as session:
+        await create_challenge(asking, session, "passkey", "the challenge", {"name": "Mein Schlüssel"})
+    cookie = cookie_of(asking)
+
+    async def answer(
+        purpose: str = "passkey", key: str = "the challenge", held: str = cookie
+    ) -> AuthChallengeContext | None:
+        try:
+            async with database.writing() as session:
+                return await consume_challenge(a_request(held), session, purpose, key)
+        except AuthChallengeExpired:
+            return None
+
+    for wrong in ({"purpose": "site campus"}, {"key": "another"}, {"held": ""}, {"held": f"{cookie[:-1]}-"}):
+        assert await answer(**wrong) is None
+    answers = await asyncio.gather(*(answer() for _ in range(8)))
+    assert [each for each in answers if each] == [AuthChallengeContext(None, {"name": "Mein Schlüssel"})]
+
+
+async def test_an_offered_challenge_is_stored_nowhere_and_counts_once_in_its_browser(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking, elsewhere = a_request(), a_request()
+    challenge, other = issue_signed_challenge(asking), issue_signed_challenge(elsewhere)
+    assert bytes_to_base64url(base64url_to_bytes(challenge)) == challenge, "a browser brings it back as it was"
+    cookie = cookie_of(asking)
+
+    async def answered(said: str = challenge, held: str = cookie) -> bool:
+        try:
+            async with database.writing() as session:
+                await consume_signed_challenge(a_request(held), session, said)
+        except AuthChallengeExpired:
+            return False
+        return True
+
+    later = challenge[:22] + f"{int(challenge[22:37]) + 600:015d}" + challenge[37:]
+    for wrong in ({"said": other}, {"said": later}, {"said": "x" * 80}, {"held": ""}, {"held": cookie_of(elsewhere)}):
+        assert not await answered(**wrong)
+    async with database.session() as session:
+        assert (await session.scalars(select(AuthChallenge))).all() == [], "a row for what nobody answered"
+    assert sum(await asyncio.gather(*(answered() for _ in range(8)))) == 1
+    late = issue_signed_challenge(a_request(cookie))
+    monkeypatch.setattr(auth_challenges, "now", lambda: now() + auth_challenges.CHALLENGE_LIFETIME)
+    assert not await answered(late)
+
+
+async def test_a_second_tab_does_not_undo_the_first(database: Database) -> None:
+    first = a_request()
+    async with database.writing() as session:
+        await create_challenge(first, session, "passkey", "one")
+    second = a_request(cookie_of(first))
+    async with database.writing() as session:
+        await create_challenge(second, session, "passkey", "two")
+
+    assert cookie_of(second) == cookie_of(first)
+    for key in ("one", "two"):
+        async with database.writing() as session:
+            assert await consume_challenge(
+                a_request(cookie_of(first)), session, "passkey", key
+            ) == AuthChallengeContext(None, {})
+
+
+async def test_a_person_of_another_site_is_one_accounts_and_the_last_way_in_stays(database: Database) -> None:
+    ada = UserInfo(ISSUER, "ada", "ada@example.org", "Ada Byron")
+    async with database.writing() as session:
+        account = await sign_up_with_identity(session, ada, "open", None, "ko")
+    other = await store_account(database)
+    async with database.writing() as session:
+        found = await find_account_by_identity(session, ada)
+        assert found is not None
+        assert (found.id, found.language) == (account.id, "ko")
+        assert await find_account_by_identity(session, UserInfo(ISSUER, "grace", None, None)) is None
+        with pytest.raises(EmailAlreadyRegistered):
+            await sign_up_with_identity(session, UserInfo(ISSUER, "grace", "ADA@example.org", None), "open", None, "en")
+        with pytest.raises(IdentityAlreadyLinked):
+            await link_identity(session, other, ada)
+        with pytest.raises(ProviderAlreadyLinked):
+            await link_identity(session, account, UserInfo(ISSUER, "grace", None, None))
+        with pytest.raises(LastAuthMethod):
+            await unlink_identity(session, account, ISSUER, [ISSUER])
+        await link_identity(session, account, UserInfo("https://other.example.org", "ada", None, None))
+        with pytest.raises(LastAuthMethod):
+            await unlink_identity(session, account, ISSUER, [ISSUER])  # the other one is no longer set
+        await unlink_identity(session, account, ISSUER, [ISSUER, "https://other.example.org"])
+        assert (await find_identity(session, account, "https://other.example.org")).subject == "ada"

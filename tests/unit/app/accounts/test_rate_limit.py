@@ -1,0 +1,100 @@
+"""Guessing is slowed down, for everyone at once."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select, update
+
+from app.accounts.models import RateLimitCounter
+from app.accounts.rate_limit import (
+    ATTEMPTS_PER_ACCOUNT,
+    ATTEMPTS_PER_NETWORK,
+    EMAILS_PER_RECIPIENT,
+    RateLimitPolicy,
+    TooManyAttempts,
+    account_limit_key,
+    count_attempt,
+    delete_expired_counters,
+    network_limit_key,
+    refund_attempt,
+    reset_attempts,
+)
+from app.db import Database, now
+
+
+@pytest.mark.parametrize("policy", [ATTEMPTS_PER_ACCOUNT, ATTEMPTS_PER_NETWORK, EMAILS_PER_RECIPIENT])
+def test_waits_begin_after_the_free_tries_and_grow_up_to_the_longest(policy: RateLimitPolicy) -> None:
+    waits = [policy.wait_s(count, 0) for count in range(200)]
+    assert set(waits[: policy.free]) == {0}
+    assert waits[policy.free] == policy.first_s
+    assert waits == sorted(waits)
+    assert waits[-1] == policy.most_s
+
+
+def test_time_that_has_passed_counts_and_a_long_time_forgets_all() -> None:
+    assert ATTEMPTS_PER_ACCOUNT.wait_s(6, 0) == 4
+    assert ATTEMPTS_PER_ACCOUNT.wait_s(6, 3) == 1
+    assert ATTEMPTS_PER_ACCOUNT.wait_s(6, 5) == 0
+    assert ATTEMPTS_PER_ACCOUNT.wait_s(1000, 7 * 3600) == 0
+
+
+def test_a_guesser_gets_few_tries_a_day() -> None:
+    at, tries, last = 0.0, 0, 0.0
+    while at < 24 * 3600:
+        at += ATTEMPTS_PER_ACCOUNT.wait_s(tries, at - last)
+        tries, last = tries + 1, at
+    assert tries < 120
+
+
+def test_an_address_gets_three_mails_in_an_hour_however_often_they_are_asked_for() -> None:
+    sent: list[float] = []
+    for second in range(0, 24 * 3600, 10):
+        if not sent or EMAILS_PER_RECIPIENT.wait_s(len(sent), second - sent[-1]) == 0:
+            sent.append(float(second))
+    assert len(sent) > 20
+    assert max(sum(at <= each < at + 3600 for each in sent) for at in sent) == 3
+
+
+async def test_of_many_at_once_only_the_free_ones_get_through(database: Database) -> None:
+    key = account_limit_key("sign-in", "Ada@example.org")
+
+    async def try_it() -> bool:
+        try:
+            async with database.writing() as session:
+                await count_attempt(session, key, ATTEMPTS_PER_ACCOUNT)
+        except TooManyAttempts as e:
+            return not 0 < e.wait_s <= 2
+        return True
+
+    assert sum(await asyncio.gather(*(try_it() for _ in range(20)))) == ATTEMPTS_PER_ACCOUNT.free
+    async with database.writing() as session:
+        await reset_attempts(session, account_limit_key("sign-in", "ADA@example.org"))
+    assert await try_it()
+
+
+async def test_a_class_behind_one_address_signs_in_however_large_it_is(database: Database) -> None:
+    place = network_limit_key("sign-in", "8.8.8.8")
+    async with database.writing() as session:
+        for _ in range(ATTEMPTS_PER_NETWORK.free + 5):
+            await count_attempt(session, place, ATTEMPTS_PER_NETWORK)
+            await refund_attempt(session, place)
+        await refund_attempt(session, place)
+        await refund_attempt(session, None)
+        for _ in range(ATTEMPTS_PER_NETWORK.free):
+            await count_attempt(session, place, ATTEMPTS_PER_NETWORK)
+        with pytest.raises(TooManyAttempts):
+            await count_attempt(session, place, ATTEMPTS_PER_NETWORK)
+
+
+async def test_what_is_forgotten_is_swept(database: Database) -> None:
+    async with database.writing() as session:
+        await count_attempt(session, network_limit_key("sign-in", "8.8.8.8"), ATTEMPTS_PER_NETWORK)
+        await count_attempt(session, None, ATTEMPTS_PER_NETWORK)
+        await delete_expired_counters(session)
+        assert len((await session.scalars(select(RateLimitCounter))).all()) == 1
+        await session.execute(update(RateLimitCounter).values(last_at=now() - timedelta(hours=7)))
+        await delete_expired_counters(session)
+        assert (await session.scalars(select(RateLimitCounter))).all() == []

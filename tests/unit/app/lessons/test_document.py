@@ -1,0 +1,315 @@
+"""Every mistake has its line and says what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.lessons.document import LessonDecodeError, decode_source, parse_document
+from tests.factories.lesson_source import CELL, FRONT_MATTER, errors_in, errors_in_body, lesson_text
+
+OPTIONS = "```{code-cell} python\n"
+
+
+def test_a_good_lesson_has_no_mistakes() -> None:
+    body = (
+        f"# The lesson\n\n## One\n\nWords [on](../other/lesson.md), [off](https://tensorflow.org).\n\n{CELL}\n### Two\n"
+    )
+
+    assert errors_in_body(body) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "words"),
+    [
+        (
+            "```{cod-cell} python\nx\n```\n",
+            1,
+            "unknown directive {cod-cell}; use one of admonition, caution, code-cell",
+        ),
+        ("Words.\n\n```{code-cell} python\nprint(1)\n```\n", 3, "the cell has no name; add ':name: what-it-does'"),
+        (f"{CELL}\n{CELL}", 7, "a cell named 'one' is on line 7 already; give this one another name"),
+        (f"{OPTIONS}:name: One\n\nx\n```\n", 2, "the cell's name 'One' is wrong; use at most 40 small letters"),
+        (
+            f"{OPTIONS}:name: one\n:topology: gpu:9\n\nx\n```\n",
+            3,
+            "'topology' is too large with 'gpu:9': gpu:1 to gpu:8",
+        ),
+        (f"{OPTIONS}:name: one\n:keras: 4\n\nx\n```\n", 3, "'keras' has to be 2 or 3"),
+        (
+            f"{OPTIONS}:name: one\n:topologies: gpu:2\n\nx\n```\n",
+            3,
+            "'topologies' has to be a list of 1 to 8; write it as [gpu:2, gpu:4]",
+        ),
+        (
+            f"{OPTIONS}:name: one\n:topologies: [gpu:2, gpu:9]\n\nx\n```\n",
+            3,
+            "'topologies' is too large with 'gpu:9': gpu:1 to gpu:8",
+        ),
+        (f"{OPTIONS}:name: one\n:topologies: [cpu, cpu]\n\nx\n```\n", 3, "'topologies' names cpu twice; keep one"),
+        (
+            f"{OPTIONS}:name: one\n:topology: cpu\n:topologies: [gpu:2]\n\nx\n```\n",
+            4,
+            "'topologies' leaves out cpu, which 'topology' says to start with; add it, or change 'topology'",
+        ),
+        (f"{OPTIONS}:name: one\n:kerases: [2, 4]\n\nx\n```\n", 3, "'kerases' has to be 2 or 3"),
+        (f"{OPTIONS}:name: one\n:keras: 2\n:kerases: [3]\n\nx\n```\n", 4, "'kerases' leaves out 2"),
+        (
+            f"{OPTIONS}:name: one\n:tags: [hide-inputs]\n\nx\n```\n",
+            3,
+            "unknown tag 'hide-inputs'; use hide-input, remove-cell",
+        ),
+        (
+            f"{OPTIONS}:name: one\n:tags: hide-input\n\nx\n```\n",
+            3,
+            "'tags' has to be a list; write it as [hide-input, …]",
+        ),
+        (
+            f"{OPTIONS}:name: one\n:expect: [loss 0.5, '...']\n\nx\n```\n",
+            3,
+            "'expect' has '...', which any output contains; write words or numbers that the cell prints",
+        ),
+        (
+            f"{OPTIONS}:name: one\n:expect: {{loss: 0.5}}\n\nx\n```\n",
+            3,
+            "'expect' has to hold texts of one line each; write each in quotation marks",
+        ),
+        (f"{OPTIONS}:name: one\n:expect: []\n\nx\n```\n", 3, "'expect' has to be a text or a list of 1 to 20"),
+        (
+            f"{OPTIONS}:name: one\n:tags: [skip-execution]\n:expect: loss\n\nx\n```\n",
+            4,
+            "a cell tagged skip-execution prints nothing to compare 'expect' with; remove one of the two",
+        ),
+        (f"{OPTIONS}:name: one\n:nmae: two\n\nx\n```\n", 3, "unknown option 'nmae' of {code-cell}; use one of caption"),
+        (f"{OPTIONS}:name: one\n:name: two\n\nx\n```\n", 3, "the option 'name' is given twice; keep one"),
+        (f"{OPTIONS}:name one\n\nx\n```\n", 2, "the options cannot be read: it is not a list of 'key: value' lines"),
+        (f"{OPTIONS}---\nname: one\ntags: [a\n---\nx\n```\n", 4, "the options cannot be read: "),
+        (f"{OPTIONS}:name: one\n\nx = 1\ndef f(:\n    pass\n```\n", 5, "the cell 'one' is not Python: "),
+        (f"{OPTIONS}:name: one\n\n\n```\n", 1, "the cell 'one' has no code; write some, or take the cell out"),
+        ("```{code-cell} ruby\n:name: one\n\nx\n```\n", 1, "a cell cannot be in 'ruby'; write python"),
+        (f"- item\n\n  {OPTIONS}  :name: one\n\n  x\n  ```\n", 3, "a code cell cannot stand inside another block"),
+        (":::{code-cell} python\n:name: one\n\nx = 1\n:::\n", 1, "a code cell needs ``` and not :::"),
+        ("```{note}\nnever closed\n", 1, "the ``` opened here is never closed; put ``` at its end, and ````"),
+        (":::note\nx\n:::\n", 1, ":::note is no directive; write its name in braces"),
+        ("## One\n\n#### Four\n", 3, "a heading of level 4 follows one of level 2; write ###"),
+        ("### Three\n", 1, "a heading of level 3 follows one of level 1; write ##"),
+        ("Words.\n\n# Another title\n", 3, "the title is in the front matter; begin headings with ##"),
+        ("## \n", 1, "the heading is empty"),
+        ("Words\nand <b>bold</b>.\n", 2, "raw HTML is not shown: '<b>'; write Markdown, or `code`"),
+        ("<!-- hidden -->\n", 1, "raw HTML is not shown: '<!-- hidden -->'; use % for a comment"),
+        ("![](assets/x.png)\n", 1, "the picture 'assets/x.png' has no alternative text; add words between ![ and ]"),
+        ("![A](https://example.org/x.png)\n", 1, "is not in the lesson; put it into assets/"),
+        ("```{figure} assets/x.png\n\nWords.\n```\n", 1, "has no alternative text; add an option ':alt: …'"),
+        ("```{figure} assets/x.png\n:alt: A\n:width: 50%\n```\n", 3, "'width' has to be a whole number of pixels"),
+        ("```{figure}\n:alt: A\n```\n", 1, "{figure} needs the path of a file in assets/ behind its name"),
+        ("```{admonition}\nWords.\n```\n", 1, "{admonition} needs a title behind its name"),
+        ("```{admonition} T\n:class: red\nWords.\n```\n", 2, "'class' has to be dropdown, note, tip or warning"),
+        ("```{math} x\ny\n```\n", 1, "{math} takes no argument; put 'x' below it"),
+        ("```{table} Caption\nWords.\n```\n", 1, "{table} has no table in it"),
+        ("One\n$\\frac{a$\n", 2, "the formula cannot be read: "),
+        ("$$\n\\nosuch{a}\n$$\n", 1, 'the formula cannot be read: Unknown command "\\nosuch"'),
+        ("$$\n\\begin{align} a &= b \\end{align}\n$$\n", 1, "it would need the style"),
+        ("{ref}`x`\n", 1, "unknown role {ref}; use one of kbd, math"),
+        ("[x](javascript:alert(1))\n", 1, "is not a kind of link a lesson may have; write https://…"),
+        ("[x](/en/courses/a/b)\n", 1, "leads nowhere; write ../other-lesson/lesson.md, assets/file, #heading"),
+        ("Words.[^gone]\n", 1, "there is no footnote 'gone'; add a line '[^gone]: …'"),
+        ("```pyhton\nx\n```\n", 1, "unknown language 'pyhton' of a code block"),
+        ("(a b)=\n## One\n", 1, "the target 'a b' cannot be a name"),
+        ("(a)=\n\nWords.\n", 1, "the target 'a' names nothing; put it on the line above a heading"),
+        ("(a)=\n## One\n\n(a)=\n## Two\n", 4, "the target 'a' is there twice"),
+        ("::::{note}\n:::{tip}\n## <b>\n:::\n::::\n", 3, "raw HTML is not shown"),
+        ("", 1 - 6, "the lesson is empty; write its text below the front matter"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(body: str, line: int, words: str) -> None:
+    faults = errors_in_body(body)
+
+    assert any(at == line and words in text for at, text in faults), faults
+
+
+def test_all_mistakes_of_a_file_are_told_at_once_and_in_order() -> None:
+    body = "#### Deep\n\n<b>\n\n```{nope}\n```\n\n[x](file:///etc/passwd)\n\n```{code-cell} python\nx\n```\n"
+
+    assert [line for line, _ in errors_in_body(body)] == [1, 3, 5, 8, 10]
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "words"),
+    [
+        ("summary: x\nminutes: 5\n", 1, "the front matter has no 'title'; add a line 'title: …'"),
+        (FRONT_MATTER + "titel: x\n", 6, "unknown key 'titel'; use one of title, summary"),
+        (FRONT_MATTER + "title: again\n", 6, "'title' is given twice; keep one"),
+        (FRONT_MATTER.replace("minutes: 5", "minutes: soon"), 4, "'minutes' has to be a whole number from 1 to 600"),
+        (
+            FRONT_MATTER.replace("published", "final"),
+            5,
+            "'status' cannot be 'final'; write one of draft, published, deprecated",
+        ),
+        (FRONT_MATTER + "topology: gpu:0\n", 6, "'topology' names no machine with 'gpu:0'; use cpu, "),
+        (FRONT_MATTER + "keras: three\n", 6, "'keras' has to be 2 or 3"),
+        (FRONT_MATTER + "topologies: []\n", 6, "'topologies' has to be a list of 1 to 8"),
+        (FRONT_MATTER + "topology: cpu\ntopologies: [gpu:2]\n", 7, "'topologies' leaves out cpu"),
+        (FRONT_MATTER + "kerases: [2, 2]\n", 6, "'kerases' names 2 twice; keep one"),
+        (FRONT_MATTER + "tags: one\n", 6, "'tags' has to be a list; write it as [multi-worker, …]"),
+        (FRONT_MATTER + "tags: [One Tag]\n", 6, "use small letters, digits and hyphens, as in multi-worker"),
+        (FRONT_MATTER + "tags: [a, a]\n", 6, "'tags' names a tag twice; keep one"),
+        (
+            FRONT_MATTER.replace("The lesson", "The: lesson"),
+            2,
+            "the front matter cannot be read: mapping values are not allowed",
+        ),
+        ("- one\n- two\n", 2, "the front matter cannot be read: it is not a list of 'key: value' lines"),
+        (FRONT_MATTER.replace("title: The lesson", "title:"), 2, "'title' has to be a text"),
+    ],
+)
+def test_a_mistake_in_the_front_matter_is_told_with_its_line(header: str, line: int, words: str) -> None:
+    faults = parse_document(lesson_text("Words.\n", header), "en").faults
+
+    assert any(fault.line == line and words in fault.text for fault in faults), faults
+
+
+def test_a_file_without_front_matter_is_told_so() -> None:
+    assert "the file has no front matter" in parse_document("Just words.\n", "en").faults[0].text
+
+
+def test_jupyters_own_keys_are_left_alone() -> None:
+    header = FRONT_MATTER + "jupytext:\n  text_representation: {extension: .md}\nkernelspec: {name: lockstep}\n"
+
+    assert parse_document(lesson_text(header=header), "en").faults == ()
+
+
+def test_a_cell_that_is_to_raise_may_be_no_python() -> None:
+    assert errors_in_body("```{code-cell} python\n:name: one\n:tags: [raises-exception]\n\nprint(\n```\n") == []
+
+
+def test_magics_are_python_enough() -> None:
+    code = "%matplotlib inline\nfiles = !ls\nif True:\n    %time x = 1\ny = 7\ny = (y\n     % 2)"
+
+    assert errors_in_body(f"```{{code-cell}} ipython3\n:name: one\n\n{code}\n```\n") == []
+
+
+def test_options_can_be_written_in_two_ways() -> None:
+    colons = parse_document(
+        lesson_text("```{code-cell} python\n:name: one\n:caption: Two words\n:tags: [hide-input]\n\nx\n```\n"), "en"
+    )
+    dashes = parse_document(
+        lesson_text("```{code-cell} python\n---\nname: one\ncaption: Two words\ntags: [hide-input]\n---\nx\n```\n"),
+        "en",
+    )
+
+    first, second = colons.cells[0], dashes.cells[0]
+    assert (first.name, first.title, first.tags, first.code) == (second.name, second.title, second.tags, second.code)
+    assert first.line == 12
+    assert second.line == 13
+
+
+def test_bytes_that_are_no_text_have_a_line_too() -> None:
+    with pytest.raises(LessonDecodeError) as raised:
+        decode_source(b"one\ntwo \xff\n")
+
+    assert raised.value.fault.line == 2
+    assert "the byte 0xff is not UTF-8" in raised.value.fault.text
+
+
+def test_a_giant_file_is_refused() -> None:
+    with pytest.raises(LessonDecodeError, match="1,000,001 bytes"):
+        decode_source(b"x" * 1_000_001)
+
+
+def test_code_that_cannot_be_run_for_its_length_is_told() -> None:
+    body = f"```{{code-cell}} python\n:name: one\n\nx = '{'a' * 100_001}'\n```\n"
+
+    assert "at most 100,000 can be run, so split the cell" in errors_in_body(body)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("option", "texts"),
+    [("replicas 4", ("replicas 4",)), ("4", ("4",)), ("[a, 'b: 2']", ("a", "b: 2"))],
+)
+def test_what_a_cell_is_expected_to_print_is_one_text_or_several(option: str, texts: tuple[str, ...]) -> None:
+    document = parse_document(lesson_text(f"{OPTIONS}:name: one\n:expect: {option}\n\nx\n```\n"), "en")
+
+    assert (document.faults, document.cells[0].expect) == ((), texts)
+
+
+# --- translations ----------------------------------------------------------------------------------------------
+
+ENGLISH = parse_document(
+    lesson_text(
+        "```{code-cell} python\n:name: one\n:caption: First\n:topology: cpu\n\n"
+        '# say hi\nn = 4\nprint(f"Replicas: {n}")\n```\n'
+        "```{code-cell} python\n:name: two\n\nprint(2)\n```\n",
+        FRONT_MATTER + "topology: gpu:2\ntags: [mirrored]\n",
+    ),
+    "en",
+)
+_KOREAN_HEADER = "title: 수업\nsummary: 가르친다.\n"
+_TWO = "```{code-cell} python\n:name: two\n```\n"
+
+
+def _translated(body: str, header: str = _KOREAN_HEADER) -> list[str]:
+    return [text for _, text in errors_in(parse_document(lesson_text(body, header), "ko", ENGLISH))]
+
+
+def test_an_empty_cell_of_a_translation_takes_everything_from_the_english_one() -> None:
+    document = parse_document(
+        lesson_text(f"```{{code-cell}} python\n:name: one\n```\n{_TWO}", _KOREAN_HEADER), "ko", ENGLISH
+    )
+
+    assert document.faults == ()
+    assert [cell.code for cell in document.cells] == [cell.code for cell in ENGLISH.cells]
+    assert (document.cells[0].title, document.cells[0].topology) == ("First", "cpu")
+    assert (document.header.title, document.header.topology, document.header.tags) == ("수업", "gpu:2", ("mirrored",))
+
+
+def test_a_translation_may_change_comments_and_strings() -> None:
+    one = '```{code-cell} python\n:name: one\n:caption: 처음\n\n# 인사\nn = 4\nprint(f"복제본 {n}개")\n```\n'
+
+    assert _translated(one + _TWO) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'n = 5\nprint(f"{n}")',
+        'n = 4\nprint(f"{n + 1}")',
+        'print(f"{4}")',
+        'n = 4\nprint(f"{n}")\nprint(1)',
+        "n = 4\n%time f",
+    ],
+)
+def test_a_translation_may_not_change_what_the_code_does(code: str) -> None:
+    one = f"```{{code-cell}} python\n:name: one\n\n{code}\n```\n"
+
+    assert any(
+        "the code of 'one' differs from the English cell in more than comments" in text
+        for text in _translated(one + _TWO)
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (_TWO, "the cell 'one' of the English lesson is missing; add it with an empty body"),
+        (
+            f"{_TWO}```{{code-cell}} python\n:name: one\n```\n",
+            "the cells stand in another order than in the English lesson",
+        ),
+        (f"{_TWO}{_TWO.replace('two', 'three')}", "the English lesson has no cell 'three'"),
+        (
+            _TWO.replace("two", "one").replace(":name: one", ":name: one\n:topology: gpu:3") + _TWO,
+            "'topology' of 'one' differs",
+        ),
+        (
+            _TWO.replace("two", "one").replace(":name: one", ":name: one\n:expect: n") + _TWO,
+            "'expect' of 'one' differs from the English cell; leave it out here",
+        ),
+    ],
+)
+def test_the_cells_of_a_translation_are_those_of_the_english_lesson(body: str, words: str) -> None:
+    assert any(words in text for text in _translated(body)), _translated(body)
+
+
+def test_the_header_of_a_translation_may_not_contradict() -> None:
+    faults = _translated(f"```{{code-cell}} python\n:name: one\n```\n{_TWO}", _KOREAN_HEADER + "topology: cpu\n")
+
+    assert faults == ["'topology' differs from the English lesson; leave it out here"]

@@ -1,0 +1,104 @@
+"""What a cell's code does: only what was certainly carried out, and only TensorFlow's own names."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.lessons.catalog import Catalog
+from app.progress.code_analysis import STRATEGY_CLASSES, is_unchanged, scales_loss, used_strategies
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("strategy = tf.distribute.MirroredStrategy()", ["MirroredStrategy"]),
+        ("import tensorflow\ntensorflow.distribute.TPUStrategy(r)", ["TPUStrategy"]),
+        ("from tensorflow import distribute as d\nd.OneDeviceStrategy('x')", ["OneDeviceStrategy"]),
+        ("from tensorflow.distribute import MirroredStrategy as M\nM()", ["MirroredStrategy"]),
+        ("import tensorflow.distribute as d\nd.MirroredStrategy()", ["MirroredStrategy"]),
+        ("s = tf.distribute.experimental.CentralStorageStrategy()", ["CentralStorageStrategy"]),
+        ("with tf.distribute.MirroredStrategy().scope():\n    pass", ["MirroredStrategy"]),
+        ("for s in (tf.distribute.MirroredStrategy(),):\n    print(s)", ["MirroredStrategy"]),
+        ("%time\n!ls\ntf.distribute.MirroredStrategy()", ["MirroredStrategy"]),
+        ("tf.distribute.MirroredStrategy", []),
+        ("print('tf.distribute.MirroredStrategy()')", []),
+        ("# tf.distribute.MirroredStrategy()", []),
+        ("def f():\n    return tf.distribute.MirroredStrategy()", []),
+        ("f = lambda: tf.distribute.MirroredStrategy()", []),
+        ("if False:\n    tf.distribute.MirroredStrategy()", []),
+        ("s = False and tf.distribute.MirroredStrategy()", []),
+        ("for _ in []:\n    tf.distribute.MirroredStrategy()", []),
+        ("x = [tf.distribute.MirroredStrategy() for _ in []]", []),
+        ("try:\n    tf.distribute.TPUStrategy()\nexcept ValueError:\n    tf.distribute.MirroredStrategy()", []),
+        ("from mine import MirroredStrategy\nMirroredStrategy()", []),
+        ("class MirroredStrategy: pass\nMirroredStrategy()", []),
+        ("tf = mine\ntf.distribute.MirroredStrategy()", []),
+        ("class tf: pass\ntf.distribute.MirroredStrategy()", []),
+        ("import mine as tf\ntf.distribute.MirroredStrategy()", []),
+        ("tf.distribute.NoSuchStrategy()", []),
+        ("this is no Python", []),
+        ("%%bash\ntf.distribute.MirroredStrategy()", []),
+        ("x" * 30_000, []),
+    ],
+)
+def test_only_strategies_that_were_certainly_made_count(text: str, made: list[str]) -> None:
+    assert used_strategies(text) == made
+
+
+def test_every_strategy_is_made_by_some_cell_of_the_course() -> None:
+    catalog = Catalog(Path("lessons"), quiet=True)
+    catalog.reload()
+
+    assert {name for lesson in catalog.every() for cell in lesson.cells for name in used_strategies(cell.code)} == set(
+        STRATEGY_CLASSES
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "scales"),
+    [
+        ("def loss(x):\n    return tf.nn.compute_average_loss(x, global_batch_size=GLOBAL)", True),
+        ("from tensorflow.nn import compute_average_loss as mean\nmean(x, global_batch_size=4)", True),
+        ("tf.nn.compute_average_loss(x)", False),
+        ("tf.nn.compute_average_loss(x, global_batch_size=None)", False),
+        ("mine.compute_average_loss(x, global_batch_size=4)", False),
+        ("# tf.nn.compute_average_loss(x, global_batch_size=4)", False),
+    ],
+)
+def test_a_loss_is_scaled_where_the_global_batch_is_named(text: str, scales: bool) -> None:
+    assert scales_loss(text) is scales
+
+
+def test_comments_and_layout_make_no_difference() -> None:
+    assert is_unchanged("x = 1", "x  =  1  # one")
+    assert not is_unchanged("x = 1", "x = 2")
+    assert is_unchanged("this is no Python", "x = 1"), "what cannot be read is nobody's own"
+
+
+@given(st.text())
+def test_no_text_is_too_strange_to_look_at(text: str) -> None:
+    assert used_strategies(text) == []
+    assert not scales_loss(text)
+    assert is_unchanged(text, text)
+
+
+@pytest.mark.parametrize("piece", ["(", "-", "not ", "a.", "lambda:", "f()(", "{[", "f'{"])
+def test_no_depth_breaks_it(piece: str) -> None:
+    deep = (piece * 20_000)[:19_000] + "1"
+
+    assert used_strategies(deep) == []
+    assert is_unchanged(deep, "x")
+
+
+@pytest.mark.parametrize("blank", ["\n", " \n", "\t", "\r\n", "\f\n"])
+def test_emptiness_is_looked_through_quickly(blank: str) -> None:
+    text = blank * (20_000 // len(blank))
+    began = time.process_time()
+    assert used_strategies(text) == []
+    assert not scales_loss(text)
+    assert time.process_time() - began < 1

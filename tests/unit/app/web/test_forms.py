@@ -1,0 +1,44 @@
+"""Paths that stay on this site, and forms that hold what a database may."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from app.web.forms import local_path
+
+
+@pytest.mark.parametrize(
+    ("asked", "own"),
+    [
+        ("/en/", True),
+        ("/en/courses/a?x=1&y=/b#c", True),
+        ("", False),
+        ("en/", False),
+        ("//evil.test", False),
+        ("/\\evil.test", False),
+        ("\\/evil.test", False),
+        ("/en/\\..", False),
+        ("https://evil.test/", False),
+        ("javascript:alert(1)", False),
+        ("/\t/evil.test", False),
+        ("/en/\r\nset-cookie: a=b", False),
+        (" /en/", False),
+        ("/한국어", False),
+        ("/" + "x" * 600, False),
+        (None, False),
+    ],
+)
+def test_only_a_path_of_our_own_is_gone_on_to(asked: str | None, own: bool) -> None:
+    assert local_path(asked) == (asked if own else None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"email=a%00b", b"email=%ff", b"\xff=1", b"email=%ED%A0%80", b"&".join(b"a=1" for _ in range(100))],
+    ids=["NUL", "no UTF-8", "no UTF-8 at all", "half a surrogate pair", "too many fields"],
+)
+async def test_a_form_that_is_none_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
+    for path in ("/en/sign-in", "/en/sign-up", "/en/forgotten", "/en/mail/x"):
+        answer = await client.post(path, content=body, headers={"accept": "text/html"})
+        assert answer.status_code == 422, path

@@ -1,0 +1,83 @@
+"""Which long tests a change calls for."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SCRIPT = ROOT / ".ci" / "affected_long_tests.py"
+
+
+def loaded() -> ModuleType:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("lockstep_parts", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+parts = loaded()
+
+
+@pytest.mark.parametrize(
+    ("paths", "called_for"),
+    [
+        ([], []),
+        (["README.md", "docs/learn/training-output.md", "tests/unit/test_docs.py"], []),
+        (["lessons/distributed-tensorflow/mixed-precision/lesson.md"], ["lessons", "load"]),
+        (["app/lessons/routes.py"], ["lessons", "soak", "fuzz", "load"]),
+        (["app/runs/follower_pool.py", "docs/learn/strategies.md"], ["matrix", "soak", "fuzz", "load"]),
+        (["runners/guest/api/cluster_failures.py"], list(parts.ALL)),
+        (["tests/long/soak/soak_programs.py", "README.md"], ["soak"]),
+        (["tests/factories/sandbox_escapes.py"], ["hostile", "matrix", "soak", "fuzz", "load"]),
+        (["locks/web.txt"], []),
+        (["locks/dev.txt"], list(parts.ALL)),
+    ],
+)
+def test_a_change_calls_for_the_parts_that_it_can_have_broken(paths: list[str], called_for: list[str]) -> None:
+    assert parts.parts_of(paths) == called_for
+
+
+def test_every_folder_of_long_tests_is_a_part_and_the_other_way_round() -> None:
+    folders = {path.name for path in (ROOT / "tests" / "long").iterdir() if any(path.glob("test_*.py"))}
+    assert folders == set(parts.ALL)
+
+
+def test_every_cause_that_is_named_exists() -> None:
+    assert [start for start in parts.CAUSES if not (ROOT / start).exists()] == []
+
+
+def test_without_a_base_every_part_is_called_for() -> None:
+    for arguments in ([], [""], ["no-such-branch"], ["HEAD"]):
+        done = subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=True)
+        assert tuple(done.stdout.split()) == parts.ALL
+
+
+def test_what_changed_is_counted_from_where_the_branch_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*arguments: str) -> None:
+        identity = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+        subprocess.run(["git", *identity, *arguments], cwd=tmp_path, capture_output=True, check=True)
+
+    def commit(path: str) -> None:
+        (tmp_path / path).write_text(path)
+        git("add", path)
+        git("commit", "-m", path)
+
+    git("init")
+    commit("first")
+    git("switch", "-c", "change")
+    commit("mine")
+    git("switch", "main")
+    commit("theirs")
+    git("switch", "change")
+    monkeypatch.setattr(parts, "ROOT", tmp_path)
+
+    assert parts.changed_since("main") == ["mine"]

@@ -1,0 +1,54 @@
+"""The counting of real devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runners.devices import device_pool as module
+from runners.devices.allocation import HardwareListing, UsableDevices, usable_devices
+from runners.devices.device_pool import DevicePool, NoDeviceAvailable
+
+LISTINGS = Path(__file__).with_name("listings")
+
+
+def found(name: str) -> UsableDevices:
+    return usable_devices(HardwareListing.from_json((LISTINGS / f"{name}.json").read_text()))
+
+
+def test_a_device_that_was_given_back_is_given_again() -> None:
+    stock = DevicePool("gpu", 1, found("one-a100"))
+
+    first = stock.take("gpu:1")
+    assert first is not None
+    with pytest.raises(
+        NoDeviceAvailable, match=r"^every GPU .* in use by other sessions, and this server does not simulate GPUs$"
+    ):
+        stock.take("gpu:2")
+    stock.give_back(first)
+
+    assert stock.take("gpu:1") == first
+
+
+def test_two_sessions_get_two_cards_and_the_third_simulates() -> None:
+    stock = DevicePool("auto", 1, found("two-small-cards"))
+
+    given = [stock.take("gpu:1") for _ in range(3)]
+
+    assert [real and real.nodes[0] for real in given] == ["nvidia1", "nvidia0", None]
+
+
+def test_a_machine_without_accelerators_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "discover", lambda: pytest.fail("it looked"))
+
+    assert DevicePool.of_this_machine("simulate", 1).take("gpu:8") is None
+
+
+def test_a_tpu_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "discover", HardwareListing)
+
+    with pytest.raises(
+        NoDeviceAvailable, match=r"^no TPU was found on this machine, and this server does not simulate TPUs$"
+    ):
+        DevicePool.of_this_machine("tpu", 1).take("tpu:8")

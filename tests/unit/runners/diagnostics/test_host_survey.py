@@ -1,0 +1,70 @@
+"""Looking at the machine that runs the tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runners.devices.allocation import HardwareListing
+from runners.diagnostics.host_survey import accelerators
+from runners.wire.protocol import HostSurvey
+
+
+def test_the_survey_needs_no_settings_and_says_what_to_do_about_each_gap() -> None:
+    command = [sys.executable, "-m", "runners.diagnostics.host_survey"]
+    environment = os.environ | {"LOCKSTEP_MAX_SESSIONS": "nonsense"}
+    said = subprocess.run(command, capture_output=True, check=True, timeout=60, env=environment).stdout
+    offers = {offer.name: offer for offer in HostSurvey.model_validate_json(said).offers}
+
+    assert offers["kernel"].good
+    assert "tensorflow 2" in offers["Python"].detail
+    assert {
+        "user namespaces",
+        "seccomp",
+        "Landlock",
+        "cgroups",
+        "bubblewrap",
+        "CPUs",
+        "memory",
+        "accelerators",
+    } <= offers.keys()
+    assert all(offer.good or offer.means for offer in offers.values())
+
+
+LISTINGS = Path(__file__).parents[1] / "devices" / "listings"
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "good", "detail"),
+    [
+        ("two-small-cards", "auto", True, "sessions get them while they are free"),
+        ("two-small-cards", "tpu", False, "sessions that ask for a TPU are refused"),
+        (
+            "one-a100",
+            "simulate",
+            True,
+            "1 x NVIDIA A100-SXM4-40GB; LOCKSTEP_DEVICES=simulate: sessions simulate theirs",
+        ),
+        ("laptop-with-an-old-card", "auto", False, "none found; LOCKSTEP_DEVICES=auto: sessions simulate theirs"),
+        ("laptop-with-an-old-card", "gpu", False, "sessions that ask for a GPU are refused"),
+        ("tpu-v3-8", "tpu", True, "TPU v3-8, a tpu:8; LOCKSTEP_DEVICES=tpu: sessions get them while they are free"),
+    ],
+)
+def test_what_was_found_is_said_with_the_mode_and_what_follows(name: str, mode: str, good: bool, detail: str) -> None:
+    offer = accelerators(HardwareListing.from_json((LISTINGS / f"{name}.json").read_text()), mode)
+
+    assert offer.good is good
+    assert offer.detail.endswith(detail)
+    assert good or offer.means
+
+
+def test_a_machine_without_any_is_well_as_long_as_nobody_asked_for_real_ones() -> None:
+    assert accelerators(HardwareListing(), "auto").good
+    assert (
+        accelerators(HardwareListing(), "gpu").means
+        == "Nothing real is there; LOCKSTEP_DEVICES=auto simulates instead."
+    )

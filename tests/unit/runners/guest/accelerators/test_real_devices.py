@@ -1,0 +1,102 @@
+"""How TensorFlow is shown the real GPUs of a session; with a TensorFlow that writes down what it is told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from runners.devices.allocation import DeviceAllocation, GpuShare, GpuUnit
+from runners.guest.accelerators import real_devices
+from runners.guest.accelerators.real_devices import GrantedDevicesMissing
+
+
+class TensorFlow:
+    """As much of it as is asked."""
+
+    def __init__(self, gpus: int) -> None:
+        self.gpus = [SimpleNamespace(name=f"/physical_device:GPU:{i}") for i in range(gpus)]
+        self.growing: list[str] = []
+        self.split: dict[str, list[int]] = {}
+        self.module = ModuleType("tensorflow")
+        self.config = ModuleType("tensorflow.python.framework.config")
+        own = {
+            "list_physical_devices": lambda kind: self.gpus,
+            "get_memory_growth": lambda gpu: gpu.name in self.growing,
+            "set_memory_growth": lambda gpu, enable: self.growing.append(gpu.name),
+            "set_logical_device_configuration": self._split,
+            "LogicalDeviceConfiguration": lambda memory_limit: memory_limit,
+        }
+        vars(self.config).update(own)
+        vars(self.module)["config"] = SimpleNamespace(**own, experimental=SimpleNamespace(**own))
+
+    def _split(self, gpu: Any, configurations: list[int]) -> None:
+        self.split[gpu.name] = configurations
+
+
+@pytest.fixture
+def tensorflow(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], TensorFlow]:
+    def make(gpus: int) -> TensorFlow:
+        made = TensorFlow(gpus)
+        framework = ModuleType("tensorflow.python.framework")
+        vars(framework)["config"] = made.config
+        monkeypatch.setitem(sys.modules, "tensorflow", made.module)
+        monkeypatch.setitem(sys.modules, "tensorflow.python", ModuleType("tensorflow.python"))
+        monkeypatch.setitem(sys.modules, "tensorflow.python.framework", framework)
+        return made
+
+    return make
+
+
+def test_what_was_given_goes_through_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = GpuUnit("GPU-1", "T4", 15_360, ("nvidia0",))
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")
+
+    environment = dict(real_devices.environment(DeviceAllocation((GpuShare(unit, 2, 7_000), GpuShare(unit)))))
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    assert real_devices.granted_gpus() == [(2, 7_000), (1, None)]
+    assert environment["LD_LIBRARY_PATH"] == "/usr/local/nvidia/lib64"
+    assert environment["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+
+
+def test_a_session_without_any_has_nothing_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCKSTEP_REAL", raising=False)
+    assert real_devices.granted_gpus() is None
+    assert real_devices.environment(None) == ()
+
+
+def test_a_whole_gpu_takes_memory_as_it_needs_it(tensorflow: Callable[[int], TensorFlow]) -> None:
+    tf = tensorflow(2)
+
+    real_devices.configure_gpus([(1, None), (1, None)])
+
+    assert tf.growing == [gpu.name for gpu in tf.gpus]
+    assert tf.split == {}
+
+
+def test_a_split_one_has_limits_and_may_still_be_asked_to_grow(tensorflow: Callable[[int], TensorFlow]) -> None:
+    tf = tensorflow(2)
+    first, second = tf.gpus
+
+    real_devices.configure_gpus([(3, 5_000), (1, None)])
+
+    asked = tf.module.config.experimental
+    assert tf.split == {first.name: [5_000] * 3}
+    asked.set_memory_growth(first, True)
+    assert asked.get_memory_growth(first)
+    with pytest.raises(ValueError, match="shared"):
+        asked.set_memory_growth(first, False)
+    asked.set_memory_growth(second, True)
+    assert tf.growing == [second.name] * 2
+
+
+@pytest.mark.parametrize("found", [0, 1, 3])
+def test_devices_that_are_missing_are_no_session(tensorflow: Callable[[int], TensorFlow], found: int) -> None:
+    tensorflow(found)
+    with pytest.raises(GrantedDevicesMissing, match=f"2 GPUs were given to this session, and TensorFlow finds {found}"):
+        real_devices.configure_gpus([(1, None), (1, None)])

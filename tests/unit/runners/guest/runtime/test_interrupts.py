@@ -1,0 +1,80 @@
+"""An interrupt does not break into ``isinstance``, whose answers TensorFlow keeps."""
+
+from __future__ import annotations
+
+import signal
+import time
+from abc import ABCMeta
+from collections.abc import Iterator
+
+import pytest
+
+from runners.guest.runtime import interrupts
+
+
+@pytest.fixture(autouse=True)
+def _handler() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, interrupts.handle_sigint)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+class Interrupted(metaclass=ABCMeta):  # noqa: B024 - asked about, never made
+    """Whoever asks whether something is one is interrupted before the answer."""
+
+    @classmethod
+    def __subclasshook__(cls, _: type) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        return True
+
+
+class Endless(metaclass=ABCMeta):  # noqa: B024 - as above
+    """A question without an answer."""
+
+    @classmethod
+    def __subclasshook__(cls, _: type) -> bool:
+        signal.raise_signal(signal.SIGINT)
+        while True:
+            time.sleep(0.001)
+
+
+def test_a_question_is_answered_before_the_interrupt_comes() -> None:
+    answers = []
+
+    def ask() -> None:
+        answers.append(isinstance(object(), Interrupted))
+        time.sleep(60)
+
+    with pytest.raises(KeyboardInterrupt):
+        ask()
+    assert answers == [True]
+
+
+def test_elsewhere_the_interrupt_comes_at_once() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_question_without_an_answer_is_interrupted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupts, "_MOST_TRIES", 5)
+    with pytest.raises(KeyboardInterrupt):
+        isinstance(object(), Endless)
+
+
+def test_an_interrupt_that_a_blocking_call_did_not_notice_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+    send = signal.pthread_kill
+
+    def unnoticed_at_first(thread: int, signum: int) -> None:
+        sent.append(signum)
+        if len(sent) > 1:
+            send(thread, signum)
+
+    def ask() -> None:
+        assert isinstance(0.5, Interrupted)  # of no class that was asked about before: the answers are kept
+        time.sleep(60)
+
+    monkeypatch.setattr(signal, "pthread_kill", unnoticed_at_first)
+    with pytest.raises(KeyboardInterrupt):
+        ask()
+    assert len(sent) > 1

@@ -1,0 +1,214 @@
+"""What the kernel makes of the other processes of its cluster: those that read nothing, and those that never begin."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from runners.guest.cluster.shared_state import ProcessActivity, ProcessStatus, SharedState
+from runners.guest.cluster.task_context import TaskContext
+from runners.guest.reporting import publisher
+from runners.guest.runtime import peers
+from runners.guest.runtime.peers import Peers
+from runners.wire.reports import NOTICE
+from runners.wire.topology import Topology
+
+_PATIENCE_S = 20.0
+
+
+class Kernel:
+    """The kernel of two workers, of which the other is this test."""
+
+    def __init__(self) -> None:
+        topology = Topology.parse("workers:2")
+        self.board = SharedState(2)
+        for number in (0, 1):
+            self.board.set_status(number, ProcessStatus.running)
+        self.wishes, self._wishing = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._news, kernels_news = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.said: list[tuple[str, dict[str, Any]]] = []
+        self.heard = threading.Condition()
+        self.others = Peers(
+            TaskContext(topology, 0, (20_001, 20_002), self.board, self._wishing, "0badcafe"),
+            kernels_news,
+            lambda *_: None,
+        )
+        self.wishes.settimeout(_PATIENCE_S)
+        self._link: socket.socket | None = None
+        self._ends: list[int] = []
+
+    def join(self, *, cut_off: bool = False) -> socket.socket:
+        """Worker 1 is there; returns its end of the link. ``cut_off``: the kernel takes no more than one descriptor."""
+        link, kernels_link = socket.socketpair()
+        pipes = [os.pipe() for _ in range(2)]
+        fds = [kernels_link.fileno(), *(out for out, _ in pipes)]
+        socket.send_fds(self._news, [json.dumps({"joined": 1}).encode()], fds[:1] if cut_off else fds)
+        kernels_link.close()
+        for out, end in pipes:
+            os.close(out)
+            self._ends.append(end)
+        link.settimeout(_PATIENCE_S)
+        if self._link:
+            self._link.close()
+        self._link = link
+        return link
+
+    def leave(self) -> None:
+        """Worker 1 ends, and PID 1 too."""
+        if self._link:
+            self.board.set_status(1, ProcessStatus.ended)
+            self._link.close()
+            self.wait_for("member-ended")
+        for end in self._ends:
+            os.close(end)
+        for each in (self.wishes, self._wishing, self._news):
+            each.close()
+
+    def take_report(self, _kind: str, content: dict[str, Any], _lane: str | None) -> None:
+        """What the kernel says to the page."""
+        notice = content["data"][NOTICE]
+        with self.heard:
+            self.said.append((notice["code"], notice["values"]))
+            self.heard.notify_all()
+
+    def wait_for(self, code: str, patience_s: float = _PATIENCE_S) -> dict[str, Any]:
+        """The values of a notice, once it is said."""
+        with self.heard:
+            assert self.heard.wait_for(lambda: code in dict(self.said), patience_s)
+            return dict(self.said)[code]
+
+
+@pytest.fixture
+def kernel() -> Iterator[Kernel]:
+    """Fresh for each test."""
+    kernel = Kernel()
+    publisher.set_sink(kernel.take_report)
+    yield kernel
+    kernel.leave()
+    publisher.set_sink(None)
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """So many files are open that those opened next have numbers that ``select`` refuses."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4_096, hard), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_030)]
+    yield
+    for fd in opened:
+        os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def main() -> Iterator[ThreadPoolExecutor]:
+    """Where the kernel's main thread would be."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def result(future: Future[Any]) -> Any:
+    """What was done, in time."""
+    return future.result(_PATIENCE_S)
+
+
+def test_a_long_cell_waits_for_no_worker_that_reads_nothing_and_arrives_whole(
+    kernel: Kernel, main: ThreadPoolExecutor
+) -> None:
+    link = kernel.join()
+    code = "x = 1  # " + "y" * 3_000_000
+    result(main.submit(kernel.others.begin, code, True))
+    read = b""
+    while not read.endswith(b"\n"):
+        read += link.recv(1 << 20)
+    assert json.loads(read) == {"run": 1, "code": code, "store_history": True}
+
+    result(main.submit(kernel.others.begin, "2", True))
+    assert json.loads(link.recv(1 << 20))["code"] == "2"
+    link.sendall(b'{"done": 2, "error": null}\n')
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+
+
+def test_a_worker_that_starts_without_descriptors_left_is_dropped_and_the_next_joins(
+    kernel: Kernel, main: ThreadPoolExecutor
+) -> None:
+    link = kernel.join(cut_off=True)
+    assert link.recv(1) == b""
+
+    link = kernel.join()
+    kernel.others.begin("1", True)
+    assert json.loads(link.recv(1 << 20))["run"] == 1
+    link.sendall(b'{"done": 1, "error": null}\n')
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+
+
+def test_a_kernel_with_more_than_1024_open_files_still_hears_of_the_others(
+    kernel: Kernel, main: ThreadPoolExecutor, many_files: None
+) -> None:
+    link = kernel.join()
+    kernel.others.begin("1", True)
+    assert json.loads(link.recv(1 << 20))["run"] == 1
+    link.sendall(b'{"done": 1, "error": null}\n')
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+
+    kernel.board.set_status(1, ProcessStatus.ended)
+    link.close()
+    assert kernel.wait_for("member-ended")["task"] == "worker 1"
+
+
+def test_one_that_takes_the_place_of_another_hears_of_the_next_cell_at_once(
+    kernel: Kernel, main: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_ENDED_S", _PATIENCE_S)
+    kernel.join()
+    second = kernel.join()
+    second.settimeout(_PATIENCE_S / 2)
+    kernel.wait_for("member-ended", _PATIENCE_S / 2)
+    kernel.said.clear()  # the second one's end will be said, too
+    kernel.others.begin("1", True)
+    assert json.loads(second.recv(1 << 20))["run"] == 1
+    second.sendall(b'{"done": 1, "error": null}\n')
+    assert result(main.submit(kernel.others.finish)) == ([], False)
+
+
+def test_who_does_not_begin_a_cell_is_named_and_ended_and_the_cell_ends(
+    kernel: Kernel, main: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_BEGINS_S", 0.1)
+    kernel.others.begin("1", True)
+
+    failures, interrupted = result(main.submit(kernel.others.finish))
+
+    assert [(f.task.lane, f.name, f.value) for f in failures] == [
+        ("worker 1", "WorkerEnded", "it had not begun the cell")
+    ]
+    assert not interrupted
+    assert kernel.said == [("never-began", {"task": "worker 1", "seconds": 0.1})]
+    assert json.loads(kernel.wishes.recv(512))["action"] == "kill"
+
+
+def test_who_is_paused_or_at_work_is_waited_for(
+    kernel: Kernel, main: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_BEGINS_S", 0.3)
+    monkeypatch.setattr(peers, "_NAMED_S", 0.6)
+    link = kernel.join()
+    kernel.board.set_status(1, ProcessStatus.paused)
+    kernel.others.begin("1", True)
+    finished = main.submit(kernel.others.finish)
+    assert kernel.wait_for("waiting-for-paused")["other"] == "worker 1"
+    kernel.board.set_work(1, ProcessActivity.cell)
+    kernel.board.set_status(1, ProcessStatus.running)
+    assert not select.select([kernel.wishes], [], [], 0.6)[0]
+    link.sendall(b'{"done": 1, "error": ["ValueError", "why"]}\n')
+    failures, _ = result(finished)
+    assert [(f.name, f.value) for f in failures] == [("ValueError", "why")]

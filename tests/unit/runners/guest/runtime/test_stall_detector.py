@@ -1,0 +1,75 @@
+"""For whom a process waits, which error of several is the cell's, and what is said beside one."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from runners.guest.cluster.shared_state import ProcessActivity, ProcessStatus, SharedState
+from runners.guest.cluster.task_context import TaskContext
+from runners.guest.runtime.error_hints import hint_for_error
+from runners.guest.runtime.peers import TaskFailure, summarize_failures
+from runners.guest.runtime.stall_detector import find_awaited
+from runners.wire.topology import Task, Topology
+
+
+def _place(text: str) -> TaskContext:
+    topology = Topology.parse(text)
+    board = SharedState(len(topology.tasks))
+    ports = tuple(range(20_001, 20_001 + len(topology.tasks)))
+    for number in range(len(topology.tasks)):
+        board.set_status(number, ProcessStatus.running)
+        board.set_work(number, ProcessActivity.cell)
+    return TaskContext(topology, 0, ports, board, socket.socket(), "0badcafe")
+
+
+@pytest.mark.parametrize(
+    ("status", "work", "waited_s", "why"),
+    [
+        (ProcessStatus.ended, ProcessActivity.cell, 3.0, ["ended"]),
+        (ProcessStatus.paused, ProcessActivity.waiting, 3.0, ["paused"]),
+        (ProcessStatus.slow, ProcessActivity.cell, 3.0, ["slow"]),
+        (ProcessStatus.running, ProcessActivity.nothing, 3.0, ["done"]),
+        (ProcessStatus.running, ProcessActivity.cell, 3.0, []),
+        (ProcessStatus.running, ProcessActivity.cell, 7.0, ["late"]),
+        (ProcessStatus.running, ProcessActivity.waiting, 60.0, []),
+    ],
+)
+def test_who_is_held_gone_or_elsewhere_is_waited_for(
+    status: ProcessStatus, work: ProcessActivity, waited_s: float, why: list[str]
+) -> None:
+    own = _place("workers:2+evaluator")
+    own.board.set_status(1, status)
+    own.board.set_work(1, work)
+    own.board.set_status(2, ProcessStatus.ended)
+    assert find_awaited(own, own.board, waited_s) == [(1, reason) for reason in why]
+    own.wishes.close()
+
+
+def test_who_serves_a_coordinator_is_waited_for_only_where_it_is_held_or_gone() -> None:
+    own = _place("ps:2+1")
+    for number in (1, 2, 3):
+        own.board.set_work(number, ProcessActivity.nothing)
+    assert find_awaited(own, own.board, 60.0) == []
+    own.board.set_status(3, ProcessStatus.paused)
+    assert find_awaited(own, own.board, 3.0) == [(3, "paused")]
+    own.wishes.close()
+
+
+def test_the_error_of_who_failed_first_is_the_cells() -> None:
+    zero, one, two = (Task("worker", n) for n in range(3))
+    failures = [TaskFailure(zero, "CancelledError", "cut", 2.0), TaskFailure(one, "ValueError", "why", 1.0)]
+    assert summarize_failures(failures) == ("ValueError", "in worker 1: why; in worker 0: CancelledError")
+    alike = [TaskFailure(zero, "ValueError", "x", 1.0), TaskFailure(two, "ValueError", "x", 2.0)]
+    assert summarize_failures(alike) == ("ValueError", "in worker 0 and worker 2: x")
+    assert len(summarize_failures([TaskFailure(zero, "E", "x" * 5000)])[1]) < 500
+
+
+def test_advice_is_given_where_tensorflows_own_words_do_not_help() -> None:
+    startup = "Collective ops must be configured at program startup"
+    assert hint_for_error("RuntimeError", startup, [], 3) == "strategy-comes-first"
+    keras = ["/x/site-packages/keras/src/utils/traceback_utils.py"]
+    assert hint_for_error("ValueError", "Attempt to convert a value (PerReplica:{", keras, 3) == "keras-2-for-fit"
+    assert hint_for_error("ValueError", "Attempt to convert a value (PerReplica:{", keras, 2) is None
+    assert hint_for_error("ValueError", "PerReplica", ["/home/learner/x.py"], 3) is None

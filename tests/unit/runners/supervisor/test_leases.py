@@ -1,0 +1,23 @@
+"""Who gets no bare kernel."""
+
+from __future__ import annotations
+
+import pytest
+
+from runners.config.settings import RunnerSettings
+from runners.devices.allocation import DeviceAllocation
+from runners.kernels.zygote_client import ZygoteClient
+from runners.supervisor.leases import LeaseManager, LeasesForbidden
+from runners.wire.protocol import KerasVersion, LeaseRequest
+
+
+def no_zygote(keras: KerasVersion, given: DeviceAllocation | None) -> ZygoteClient:
+    """Fail the test."""
+    pytest.fail("a sandbox was asked for")
+
+
+async def test_strangers_get_no_kernel_whose_time_has_no_limit() -> None:
+    leases = LeaseManager(no_zygote, lambda: True, lambda: None, RunnerSettings(strangers=True))
+
+    with pytest.raises(LeasesForbidden, match="strangers can reach this runner"):
+        await leases.take(LeaseRequest(topology="cpu", keras=3, key="0" * 32))

@@ -1,0 +1,35 @@
+"""What the supervisor writes to its log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from runners.supervisor import server
+
+
+@pytest.fixture(autouse=True)
+def settings() -> Iterator[None]:
+    """Structlog as it was."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+def test_a_traceback_in_the_log_shows_no_local_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    server._log_to_stderr()
+
+    def fail(code: str) -> None:
+        raise LookupError("a mistake of ours")
+
+    try:
+        fail("password = " + str(2**40))
+    except LookupError:
+        structlog.get_logger().exception("it broke")
+
+    log = capsys.readouterr().err
+    assert "it broke" in log
+    assert "LookupError: a mistake of ours" in log
+    assert str(2**40) not in log

@@ -1,0 +1,114 @@
+"""What a session does without a kernel."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from runners.config.settings import Limits
+from runners.devices.device_pool import NoDeviceAvailable
+from runners.kernels.kernel_pool import Kernel
+from runners.supervisor.run_log import RunLog
+from runners.supervisor.scheduling import BusySession, IdleSession
+from runners.supervisor.session import Session
+from runners.wire.protocol import (
+    FinishedEvent,
+    KerasVersion,
+    NoticeEvent,
+    Outcome,
+    RunRequest,
+    SessionSpec,
+    SessionState,
+)
+
+
+class NoKernels:
+    """A source that nobody may ask."""
+
+    cold = False
+
+    def is_cold(self, topology: str, keras: KerasVersion) -> bool:
+        """As the test says."""
+        return self.cold
+
+    async def take(self, topology: str, keras: KerasVersion) -> Kernel:
+        """Fail the test."""
+        pytest.fail("a kernel was taken for a session that is over")
+
+
+async def test_one_that_has_ended_in_the_queue_takes_no_place() -> None:
+    session = Session("s", SessionSpec(owner="o", topology="cpu", keras=3), Limits(), 60, NoKernels())
+
+    session.end("replaced")
+    session.admit()
+
+    assert session.state == SessionState.gone
+    assert session.gone.is_set()
+
+
+async def test_one_that_is_ended_before_its_first_step_is_gone() -> None:
+    session = Session("s", SessionSpec(owner="o", topology="cpu", keras=3), Limits(), 60, NoKernels())
+
+    session.admit()
+    session.end("ended")
+
+    async with asyncio.timeout(5):
+        await session.gone.wait()
+    assert (session.state, session.gone_because) == (SessionState.gone, "ended")
+
+
+class Refusing(NoKernels):
+    """A source that takes its time and has no device."""
+
+    def __init__(self) -> None:
+        self.may_refuse = asyncio.Event()
+
+    async def take(self, topology: str, keras: KerasVersion) -> Kernel:
+        """Refuse."""
+        await self.may_refuse.wait()
+        raise NoDeviceAvailable("no GPU was found")
+
+
+async def test_who_waits_for_another_keras_is_told_so_and_a_refusal_says_why() -> None:
+    spec = SessionSpec(owner="o", topology="gpu:1", keras=2)
+    source = Refusing()
+    source.cold = True
+    session = Session("s", spec, Limits(), 60, source)
+    runs = [
+        RunLog(RunRequest(id=name, session="s", spec=spec, code=""), Limits(), (), lambda _: None)
+        for name in ("a", "b")
+    ]
+
+    session.submit(runs[0])
+    session.admit()
+    await asyncio.sleep(0)
+    session.submit(runs[1])
+    source.may_refuse.set()
+    await session.gone.wait()
+
+    assert session.gone_because == "failed"
+    assert not session.info().real
+    for run in runs:
+        notices = [event async for event in run.after(0, 1.0) if event is not None]
+        assert [getattr(event, "code", event.kind) for event in notices] == [
+            "keras-starting",
+            "session-failed",
+            "finished",
+        ]
+        why, end = notices[1:]
+        assert isinstance(why, NoticeEvent)
+        assert why.values["reason"] == "no-device"
+        assert isinstance(end, FinishedEvent)
+        assert end.outcome == Outcome.crash
+
+
+async def test_one_that_prepares_its_cluster_for_a_run_is_not_idle() -> None:
+    spec = SessionSpec(owner="o", topology="ps:2+1", keras=3)
+    session = Session("s", spec, Limits(), 60, NoKernels())
+    run = RunLog(RunRequest(id="r", session="s", spec=spec, code=""), Limits(), (), lambda _: None)
+
+    session.state = SessionState.idle
+    assert isinstance(session.standing(), IdleSession)
+    session.current = run  # what it trained with has ended and is started again before the run begins
+    assert isinstance(session.standing(), BusySession)
