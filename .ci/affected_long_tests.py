@@ -14,15 +14,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ALL = ("lessons", "hostile", "matrix", "soak", "fuzz", "load")
+ALL = ("wheel", "lessons", "hostile", "matrix", "soak", "fuzz", "load")
 """Every part, in the order they run: the likeliest to fail first."""
 CAUSES: dict[str, tuple[str, ...]] = {
-    "lessons/": ("lessons", "load"),
-    "app/lessons/": ("lessons", "soak", "fuzz", "load"),
-    "app/cli/": ("lessons", "soak", "fuzz", "load"),
-    "app/": ("soak", "fuzz", "load"),
+    "lessons/": ("wheel", "lessons", "load"),
+    "app/lessons/": ("wheel", "lessons", "soak", "fuzz", "load"),
+    "app/cli/": ("wheel", "lessons", "soak", "fuzz", "load"),
+    "app/": ("wheel", "soak", "fuzz", "load"),
+    "hatch_build.py": ("wheel",),
     "docs/learn/strategies.md": ("matrix",),
-    "migrations/": ("load",),
+    "migrations/": ("wheel", "load"),
     "runners/": ALL,
     "locks/dev.txt": ALL,
     "pyproject.toml": ALL,

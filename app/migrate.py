@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
@@ -12,8 +11,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
 from app.db import Database
+from app.settings import project_folder
 
-MIGRATIONS_DIR = Path(__file__).parents[1] / "migrations"
+MIGRATIONS_DIR = project_folder("migrations")
 _ADVISORY_LOCK_KEY = 0x10C_57E9
 """The key of PostgreSQL's advisory lock: two servers that start at the same time upgrade one after the other."""
 

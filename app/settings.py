@@ -86,7 +86,8 @@ class Settings(BaseSettings):
     runner_socket: Path | None = None
     """The socket of a runner that someone else starts. If empty, ``lockstep serve`` starts its own."""
     lessons_dir: Path = Path("lessons")
-    """The directory of courses."""
+    """The directory of courses. If it is not set and there is no directory ``lessons``, Lockstep serves the lessons
+    that it comes with."""
     public_url: str = ""
     """The address at which learners reach the server, such as ``https://learn.example.org``. Set it if there is a
     proxy."""
@@ -230,9 +231,10 @@ class Settings(BaseSettings):
             raise InvalidSettings("\n".join(map(_format_error, e.errors(include_url=False)))) from None
         except SettingsError:
             raise InvalidSettings("LOCKSTEP_OIDC cannot be used: it must be a JSON object.") from None
-        return settings.model_copy(
-            update={"data_dir": settings.data_dir.absolute(), "lessons_dir": settings.lessons_dir.absolute()}
-        )
+        lessons = settings.lessons_dir.absolute()
+        if "lessons_dir" not in settings.model_fields_set and not lessons.is_dir():
+            lessons = project_folder("lessons")
+        return settings.model_copy(update={"data_dir": settings.data_dir.absolute(), "lessons_dir": lessons})
 
     @cached_property
     def database(self) -> str:
@@ -267,6 +269,13 @@ class Settings(BaseSettings):
     def secure(self) -> bool:
         """True if learners come by https."""
         return self.public_url.startswith("https://")
+
+
+def project_folder(name: str) -> Path:
+    """``lessons`` or ``migrations`` as Lockstep comes with it: in the package of a wheel, beside it in a checkout."""
+    package = Path(__file__).parent
+    bundled = package / "bundled" / name
+    return bundled if bundled.is_dir() else package.parent / name
 
 
 def is_public_url(public_url: str) -> bool:

@@ -16,7 +16,7 @@ RUN if [ -n "$CUDA" ]; then \
       /venv/bin/pip install -q "tensorflow[and-cuda]==$(/venv/bin/pip show tensorflow | sed -n 's/^Version: //p')"; fi
 
 # The project's entry points, by which jupyter_client finds our kernels; the code itself stays in /lockstep.
-COPY pyproject.toml README.md ./
+COPY pyproject.toml hatch_build.py README.md ./
 RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
  && /venv/bin/pip install -q --no-deps /wheels/*.whl
 

@@ -19,7 +19,7 @@ COPY app/web app/web
 RUN node $NPM run build --silent
 
 # The project itself as an editable wheel: /lockstep stays the one place of the code, and `lockstep` a command.
-COPY pyproject.toml README.md ./
+COPY pyproject.toml hatch_build.py README.md ./
 RUN /build/bin/python -c "from hatchling.build import build_editable; build_editable('/wheels')" \
  && /venv/bin/pip install -q --no-deps /wheels/*.whl
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import MAX_SOCKET_PATH_BYTES, InvalidSettings, Settings
+from app.settings import MAX_SOCKET_PATH_BYTES, InvalidSettings, Settings, project_folder
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,23 @@ def test_the_database_is_a_file_in_the_data_directory_unless_said_otherwise(
 
 def test_paths_are_whole_even_if_the_process_moves_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "lessons").mkdir()
 
     settings = Settings.read()
 
     assert settings.data_dir == tmp_path / "data"
     assert settings.lessons_dir == tmp_path / "lessons"
+
+
+def test_where_there_are_no_lessons_it_takes_its_own_unless_a_directory_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Settings.read().lessons_dir == project_folder("lessons")
+    assert (project_folder("lessons") / "achievements.toml").is_file()
+
+    monkeypatch.setenv("LOCKSTEP_LESSONS_DIR", "nowhere")
+    assert Settings.read().lessons_dir == tmp_path / "nowhere"
 
 
 def test_a_socket_too_deep_for_the_system_is_put_where_its_path_is_short() -> None:
