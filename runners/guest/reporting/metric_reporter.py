@@ -75,9 +75,9 @@ class MetricReporter:
         self._rest[stream, lane] = rest[: MAX_LINE + 1]
         printed = self._printed.setdefault(lane, PrintedMetrics())
         for line in lines:
-            if (":" in line or "=" in line or "poch" in line) and len(line) <= MAX_LINE and self._may_read():
-                for point in printed.take(line.rstrip("\r").rpartition("\r")[2]):
-                    self._offer(point.step, dict(point.values), point.per, lane)
+            worth_it = (":" in line or "=" in line or "poch" in line) and len(line) <= MAX_LINE
+            if worth_it and self._may_read() and (point := printed.take(line.rstrip("\r").rpartition("\r")[2])):
+                self._offer(point.step, dict(point.values), point.per, lane)
 
     def _may_read(self) -> bool:
         second = int(self._clock())

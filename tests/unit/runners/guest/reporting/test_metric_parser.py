@@ -34,7 +34,6 @@ from runners.guest.reporting.metric_parser import MAX_LINE, ParsedMetrics, parse
         ("\x1b[1mloss\x1b[0m: 0.25", ParsedMetrics({"loss": 0.25})),
         ("loss: tf.Tensor(0.28, shape=(), dtype=float32)", ParsedMetrics({"loss": 0.28})),
         ("Epoch 2, loss: 0.1, time: 3.2, took 4 s, 24ms", ParsedMetrics({"loss": 0.1}, epoch=2)),
-        ("Epoch 2 took 3.2 s", ParsedMetrics({}, epoch=2)),
         ("WORKER worker 0: step 5: loss 0.5", ParsedMetrics({"loss": 0.5}, step=5)),
         ("epoch 2: loss 0.4312 in 20 steps", ParsedMetrics({"loss": 0.4312}, epoch=2)),
         ("epoch 1  step  20  loss 0.6931  accuracy 0.5125", ParsedMetrics({"loss": 0.6931, "accuracy": 0.5125}, 1, 20)),
@@ -51,10 +50,8 @@ from runners.guest.reporting.metric_parser import MAX_LINE, ParsedMetrics, parse
         ("epoch 3 loss 0.5, 640 examples", ParsedMetrics({"loss": 0.5}, epoch=3)),
         ("epoch 3 loss 0.5 ± 0.01", ParsedMetrics({"loss": 0.5}, epoch=3)),
         ("top-1 accuracy: 0.61", ParsedMetrics({"accuracy": 0.61})),
-        (
-            "Epoch 2:  45%|████▌     | 45/100 [00:10<00:12,  4.5it/s, loss=0.532]",
-            ParsedMetrics({"loss": 0.532}, epoch=2),
-        ),
+        ("Epoch 2:  45%|████▌     | 45/100 [00:10<00:12,  4.5it/s, loss=0.532]",
+         ParsedMetrics({"loss": 0.532}, epoch=2)),
         ("INFO:tensorflow:loss = 2.31, step = 100 (0.524 sec)", ParsedMetrics({"loss": 2.31}, step=100)),
         ("INFO:tensorflow:Saving dict for global step 200: accuracy = 0.9, global_step = 200, loss = 0.3",
          ParsedMetrics({"accuracy": 0.9, "loss": 0.3}, step=200)),
@@ -79,6 +76,7 @@ def test_what_is_not_finite_is_read() -> None:
     "line",
     [
         "", "loss", "loss: ", "loss: none", "Number of devices: 4", "Batch size: 64", "REPLICAS = 4",
+        "Epoch 2 took 3.2 s",
         "took 3.2 s", "time per step: 0.3", "x = 5", "(3, 4)", "http://127.0.0.1:8080/", "step 5",
         "10/10 ━━━━━━━━━━━━━━━━━━━━ 2s 24ms/step - accuracy: 0.1 - loss: 2.3",
         "10/10 [==============================] - 1s 2ms/step - loss: 2.3",
@@ -180,7 +178,30 @@ def test_any_line_is_read_without_an_error(line: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["(", "1", "a", "a ", "1.", "e1", "loss: ", "epoch ", "\x1b[", "a/", "-", "1/", "=:", "[", "loss 1 ", "1,", "x["],
+    [
+        "(",
+        "1",
+        "a",
+        "a ",
+        "1.",
+        "e1",
+        "loss: ",
+        "epoch ",
+        "\x1b[",
+        "a/",
+        "-",
+        "1/",
+        "=:",
+        "[",
+        "loss 1 ",
+        "1,",
+        "x[",
+        " ",
+        "batch",
+        "1 step",
+        "inf \t",
+        "1/nan",
+    ],
 )
 def test_a_hostile_line_takes_no_longer_than_its_length(piece: str) -> None:
     line = (piece * MAX_LINE)[:MAX_LINE]

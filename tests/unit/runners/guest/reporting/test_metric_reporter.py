@@ -117,9 +117,8 @@ def test_of_a_flood_of_lines_only_so_many_are_read(sent: Sent, monkeypatch: pyte
     meter = MetricReporter(Clock())
     taken: list[str] = []
 
-    def take(_printed: PrintedMetrics, line: str) -> list[object]:
+    def take(_printed: PrintedMetrics, line: str) -> None:
         taken.append(line)
-        return []
 
     monkeypatch.setattr(PrintedMetrics, "take", take)
     for n in range(5_000):
