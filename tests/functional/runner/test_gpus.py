@@ -30,7 +30,7 @@ async def test_nvidia_smi_shows_the_devices_of_the_session_and_that_they_are_sim
     assert [line for line in lines if line.startswith("GPU ")] == [
         f"GPU {i}: Lockstep simulated GPU (UUID: GPU-simulated-{i})" for i in range(2)
     ]
-    assert "not known of" in told.stdout or re.search(r"[1-9][0-9]* of [1-9][0-9]* MiB in use", told.stdout)
+    assert "not known of" in told.stdout or re.search(r"[1-9][0-9]* MiB of [1-9][0-9]* MiB in use", told.stdout)
 
 
 async def test_nvidia_smi_works_in_a_cell_and_is_missing_without_gpus(
