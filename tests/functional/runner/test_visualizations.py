@@ -84,7 +84,7 @@ async def test_fit_tells_its_numbers_and_how_far_it_is(keras: SessionClient) -> 
 async def test_what_fit_computes_and_prints_is_what_it_would_without_being_watched(keras: SessionClient) -> None:
     code = """
     import sys
-    from runners.guest import training
+    from runners.guest.tf_patches import keras_training as training
     class Order(tf.keras.callbacks.Callback):
         def __init__(self): super().__init__(); self.calls = []
         def on_epoch_end(self, epoch, logs=None): self.calls.append((epoch, sorted(logs)))
