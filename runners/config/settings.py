@@ -21,11 +21,27 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_sc
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runners.devices.allocation import DeviceMode
-from runners.kernels.messages import MIME_TYPES
 from runners.wire.protocol import KerasVersion
+from runners.wire.reports import PICTURE
 from runners.wire.topology import Topology
 
 MiB = 1024 * 1024
+MIME_TYPES = frozenset(
+    {
+        "text/plain",
+        "text/html",
+        "text/markdown",
+        "text/latex",
+        "image/png",
+        "image/jpeg",
+        "image/gif",
+        "image/webp",
+        "image/svg+xml",
+        "application/json",
+        PICTURE,
+    }
+)
+"""What a display may consist of by default. Scripts and widgets can never be added."""
 _DAY_S = 86_400.0
 _MIME_TYPE = re.compile(r"(application|image|text)/[a-z0-9][a-z0-9.+-]{0,99}")
 _NO_TYPE = "must be MIME types of text, images or data such as text/html or image/png, with commas between"

@@ -9,25 +9,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from runners.config.settings import MIME_TYPES
 from runners.wire.protocol import TracebackFrame
-from runners.wire.reports import PICTURE, is_report, lane_from_metadata, parse_report
-
-MIME_TYPES = frozenset(
-    {
-        "text/plain",
-        "text/html",
-        "text/markdown",
-        "text/latex",
-        "image/png",
-        "image/jpeg",
-        "image/gif",
-        "image/webp",
-        "image/svg+xml",
-        "application/json",
-        PICTURE,
-    }
-)
-"""What is passed on unless an operator says otherwise; scripts and widgets never are."""
+from runners.wire.reports import is_report, lane_from_metadata, parse_report
 
 _MOST_TYPES, _LONGEST_TYPE = 5, 60
 _MOST_FRAMES = 60

@@ -23,7 +23,8 @@ from runners.diagnostics.isolation_checks import UNSAFE_MESSAGE, check_isolation
 from runners.sandbox import zygote_command
 from runners.sandbox.cgroups import CgroupManager, NullCgroup
 from runners.sandbox.handle import Sandbox, SandboxGone, bind_channels
-from runners.sandbox.policy import DATASETS, session_policy
+from runners.sandbox.layout import DATASETS
+from runners.sandbox.policy import session_policy
 from runners.sandbox.seccomp import compile_filters
 from runners.sandbox.user_pool import NoUserAvailable, UserPool
 from runners.wire import journal

@@ -6,6 +6,7 @@ Nothing in this module touches the machine but for asking which folders exist, s
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from dataclasses import asdict, dataclass, field
@@ -13,24 +14,16 @@ from pathlib import Path
 from typing import Self
 
 from runners.config.settings import Limits, MiB
+from runners.devices import tpu_vm
 from runners.devices.allocation import DeviceAllocation
-from runners.guest.accelerators import real_devices
 from runners.sandbox import nvidia_smi
 from runners.sandbox.landlock import DEVICE, WRITE, AccessRight
-
-UID = 1000
-"""Who the learner is inside; outside it is the zygote's own plain user."""
-HOME = "/home/learner"
-HOSTNAME = "lockstep"
-DATASETS = "/opt/lockstep/datasets"
-"""Where a session sees the node's data set cache, read only."""
+from runners.sandbox.layout import DATASETS, GRANTED_GPUS_VARIABLE, HOME, HOSTNAME, SHM, TMP, UID, WRITABLE_FOLDERS
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime", "mime.types", "magic")
 _MAPPED_MB = 1024
 """What a kernel maps before it does anything, threads' stacks mostly; hardly any of it is in memory."""
-_TMP, _SHM = "/tmp", "/dev/shm"  # noqa: S108 - the learner's own
-_WRITABLE = (_TMP, HOME, _SHM)
 _RUNS_OF_A_PROCESS = 10
 """One process may use the CPU time of that many runs: a kernel lives through many."""
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
@@ -155,12 +148,12 @@ def session_policy(
         programs=() if given else ((f"{nvidia_smi.PROGRAM_FOLDER}/nvidia-smi", _nvidia_smi(limits)),),
         devices=devices,
         tmpfs=(
-            Tmpfs(_TMP, disk, limits.inodes, 0o1777),
+            Tmpfs(TMP, disk, limits.inodes, 0o1777),
             Tmpfs(HOME, disk, limits.inodes),
-            Tmpfs(_SHM, disk, limits.inodes, 0o1777),
+            Tmpfs(SHM, disk, limits.inodes, 0o1777),
         ),
         rlimits=_rlimits(limits, given),
-        environment=(*_environment(given), *real_devices.environment(given)),
+        environment=(*_environment(given), *_device_environment(given)),
         sysctls=_SYSCTLS,
         proc_read_only=_PROC_READ_ONLY,
         proc_hidden=_PROC_HIDDEN,
@@ -174,7 +167,7 @@ def session_policy(
 def _landlock(names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """Where a session may write, said a second time: a mount that is writable by mistake stays closed."""
     read = AccessRight.EXECUTE | AccessRight.READ_FILE | AccessRight.READ_DIR
-    own = tuple((path, int(read | WRITE)) for path in _WRITABLE)
+    own = tuple((path, int(read | WRITE)) for path in WRITABLE_FOLDERS)
     devices = tuple((f"/dev/{name}", int(DEVICE)) for name in (*names, "pts"))
     # Not /proc/self: that would be PID 1's for good. What may be written of others there, the kernel asks itself.
     return (("/", int(read)), *own, *devices, ("/proc", int(AccessRight.WRITE_FILE | AccessRight.TRUNCATE)))
@@ -233,4 +226,23 @@ def _environment(given: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
         ("MPLCONFIGDIR", "/tmp/.matplotlib"),  # noqa: S108
         ("IPYTHONDIR", "/tmp/.ipython"),  # noqa: S108
         ("LOCKSTEP_DATASETS", DATASETS),
+    )
+
+
+def _device_environment(given: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
+    """The variables that tell CUDA, libtpu and the guest which real devices the session has.
+
+    Without real devices there are none: ``CUDA_VISIBLE_DEVICES`` is then the learner's to set, for simulated GPUs, and
+    a sandbox without device nodes has nothing to hide.
+    """
+    if given is None:
+        return ()
+    shares = [[share.logical, share.memory_mb] for share in given.shares]
+    libraries = os.environ.get("LD_LIBRARY_PATH")  # in a container, the driver's libraries may be found only through it
+    return (
+        *((("LD_LIBRARY_PATH", libraries),) if libraries and shares else ()),
+        ("CUDA_VISIBLE_DEVICES", ",".join(share.unit.uuid for share in given.shares) or "-1"),
+        ("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
+        *(tpu_vm.environment(given.tpu) if given.tpu else ()),
+        (GRANTED_GPUS_VARIABLE, json.dumps(shares)),
     )

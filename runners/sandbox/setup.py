@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from runners.sandbox import landlock, linux
-from runners.sandbox.policy import HOSTNAME, UID, SandboxPolicy
+from runners.sandbox.layout import HOSTNAME, UID
+from runners.sandbox.policy import SandboxPolicy
 
 _NEW_ROOT = "/tmp"  # noqa: S108 - the zygote's own /tmp, covered by the new root in this mount namespace only
 _CPU_GRACE_S = 5
@@ -97,7 +98,7 @@ def install_filters(policy: SandboxPolicy) -> None:
 
 
 def leave_namespaces() -> None:
-    """New user, mount, PID, network, IPC and UTS namespaces; inside, this user is ``policy.UID``."""
+    """New user, mount, PID, network, IPC and UTS namespaces; inside, this user is ``layout.UID``."""
     uid, gid = os.getuid(), os.getgid()
     linux.unshare(_NAMESPACES)
     Path("/proc/self/setgroups").write_text("deny")

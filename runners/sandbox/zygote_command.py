@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from runners.config.settings import RunnerSettings
-from runners.sandbox.policy import DATASETS, python_folders, system_folders
+from runners.sandbox.layout import DATASETS
+from runners.sandbox.policy import python_folders, system_folders
 from runners.sandbox.user_pool import session_users
 
 

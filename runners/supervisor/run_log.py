@@ -15,9 +15,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any
 
-from runners.config.settings import Limits, MiB
+from runners.config.settings import MIME_TYPES, Limits, MiB
 from runners.kernels.envelope import extra_bytes
-from runners.kernels.messages import MIME_TYPES
 from runners.wire.protocol import EVENT_ADAPTER, Event, LimitName, Outcome, ReachedLimit, RunRequest
 
 _LONGEST_TEXT = 65_536

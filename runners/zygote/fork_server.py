@@ -29,7 +29,8 @@ from functools import partial
 from pathlib import Path
 
 from runners.sandbox import linux
-from runners.sandbox.policy import DATASETS, SandboxPolicy
+from runners.sandbox.layout import DATASETS
+from runners.sandbox.policy import SandboxPolicy
 from runners.sandbox.seccomp import compile_deny_rules, deny_other_users
 from runners.sandbox.setup import enter
 from runners.zygote import heap

@@ -14,33 +14,11 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from runners.devices import tpu_vm
-from runners.devices.allocation import DeviceAllocation
-
-_GIVEN = "LOCKSTEP_REAL"
+from runners.sandbox.layout import GRANTED_GPUS_VARIABLE
 
 
 class GrantedDevicesMissing(RuntimeError):
     """The sandbox was given devices that TensorFlow does not find."""
-
-
-def environment(given: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
-    """What a sandbox's environment says of the devices it was given.
-
-    With None it says nothing: ``CUDA_VISIBLE_DEVICES`` is then the learner's, for simulated GPUs, and without a device
-    node there is nothing to hide.
-    """
-    if given is None:
-        return ()
-    shares = [[share.logical, share.memory_mb] for share in given.shares]
-    libraries = os.environ.get("LD_LIBRARY_PATH")  # where a container's driver may lie; programs of the session need it
-    return (
-        *((("LD_LIBRARY_PATH", libraries),) if libraries and shares else ()),
-        ("CUDA_VISIBLE_DEVICES", ",".join(share.unit.uuid for share in given.shares) or "-1"),
-        ("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
-        *(tpu_vm.environment(given.tpu) if given.tpu else ()),
-        (_GIVEN, json.dumps(shares)),
-    )
 
 
 def granted_gpus() -> list[tuple[int, int | None]] | None:
@@ -48,7 +26,7 @@ def granted_gpus() -> list[tuple[int, int | None]] | None:
 
     Empty if what is real in it is a TPU, None if nothing is.
     """
-    said = os.environ.get(_GIVEN)
+    said = os.environ.get(GRANTED_GPUS_VARIABLE)
     return None if said is None else [(int(logical), memory_mb) for logical, memory_mb in json.loads(said)]
 
 

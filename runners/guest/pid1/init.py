@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runners.sandbox import linux
-from runners.sandbox.policy import HOME
+from runners.sandbox.layout import WRITABLE_FOLDERS
 from runners.wire import journal
 from runners.wire.journal import OutputStream
 from runners.wire.topology import Topology
@@ -51,7 +51,6 @@ _LARGEST_COMMAND = 1 << 16
 _LONGEST_COMPLAINT = 4000
 _LONGEST_TRACE = 16_000
 _PIPE_BYTES = 1 << 16
-_WRITABLE = ("/tmp", HOME, "/dev/shm")  # noqa: S108 - as the policy makes them
 _OOM_SCORE = "500"
 
 
@@ -308,7 +307,7 @@ def _forget_the_hosts_output() -> None:
 
 def _usage() -> dict[str, Any]:
     spaces = []
-    for folder in _WRITABLE:
+    for folder in WRITABLE_FOLDERS:
         with contextlib.suppress(OSError):
             spaces.append(os.statvfs(folder))
     return {

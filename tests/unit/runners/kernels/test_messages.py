@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runners.config.settings import MIME_TYPES
 from runners.kernels import messages
 from runners.wire.protocol import EVENT_ADAPTER
 
 _TEXT = st.text(st.characters(exclude_categories=()), max_size=20)  # lone surrogates and NUL included
-_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | _TEXT | st.sampled_from(sorted(messages.MIME_TYPES))
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | _TEXT | st.sampled_from(sorted(MIME_TYPES))
 _JUNK = st.recursive(
     _LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4), max_leaves=12
 )
-_MIMES = st.sampled_from([*sorted(messages.MIME_TYPES), "application/javascript", "x"])
+_MIMES = st.sampled_from([*sorted(MIME_TYPES), "application/javascript", "x"])
 _CONTENT = st.fixed_dictionaries(
     {},
     optional={

@@ -12,7 +12,8 @@ from runners.config.settings import Limits, MiB
 from runners.devices.allocation import DeviceAllocation, GpuShare, GpuUnit
 from runners.devices.tpu_vm import Tpu
 from runners.sandbox.landlock import DEVICE, AccessRight
-from runners.sandbox.policy import DATASETS, HOME, SandboxPolicy, session_policy
+from runners.sandbox.layout import DATASETS, HOME
+from runners.sandbox.policy import SandboxPolicy, session_policy
 
 LIMITS = Limits(memory_mb=512, disk_mb=64, processes=128, inodes=5000, file_mb=32, open_files=600, cpu_s=100)
 POLICY = session_policy(LIMITS, None, (b"\x01\x02", b"\x03"))
@@ -71,7 +72,8 @@ def test_a_session_without_real_devices_sees_nothing_of_them() -> None:
     assert POLICY.proc_shown == ()
 
 
-def test_a_session_with_real_devices_can_open_them_and_no_others() -> None:
+def test_a_session_with_real_devices_can_open_them_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")
     policy = session_policy(LIMITS, None, (), GIVEN)
     environment = dict(policy.environment)
 
@@ -81,6 +83,8 @@ def test_a_session_with_real_devices_can_open_them_and_no_others() -> None:
     }
     assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-1,GPU-2"
     assert environment["LOCKSTEP_REAL"] == "[[2, 7000], [1, null]]"
+    assert environment["LD_LIBRARY_PATH"] == "/usr/local/nvidia/lib64"
+    assert environment["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
     assert "RLIMIT_DATA" not in dict(policy.rlimits)
     assert policy.proc_covered == ()
     assert SandboxPolicy.from_json(policy.to_json()) == policy

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from runners.devices.allocation import DeviceAllocation, GpuShare, GpuUnit
 from runners.guest.accelerators import real_devices
 from runners.guest.accelerators.real_devices import GrantedDevicesMissing
 
@@ -51,23 +50,14 @@ def tensorflow(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], TensorFlow]:
     return make
 
 
-def test_what_was_given_goes_through_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    unit = GpuUnit("GPU-1", "T4", 15_360, ("nvidia0",))
-    monkeypatch.setenv("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")
-
-    environment = dict(real_devices.environment(DeviceAllocation((GpuShare(unit, 2, 7_000), GpuShare(unit)))))
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-
+def test_the_environment_lists_the_granted_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCKSTEP_REAL", "[[2, 7000], [1, null]]")
     assert real_devices.granted_gpus() == [(2, 7_000), (1, None)]
-    assert environment["LD_LIBRARY_PATH"] == "/usr/local/nvidia/lib64"
-    assert environment["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
 
 
-def test_a_session_without_any_has_nothing_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_variable_no_gpu_is_granted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOCKSTEP_REAL", raising=False)
     assert real_devices.granted_gpus() is None
-    assert real_devices.environment(None) == ()
 
 
 def test_a_whole_gpu_takes_memory_as_it_needs_it(tensorflow: Callable[[int], TensorFlow]) -> None:
