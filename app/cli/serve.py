@@ -24,6 +24,7 @@ from app.cli.db import upgrade_database
 from app.cli.local_runner import LocalRunner, make_private_directory
 from app.cli.shell_settings import has_runner_settings, shell_settings
 from app.settings import Settings, is_public_url
+from app.web.assets import docs_built
 from app.web.http_protocol import LimitedHttpProtocol
 from runners.wire.client import RunnerClient, RunnerError
 
@@ -53,7 +54,8 @@ def serve(
         fail(f"The data directory {settings.data_dir} cannot be used: {e.strerror or e}.")
     listener = _listen(host, port)
     upgrade_database(settings)
-    banner = f"Lockstep is at {settings.public_url or _url(host, listener.getsockname()[1])} (Ctrl-C ends it)."
+    address = settings.public_url or _url(host, listener.getsockname()[1])
+    banner = f"Lockstep is at {address} (Ctrl-C ends it).\n{_documentation(address)}"
     if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
         banner += f"\n{_ALL_INTERFACES_WARNING}"
     strangers = not _is_local(listener) or is_public_url(settings.public_url)
@@ -66,6 +68,14 @@ def serve(
         status = _serve_with_runner(settings, listener, workers, banner, strangers=strangers)
     if status:
         raise typer.Exit(status)
+
+
+def _documentation(address: str) -> str:
+    """Where the documentation is: at the server itself once it is built, in the source until then."""
+    site = f"{address.rstrip('/')}/docs/"
+    if docs_built():
+        return f"Documentation: {site}"
+    return f"Documentation: docs/index.md in the source of Lockstep; 'make docs' builds it for {site}"
 
 
 def _serve_with_runner(

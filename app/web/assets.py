@@ -38,6 +38,11 @@ class _File:
     media_type: str
 
 
+def docs_built() -> bool:
+    """Whether there is a documentation to serve."""
+    return (DOCS / "index.html").is_file()
+
+
 class Assets:
     """The files below a folder, kept in memory; read again when one changes."""
 

@@ -7,7 +7,7 @@ Every template sees ``lang``, ``url_for(route, **parts)`` (a path), ``static(pat
 ``drawing(topology)``, the filters of the language (``number``, ``percent``, ``date``, ``day_and_month``,
 ``date_and_time``, ``ago``), ``with_turns_shown`` for what people wrote, and gettext. That of a whole page sees also
 ``languages`` (``code, name, url, current``), ``listed`` (the page is for everyone: search engines hear of its other
-languages) and ``nav`` (``label, url, current``).
+languages), ``nav`` (``label, url, current``) and ``documented`` (this server has the documentation at /docs/).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from starlette.responses import HTMLResponse, Response
 
 from app import i18n
 from app.web.access import ACCESS, Access
+from app.web.assets import docs_built
 from app.web.languages import language_alternates
 from app.web.page_cache import PageCache
 from app.web.topology_icon import topology_icon
@@ -96,6 +97,7 @@ def _layout_context(request: Request, query: str, *, listed: bool) -> dict[str, 
         "languages": language_alternates(request, query),
         "listed": listed and ACCESS.get(route) is Access.public,
         "nav": request.app.state.nav(request),
+        "documented": docs_built(),
     }
 
 

@@ -145,7 +145,7 @@ async def test_axe_finds_nothing_in_feedback(hall: VisitorFactory) -> None:
     await assert_accessible_everywhere(page, "the question at the end of a lesson", "#helpful")
     await page.locator("#helpful-text").fill("The drawings of the replicas")
     await page.locator("#helpful-more button").click()
-    await page.locator(".foot-report").click()
+    await page.locator(".foot-link[hx-get]").click()
     await expect(page.locator("dialog#feedback")).to_be_visible()
     await assert_accessible_everywhere(page, "the dialog", "dialog#feedback")
 

@@ -9,7 +9,9 @@ import httpx
 import pytest
 
 from app import main
+from app.cli import serve
 from app.settings import Settings
+from app.web import assets
 from tests.factories.browser_client import browser_client
 
 
@@ -66,3 +68,34 @@ async def test_before_it_is_built_there_is_none(
     monkeypatch.setattr(main, "DOCS", tmp_path / "nothing")
     async with browser_client(main.create_app(settings)) as client:
         assert (await client.get("/docs/")).status_code == 404
+
+
+@pytest.mark.parametrize("built", [True, False])
+async def test_pages_link_to_it_once_it_is_built(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: bool
+) -> None:
+    monkeypatch.setattr(assets, "DOCS", tmp_path)
+    if built:
+        (tmp_path / "index.html").write_text("<!doctype html>")
+
+    async with browser_client(main.create_app(settings)) as client:
+        page = (await client.get("/en/")).text
+
+    assert ('href="/docs/"' in page) is built
+
+
+@pytest.mark.parametrize(
+    ("built", "words"),
+    [
+        (True, "Documentation: https://learn.example.org/docs/"),
+        (False, "docs/index.md in the source of Lockstep; 'make docs' builds it for https://learn.example.org/docs/"),
+    ],
+)
+def test_the_server_says_where_it_is_when_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: bool, words: str
+) -> None:
+    monkeypatch.setattr(assets, "DOCS", tmp_path)
+    if built:
+        (tmp_path / "index.html").write_text("<!doctype html>")
+
+    assert serve._documentation("https://learn.example.org").endswith(words)
