@@ -13,7 +13,7 @@ from runners.datasets.cache import Cache, CacheState, DamagedDataSet
 from runners.datasets.catalog import Catalog, DataSet, DataSetError, find_data_set, read_catalog
 from runners.datasets.fetch import Fetcher
 from runners.datasets.prepared import prepare
-from runners.datasets.progress import StreamProgress
+from runners.datasets.progress import DownloadProgress
 
 _SERVED = {
     CacheState.whole: "real",
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(e, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nStopped. What came is kept; the next fetch goes on from it.", file=sys.stderr)
+        print("\nStopped. Files that had come whole are kept for the next fetch.", file=sys.stderr)
         return 130
 
 
@@ -91,7 +91,7 @@ def _fetch(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
         print(f"Name data sets or say --all; there are: {', '.join(catalog)}.", file=sys.stderr)
         return 2
     wanted = list(catalog.values()) if options.all else [find_data_set(catalog, name) for name in options.names]
-    fetcher = Fetcher(cache, options.source, StreamProgress(sys.stderr))
+    fetcher = Fetcher(cache, options.source, DownloadProgress(sys.stderr))
     failed = 0
     for data_set in wanted:
         try:

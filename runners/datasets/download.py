@@ -1,4 +1,4 @@
-"""One file over HTTP: resumed where it broke off, bounded by its known size, verified at its end."""
+"""One file over HTTP, bounded by its known size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import httpx
 
-from runners.datasets.cache import wrong_digest
 from runners.datasets.catalog import DataFile, DataSetError
 from runners.datasets.progress import DownloadProgress
 
@@ -27,34 +26,7 @@ class FetchFailed(DataSetError):
 
 
 _TRY_A_MIRROR = "Try a mirror with --source."
-
-
-class NoConnection(FetchFailed):
-    """The server cannot be reached at all."""
-
-    def __init__(self, url: str, error: httpx.TransportError) -> None:
-        super().__init__(
-            f"{url}: no connection ({error})",
-            "Check this machine's network or proxy, or bring the files in a folder and use --source FOLDER.",
-        )
-
-
-class HttpErrorStatus(FetchFailed):
-    """The server answered with an error status."""
-
-    def __init__(self, url: str, status: int) -> None:
-        super().__init__(f"{url}: the server answered {status}", _TRY_A_MIRROR)
-        self.status = status
-
-
-class ConnectionBroken(FetchFailed):
-    """The connection ended early, several times."""
-
-    def __init__(self, url: str, have: int, size: int) -> None:
-        super().__init__(
-            f"{url}: broke off after {have:,} of {size:,} bytes",
-            "What came is kept: fetch again to go on from there.",
-        )
+_BRING_A_FOLDER = "Check this machine's network or proxy, or bring the files in a folder and use --source FOLDER."
 
 
 class WrongContent(FetchFailed):
@@ -82,94 +54,51 @@ class _Retry(Exception):
         self.final = final
 
 
-class Download:
-    """``url`` into the file ``part``, which may hold the beginning already."""
+def download(http: httpx.Client, url: str, file: DataFile, part: Path, progress: DownloadProgress) -> None:
+    """Write ``url`` to ``part``: as many bytes as the file has, to be verified by the caller.
 
-    def __init__(self, http: httpx.Client, url: str, file: DataFile, part: Path, progress: DownloadProgress) -> None:
-        self._http = http
-        self._url = url
-        self._file = file
-        self._part = part
-        self._progress = progress
-
-    def run(self) -> None:
-        """Leave the whole, verified file at ``part``.
-
-        Raises:
-            FetchFailed: after a few tries; of a wrong file nothing is kept, of a broken one what came.
-        """
-        resumed = self._have() > 0
-        self._complete()
-        wrong = wrong_digest(self._part, self._file)
-        if wrong and resumed:  # the beginning may be of another file: once more, from nothing
-            self._part.unlink()
-            self._complete()
-            wrong = wrong_digest(self._part, self._file)
-        if wrong:
-            self._part.unlink()
-            raise WrongContent(self._file, self._url, wrong)
-
-    def _complete(self) -> None:
-        for number in range(_TRIES):
-            try:
-                if self._have() != self._file.size:
-                    self._try()
-                return
-            except _Retry as e:
-                if number == _TRIES - 1:
-                    raise e.final from e.__cause__
-                time.sleep(_PAUSE_S * 2**number)
-
-    def _try(self) -> None:
-        have = self._have()
-        headers = {"accept-encoding": "identity"} | ({"range": f"bytes={have}-"} if have else {})
+    Raises:
+        FetchFailed: after a few tries.
+    """
+    for number in range(_TRIES):
         try:
-            with self._http.stream("GET", self._url, headers=headers) as answer:
-                self._receive(answer, self._begin(answer, have))
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.ProxyError) as e:
-            raise NoConnection(self._url, e) from e
-        except httpx.TransportError as e:
-            raise _Retry(ConnectionBroken(self._url, self._have(), self._file.size)) from e
-        except httpx.TooManyRedirects as e:
-            raise FetchFailed(f"{self._url}: too many redirects", _TRY_A_MIRROR) from e
-        if self._have() < self._file.size:
-            raise _Retry(ConnectionBroken(self._url, self._have(), self._file.size))
+            _try(http, url, file, part, progress)
+            return
+        except _Retry as e:
+            if number == _TRIES - 1:
+                raise e.final from e.__cause__
+            time.sleep(_PAUSE_S * 2**number)
 
-    def _begin(self, answer: httpx.Response, have: int) -> int:
-        """Decide by the answer's head where its first byte belongs."""
-        if answer.status_code == 206 and answer.headers.get("content-range", "").startswith(f"bytes {have}-"):
-            return have
-        if answer.status_code in (206, 416):  # the server and the kept part do not fit
-            self._part.unlink(missing_ok=True)
-            raise _Retry(HttpErrorStatus(self._url, answer.status_code))
-        if answer.status_code in (408, 429) or answer.status_code >= 500:
-            raise _Retry(HttpErrorStatus(self._url, answer.status_code))
-        if answer.status_code != 200:
-            raise HttpErrorStatus(self._url, answer.status_code)
-        offered = answer.headers.get("content-length", "")
-        if offered.isdecimal() and int(offered) != self._file.size:
-            wrong = f"the server offers {int(offered):,} bytes instead of {self._file.size:,}"
-            raise WrongContent(self._file, self._url, wrong)
-        return 0
 
-    def _receive(self, answer: httpx.Response, start: int) -> None:
-        """Append the body as sent, never more than the size allows."""
-        have = start
-        with self._part.open("r+b" if start else "wb") as part:
-            part.seek(start)
-            part.truncate()
-            for block in answer.iter_raw():  # as it comes: what came before a break is kept
+def _try(http: httpx.Client, url: str, file: DataFile, part: Path, progress: DownloadProgress) -> None:
+    have = 0
+    broken: httpx.TransportError | None = None
+    try:
+        with http.stream("GET", url, headers={"accept-encoding": "identity"}) as response, part.open("wb") as target:
+            _check(response, url, file)
+            for block in response.iter_raw():
                 have += len(block)
-                if have > self._file.size:
-                    part.close()
-                    self._part.unlink()
-                    raise WrongContent(self._file, self._url, f"it is longer than {self._file.size:,} bytes")
-                part.write(block)
-                self._progress.at(have)
-            part.flush()
-            os.fsync(part.fileno())
+                if have > file.size:
+                    raise WrongContent(file, url, f"it is longer than {file.size:,} bytes")
+                target.write(block)
+                progress.at(have)
+            target.flush()
+            os.fsync(target.fileno())
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol, httpx.ProxyError) as e:
+        raise FetchFailed(f"{url}: no connection ({e})", _BRING_A_FOLDER) from e
+    except httpx.TooManyRedirects as e:
+        raise FetchFailed(f"{url}: too many redirects", _TRY_A_MIRROR) from e
+    except httpx.TransportError as e:
+        broken = e
+    if have < file.size:
+        raise _Retry(FetchFailed(f"{url}: broke off after {have:,} of {file.size:,} bytes", "Fetch again.")) from broken
 
-    def _have(self) -> int:
-        """Bytes of the file that are there; a part that is too long counts as none."""
-        size = self._part.stat().st_size if self._part.exists() else 0
-        return size if size <= self._file.size else 0
+
+def _check(response: httpx.Response, url: str, file: DataFile) -> None:
+    """Decide by the head of a response whether its body is worth reading."""
+    status, offered = response.status_code, response.headers.get("content-length", "")
+    if status != 200:
+        failed = FetchFailed(f"{url}: the server answered {status}", _TRY_A_MIRROR)
+        raise _Retry(failed) if status in (408, 429) or status >= 500 else failed
+    if offered.isdecimal() and int(offered) != file.size:
+        raise WrongContent(file, url, f"the server offers {int(offered):,} bytes instead of {file.size:,}")

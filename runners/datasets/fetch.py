@@ -19,8 +19,8 @@ import httpx
 
 from runners.datasets.cache import Cache, wrong_digest
 from runners.datasets.catalog import DataFile, DataSet, DataSetError
-from runners.datasets.download import DiskFull, Download, FetchFailed, WrongContent
-from runners.datasets.progress import DownloadProgress, NullProgress
+from runners.datasets.download import DiskFull, FetchFailed, WrongContent, download
+from runners.datasets.progress import DownloadProgress
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNREADABLE = 0o200
@@ -61,7 +61,7 @@ class Fetcher:
     def __init__(self, cache: Cache, source: str | None = None, progress: DownloadProgress | None = None) -> None:
         self._cache = cache
         self._source = source
-        self._progress: DownloadProgress = progress or NullProgress()
+        self._progress = progress or DownloadProgress()
 
     def fetch(self, data_set: DataSet) -> int:
         """Bring ``data_set`` into the cache; returns how many files were new.
@@ -88,7 +88,7 @@ class Fetcher:
         path = self._cache.folder(data_set) / file.name
         if not _right(path, file):
             return False
-        self._progress.begin(file.name, file.size, file.size)
+        self._progress.begin(file.name, file.size)
         self._progress.end("already there")
         return True
 
@@ -103,10 +103,11 @@ class Fetcher:
         reasons: list[FetchFailed] = []
         for place in self._places(data_set, file):
             part = incoming / f"{file.name}.part"
-            self._progress.begin(file.name, file.size, part.stat().st_size if part.exists() else 0)
+            self._progress.begin(file.name, file.size)
             try:
                 self._bring(http, place, file, part)
             except FetchFailed as e:
+                part.unlink(missing_ok=True)
                 reasons.append(e)
                 self._progress.end("failed")
                 continue
@@ -117,9 +118,11 @@ class Fetcher:
 
     def _bring(self, http: httpx.Client, place: str, file: DataFile, part: Path) -> None:
         if _is_address(place):
-            Download(http, place, file, part, self._progress).run()
+            download(http, place, file, part, self._progress)
         else:
             _copy(Path(place), file, part)
+        if wrong := wrong_digest(part, file):
+            raise WrongContent(file, place, wrong)
         part.chmod(0o644)
 
     def _places(self, data_set: DataSet, file: DataFile) -> Sequence[str]:
@@ -166,10 +169,6 @@ def _copy(source: Path, file: DataFile, part: Path) -> None:
         shutil.copyfileobj(content, target)
         target.flush()
         os.fsync(target.fileno())
-    wrong = wrong_digest(part, file)
-    if wrong:
-        part.unlink()
-        raise WrongContent(file, str(source), wrong)
 
 
 def _is_address(place: str) -> bool:

@@ -2,54 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import time
-from typing import Protocol, TextIO
+from typing import TextIO
 
 _REDRAW_S = 0.1
 _MB = 1_000_000
 
 
-class DownloadProgress(Protocol):
-    """What a fetch tells while it goes on."""
+class DownloadProgress:
+    """Writes to ``stream``, or nowhere; redraws in place if that is a terminal."""
 
-    def begin(self, file: str, size: int, have: int) -> None:
-        """A file of ``size`` bytes is asked for, of which ``have`` are there from an earlier try."""
-
-    def at(self, have: int) -> None:
-        """``have`` bytes of the file are there now."""
-
-    def end(self, word: str) -> None:
-        """The file is settled: ``verified``, ``already there``, ``failed``."""
-
-
-class NullProgress:
-    """Says nothing."""
-
-    def begin(self, file: str, size: int, have: int) -> None:
-        """Nothing."""
-
-    def at(self, have: int) -> None:
-        """Nothing."""
-
-    def end(self, word: str) -> None:
-        """Nothing."""
-
-
-class StreamProgress:
-    """Writes to ``stream``; redraws in place if that is a terminal."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._redraws = stream.isatty()
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or io.StringIO()
+        self._redraws = self._stream.isatty()
         self._file, self._size, self._drawn_s = "", 0, 0.0
 
-    def begin(self, file: str, size: int, have: int) -> None:
-        """Name the file; on a terminal, draw it at once."""
+    def begin(self, file: str, size: int) -> None:
+        """Name the file, of so many bytes; on a terminal, draw it at once."""
         self._file, self._size, self._drawn_s = file, size, 0.0
-        self.at(have)
+        self.at(0)
 
     def at(self, have: int) -> None:
-        """Redraw the line, at most ten times a second."""
+        """So many bytes are there: redraw the line, at most ten times a second."""
         now = time.monotonic()
         if self._redraws and now - self._drawn_s >= _REDRAW_S:
             self._drawn_s = now
@@ -58,7 +33,7 @@ class StreamProgress:
             self._stream.flush()
 
     def end(self, word: str) -> None:
-        """Write the line that stays."""
+        """Write the line that stays; ``word`` says how it ended."""
         start = "\r\x1b[K" if self._redraws else ""
         self._stream.write(f"{start}{self._file}  {self._size / _MB:.1f} MB  {word}\n")
         self._stream.flush()

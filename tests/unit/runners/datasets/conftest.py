@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import re
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
@@ -83,8 +82,6 @@ class Answer:
     cut_after: int | None = None
     """Close the connection after so many bytes of the body."""
     declare_length: bool = True
-    ranges: bool = True
-    content_range: str | None = None
 
 
 @dataclass
@@ -94,8 +91,8 @@ class Server:
     files: dict[str, bytes]
     url: str = ""
     script: dict[str, list[Answer]] = field(default_factory=dict)
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
-    """Path and Range header of every request."""
+    asked: list[str] = field(default_factory=list)
+    """The path of every request."""
     before: Callable[[str], None] = lambda path: None
 
     def answer(self, path: str) -> Answer:
@@ -116,21 +113,12 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            wanted = self.headers.get("range")
-            begin = re.fullmatch(r"bytes=(\d+)-", wanted) if wanted else None
-            assert begin or not wanted
-            server.asked.append((self.path, wanted))
+            server.asked.append(self.path)
             server.before(self.path)
             plan = server.answer(self.path)
             name = self.path.rpartition("/")[2]
             body, status = plan.body if plan.body is not None else server.files[name], plan.status
-            start = int(begin[1]) if begin else 0
-            if start and plan.ranges and status == 200:
-                status, body = (206, body[start:]) if start < len(body) else (416, b"")
             self.send_response(status)
-            if status == 206:
-                total = start + len(body)
-                self.send_header("content-range", plan.content_range or f"bytes {start}-{total - 1}/{total}")
             if plan.declare_length:
                 self.send_header("content-length", str(len(body)))
             self.send_header("connection", "close")

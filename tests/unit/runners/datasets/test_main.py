@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runners.datasets.__main__ import main
-from runners.datasets.progress import StreamProgress
+from runners.datasets.progress import DownloadProgress
 from tests.unit.runners.datasets.conftest import Server, Tiny
 
 
@@ -97,7 +97,7 @@ def test_an_interrupted_fetch_says_what_is_kept(
 
     monkeypatch.setattr("runners.datasets.__main__.Fetcher.fetch", interrupted)
     assert _run(tmp_path, "fetch", "--all") == 130
-    assert "the next fetch goes on from it" in capsys.readouterr().err
+    assert "are kept for the next fetch" in capsys.readouterr().err
 
 
 def test_the_module_runs_as_a_command(tmp_path: Path) -> None:
@@ -115,11 +115,11 @@ def test_the_module_runs_as_a_command(tmp_path: Path) -> None:
 
 
 def test_progress_is_redrawn_on_a_terminal_and_one_line_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = StreamProgress(sys.stdout)
-    progress.begin("x.gz", 2_000_000, 0)
+    progress = DownloadProgress(sys.stdout)
+    progress.begin("x.gz", 2_000_000)
     progress.at(1_000_000)
     progress.end("verified")
     assert capsys.readouterr().out == "x.gz  2.0 MB  verified\n"
     progress._redraws = True
-    progress.begin("x.gz", 2_000_000, 1_000_000)
-    assert capsys.readouterr().out == "\r\x1b[Kx.gz   50 %  1.0 of 2.0 MB"
+    progress.begin("x.gz", 2_000_000)
+    assert capsys.readouterr().out == "\r\x1b[Kx.gz    0 %  0.0 of 2.0 MB"
