@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 from urllib.parse import parse_qsl
 
@@ -102,46 +103,25 @@ async def stream_session(
     )
 
 
-@router.post("/restart", name="session_restart")
-async def restart_session(
-    request: Request,
-    lang: str,
-    lesson: RequestedLesson,
-    chosen: SelectedSession,
-    learner: OptionalLearnerId,
-    desk: RunDispatcherDep,
-) -> HTMLResponse:
-    return render_fragment(
-        request, _PANEL_TEMPLATE, session=await session_panel.restart_sessions(desk.runner, learner, lesson, chosen)
-    )
+def _add_button(name: str, act: Callable[..., Awaitable[session_panel.SessionView]]) -> None:
+    """A button of the panel, which it answers with."""
+
+    async def press_button(
+        request: Request,
+        lang: str,
+        lesson: RequestedLesson,
+        chosen: SelectedSession,
+        learner: OptionalLearnerId,
+        desk: RunDispatcherDep,
+    ) -> HTMLResponse:
+        return render_fragment(request, _PANEL_TEMPLATE, session=await act(desk.runner, learner, lesson, chosen))
+
+    router.add_api_route(f"/{name}", press_button, methods=["POST"], name=f"session_{name}")
 
 
-@router.post("/keep", name="session_keep")
-async def keep_session(
-    request: Request,
-    lang: str,
-    lesson: RequestedLesson,
-    chosen: SelectedSession,
-    learner: OptionalLearnerId,
-    desk: RunDispatcherDep,
-) -> HTMLResponse:
-    return render_fragment(
-        request, _PANEL_TEMPLATE, session=await session_panel.keep_sessions(desk.runner, learner, lesson, chosen)
-    )
-
-
-@router.post("/interrupt", name="session_interrupt")
-async def interrupt_session(
-    request: Request,
-    lang: str,
-    lesson: RequestedLesson,
-    chosen: SelectedSession,
-    learner: OptionalLearnerId,
-    desk: RunDispatcherDep,
-) -> HTMLResponse:
-    return render_fragment(
-        request, _PANEL_TEMPLATE, session=await session_panel.interrupt_sessions(desk.runner, learner, lesson, chosen)
-    )
+_add_button("restart", session_panel.restart_sessions)
+_add_button("keep", session_panel.keep_sessions)
+_add_button("interrupt", session_panel.interrupt_sessions)
 
 
 @router.post("/faults", name="session_fault")
