@@ -20,7 +20,7 @@ from app.lessons.url_paths import LESSON_PATH
 from app.progress import page_views
 from app.progress.activity_calendar import WEEKS, calendar_weeks
 from app.progress.history import find_cells_run, find_public_account, load_active_days, load_history
-from app.progress.level_curve import level_steps, plot_curve
+from app.progress.levels import level_steps
 from app.progress.service import ProgressServiceDep
 from app.progress.timezones import learner_timezone
 from app.web.languages import LANGUAGE_PREFIX
@@ -123,7 +123,6 @@ async def show_achievements(
         awarded = await load_history(session, learner, number)
         active = await load_active_days(session, learner, today - timedelta(weeks=WEEKS))
     earned, towards, secret = page_views.group_badges(views, zone)
-    levels = level_steps(figures.level.xp)
     return render_private_page(
         request,
         "progress/achievements.html",
@@ -136,8 +135,7 @@ async def show_achievements(
         rows=page_views.history_rows(awarded, catalog, lang, views, zone),
         weeks=calendar_weeks(active, today),
         weekdays=i18n.weekdays(),
-        levels=levels,
-        curve=plot_curve(levels),
+        levels=level_steps(figures.level.xp),
         account=account,
     )
 
