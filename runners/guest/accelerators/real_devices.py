@@ -8,11 +8,9 @@ TPU imports TensorFlow itself (``runners.zygote.fork_server --cold``), and Tenso
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Iterable
-from typing import Any
 
 from runners.sandbox.layout import GRANTED_GPUS_VARIABLE
 
@@ -30,8 +28,11 @@ def granted_gpus() -> list[tuple[int, int | None]] | None:
     return None if said is None else [(int(logical), memory_mb) for logical, memory_mb in json.loads(said)]
 
 
-def configure_gpus(shares: Iterable[tuple[int, int | None]]) -> None:
-    """Make TensorFlow in this process see its GPUs so. Call once, before any op ran.
+def configure_gpus(shares: Iterable[tuple[int, int | None]]) -> list[str]:
+    """Make TensorFlow in this process see its GPUs so. Call once, before any op runs.
+
+    Returns:
+        The names of the physical GPUs whose logical devices have memory limits.
 
     Raises:
         GrantedDevicesMissing: TensorFlow finds fewer, or others.
@@ -50,27 +51,4 @@ def configure_gpus(shares: Iterable[tuple[int, int | None]]) -> None:
             each = tf.config.LogicalDeviceConfiguration(memory_limit=memory_mb)
             tf.config.set_logical_device_configuration(gpu, [each] * logical)
             split.append(gpu.name)
-    if split:
-        _let_growth_be_asked_for(split)
-
-
-def _let_growth_be_asked_for(split: list[str]) -> None:
-    """TensorFlow refuses ``set_memory_growth`` for a GPU with limits; ours grow in any case, so to ask is no error."""
-    import tensorflow as tf
-    from tensorflow.python.framework import config
-
-    get_growth, set_growth = config.get_memory_growth, config.set_memory_growth
-
-    @functools.wraps(get_growth)
-    def get_memory_growth(device: Any) -> Any:
-        return True if device.name in split else get_growth(device)
-
-    @functools.wraps(set_growth)
-    def set_memory_growth(device: Any, enable: bool) -> None:
-        if device.name not in split:
-            set_growth(device, enable)
-        elif not enable:
-            raise ValueError("This GPU is shared: its memory grows, up to the limit of its logical devices.")
-
-    for module in (config, tf.config, tf.config.experimental):
-        module.get_memory_growth, module.set_memory_growth = get_memory_growth, set_memory_growth
+    return split

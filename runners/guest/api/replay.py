@@ -7,10 +7,8 @@ reduced has to be the sum of what the replicas had, and it has to be what the va
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,14 +17,12 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.distribute import cross_device_ops, distribute_lib, mirrored_strategy, tpu_strategy
 
 from runners.guest.api import display
 from runners.guest.api.pictures import Reduction, largest_values, replay_picture
 from runners.guest.api.placement import name_of, plain_variable
+from runners.guest.tf_patches import replay_hooks
 
-_KERAS_2 = "tf_keras.src.engine.training"
-_KERAS_3 = "keras.src.backend.tensorflow.optimizer"
 _NAMES_SHOWN = 12
 
 
@@ -76,15 +72,7 @@ class Replay:
         eagerly = tf.config.functions_run_eagerly()
         tf.config.run_functions_eagerly(True)
         self._undo.append(lambda: tf.config.run_functions_eagerly(eagerly))
-        self._replace(cross_device_ops.CrossDeviceOps, "batch_reduce", self._batch_reduce)
-        self._replace(distribute_lib.StrategyExtendedV2, "update", self._update)
-        if (keras := sys.modules.get(_KERAS_3)) is not None:
-            self._replace(keras.TFOptimizer, "_backend_update_step", self._note_names)
-        if (keras := sys.modules.get(_KERAS_2)) is not None:
-            for name in ("make_train_function", "make_test_function", "make_predict_function"):
-                self._replace(keras.Model, name, _made_as_functions)
-        for strategy in (tpu_strategy.TPUStrategyV2, tpu_strategy.TPUStrategy):
-            self._replace(strategy, "run", _run_on_tpu)
+        self._undo.append(replay_hooks.observe(self))
         self._leave_out_warnings()
         logger = tf.get_logger()
         logger.addFilter(_no_advice)
@@ -100,16 +88,6 @@ class Replay:
         self._stop()
         if kind is None and self.variable is None:
             raise ValueError(self._why_not())
-
-    def _replace(self, owner: type, name: str, ours: Callable[..., Any]) -> None:
-        original = getattr(owner, name)
-
-        @functools.wraps(original)
-        def replacement(this: Any, *args: Any, **kwargs: Any) -> Any:
-            return ours(original, this, *args, **kwargs)
-
-        setattr(owner, name, replacement)
-        self._undo.append(lambda: setattr(owner, name, original))
 
     def _leave_out_warnings(self) -> None:
         """TensorFlow says that ``tf.data`` keeps its functions, which nobody has asked."""
@@ -134,37 +112,31 @@ class Replay:
         shown = ", ".join(names[:_NAMES_SHOWN]) + (" …" if len(names) > _NAMES_SHOWN else "")
         return f"this step has updated no variable {self._wanted!r}; it has updated: {shown}"
 
-    # --- what is looked at ------------------------------------------------------------------------------------------
+    # --- called by the hooks ------------------------------------------------------------------------------------------
 
-    def _note_names(self, original: Callable[..., Any], optimizer: Any, grads: Any, variables: Any, rate: Any) -> Any:
+    def see_names(self, original: Any, optimizer: Any, grads: Any, variables: Any, rate: Any) -> Any:
+        """Keras 3 updates these variables."""
         for variable in variables:
             self._names[id(plain_variable(variable))] = name_of(variable)
         return original(optimizer, grads, variables, rate)
 
-    def _batch_reduce(
-        self, original: Callable[..., Any], this: Any, reduce_op: Any, pairs: Any, options: Any = None
-    ) -> Any:
+    def see_reduction(self, original: Any, ops: Any, reduce_op: Any, pairs: Any, options: Any = None) -> Any:
+        """Values are reduced: note those before and after."""
         pairs = list(pairs)
-        results = original(this, reduce_op, pairs, options)
+        results = original(ops, reduce_op, pairs, options)
         if tf.executing_eagerly():
             operation = str(getattr(reduce_op, "value", reduce_op)).lower()
             self._reductions = [
-                _Reduced(operation, _algorithm(this), _components(value), _components(result))
+                _Reduced(operation, _algorithm(ops), _components(value), _components(result))
                 for (value, _), result in zip(pairs, results, strict=True)
             ]
             self._taken = 0
         return results
 
-    def _update(
-        self,
-        original: Callable[..., Any],
-        extended: Any,
-        var: Any,
-        fn: Any,
-        args: Any = (),
-        kwargs: Any = None,
-        group: bool = True,
+    def see_update(
+        self, original: Any, extended: Any, var: Any, fn: Any, args: Any = (), kwargs: Any = None, group: bool = True
     ) -> Any:
+        """A variable is updated: if it is the one that is waited for, show it, and stop waiting."""
         one = self._reduction_of(var, args) if args and tf.executing_eagerly() else None
         if one is None:
             return original(extended, var, fn, args, kwargs, group)
@@ -216,28 +188,6 @@ class Replay:
 
 def _forget_filter(ours: Any) -> None:
     warnings.filters = [each for each in warnings.filters if each is not ours]
-
-
-def _made_as_functions(make: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
-    """Keras 2 makes a step that is none of TensorFlow's functions while those run op by op, and keeps it for good."""
-    eagerly = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(False)
-    try:
-        return make(model, *args, **kwargs)
-    finally:
-        tf.config.run_functions_eagerly(eagerly)
-
-
-def _run_on_tpu(
-    run: Callable[..., Any], strategy: Any, fn: Any, args: Any = (), kwargs: Any = None, **more: Any
-) -> Any:
-    """A TPU runs graphs only; the logical CPUs that stand for its cores run op by op, too."""
-    if not tf.executing_eagerly():
-        return run(strategy, fn, args, kwargs, **more)
-    if not isinstance(strategy.extended, mirrored_strategy.MirroredExtended):
-        raise ValueError("lockstep.replay cannot look into the compiled step of a real TPU: choose a simulated one")
-    with strategy.scope():
-        return strategy.extended.call_for_each_replica(fn, args, kwargs)
 
 
 def replay(variable: Any = None) -> Replay:

@@ -11,7 +11,6 @@ import threading
 from typing import Any
 
 from tensorflow.python.distribute import mirrored_run
-from tensorflow.python.ops import gen_logging_ops, string_ops
 
 from runners.wire import replica_tags
 
@@ -52,21 +51,16 @@ def current_replica() -> int | None:
 
 def tag_text(text: str) -> str:
     """``text`` with the marks of the replica that prints it, if one does."""
+    tags = current_tags() if text else None
+    return text if tags is None else f"{tags[0]}{text}{tags[1]}"
+
+
+def current_tags() -> tuple[str, str] | None:
+    """What comes before and after text of the calling thread's replica; None where no replica needs to be named."""
     replica = current_replica()
-    return text if replica is None or not _nonce or not text else f"{_mark(replica)}{text}{_mark(None)}"
-
-
-def patch_tf_print() -> None:
-    """Have ``tf.print`` in a replica's function say whose it is. Call once, in the zygote: runs no op."""
-    print_v2 = gen_logging_ops.print_v2
-
-    def print_marked(input: Any, output_stream: str = "stderr", end: str = "\n", name: str | None = None) -> Any:
-        replica = current_replica()
-        if replica is not None and _nonce and output_stream in ("stdout", "stderr"):
-            input, end = string_ops.string_join([_mark(replica), input]), end + _mark(None)
-        return print_v2(input, output_stream=output_stream, end=end, name=name)
-
-    gen_logging_ops.print_v2 = print_marked
+    if replica is None or not _nonce:
+        return None
+    return replica_tags.replica_tag(_nonce, replica), replica_tags.replica_tag(_nonce, None)
 
 
 def tag_messages(session: Any) -> None:
@@ -87,7 +81,3 @@ def tag_messages(session: Any) -> None:
 
 def _with_lane(metadata: Any) -> dict[str, Any]:
     return {"lockstep": {"lane": _task}} | (metadata or {})
-
-
-def _mark(replica: int | None) -> str:
-    return replica_tags.replica_tag(_nonce, replica)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runners.guest.accelerators import real_devices
 from runners.guest.cluster import task_context
-from runners.guest.tf_patches import collectives, distributed_datasets, gpu, tpu_system
+from runners.guest.tf_patches import collectives, distributed_datasets, gpu, shared_gpus, tpu_errors, tpu_system
 from runners.wire.topology import Topology
 
 
@@ -15,9 +15,11 @@ def set_up_devices(topology: Topology) -> None:
     distributed_datasets.keep_alive_while_iterated()
     if (shares := real_devices.granted_gpus()) is not None:
         if topology.kind == "tpu":
-            tpu_system.explain_failure(str(topology))
+            tpu_errors.explain_failure(str(topology))
         else:
-            real_devices.configure_gpus(shares)
+            limited = real_devices.configure_gpus(shares)
+            if limited:
+                shared_gpus.allow_growth(limited)
         return
     match topology.kind:
         case "gpu" | "workers" if topology.devices:
@@ -25,4 +27,4 @@ def set_up_devices(topology: Topology) -> None:
         case "tpu":
             tpu_system.simulate(topology.devices)
     if topology.kind != "tpu":
-        tpu_system.explain_absence(str(topology))
+        tpu_errors.explain_absence(str(topology))

@@ -13,22 +13,23 @@ from runners.wire.topology import Topology
 
 
 def install(topology: Topology) -> None:
-    """Let this process's code ``import lockstep``, and watch the Kerases that it has imported."""
+    """Let this process's code ``import lockstep``."""
     display.set_topology(topology)
     sys.modules["lockstep"] = public_api
-    keras_training.watch()
 
 
 def watch_cells(events: Any) -> None:
-    """Begin and end runs with the cells of a shell, whose ``events`` these are; for a zygote, which forks kernels."""
+    """Watch Keras, and begin and end runs with the cells of the shell whose ``events`` these are.
+
+    For a zygote, which forks kernels.
+    """
     keras_training.watch()
     events.register("pre_run_cell", lambda _info: begin_run())
     events.register("post_run_cell", lambda _result: end_run())
 
 
 def begin_run() -> None:
-    """A run begins. A Keras that was imported since is watched from now on."""
-    keras_training.watch()
+    """A run begins."""
     training_step.reset()
     metric_reporter().begin_run()
 

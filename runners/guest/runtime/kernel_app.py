@@ -19,12 +19,11 @@ import time
 import traceback
 import warnings
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import zmq
-from ipykernel import ipkernel
 from ipykernel.control import ControlThread
 from ipykernel.heartbeat import Heartbeat
 from ipykernel.ipkernel import IPythonKernel
@@ -36,7 +35,6 @@ from IPython.core.application import BaseIPythonApplication
 from IPython.core.error import StdinNotImplementedError
 from IPython.utils.path import get_home_dir
 from jupyter_client.session import new_id
-from tensorflow.python.eager.polymorphic_function import atomic_function
 from tensorflow.python.framework import kernels
 from traitlets import Type
 from traitlets.config import Config
@@ -51,7 +49,7 @@ from runners.guest.runtime.output import WarmStream, encode_message
 from runners.guest.runtime.peers import Peers, TaskFailure, summarize_failures
 from runners.guest.runtime.stall_detector import StallDetector
 from runners.guest.runtime.tracebacks import paths_below_cell, shorten_long_tracebacks
-from runners.guest.tf_patches import rendezvous, server_join
+from runners.guest.tf_patches import graph_errors, jupyter_kernel, rendezvous, server_join, tf_print
 from runners.wire.exit_status import is_clean_exit
 from runners.wire.journal import OutputStream
 from runners.wire.topology import Topology
@@ -74,15 +72,6 @@ class WarmHeartbeat(Heartbeat):  # type: ignore[misc]
         self.socket.bind("ipc:///heartbeat")
 
 
-class _WithoutModules:
-    """``sys`` for who would read every module's file name."""
-
-    modules: ClassVar[dict[str, Any]] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sys, name)
-
-
 class WarmKernel(IPythonKernel):  # type: ignore[misc]
     """ipykernel's kernel, but what asks for the keyboard is told that there is none, unless there is one."""
 
@@ -95,12 +84,8 @@ class WarmKernel(IPythonKernel):  # type: ignore[misc]
     shell_class = Type("runners.guest.runtime.kernel_app.WarmShell")
 
     def __init__(self, **kwargs: Any) -> None:
-        # For its debugger it would look at each of 5,000 modules: to count a reference is to copy a page.
-        ipkernel.sys = _WithoutModules()
-        try:
+        with jupyter_kernel.hidden_modules():
             super().__init__(**kwargs)
-        finally:
-            ipkernel.sys = sys
 
     def pre_handler_hook(self) -> None:
         """Before each request: from here on SIGINT is a KeyboardInterrupt."""
@@ -262,9 +247,9 @@ def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
     application.init_code()
     shell.run_line_magic("matplotlib", "inline")
     shorten_long_tracebacks(shell.InteractiveTB)
-    atomic_function.InterpolateRuntimeError.DENY_LIST_PHRASES += paths_below_cell()
+    graph_errors.leave_out_frames(paths_below_cell())
     warnings.filterwarnings("ignore", "To exit: use")  # IPython's word for who sits at a terminal
-    lanes.patch_tf_print()
+    tf_print.tag_replicas()
     instrumentation.watch_cells(shell.events)
     portpicker.install()
     _warm_up(application)

@@ -6,16 +6,13 @@ nothing meanwhile. For whom, the board tells: whoever has ended, is held, or is 
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
-from tensorflow.python.distribute.coordinator.cluster_coordinator import ClusterCoordinator
 from tensorflow.python.eager import context
 from tensorflow.python.framework import errors_impl
 
@@ -23,7 +20,7 @@ from runners.guest.cluster import endpoints
 from runners.guest.cluster.shared_state import ProcessActivity, ProcessStatus, SharedState
 from runners.guest.cluster.task_context import TaskContext
 from runners.guest.reporting import publisher
-from runners.guest.tf_patches import rendezvous
+from runners.guest.tf_patches import coordinator_polls, rendezvous
 from runners.guest.tf_patches.rendezvous import RENDEZVOUS_TIMEOUT_S
 
 _LOOK_S = 0.2
@@ -65,15 +62,7 @@ class StallDetector:
 
     def look_at_polls(self) -> None:
         """Say also for whom a program waits that asks a coordinator again and again whether all is done."""
-        done = ClusterCoordinator.done
-
-        @functools.wraps(done)
-        def done_or_named(coordinator: Any) -> bool:
-            finished = bool(done(coordinator))
-            self._polled(finished)
-            return finished
-
-        ClusterCoordinator.done = done_or_named
+        coordinator_polls.report_polls(self._polled)
 
     def _polled(self, finished: bool) -> None:
         now = time.monotonic()

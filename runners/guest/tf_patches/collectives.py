@@ -1,67 +1,80 @@
-"""Lets one session make several strategies, as who runs an edited cell again does.
+"""Lets one session make several strategies, as happens whenever a learner runs an edited cell again.
 
-TensorFlow numbers the groups of devices that add up tensors from 1 for each strategy, but remembers for the whole
-process which shapes a group's sums have. So a second strategy whose model differs from the first one's fails with
-"Shape mismatch in the collective instance", on real GPUs too, until the program is restarted. Here each strategy of
-one process numbers its groups from where no other does, in other processes of its cluster neither: the first worker
-keeps the groups of all. Where several workers add up, all have to use the same numbers: there it is left as it is.
+TensorFlow numbers the groups of devices that add up tensors from 1 for each strategy, but remembers the shapes of a
+group's sums for the life of the process. A second strategy whose model differs from the first one's therefore fails
+with "Shape mismatch in the collective instance", on real GPUs too, until the program is restarted. With these patches
+each strategy of a process numbers its groups from a base that no other strategy uses, nor one of another process of
+its cluster: the first worker keeps the groups of all. Where several workers add up together, all of them must use the
+same numbers, so those stay as they are.
 
-Once a process is connected to other workers, TensorFlow takes the devices of all of them for its own: it would give
-them to a MirroredStrategy that names none, and crash in its first step. Such a one gets the process's own here.
+Once a process is connected to other workers, TensorFlow counts the devices of all of them as its own. It would give
+them to a MirroredStrategy that names no devices, and crash in its first step. With these patches such a strategy gets
+the devices of its own process.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from tensorflow.python.distribute import collective_all_reduce_strategy, mirrored_strategy
 from tensorflow.python.eager import context
 from tensorflow.python.framework.device_spec import DeviceSpecV2
 
 from runners.guest.reporting import notices
+from runners.guest.tf_patches.registry import Subject
 
-_APART = 1_000
+subject = Subject(
+    __name__,
+    when="every kernel",
+    because="a second strategy whose model has other shapes fails: Shape mismatch in the collective instance",
+    since="TensorFlow 2.21",
+    upstream="tensorflow/tensorflow#62790",
+    test="tests/functional/runner/test_gpus.py"
+    "::test_a_cell_can_be_changed_and_run_again_with_a_strategy_and_a_model_of_its_own",
+)
+
+_BASE_STEP = 1_000
 """Groups of devices that one strategy may have."""
 
 
 def separate_collective_keys(process: int = 0, processes: int = 1) -> None:
-    """Do so in this process, the ``process``th of so many that train together; runs no op."""
-    bases = itertools.count(_APART * (1 + process), _APART * processes)
-    _renumber(mirrored_strategy.MirroredExtended, "_make_collective_ops_with_fallbacks", bases)
-    _renumber(collective_all_reduce_strategy.CollectiveAllReduceExtended, "_initialize_local", bases)
-    _keep_to_own_devices(mirrored_strategy)
+    """Do so in this process, number ``process`` of the ``processes`` that train together. Runs no op."""
+    subject.apply(itertools.count(_BASE_STEP * (1 + process), _BASE_STEP * processes))
 
 
-def _renumber(owner: Any, name: str, bases: Iterator[int]) -> None:
-    """Change where a strategy's numbers begin, before ``owner.name`` takes them."""
-    make: Callable[..., Any] = getattr(owner, name)
+@subject.patch(
+    "tensorflow.python.distribute.mirrored_strategy:MirroredExtended._make_collective_ops_with_fallbacks",
+    relies_on=("(self)", "._collective_key_base"),
+    used_by=("tensorflow.python.distribute.mirrored_strategy:MirroredExtended._initialize_strategy",),
+)
+@subject.patch(
+    "tensorflow.python.distribute.collective_all_reduce_strategy:CollectiveAllReduceExtended._initialize_local",
+    relies_on=("(self, cluster_resolver, devices)", "._collective_key_base"),
+)
+def _number_from_the_next_base(bases: Iterator[int], original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    self._collective_key_base += next(bases)
+    return original(self, *args, **kwargs)
 
-    @functools.wraps(make)
-    def make_apart(self: Any, *args: Any, **kwargs: Any) -> Any:
-        self._collective_key_base += next(bases)
-        return make(self, *args, **kwargs)
 
-    setattr(owner, name, make_apart)
-
-
-def _keep_to_own_devices(owner: Any) -> None:
-    """Have ``owner.all_local_devices`` list no other worker's."""
-    listed: Callable[..., list[Any]] = owner.all_local_devices
-
-    @functools.wraps(listed)
-    def all_local_devices(*args: Any, **kwargs: Any) -> list[Any]:
-        devices, server = listed(*args, **kwargs), context.context()._collective_ops_server_def
-        if server is None:
-            return devices
-        own = [device for device in devices if _task_of(device.name) == (server.job_name, server.task_index)]
-        if own != devices:
-            notices.notify_once("mirrored-among-workers")
-        return own
-
-    owner.all_local_devices = all_local_devices
+@subject.patch(
+    "tensorflow.python.distribute.mirrored_strategy:all_local_devices",
+    relies_on=("tensorflow.python.eager.context:Context._collective_ops_server_def",),
+    used_by=("tensorflow.python.distribute.mirrored_strategy:MirroredExtended.__init__",),
+    because="a MirroredStrategy in a worker takes the devices of all workers, and crashes",
+    upstream=None,
+    test="tests/functional/runner/test_clusters.py"
+    "::test_a_mirrored_strategy_beside_that_of_all_workers_keeps_to_its_own_worker",
+)
+def _own_devices(_: Iterator[int], original: Any, *args: Any, **kwargs: Any) -> list[Any]:
+    devices: list[Any] = original(*args, **kwargs)
+    server = context.context()._collective_ops_server_def
+    if server is None:
+        return devices
+    own = [device for device in devices if _task_of(device.name) == (server.job_name, server.task_index)]
+    if own != devices:
+        notices.notify_once("mirrored-among-workers")
+    return own
 
 
 def _task_of(device: str) -> tuple[str | None, int | None]:

@@ -1,44 +1,66 @@
-"""How a distributed data set hands its elements to simulated devices.
+"""How a distributed data set hands its elements to devices.
 
 TensorFlow makes a small data set for each device, which only fetches and prefetches. tf.data tunes each of them in a
-thread of its own, and whoever drops such an iterator waits until that thread has slept enough: an epoch of 1.2 s then
-took up to 44 s, with every core idle. There is nothing to tune in them, since their buffer is fixed; the learner's own
-pipeline is tuned as ever.
+thread of its own, and whoever drops such an iterator waits until that thread wakes up: an epoch of 1.2 s took up to
+44 s that way, with every core idle. There is nothing to tune in them, since their buffer is fixed; the learner's own
+pipeline is still tuned.
 
-And TensorFlow lets go of a distributed data set before the thread that makes its elements has ended. Where it reads the
-data set as it is, not a rewritten copy, and so wherever Keras 3 is given arrays, that thread then asks freed memory how
-many parts an element has: whoever drops an iterator while it makes one, as ``fit`` and ``evaluate`` drop their first,
-may crash, on real GPUs and without a line of ours. Here the data set stays for as long as somebody reads it.
+TensorFlow also releases a distributed data set before the thread that makes its elements has ended. Where it reads the
+data set itself and not a rewritten copy, as it does whenever Keras 3 is given arrays, that thread then asks freed
+memory how many parts an element has. Dropping an iterator while it makes an element, as ``fit`` and ``evaluate`` do
+with their first one, may crash, on real GPUs and without a line of ours. With these patches the data set lives for as
+long as something reads it.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.data.ops import dataset_ops
-from tensorflow.python.data.ops import multi_device_iterator_ops as iterators
+
+from runners.guest.tf_patches.registry import Subject
+
+_ITERATOR = "tensorflow.python.data.ops.multi_device_iterator_ops:OwnedMultiDeviceIterator.__init__"
+
+tuning = Subject(
+    "distributed_datasets (tuning)",
+    when="gpu and tpu",
+    because="tf.data tunes data sets in which there is nothing to tune, and waits for that when they are dropped",
+    since="TensorFlow 2.21",
+    test="tests/unit/runners/guest/tf_patches/test_gpu.py::test_no_thread_tunes_what_only_hands_over_to_a_device",
+)
+lifetime = Subject(
+    "distributed_datasets (lifetime)",
+    when="every kernel",
+    because="TensorFlow releases a distributed data set while a thread reads it, and crashes",
+    since="TensorFlow 2.21",
+    test="tests/unit/runners/guest/tf_patches/test_gpu.py::test_an_iterator_may_be_dropped_while_it_makes_an_element",
+)
 
 
 def disable_autotune() -> None:
     """Switch tuning off in the data sets of devices, in this process. Call before one is made; runs no op."""
-    create = iterators._create_device_dataset
+    tuning.apply()
 
-    @functools.wraps(create)
-    def untuned(*args: Any, **kwargs: Any) -> Any:
-        options = tf.data.Options()
-        options.autotune.enabled = False
-        return create(*args, **kwargs).with_options(options)
 
-    iterators._create_device_dataset = untuned
+def keep_alive_while_iterated() -> None:
+    """Keep distributed data sets until nothing reads them any more, in this process. Runs no op."""
+    lifetime.apply()
+
+
+@tuning.patch("tensorflow.python.data.ops.multi_device_iterator_ops:_create_device_dataset", used_by=(_ITERATOR,))
+def _untuned(original: Any, *args: Any, **kwargs: Any) -> Any:
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return original(*args, **kwargs).with_options(options)
 
 
 class _KeptDataset(dataset_ops.UnaryUnchangedStructureDataset):  # type: ignore[misc]
-    """A data set that, once it has its last options, is held by whoever reads it.
+    """A data set that, once it has its last options, is held by whatever reads it.
 
     TensorFlow reads through a data set of options as if it were not there, so it holds only the one below. One that
-    takes all elements it does read, element by element; where it rewrites data sets it leaves this one out.
+    takes all elements it does read, element by element; where TensorFlow rewrites data sets, it leaves this one out.
     """
 
     def __init__(self, data: Any) -> None:
@@ -49,13 +71,19 @@ class _KeptDataset(dataset_ops.UnaryUnchangedStructureDataset):  # type: ignore[
         return super().with_options(options, name).take(-1)
 
 
-def keep_alive_while_iterated() -> None:
-    """Keep distributed data sets until nothing reads them any more, in this process. Runs no op."""
-    iterator = iterators.OwnedMultiDeviceIterator
-    init = iterator.__init__
+lifetime.needs(
+    "tensorflow.python.data.ops.dataset_ops:UnaryUnchangedStructureDataset.__init__",
+    relies_on=("(self, input_dataset, variant_tensor)", "tensorflow.python.data.ops.dataset_ops:DatasetV2.take"),
+)
 
-    @functools.wraps(init)
-    def init_held(self: Any, dataset: Any = None, *args: Any, **kwargs: Any) -> None:
-        init(self, None if dataset is None else _KeptDataset(dataset), *args, **kwargs)
 
-    iterator.__init__ = init_held
+@lifetime.patch(_ITERATOR, relies_on=("(self, dataset, ...)",))
+def _read_a_kept_dataset(original: Any, self: Any, dataset: Any = None, *args: Any, **kwargs: Any) -> None:
+    original(self, None if dataset is None else _KeptDataset(dataset), *args, **kwargs)
+
+
+lifetime.needs(
+    "tensorflow.python.data.ops.dataset_ops:DatasetV2.with_options",
+    relies_on=("(self, options, name)",),
+    used_by=(_ITERATOR,),
+)

@@ -1,9 +1,9 @@
 """The lists of devices where GPUs are simulated.
 
-TensorFlow's context keeps them in Python until its first op: which GPUs there are, which of them are visible, whether
-their memory grows, into how many logical ones each is split. Simulated GPUs are entered in these same lists, so every
-rule and every error about them is TensorFlow's own. Only when it makes its devices, N logical CPU devices take the
-place of N logical GPUs, and where it lists what it has made, they are listed as both.
+Until its first op, TensorFlow's context keeps in Python which GPUs there are, which of them are visible, whether their
+memory grows, and into how many logical ones each is split. Simulated GPUs are entered in these same lists, so every
+rule and every error about them is TensorFlow's own. Only when TensorFlow makes its devices do N logical CPU devices
+take the place of N logical GPUs, and where it lists what it has made, they are listed as both.
 """
 
 from __future__ import annotations
@@ -13,20 +13,30 @@ import sys
 from typing import Any
 
 from tensorflow.core.framework import device_attributes_pb2
-from tensorflow.python.client import device_lib
 from tensorflow.python.eager import context as tf_context
 
 from runners.guest.accelerators.gpu_rules import present_devices, visible_gpu_count
 from runners.guest.reporting import notices
 from runners.guest.tf_patches import gpu_memory
+from runners.guest.tf_patches.registry import Subject
 from runners.sandbox.nvidia_smi import GPU_NAME
+
+_TESTS = "tests/unit/runners/guest/tf_patches/test_gpu.py::"
+_CONTEXT = "tensorflow.python.eager.context:Context."
+
+subject = Subject(
+    __name__,
+    when="gpu",
+    because="there are no GPUs: logical CPU devices stand in for them",
+    since="TensorFlow 2.21",
+    test=f"{_TESTS}test_answers_are_those_of_a_machine_with_gpus",
+    essential=True,
+)
 
 
 def show_gpus(count: int) -> None:
-    """Have TensorFlow's context of this process see ``count`` GPUs. Call once, before any op ran; runs no op."""
-    _Physical(count).install()
-    _list_logical()
-    _list_local()
+    """Have TensorFlow's context of this process see ``count`` GPUs. Call once, before any op runs; runs no op."""
+    subject.apply(_SimulatedGpus(count))
 
 
 def logical_gpus() -> int:
@@ -35,41 +45,36 @@ def logical_gpus() -> int:
 
 
 def is_final() -> bool:
-    """Whether that number is final."""
+    """Whether that number can no longer change."""
     return tf_context.context()._context_handle is not None
 
 
-class _Physical:
+subject.needs(f"{_CONTEXT}__init__", relies_on=("._context_handle", "._virtual_device_map"))
+
+
+class _SimulatedGpus:
     """``count`` GPUs in each context, as far as the learner's ``CUDA_VISIBLE_DEVICES`` shows them."""
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._shown_in: Any = None
+        self._entered_in: Any = None
 
-    def install(self) -> None:
-        context = tf_context.Context
-        find, details = context._initialize_physical_devices, context.get_device_details
-        split = context.set_logical_device_configuration
-
-        def initialize_physical_devices(this: Any, reinitialize: bool = False) -> None:
-            find(this, reinitialize)
-            if self._shown_in is not this or reinitialize:
-                self._shown_in = this
-                self._enter(this)
-
-        def get_device_details(this: Any, device: Any) -> dict[str, Any]:
-            found: dict[str, Any] = {"device_name": GPU_NAME} if device in _gpus(this) else details(this, device)
-            return found
-
-        def set_logical_device_configuration(this: Any, dev: Any, virtual_devices: Any) -> None:
-            split(this, dev, virtual_devices)
-            if dev in _gpus(this):
-                notices.notify_once("gpu-memory-limits")
-
-        context._initialize_physical_devices = initialize_physical_devices
-        context.get_device_details = get_device_details
-        context.set_logical_device_configuration = set_logical_device_configuration
-        _hide_from_keras(context)
+    @subject.patch(
+        f"{_CONTEXT}_initialize_physical_devices",
+        relies_on=(
+            "(self, reinitialize)",
+            "._physical_devices",
+            "._physical_device_to_index",
+            "._visible_device_list",
+            "._memory_growth_map",
+        ),
+    )
+    def find(self, original: Any, context: Any, reinitialize: bool = False) -> None:
+        """Enter the GPUs when TensorFlow looks for devices."""
+        original(context, reinitialize)
+        if self._entered_in is not context or reinitialize:
+            self._entered_in = context
+            self._enter(context)
 
     def _enter(self, context: Any) -> None:
         here = visible_gpu_count(self._count, os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -80,81 +85,91 @@ class _Physical:
         context._memory_growth_map |= dict.fromkeys(gpus)
 
 
-def _list_logical() -> None:
-    context = tf_context.Context
-    configure, make = context.config.fget, context._initialize_logical_devices
-    info, reset = context.get_memory_info, context.reset_memory_stats
-
-    def config(this: Any) -> Any:
-        proto = configure(this)
-        proto.device_count["CPU"] = max(proto.device_count["CPU"], _logical(this, "GPU"))
-        proto.device_count["GPU"] = 0
-        proto.ClearField("gpu_options")
-        return proto
-
-    def initialize_logical_devices(this: Any) -> None:
-        make(this)
-        gpus = this._num_gpus = _logical(this, "GPU")
-        made = [(d.name, d.device_type) for d in this._logical_devices]
-        shown = present_devices(made, max(1, _logical(this, "CPU")), gpus)
-        this._logical_devices = [tf_context.LogicalDevice(*device) for device in shown]
-
-    def get_memory_info(this: Any, dev: Any) -> dict[str, int]:
-        this.ensure_initialized()
-        held: dict[str, int] = gpu_memory.info(dev, _logical(this, "GPU")) or info(this, dev)
-        return held
-
-    def reset_memory_stats(this: Any, dev: Any) -> None:
-        this.ensure_initialized()
-        if not gpu_memory.reset(dev, _logical(this, "GPU")):
-            reset(this, dev)
-
-    context.config = property(config)
-    context._initialize_logical_devices = initialize_logical_devices
-    context.get_memory_info = get_memory_info
-    context.reset_memory_stats = reset_memory_stats
+@subject.patch(f"{_CONTEXT}get_device_details", relies_on=("(self, device)",))
+def _details(_: _SimulatedGpus, original: Any, context: Any, device: Any) -> dict[str, Any]:
+    details: dict[str, Any] = {"device_name": GPU_NAME} if device in _gpus(context) else original(context, device)
+    return details
 
 
-def _list_local() -> None:
-    """``device_lib.list_local_devices``, and what asks it: ``tf.test.is_gpu_available``, ``gpu_device_name``."""
-    original = device_lib.list_local_devices
-
-    def list_local_devices(session_config: Any = None) -> list[Any]:
-        found: list[Any] = original(session_config)
-        return found + [
-            device_attributes_pb2.DeviceAttributes(
-                name=f"/device:GPU:{i}",
-                device_type="GPU",
-                physical_device_desc=f"device: {i}, name: {GPU_NAME}, simulated",
-            )
-            for i in range(logical_gpus())
-        ]
-
-    device_lib.list_local_devices = list_local_devices
+@subject.patch(f"{_CONTEXT}set_logical_device_configuration", relies_on=("(self, dev, virtual_devices)",))
+def _split(_: _SimulatedGpus, original: Any, context: Any, dev: Any, virtual_devices: Any) -> None:
+    original(context, dev, virtual_devices)
+    if dev in _gpus(context):
+        notices.notify_once("gpu-memory-limits")
 
 
-def _hide_from_keras(context: Any) -> None:
-    """Keras asks for GPUs to choose kernels that only CUDA has, and XLA: it is told what there really is."""
-    for name in ("list_physical_devices", "list_logical_devices"):
-        setattr(context, name, _hidden(getattr(context, name)))
-
-
-def _hidden(listing: Any) -> Any:
-    def list_devices(this: Any, device_type: str | None = None) -> list[Any]:
-        devices: list[Any] = listing(this, device_type)
-        if device_type == "CPU":  # a strategy asks often
-            return devices
-        asks = sys._getframe(2)  # between is TensorFlow's function of the same name
-        if _is_keras(asks):
-            return [d for d in devices if d.device_type != "GPU"]
+@subject.patch(
+    f"{_CONTEXT}list_physical_devices",
+    relies_on=("(self, device_type)",),
+    because="Keras would choose kernels that only CUDA has, and XLA",
+    test=f"{_TESTS}test_keras_takes_kernels_that_the_cpu_has",
+)
+@subject.patch(
+    f"{_CONTEXT}list_logical_devices",
+    relies_on=("(self, device_type)",),
+    because="Keras would choose kernels that only CUDA has, and XLA",
+    test=f"{_TESTS}test_keras_takes_kernels_that_the_cpu_has",
+)
+def _list_devices(_: _SimulatedGpus, original: Any, context: Any, device_type: str | None = None) -> list[Any]:
+    devices: list[Any] = original(context, device_type)
+    if device_type == "CPU":  # a strategy asks often
         return devices
-
-    return list_devices
+    caller = sys._getframe(3)  # in between are the patched method and TensorFlow's function of the same name
+    if _is_keras(caller):
+        return [d for d in devices if d.device_type != "GPU"]
+    return devices
 
 
 def _is_keras(frame: Any) -> bool:
-    asks = str(frame.f_globals.get("__name__"))
-    return asks.startswith(("keras.src.", "tf_keras.src.")) and not asks.endswith(".distribution_lib")
+    module = str(frame.f_globals.get("__name__"))
+    return module.startswith(("keras.src.", "tf_keras.src.")) and not module.endswith(".distribution_lib")
+
+
+@subject.patch(f"{_CONTEXT}config", relies_on=("(self)",))
+def _configure(_: _SimulatedGpus, original: Any, context: Any) -> Any:
+    proto = original(context)
+    proto.device_count["CPU"] = max(proto.device_count["CPU"], _logical(context, "GPU"))
+    proto.device_count["GPU"] = 0
+    proto.ClearField("gpu_options")
+    return proto
+
+
+@subject.patch(
+    f"{_CONTEXT}_initialize_logical_devices",
+    relies_on=("(self)", "._num_gpus", "._logical_devices"),
+    used_by=(f"{_CONTEXT}ensure_initialized",),
+)
+def _make_logical_devices(_: _SimulatedGpus, original: Any, context: Any) -> None:
+    original(context)
+    gpus = context._num_gpus = _logical(context, "GPU")
+    made = [(d.name, d.device_type) for d in context._logical_devices]
+    shown = present_devices(made, max(1, _logical(context, "CPU")), gpus)
+    context._logical_devices = [tf_context.LogicalDevice(*device) for device in shown]
+
+
+@subject.patch(f"{_CONTEXT}get_memory_info", relies_on=("(self, dev)", ".ensure_initialized"))
+def _get_memory_info(_: _SimulatedGpus, original: Any, context: Any, dev: Any) -> dict[str, int]:
+    context.ensure_initialized()
+    held: dict[str, int] = gpu_memory.info(dev, _logical(context, "GPU")) or original(context, dev)
+    return held
+
+
+@subject.patch(f"{_CONTEXT}reset_memory_stats", relies_on=("(self, dev)", ".ensure_initialized"))
+def _reset_memory_stats(_: _SimulatedGpus, original: Any, context: Any, dev: Any) -> None:
+    context.ensure_initialized()
+    if not gpu_memory.reset(dev, _logical(context, "GPU")):
+        original(context, dev)
+
+
+@subject.patch("tensorflow.python.client.device_lib:list_local_devices", relies_on=("(session_config)",))
+def _list_local_devices(_: _SimulatedGpus, original: Any, session_config: Any = None) -> list[Any]:
+    found: list[Any] = original(session_config)
+    return found + [
+        device_attributes_pb2.DeviceAttributes(
+            name=f"/device:GPU:{i}", device_type="GPU", physical_device_desc=f"device: {i}, name: {GPU_NAME}, simulated"
+        )
+        for i in range(logical_gpus())
+    ]
 
 
 def _gpus(context: Any) -> list[Any]:

@@ -1,7 +1,7 @@
-"""What ``/gpu:1`` means where GPUs are simulated: ``/device:CPU:1``, the logical device that stands for it.
+"""What ``/gpu:1`` means where GPUs are simulated: ``/device:CPU:1``, the logical device that stands in for it.
 
 TensorFlow reads every device name in one place, whoever wrote it: a learner in ``tf.device``, a strategy in its own
-code, ``tf.data``. There the word is replaced, and what was read is remembered: no op is any slower for it. What comes
+code, ``tf.data``. The name is replaced there, and the result is remembered, so no op is any slower for it. What comes
 back from TensorFlow, a tensor's ``.device`` for one, is the name of the device that it really is on.
 """
 
@@ -11,68 +11,85 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-import tensorflow as tf
-from tensorflow.python.framework import device, device_spec, ops
+from tensorflow.python.framework import device
 
 from runners.guest.accelerators.gpu_rules import Components, cpu_stand_in, index_of
 from runners.guest.reporting import notices
+from runners.guest.tf_patches.gpu_lists import is_final, logical_gpus
+from runners.guest.tf_patches.registry import Subject
+
+_DEVICE = "tensorflow.python.framework.device:"
+
+subject = Subject(
+    __name__,
+    when="gpu",
+    because="a logical CPU device stands in for each simulated GPU",
+    since="TensorFlow 2.21",
+    test="tests/unit/runners/guest/tf_patches/test_gpu.py::test_answers_are_those_of_a_machine_with_gpus",
+    essential=True,
+)
+first_name = Subject(
+    "gpu_names (notice)",
+    when="gpu",
+    because="a learner who names a GPU reads CPU in the names of tensors",
+    since="TensorFlow 2.21",
+    test="tests/functional/runner/test_gpus.py"
+    "::test_a_learner_who_names_a_gpu_is_told_once_by_what_name_its_tensors_go",
+)
 
 
-def translate(gpus: Callable[[], int], settled: Callable[[], bool]) -> None:
-    """Have TensorFlow read names of GPUs as those of their stand-ins.
-
-    Args:
-        gpus: how many GPUs there are; a learner may still change it before the first op.
-        settled: whether that number is final.
-    """
-    read = device_spec.DeviceSpecV2._string_to_components
-    known: dict[str | None, Components] = {}
-
-    def string_to_components(spec: str | None = None) -> Components:
-        found = known.get(spec)
-        if found is None:
-            found = cpu_stand_in(read(spec), gpus())
-            if settled():
-                known[spec] = found
-        return found
-
-    device_spec.DeviceSpecV2._string_to_components = staticmethod(string_to_components)
-    _translate_specs()
-    _translate_copies()
-    _say_so_once(gpus)
+def translate() -> None:
+    """Have TensorFlow read names of GPUs as those of their stand-ins. Call after ``gpu_lists.show_gpus``."""
+    subject.apply({})
+    notice = _Notice()
+    notice.stop = first_name.apply(notice)
 
 
-def _translate_specs() -> None:
-    """In a graph a ``tf.DeviceSpec`` is used as it is: make it a name that is read."""
-    merge = device.merge_device
-
-    def merge_device(spec: Any) -> Any:
-        return merge(spec.to_string() if device.is_device_spec(spec) else spec)
-
-    device.merge_device = merge_device
-
-
-def _translate_copies() -> None:
-    """``tensor.gpu()`` names its device past everybody."""
-    tensor_class = ops._EagerTensorBase
-    copy = tensor_class._copy_nograd
-
-    def copy_nograd(self: Any, ctx: Any = None, device_name: str | None = None) -> Any:
-        return copy(self, ctx, device.canonical_name(device_name) if device_name else device_name)
-
-    tensor_class._copy_nograd = copy_nograd
+@subject.patch(
+    "tensorflow.python.framework.device_spec:DeviceSpecV2._string_to_components",
+    relies_on=("(spec)",),
+    used_by=("tensorflow.python.framework.device_spec:DeviceSpecV2.from_string",),
+)
+def _read(known: dict[str | None, Components], original: Any, spec: str | None = None) -> Components:
+    """``known``: names that were read since the number of GPUs is final."""
+    found = known.get(spec)
+    if found is None:
+        found = cpu_stand_in(original(spec), logical_gpus())
+        if is_final():
+            known[spec] = found
+    return found
 
 
-def _say_so_once(gpus: Callable[[], int]) -> None:
-    """The first time that a learner's ``tf.device`` names a GPU, tell by what name its tensors go."""
-    original = tf.device
+@subject.patch(
+    f"{_DEVICE}merge_device",
+    relies_on=("(spec)",),
+    used_by=("tensorflow.python.framework.ops:_UserDeviceSpec.__init__",),
+)
+def _merge(_: object, original: Any, spec: Any) -> Any:
+    """In a graph, a ``tf.DeviceSpec`` is used as it is: make it a name, which is read."""
+    return original(spec.to_string() if device.is_device_spec(spec) else spec)
 
-    def named(device_name: Any) -> AbstractContextManager[None]:
+
+@subject.patch(
+    "tensorflow.python.framework.ops:_EagerTensorBase._copy_nograd",
+    relies_on=("(self, ctx, device_name)", f"{_DEVICE}canonical_name"),
+)
+def _copy(_: object, original: Any, self: Any, ctx: Any = None, device_name: str | None = None) -> Any:
+    """``tensor.gpu()`` reads no name."""
+    return original(self, ctx, device.canonical_name(device_name) if device_name else device_name)
+
+
+class _Notice:
+    """Tells, the first time that the learner's ``tf.device`` names a GPU, by what name its tensors go."""
+
+    stop: Callable[[], None]
+
+    @first_name.patch("tensorflow:device", relies_on=("(device_name)",))
+    def enter(self, original: Any, device_name: Any) -> AbstractContextManager[None]:
+        """Enter the scope of the device."""
         index = index_of(getattr(device_name, "name", device_name))
-        if index is not None and index < gpus():
-            tf.device = original
+        if index is not None and index < logical_gpus():
+            self.stop()
             notices.notify_once("gpu-names", gpu=f"GPU:{index}", device=f"CPU:{index}")
         scope: AbstractContextManager[None] = original(device_name)
         return scope
-
-    tf.device = named

@@ -1,26 +1,50 @@
-"""What code written for TensorFlow 2.6 asks of Keras 2, and TF-Keras 2.21 does not give any more.
+"""What code written for TensorFlow 2.6 expects of Keras 2, and TF-Keras 2.21 no longer offers.
 
-Common in courses of that time are optimizers' ``lr`` and ``decay``, the first of which would be ignored with nothing
+Courses of that time often use the optimizers' ``lr`` and ``decay``, the first of which would be ignored with nothing
 but a warning, ``tf.keras.mixed_precision.experimental``, and ``tf.keras.__version__``. All else is TF-Keras's own.
 
-``import tensorflow.keras.layers`` finds the folder of TF-Keras that ``tf.keras`` comes from, and would run its files
-once more under the other name: a module that is not the one that ``tf.keras`` has, without what is added here.
+``import tensorflow.keras.layers`` finds the folder of TF-Keras that ``tf.keras`` comes from, and would run its files a
+second time under the other name: a module that is not the one that ``tf.keras`` has, without what is added here.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import types
 from typing import Any
 
-_RATE = "learning_rate"
-_BEHIND = "tf_keras.api._v2.keras"
+from runners.guest.tf_patches.registry import Subject
+
+_TESTS = "tests/functional/runner/test_keras2.py::"
+_TF_KERAS = "tf_keras.api._v2.keras"
 """The package behind ``tf.keras``."""
+_RATE = "learning_rate"
 _FIXED = (
-    "A policy cannot have a loss scale any more. Give it to the optimizer: "
+    "A policy can no longer have a loss scale. Give it to the optimizer: "
     "tf.keras.mixed_precision.LossScaleOptimizer(optimizer, dynamic=False, initial_scale=…)."
+)
+OPTIMIZERS = (
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Ftrl",
+    "Lion",
+    "Nadam",
+    "RMSprop",
+    "SGD",
+)
+"""Those of ``tf.keras.optimizers`` that have a learning rate."""
+
+subject = Subject(
+    __name__,
+    when="Keras 2",
+    because="code written for TensorFlow 2.6 uses names that TF-Keras has dropped",
+    since="TF-Keras 2.21",
+    test=f"{_TESTS}test_fit_mixed_precision_and_states_of_their_time_run",
 )
 
 
@@ -29,43 +53,58 @@ def install() -> None:
     import tensorflow as tf
     import tf_keras
 
-    for name in dir(tf.keras.optimizers):
-        each = getattr(tf.keras.optimizers, name)
-        if isinstance(each, type) and _RATE in inspect.signature(each).parameters:
-            _understand_older_words(each)
-    experimental = _mixed_precision()
-    for module in (tf.keras.mixed_precision, tf_keras.mixed_precision):
-        module.experimental = experimental
+    _ = tf.keras.optimizers, tf.keras.mixed_precision
+    subject.apply()
     for name, value in vars(tf_keras).items():
         if (name == "__version__" or not name.startswith("_")) and not hasattr(tf.keras, name):
             setattr(tf.keras, name, value)
-    sys.modules["tensorflow.keras.mixed_precision.experimental"] = experimental
+    sys.modules["tensorflow.keras.mixed_precision.experimental"] = tf.keras.mixed_precision.experimental
     for name, module in list(sys.modules.items()):
-        if name == _BEHIND or name.startswith(f"{_BEHIND}."):
-            sys.modules.setdefault(name.replace(_BEHIND, "tensorflow.keras", 1), module)
+        if name == _TF_KERAS or name.startswith(f"{_TF_KERAS}."):
+            sys.modules.setdefault(name.replace(_TF_KERAS, "tensorflow.keras", 1), module)
 
 
-def _understand_older_words(optimizer: type) -> None:
-    """``lr`` is the learning rate; with ``decay`` it is divided by 1 + ``decay`` × steps, as ever."""
-    init = optimizer.__init__  # type: ignore[misc]
-    usual = inspect.signature(init).parameters[_RATE].default
-
-    @functools.wraps(init)
-    def with_older_words(self: Any, *args: Any, **kwargs: Any) -> None:
-        rate, decay = kwargs.pop("lr", None), kwargs.pop("decay", None)
-        if rate is not None and not args:
-            kwargs.setdefault(_RATE, rate)
-        if decay:
-            from tf_keras.optimizers.schedules import InverseTimeDecay
-
-            first, args = (args[0], args[1:]) if args else (kwargs.get(_RATE, usual), ())
-            kwargs_of_rest = dict(zip(list(inspect.signature(init).parameters)[2:], args, strict=False))
-            args, kwargs = (), {**kwargs_of_rest, **kwargs, _RATE: InverseTimeDecay(first, 1, decay)}
-        init(self, *args, **kwargs)
-
-    optimizer.__init__ = with_older_words  # type: ignore[misc]
+subject.needs(
+    "tf_keras:__version__",
+    because="tf.keras lacks names of tf_keras, and tensorflow.keras.layers would be a second copy of tf.keras.layers",
+    test=f"{_TESTS}test_the_version_and_the_modules_have_one_name_each_way_of_importing_them",
+)
 
 
+def _with_older_words(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+    """``lr`` is the learning rate; with ``decay`` it is divided by 1 + ``decay`` × steps, as it used to be."""
+    rate, decay = kwargs.pop("lr", None), kwargs.pop("decay", None)
+    if rate is not None and not args:
+        kwargs.setdefault(_RATE, rate)
+    if decay:
+        from tf_keras.optimizers.schedules import InverseTimeDecay
+
+        parameters = inspect.signature(original).parameters
+        first, args = (args[0], args[1:]) if args else (kwargs.get(_RATE, parameters[_RATE].default), ())
+        kwargs_of_rest = dict(zip(list(parameters)[2:], args, strict=False))
+        args, kwargs = (), {**kwargs_of_rest, **kwargs, _RATE: InverseTimeDecay(first, 1, decay)}
+    original(self, *args, **kwargs)
+
+
+for _name in OPTIMIZERS:
+    subject.patch(
+        f"tf_keras.src.optimizers.{_name.lower()}:{_name}.__init__",
+        relies_on=("(self, learning_rate, ...)",),
+        test="tests/unit/runners/guest/tf_patches/test_keras2.py"
+        "::test_each_optimizer_with_a_learning_rate_takes_it_as_lr_and_lets_it_decay",
+    )(_with_older_words)
+
+
+@subject.add(
+    f"{_TF_KERAS}.mixed_precision:experimental",
+    also=("tf_keras.mixed_precision:experimental",),
+    relies_on=(
+        ".Policy",
+        ".LossScaleOptimizer",
+        ".set_global_policy",
+        ".global_policy",
+    ),
+)
 def _mixed_precision() -> types.ModuleType:
     from tf_keras import mixed_precision
 

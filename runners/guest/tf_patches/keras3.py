@@ -4,26 +4,36 @@ Keras 3.15.1 creates variables where they are first needed: those of an optimize
 layer without an input shape in its first call. Inside ``strategy.run`` in a ``tf.function``, that is the graph of one
 replica, and the first step fails with "You must feed a value for placeholder tensor". TensorFlow's own tutorial on
 custom training stops there. Keras 2 creates variables outside the graph in both cases. So does the main branch of
-Keras 3 for optimizers (keras issue 23085, pull request 23087), but no release has that yet.
+Keras 3 for optimizers (pull request 23087), but no release has that yet.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 from typing import Any
+
+import tensorflow as tf
+
+from runners.guest.tf_patches.registry import Subject
+
+subject = Subject(
+    __name__,
+    when="Keras 3",
+    because="variables that are made within a replica's graph fail: You must feed a value for placeholder tensor",
+    since="Keras 3.15",
+    upstream="keras-team/keras#23085",
+    test="tests/functional/runner/test_keras3.py::test_tensorflows_custom_training_tutorial_trains_as_on_one_device",
+)
 
 
 def install() -> None:
     """Create Keras's variables outside the graph under a strategy. Call once in a process; runs no op."""
-    import tensorflow as tf
-    from keras.src.backend.tensorflow.core import Variable
+    subject.apply()
 
-    initialize = Variable._initialize_with_initializer
 
-    @functools.wraps(initialize)
-    def outside_the_graph(self: Any, initializer: Any) -> None:
-        with tf.init_scope() if tf.distribute.has_strategy() else contextlib.nullcontext():
-            initialize(self, initializer)
-
-    Variable._initialize_with_initializer = outside_the_graph
+@subject.patch(
+    "keras.src.backend.tensorflow.core:Variable._initialize_with_initializer", relies_on=("(self, initializer)",)
+)
+def _outside_the_graph(original: Any, self: Any, initializer: Any) -> None:
+    with tf.init_scope() if tf.distribute.has_strategy() else contextlib.nullcontext():
+        original(self, initializer)

@@ -1,13 +1,12 @@
 """``keras.utils.get_file`` in the sandbox: the catalog's files without a network, a clear sentence for all others.
 
-Keras's own function goes on deciding where a file belongs, whether it is there, and how it is unpacked. Only the
-download is ours: a known address gives the real file from the node's cache, or one of the same format made from the
+Keras's own function still decides where a file belongs, whether it is there, and how it is unpacked. Only the download
+is ours: a known address gives the real file from the node's cache, or one of the same format made from the
 stand-in.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import shutil
 import tempfile
@@ -21,8 +20,9 @@ from runners.datasets.cache import Cache
 from runners.datasets.catalog import Catalog, DataFile, DataSet, DataSetError
 from runners.datasets.prepared import map_prepared, prepared_file
 from runners.datasets.standins import generate, write_file
+from runners.guest.tf_patches.registry import Subject
 
-HOMES = ("keras.src.utils.file_utils", "tf_keras.src.utils.data_utils")
+_HOMES = ("keras.src.utils.file_utils", "tf_keras.src.utils.data_utils")
 """Where the two Kerases define ``get_file``."""
 
 STAND_IN_LINE = (
@@ -35,7 +35,14 @@ _WEIGHTS = "keras-applications/"
 _DOWNLOADING = "Downloading data from "
 """How Keras begins to say that it downloads; an address follows."""
 
-Retrieve = Callable[..., Any]
+subject = Subject(
+    __name__,
+    when="every process",
+    because="a session has no network",
+    since="Keras 3.15 and TF-Keras 2.21",
+    test="tests/unit/runners/guest/tf_patches/test_keras_get_file.py"
+    "::test_files_are_there_and_what_a_network_would_bring_is_refused",
+)
 
 
 class NoNetwork(DataSetError):
@@ -102,52 +109,40 @@ class FileIndex:
             made.replace(target)
 
 
-def install(shelf: FileIndex, home: ModuleType) -> Callable[..., Any]:
-    """Change the module that defines ``get_file``; returns the new one, which others may have named already."""
-    home.urlretrieve = _retrieve(shelf, home.urlretrieve)  # type: ignore[attr-defined]
-    home.io_utils = _WithoutDownloads(home.io_utils, shelf)  # type: ignore[attr-defined]
-    ours = _get_file(shelf, home.get_file)
-    home.get_file = ours  # type: ignore[attr-defined]
-    return ours
+def install(index: FileIndex) -> None:
+    """Serve the files of ``index`` in both Kerases; call as ``keras_datasets.install``."""
+    subject.apply(index)
 
 
-def _get_file(shelf: FileIndex, original: Callable[..., Any]) -> Callable[..., Any]:
+def _get_file(index: FileIndex, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A ``get_file`` that expects of a known file the digest it has here."""
-    signature = inspect.signature(original)
-
-    @functools.wraps(original)
-    def get_file(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs)
-        found = shelf.find(given.arguments.get("origin") or "")
-        if found is None:
-            return original(*args, **kwargs)
-        data_set, file = found
-        real = shelf.real(data_set)
-        for name in ("md5_hash", "file_hash", "hash_algorithm"):
-            given.arguments.pop(name, None)
-        if real:
-            given.arguments["file_hash"] = file.sha256 or file.md5
-        path = original(*given.args, **given.kwargs)
-        if not real:
-            values = {"title": data_set.title, "name": data_set.name, "stand_in": data_set.stand_in}
-            print(STAND_IN_LINE.format(file=file.name, **values), flush=True)
-        return path
-
-    return get_file
+    given = inspect.signature(original).bind(*args, **kwargs)
+    found = index.find(given.arguments.get("origin") or "")
+    if found is None:
+        return original(*args, **kwargs)
+    data_set, file = found
+    real = index.real(data_set)
+    for name in ("md5_hash", "file_hash", "hash_algorithm"):
+        given.arguments.pop(name, None)
+    if real:
+        given.arguments["file_hash"] = file.sha256 or file.md5
+    path = original(*given.args, **given.kwargs)
+    if not real:
+        values = {"title": data_set.title, "name": data_set.name, "stand_in": data_set.stand_in}
+        print(STAND_IN_LINE.format(file=file.name, **values), flush=True)
+    return path
 
 
-def _retrieve(shelf: FileIndex, original: Retrieve) -> Retrieve:
+def _retrieve(
+    index: FileIndex, original: Callable[..., Any], url: str, filename: str, *args: Any, **kwargs: Any
+) -> Any:
     """A ``urlretrieve`` that knows the catalog and the sandbox's own loopback."""
-
-    def urlretrieve(url: str, filename: str, *args: Any, **kwargs: Any) -> Any:
-        found = shelf.find(url)
-        if found is not None:
-            return shelf.put(*found, Path(filename))
-        if _is_near(url):
-            return original(url, filename, *args, **kwargs)
-        raise shelf.refusal(url)
-
-    return urlretrieve
+    found = index.find(url)
+    if found is not None:
+        return index.put(*found, Path(filename))
+    if _is_near(url):
+        return original(url, filename, *args, **kwargs)
+    raise index.refusal(url)
 
 
 def _is_near(url: str) -> bool:
@@ -157,11 +152,11 @@ def _is_near(url: str) -> bool:
 
 
 class _WithoutDownloads:
-    """Keras's module for output, but nobody is told of a download that there is not."""
+    """Keras's module for output, without announcements of downloads that do not happen."""
 
-    def __init__(self, real: ModuleType, shelf: FileIndex) -> None:
+    def __init__(self, index: FileIndex, real: ModuleType) -> None:
+        self._index = index
         self._real = real
-        self._shelf = shelf
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -169,5 +164,12 @@ class _WithoutDownloads:
     def print_msg(self, message: str, line_break: bool = True) -> None:
         """Print what Keras wants to say."""
         _, download, url = message.partition(_DOWNLOADING)
-        if not download or (_is_near(url) and self._shelf.find(url) is None):
+        if not download or (_is_near(url) and self._index.find(url) is None):
             self._real.print_msg(message, line_break=line_break)
+
+
+for _home in _HOMES:
+    _user = (f"{_home}:get_file",)
+    subject.patch(f"{_home}:urlretrieve", relies_on=("(url, filename, ...)",), used_by=_user)(_retrieve)
+    subject.value(f"{_home}:io_utils", used_by=_user)(_WithoutDownloads)
+    subject.patch(f"{_home}:get_file", relies_on=("(fname, origin, ...)",), everywhere=True)(_get_file)

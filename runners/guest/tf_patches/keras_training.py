@@ -15,41 +15,50 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from types import ModuleType
 from typing import Any
 
 from runners.guest.cluster import training_step
 from runners.guest.reporting.metric_reporter import STEPS_PER_S, ProgressReporter, Value, metric_reporter
+from runners.guest.tf_patches.registry import Subject
 
-_CALLBACKS = ("keras.src.callbacks.callback_list", "tf_keras.src.callbacks")
-_TRAINERS = (("keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"), ("tf_keras.src.engine.training", "Model"))
-_MARK = "_watched_by_lockstep"
+_TESTS = "tests/functional/runner/test_visualizations.py::"
+
+subject = Subject(
+    __name__,
+    when="every process",
+    because="the page shows numbers and progress of a training without a word in the learner's code",
+    since="Keras 3.15 and TF-Keras 2.21",
+    test=f"{_TESTS}test_fit_tells_its_numbers_and_how_far_it_is",
+)
 
 
 def watch() -> None:
-    """Watch each Keras that this process has imported. Call again after imports; it costs a look at a dictionary."""
-    for name in _CALLBACKS:
-        if (module := sys.modules.get(name)) is not None and hasattr(module, "CallbackList"):
-            _watch_lists(module)
-    for name, trainer in _TRAINERS:
-        if (module := sys.modules.get(name)) is not None and hasattr(module, trainer):
-            _watch_batches(getattr(module, trainer))
+    """Watch each Keras that this process has imported or will import."""
+    subject.apply()
 
 
-def _watch_lists(module: ModuleType) -> None:
-    callback_list = module.CallbackList
-    if hasattr(callback_list, _MARK):
-        return
-    init = callback_list.__init__
-
-    @functools.wraps(init)
-    def with_watcher(self: Any, callbacks: Any = None, *args: Any, **kwargs: Any) -> None:
-        init(self, callbacks, *args, **kwargs)
-        with contextlib.suppress(Exception):
-            _join(self)
-
-    callback_list.__init__ = with_watcher
-    setattr(callback_list, _MARK, True)
+@subject.patch(
+    "keras.src.callbacks.callback_list:CallbackList.__init__",
+    relies_on=("(self, callbacks, ...)", ".callbacks", ".params", ".model"),
+    since="Keras 3.15",
+)
+@subject.patch(
+    "tf_keras.src.callbacks:CallbackList.__init__",
+    relies_on=(
+        "(self, callbacks, ...)",
+        ".callbacks",
+        ".params",
+        ".model",
+        "._should_call_train_batch_hooks",
+        "._should_call_test_batch_hooks",
+        "._should_call_predict_batch_hooks",
+    ),
+    since="TF-Keras 2.21",
+)
+def _with_watcher(original: Any, self: Any, callbacks: Any = None, *args: Any, **kwargs: Any) -> None:
+    original(self, callbacks, *args, **kwargs)
+    with contextlib.suppress(Exception):
+        _join(self)
 
 
 def _join(callbacks: Any) -> None:
@@ -68,21 +77,23 @@ def _is_coordinated(model: Any) -> bool:
     return bool(getattr(getattr(model, "distribute_strategy", None), "_should_use_with_coordinator", False))
 
 
-def _watch_batches(trainer: Any) -> None:
-    """``train_on_batch`` makes no list of callbacks; what it returns are numbers already."""
-    original = trainer.train_on_batch
-    if hasattr(original, _MARK):
-        return
-
-    @functools.wraps(original)
-    def train_on_batch(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(self, *args, **kwargs)
-        with contextlib.suppress(Exception):
-            _take_batch(self, result)
-        return result
-
-    setattr(train_on_batch, _MARK, True)
-    trainer.train_on_batch = train_on_batch
+@subject.patch(
+    "keras.src.backend.tensorflow.trainer:TensorFlowTrainer.train_on_batch",
+    because="it makes no list of callbacks",
+    since="Keras 3.15",
+    test=f"{_TESTS}test_steps_per_execution_evaluate_predict_and_single_batches_are_seen_too",
+)
+@subject.patch(
+    "tf_keras.src.engine.training:Model.train_on_batch",
+    because="it makes no list of callbacks",
+    since="TF-Keras 2.21",
+    test=f"{_TESTS}test_steps_per_execution_evaluate_predict_and_single_batches_are_seen_too",
+)
+def _train_on_batch(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    result = original(self, *args, **kwargs)
+    with contextlib.suppress(Exception):
+        _take_batch(self, result)
+    return result
 
 
 def _take_batch(model: Any, result: Any) -> None:

@@ -1,58 +1,47 @@
-"""All-reduces where GPUs are simulated: for NCCL another one of the same sums, and a sentence that says so.
+"""All-reduces where GPUs are simulated: NCCL is replaced by ops that give the same sums, and a notice says so.
 
 ``NcclAllReduce`` would run ops that only CUDA has. In their place each device adds up the values of all, so every
-replica gets the same bits. Between workers (``CommunicationOptions``) TensorFlow itself takes its ring where devices
-are CPUs. ``HierarchicalCopyAllReduce`` is TensorFlow's own, and leaves a replica out where their number is odd: that
-is said.
+replica gets the same bits. Between workers (``CommunicationOptions``) TensorFlow itself uses its ring where devices are
+CPUs. ``HierarchicalCopyAllReduce`` is TensorFlow's own; where the number of replicas is odd it leaves one of them out,
+and a notice says so.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
-from tensorflow.python.distribute import (
-    collective_all_reduce_strategy,
-    collective_util,
-    cross_device_ops,
-    cross_device_utils,
-)
+from tensorflow.python.distribute import collective_util
 from tensorflow.python.framework import ops
-from tensorflow.python.ops import math_ops, nccl_ops
+from tensorflow.python.ops import math_ops
 
 from runners.guest.reporting import notices
+from runners.guest.tf_patches.registry import Subject
+
+_TESTS = "tests/unit/runners/guest/tf_patches/test_gpu.py::"
+_UTILS = "tensorflow.python.distribute.cross_device_utils:"
+
+subject = Subject(
+    __name__,
+    when="gpu",
+    because="NCCL needs CUDA",
+    since="TensorFlow 2.21",
+    test=f"{_TESTS}test_every_all_reduce_gives_the_same_sums_and_nccl_says_once_what_it_is",
+    essential=True,
+)
 
 
 def replace_nccl() -> None:
-    """Replace NCCL in this process."""
-    nccl_ops.all_sum = all_sum
-    algorithm, strategy = cross_device_ops.NcclAllReduce, collective_all_reduce_strategy.CollectiveAllReduceExtended
-    init, warn = algorithm.__init__, strategy._warn_nccl_no_gpu
-
-    @functools.wraps(init)
-    def with_notice(self: Any, *args: Any, **kwargs: Any) -> None:
-        init(self, *args, **kwargs)
-        notices.notify_once("nccl")
-
-    def warn_nccl_no_gpu(self: Any) -> None:
-        warn(self)
-        if self._communication_options.implementation == collective_util.CommunicationImplementation.NCCL:
-            notices.notify_once("nccl-ring")
-
-    copy = cross_device_utils.aggregate_gradients_using_hierarchical_copy
-
-    def copy_and_warn(avail_devices: Sequence[str], replica_grads: Any) -> Any:
-        if len(avail_devices) % 2:
-            notices.notify_once("hierarchical-copy", replicas=len(avail_devices))
-        return copy(avail_devices, replica_grads)
-
-    algorithm.__init__ = with_notice
-    cross_device_utils.aggregate_gradients_using_hierarchical_copy = copy_and_warn
-    strategy._warn_nccl_no_gpu = warn_nccl_no_gpu
+    """Do so in this process. Runs no op."""
+    subject.apply()
 
 
-def all_sum(tensors: Sequence[Any]) -> list[Any]:
+@subject.patch(
+    "tensorflow.python.ops.nccl_ops:all_sum",
+    relies_on=("(tensors)",),
+    used_by=(f"{_UTILS}aggregate_gradients_using_nccl",),
+)
+def _all_sum(_: Any, tensors: Sequence[Any]) -> list[Any]:
     """The sum of ``tensors``, once on the device of each.
 
     Raises:
@@ -65,3 +54,33 @@ def all_sum(tensors: Sequence[Any]) -> list[Any]:
         with ops.device(tensor.device):
             sums.append(math_ops.add_n(tensors))
     return sums
+
+
+@subject.patch("tensorflow.python.distribute.cross_device_ops:NcclAllReduce.__init__")
+def _notify_of_nccl(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+    original(self, *args, **kwargs)
+    notices.notify_once("nccl")
+
+
+@subject.patch(
+    "tensorflow.python.distribute.collective_all_reduce_strategy:CollectiveAllReduceExtended._warn_nccl_no_gpu",
+    relies_on=("(self)", "._communication_options"),
+    test=f"{_TESTS}test_workers_reduce_over_all_their_gpus_whatever_communication_is_asked_for",
+)
+def _notify_of_the_ring(original: Any, self: Any) -> None:
+    original(self)
+    if self._communication_options.implementation == collective_util.CommunicationImplementation.NCCL:
+        notices.notify_once("nccl-ring")
+
+
+@subject.patch(
+    f"{_UTILS}aggregate_gradients_using_hierarchical_copy",
+    relies_on=("(avail_devices, replica_grads)",),
+    used_by=("tensorflow.python.distribute.cross_device_ops:AllReduceCrossDeviceOps._do_batch_all_reduce",),
+    because="it leaves a replica out of the sum where their number is odd, and says nothing",
+    test=f"{_TESTS}test_what_a_hierarchical_copy_leaves_out_is_said",
+)
+def _notify_of_what_is_left_out(original: Any, avail_devices: Sequence[str], replica_grads: Any) -> Any:
+    if len(avail_devices) % 2:
+        notices.notify_once("hierarchical-copy", replicas=len(avail_devices))
+    return original(avail_devices, replica_grads)

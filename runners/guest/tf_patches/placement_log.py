@@ -1,6 +1,7 @@
-"""``tf.debugging.set_log_device_placement`` in a session: its lines are printed, with standard error.
+"""``tf.debugging.set_log_device_placement`` in a session: prints what it logs, on standard error.
 
-TensorFlow writes them to its log, at a level that a session does not show. A listener for the log gets them first.
+TensorFlow writes these lines to its log, at a level that a session does not show. A listener for the log gets them
+first.
 """
 
 from __future__ import annotations
@@ -9,29 +10,39 @@ import ctypes
 import functools
 import sys
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
-_wanted = False
+from runners.guest.tf_patches.registry import Subject
+
+subject = Subject(
+    __name__,
+    when="every process",
+    because="TensorFlow writes placements to a log that no session shows",
+    since="TensorFlow 2.21",
+    test="tests/unit/runners/guest/tf_patches/test_gpu.py::test_placements_are_printed_where_they_are_asked_for",
+)
+
+_enabled = False
 
 
 def enable_placement_log() -> None:
-    """Have placements printed once a program asks for them. Safe in a zygote: nothing happens before."""
-    original = tf.debugging.set_log_device_placement
+    """Print placements once a program asks for them. Safe in a zygote: nothing happens before."""
+    subject.apply()
 
-    @functools.wraps(original)
-    def set_log_device_placement(enabled: bool) -> None:
-        global _wanted
-        _wanted = enabled
-        if enabled:
-            _listen()
-        original(enabled)
 
-    tf.debugging.set_log_device_placement = set_log_device_placement
+@subject.patch("tensorflow:debugging.set_log_device_placement", relies_on=("(enabled)",))
+def _print_placements(original: Any, enabled: bool) -> None:
+    global _enabled
+    _enabled = enabled
+    if enabled:
+        _listen()
+    original(enabled)
 
 
 def _print(message: bytes) -> None:
-    if _wanted:  # TensorFlow itself goes on
+    if _enabled:  # TensorFlow keeps sending
         print(message.decode(errors="replace"), end="", file=sys.stderr)
 
 

@@ -1,52 +1,63 @@
 """Where the processes that train together meet before TensorFlow connects them.
 
-TensorFlow would wait for the others itself, but deaf: no thread of Python's could run meanwhile, so nobody could be
-told for whom, and no interrupt would be heard.
+TensorFlow waits for the others itself, but while it does, no Python thread of the process can run: nobody could be
+told what it waits for, and no interrupt would be noticed.
 """
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable
 from typing import Any
 
-from tensorflow.python.eager import context
-
 from runners.guest.cluster.shared_state import ProcessActivity
 from runners.guest.cluster.task_context import TaskContext
+from runners.guest.tf_patches.registry import Subject
 
 _LOOK_S = 0.01
 RENDEZVOUS_TIMEOUT_S = 10.0
-"""After which nobody waits any longer for one who is through with the cell."""
+"""After which nobody waits any longer for a process that has finished the cell."""
+
+subject = Subject(
+    __name__,
+    when="workers",
+    because="while TensorFlow waits for the other workers, the process can neither report that nor be interrupted",
+    since="TensorFlow 2.21",
+    test="tests/functional/runner/test_clusters.py::test_a_run_stops_while_one_waits_for_another_and_the_session_lives_on",
+)
 
 
 def install_rendezvous(own: TaskContext) -> None:
     """Have this process wait for the others of its cluster where a strategy connects them. Runs no op."""
+    subject.apply(own)
+
+
+@subject.patch(
+    "tensorflow.python.eager.context:Context.enable_collective_ops",
+    relies_on=("(self, server_def)", "._context_handle"),
+    used_by=(
+        "tensorflow.python.distribute.collective_all_reduce_strategy"
+        ":CollectiveAllReduceExtended._initialize_multi_worker",
+    ),
+)
+def _enable_when_all_are_there(own: TaskContext, original: Any, self: Any, server_def: Any) -> None:
     tasks = [(n, task) for n, task in enumerate(own.topology.tasks) if task.role in ("chief", "worker")]
-    addresses = {own.address_of(n) for n, _ in tasks}
-    enable = context.Context.enable_collective_ops
-
-    @functools.wraps(enable)
-    def enable_when_all_are_there(self: Any, server_def: Any) -> None:
-        named = {address for job in server_def.cluster.job for address in job.tasks.values()}
-        if named == addresses:  # and not a cluster of the learner's own
-            again = self._context_handle is not None
-            numbers = [n for n, _ in tasks]
-            nth = own.board.come(own.number)
-            try:
-                _wait(own, numbers, lambda n: own.board.came(n) >= nth)
-            except BaseException:
-                own.board.turn_back(own.number)
-                raise
-            enable(self, server_def)
-            own.board.be_ready(own.number)
-            if again:  # what one sent before another is connected anew would be lost
-                _wait(own, numbers, lambda n: own.board.ready(n) >= nth)
-        else:
-            enable(self, server_def)
-
-    context.Context.enable_collective_ops = enable_when_all_are_there
+    named = {address for job in server_def.cluster.job for address in job.tasks.values()}
+    if named != {own.address_of(n) for n, _ in tasks}:  # a cluster of the learner's own
+        original(self, server_def)
+        return
+    again = self._context_handle is not None
+    numbers = [n for n, _ in tasks]
+    nth = own.board.come(own.number)
+    try:
+        _wait(own, numbers, lambda n: own.board.came(n) >= nth)
+    except BaseException:
+        own.board.turn_back(own.number)
+        raise
+    original(self, server_def)
+    own.board.be_ready(own.number)
+    if again:  # what one sends before another is connected again would be lost
+        _wait(own, numbers, lambda n: own.board.ready(n) >= nth)
 
 
 def _wait(own: TaskContext, numbers: list[int], there: Callable[[int], bool]) -> None:

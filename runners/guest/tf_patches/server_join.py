@@ -1,6 +1,6 @@
 """``server.join()`` in a cell that every process runs: it serves the others for as long as one of them computes.
 
-In a script it would never return, and neither hear an interrupt.
+In a script it would never return, and ignore interrupts.
 """
 
 from __future__ import annotations
@@ -8,23 +8,33 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from tensorflow.python.training import server_lib
-
 from runners.guest.cluster.shared_state import ProcessActivity
 from runners.guest.cluster.task_context import TaskContext
+from runners.guest.tf_patches.registry import Subject
 
 _LOOK_S = 0.05
 
+subject = Subject(
+    __name__,
+    when="workers",
+    because="it never returns and ignores interrupts, so the cell would never end",
+    since="TensorFlow 2.21",
+    test="tests/functional/runner/test_cluster_training.py"
+    "::test_a_worker_that_joins_its_server_serves_until_nobody_else_computes",
+)
+
 
 def install_server_join(own: TaskContext) -> None:
-    """Have ``join`` return once all others are through with the cell, or serve as well. Runs no op."""
+    """Have ``join`` return once all others have finished the cell, or serve as well. Runs no op."""
+    subject.apply(own)
+
+
+@subject.patch("tensorflow.python.training.server_lib:Server.join", relies_on=("(self)",))
+def _join(own: TaskContext, _: Any, __: Any) -> None:
     others = [n for n in range(own.board.tasks) if n != own.number]
-
-    def join(self: Any) -> None:
-        while True:
-            own.board.set_work(own.number, ProcessActivity.serving)
-            time.sleep(_LOOK_S)
-            if all(own.board.work(n) in (ProcessActivity.nothing, ProcessActivity.serving) for n in others):
-                return
-
-    server_lib.Server.join = join
+    idle = (ProcessActivity.nothing, ProcessActivity.serving)
+    while True:
+        own.board.set_work(own.number, ProcessActivity.serving)
+        time.sleep(_LOOK_S)
+        if all(own.board.work(n) in idle for n in others):
+            return

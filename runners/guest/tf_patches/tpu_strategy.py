@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.autograph.core import ag_ctx
 from tensorflow.python.autograph.impl import api as autograph
-from tensorflow.python.compiler.xla.experimental import xla_sharding
 from tensorflow.python.distribute import cross_device_ops, mirrored_run, mirrored_strategy, tpu_strategy, values
 from tensorflow.python.distribute.cluster_resolver.tpu.tpu_cluster_resolver import TPUClusterResolver
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import autograph_util, polymorphic_function
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import control_flow_util
-from tensorflow.python.tpu import tpu_embedding_v2, tpu_hardware_feature
+from tensorflow.python.tpu import tpu_hardware_feature
 
 from runners.guest.accelerators import tpu_trace
+from runners.guest.tf_patches.registry import Subject
 
 HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
+_TESTS = "tests/functional/runner/test_tpu.py::"
+_STRATEGIES = "tensorflow.python.distribute.tpu_strategy:"
+_MIRRORED = "tensorflow.python.distribute.mirrored_strategy:MirroredExtended."
+_SHARDING = "tensorflow.python.compiler.xla.experimental.xla_sharding:"
+
+subject = Subject(
+    __name__,
+    when="tpu",
+    because="TPUStrategy runs ops that only a TPU has: MirroredStrategy's insides take their place",
+    since="TensorFlow 2.21",
+    test=f"{_TESTS}test_a_training_loop_of_ones_own_learns",
+    essential=True,
+)
 
 
 class TPUMirroredVariable(values.MirroredVariable):  # type: ignore[misc]
@@ -157,29 +169,31 @@ def inlined(function: Any) -> Any:
 
 
 def replace_tpu_strategy() -> None:
-    """Give TensorFlow's TPU strategies these insides."""
-    for strategy in (tpu_strategy.TPUStrategyV2, tpu_strategy.TPUStrategy):
-        strategy._collective_key_base = 0
-        strategy.run = functools.wraps(strategy.run)(_run)
-    _wrap(tpu_strategy.TPUStrategyV2, "__init__", _make)
-    _wrap(tpu_strategy.TPUStrategy, "__init__", _make_experimental)
-    _wrap(polymorphic_function.Function, "__call__", _call_or_inline)
-    _wrap(tpu_embedding_v2.TPUEmbedding, "__init__", _embed)
-    for annotate in ("assign_device", "replicate", "tile"):  # which core of a replica computes what shows in no result
-        _wrap(xla_sharding, annotate, lambda _, tensor, *args, **kwargs: tensor)
+    """Give TensorFlow's TPU strategies these insides. Runs no op."""
+    subject.apply()
 
 
-def _wrap(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-    """Let ``replacement`` answer in place of ``owner.name``, which it is given first."""
-    original = getattr(owner, name)
+subject.needs(f"{_MIRRORED}__init__", relies_on=("(self, container_strategy, devices, cross_device_ops)", "._devices"))
+subject.needs(f"{_MIRRORED}_create_variable", relies_on=("(self, next_creator, **kwargs)",))
+subject.needs(f"{_MIRRORED}_experimental_distribute_dataset", relies_on=("(self, dataset, options)",))
+subject.needs(f"{_MIRRORED}_distribute_datasets_from_function", relies_on=("(self, dataset_fn, options)",))
+subject.needs(f"{_STRATEGIES}TPUExtended._check_spec", relies_on=("(self, element_spec)",))
+subject.needs(
+    "tensorflow.python.distribute.mirrored_run:_call_for_each_replica",
+    relies_on=("(distribution, fn, args, kwargs)",),
+)
 
-    @functools.wraps(original)
-    def replaced(*args: Any, **kwargs: Any) -> Any:
-        return replacement(original, *args, **kwargs)
 
-    setattr(owner, name, replaced)
+@subject.add(f"{_STRATEGIES}TPUStrategyV2._collective_key_base")
+@subject.add(f"{_STRATEGIES}TPUStrategy._collective_key_base")
+def _key_base() -> int:
+    return 0
 
 
+@subject.patch(
+    f"{_STRATEGIES}TPUStrategyV2.__init__",
+    relies_on=("(self, tpu_cluster_resolver, experimental_device_assignment, experimental_spmd_xla_partitioning)",),
+)
 def _make(
     _: Any,
     self: Any,
@@ -193,18 +207,33 @@ def _make(
     tf.distribute.Strategy.__init__(self, extended)
 
 
+@subject.patch(
+    f"{_STRATEGIES}TPUStrategy.__init__",
+    relies_on=("(self, tpu_cluster_resolver, device_assignment)",),
+    test=f"{_TESTS}test_any_name_finds_the_tpu_and_old_names_of_classes_work",
+)
 def _make_experimental(_: Any, self: Any, tpu_cluster_resolver: Any = None, device_assignment: Any = None) -> None:
     _make(None, self, tpu_cluster_resolver, device_assignment)
 
 
-def _run(self: Any, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
+@subject.patch(
+    f"{_STRATEGIES}TPUStrategyV2.run", relies_on=("(self, fn, args, kwargs, options)", ".validate_run_function")
+)
+@subject.patch(f"{_STRATEGIES}TPUStrategy.run", relies_on=("(self, fn, args, kwargs, options)",))
+def _run(_: Any, self: Any, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
     tpu_strategy.validate_run_function(fn)
     return self.extended.tpu_run(fn, args, kwargs, options)
 
 
-def _call_or_inline(call: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+@subject.patch(
+    "tensorflow.python.eager.polymorphic_function.polymorphic_function:Function.__call__",
+    relies_on=(".python_function", ".input_signature", "._autograph"),
+    because="a TPU compiles functions within a step as a part of the step",
+    test=f"{_TESTS}test_functions_within_a_step_are_compiled_with_it",
+)
+def _call_or_inline(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     inline = not context.executing_eagerly() and _in_a_replica() and (plain := inlined(self)) is not self
-    return plain(*args, **kwargs) if inline else call(self, *args, **kwargs)
+    return plain(*args, **kwargs) if inline else original(self, *args, **kwargs)
 
 
 def _in_a_replica() -> bool:
@@ -212,10 +241,32 @@ def _in_a_replica() -> bool:
     return isinstance(here, TPUExtended) and not tf.distribute.in_cross_replica_context()
 
 
-def _embed(make: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+@subject.patch(
+    "tensorflow.python.tpu.tpu_embedding_v2:TPUEmbedding.__init__",
+    because="it needs hardware that is not simulated",
+    test=f"{_TESTS}test_the_embedding_hardware_is_refused_with_the_layer_to_use_instead",
+)
+def _refuse_embedding(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
     if isinstance(tf.distribute.get_strategy().extended, TPUExtended):
         raise NotImplementedError(
             "TPUEmbedding needs the embedding hardware of a TPU, which Lockstep does not simulate: "
             "use tf.keras.layers.Embedding."
         )
-    make(self, *args, **kwargs)
+    original(self, *args, **kwargs)
+
+
+for _annotate, _user in {
+    "assign_device": "experimental_assign_to_logical_device",
+    "replicate": "experimental_replicate_to_logical_devices",
+    "tile": "experimental_split_to_logical_devices",
+}.items():
+
+    @subject.patch(
+        f"{_SHARDING}{_annotate}",
+        relies_on=("(tensor, ...)",),
+        used_by=(f"{_STRATEGIES}TPUStrategyV2.{_user}",),
+        because="which core of a replica computes what changes no result, and is not simulated",
+        test=f"{_TESTS}test_splitting_a_tensor_over_the_cores_of_a_replica_changes_no_result",
+    )
+    def _leave_on_the_first_core(_: Any, tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        return tensor

@@ -192,6 +192,30 @@ async def test_workers_that_a_learner_starts_on_two_ports_add_up(client: RunnerC
     await learner.leave()
 
 
+JOINED = """
+import time
+import tensorflow as tf
+resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+server = tf.distribute.Server(resolver.cluster_spec(), resolver.task_type, resolver.task_id)
+if resolver.task_id == 0:
+    time.sleep(1)
+    print("computed", time.monotonic())
+else:
+    server.join()
+    print("joined", time.monotonic())
+"""
+
+
+async def test_a_worker_that_joins_its_server_serves_until_nobody_else_computes(client: RunnerClient) -> None:
+    learner = SessionClient(client, topology="workers:2")
+    told = await learner.run(JOINED)
+    await learner.leave()
+
+    assert told.outcome == "ok", told.events[-3:]
+    ended = dict(line.split() for line in told.stdout.splitlines())
+    assert float(ended["joined"]) > float(ended["computed"])
+
+
 SERVED = """
 import lockstep
 import tensorflow as tf

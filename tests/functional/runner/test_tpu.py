@@ -271,6 +271,21 @@ def outer(values, factor):
 for size in (4, 4, 3): outer(tf.zeros([size, 2]), 1.0)
 for factor in (1.0, 2.0, 3.0, 4.0): outer(tf.zeros([4, 2]), factor)
 """,
+    "embedding": """
+with strategy.scope():
+    tf.tpu.experimental.embedding.TPUEmbedding(None, None)
+""",
+    "parts of a tensor": """
+pairs = tf.distribute.TPUStrategy(resolver, experimental_device_assignment=few)
+@tf.function
+def outer(values):
+    def parted_step(values):
+        first = pairs.experimental_assign_to_logical_device(values, 1)
+        second = pairs.experimental_replicate_to_logical_devices(first * 2)
+        return pairs.experimental_split_to_logical_devices(second + 1, [2, 1])
+    return pairs.run(parted_step, args=(values,))
+print([total.numpy().tolist() for total in pairs.experimental_local_results(outer(tf.constant([[1.0], [2.0]])))])
+""",
     "ragged": "strategy.experimental_distribute_dataset(tf.data.Dataset.from_tensors(tf.ragged.constant([[1], []])))",
 }
 """What TensorFlow and a TPU allow, whatever the Keras."""
@@ -431,6 +446,15 @@ def test_compilations_are_counted(ruled: Results) -> None:
 
 def test_ragged_batches_are_refused_as_on_a_tpu(ruled: Results) -> None:
     assert "TPUStrategy does not support" in ruled["ragged"]["error"]
+
+
+def test_the_embedding_hardware_is_refused_with_the_layer_to_use_instead(ruled: Results) -> None:
+    assert ruled["embedding"]["error"].startswith("NotImplementedError: TPUEmbedding needs the embedding hardware")
+    assert "tf.keras.layers.Embedding" in ruled["embedding"]["error"]
+
+
+def test_splitting_a_tensor_over_the_cores_of_a_replica_changes_no_result(ruled: Results) -> None:
+    assert _lines(ruled, "parts of a tensor") == ["[[[3.0], [5.0]], [[3.0], [5.0]]]"]
 
 
 def test_bfloat16_trains(results: Results) -> None:

@@ -12,13 +12,17 @@ import pytest
 from runners.datasets.cache import Cache, DamagedDataSet
 from runners.datasets.catalog import read_catalog
 from runners.datasets.prepared import prepare
-from runners.guest.tf_patches.keras_datasets import load
+from runners.guest.tf_patches.keras_datasets import DATA_SETS, load
 from tests.unit.runners.datasets.conftest import Learn, Tiny
 
 LINE = (
     "Stand-in data: Fashion-MNIST is not in this node's cache, so these are made-up patterns of the same size and "
     "type. An operator can get the real one with: lockstep datasets fetch fashion_mnist\n"
 )
+
+
+def test_every_data_set_that_the_catalog_does_not_leave_to_keras_is_patched() -> None:
+    assert {each.name for each in read_catalog().values() if each.reader == "lockstep"} == set(DATA_SETS)
 
 
 FORM = [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -117,8 +118,8 @@ def test_an_archive_is_unpacked_as_it_would_be(tmp_path: Path, learner: Learn) -
     assert told["False"] == told["True"] == [line, names]
 
 
-def _home(download: Path) -> Any:
-    """A module like Keras's, as far as it matters here."""
+def _home(download: Path, index: keras_get_file.FileIndex) -> Any:
+    """A module like Keras's, as far as it matters here, with the patches in it."""
 
     def get_file(fname: str, origin: str, file_hash: str | None = None) -> str:
         home.io_utils.print_msg(f"Downloading data from {origin}")
@@ -128,7 +129,11 @@ def _home(download: Path) -> Any:
         return str(download / fname)
 
     output = SimpleNamespace(print_msg=lambda message, line_break=True: print(message), other=7)
-    home = SimpleNamespace(get_file=get_file, io_utils=output, urlretrieve=lambda *_: print("asked the network"))
+    home = SimpleNamespace(
+        get_file=partial(keras_get_file._get_file, index, get_file),
+        io_utils=keras_get_file._WithoutDownloads(index, cast(ModuleType, output)),
+        urlretrieve=partial(keras_get_file._retrieve, index, lambda *_: print("asked the network")),
+    )
     return home
 
 
@@ -136,8 +141,7 @@ def test_the_real_file_is_given_without_a_word_and_checked(
     tmp_path: Path, tiny: Tiny, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tiny.put(tmp_path / "fashion_mnist")
-    home = _home(tmp_path)
-    keras_get_file.install(keras_get_file.FileIndex(Cache(tmp_path), {"fashion_mnist": tiny.data_set}), home)
+    home = _home(tmp_path, keras_get_file.FileIndex(Cache(tmp_path), {"fashion_mnist": tiny.data_set}))
     path = home.get_file("mine.gz", "http://127.0.0.1:9/x_test.gz", "0" * 64)
     assert Path(path).read_bytes() == tiny.contents["x_test.gz"]
     assert capsys.readouterr().out == ""
@@ -150,8 +154,7 @@ def test_the_real_file_is_given_without_a_word_and_checked(
 def test_another_address_is_kerass_own_business_only_within_the_sandbox(
     tmp_path: Path, tiny: Tiny, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = _home(tmp_path)
-    keras_get_file.install(keras_get_file.FileIndex(Cache(tmp_path), {"fashion_mnist": tiny.data_set}), home)
+    home = _home(tmp_path, keras_get_file.FileIndex(Cache(tmp_path), {"fashion_mnist": tiny.data_set}))
     home.get_file("a", "http://localhost:8000/a")
     assert capsys.readouterr().out == "Downloading data from http://localhost:8000/a\nasked the network\n"
     for url in ("http://localhost.example.org/a", "gs://bucket/a", "nothing"):

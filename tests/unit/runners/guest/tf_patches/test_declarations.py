@@ -1,0 +1,71 @@
+"""The patches that are declared: everything they rely on is in the installed libraries, and each has its test."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.runners.conftest import Forges
+
+pytestmark = pytest.mark.slow
+
+REPOSITORY = Path(__file__).parents[5]
+
+VERIFY = """
+import importlib, json, sys
+sys.modules["debugpy"] = None
+import tensorflow as tf
+importlib.import_module("{package}")
+_ = tf.keras.optimizers, tf.keras.mixed_precision
+from runners.guest.tf_patches.registry import verify
+print(json.dumps(verify()))
+"""
+
+
+@pytest.fixture(params=[3, 2], ids=["keras3", "keras2"])
+def declared(request: pytest.FixtureRequest, forges: Forges) -> list[dict[str, Any]]:
+    """Every patch, as it is in a process with that Keras."""
+    package = "keras" if request.param == 3 else "tf_keras"
+    ran = forges(request.param).run(VERIFY.format(package=package), "cpu")
+    assert ran.status == 0, ran.output[-4000:]
+    states: list[dict[str, Any]] = json.loads(ran.output.splitlines()[-1])
+    return states
+
+
+def test_nothing_that_a_patch_relies_on_has_moved(
+    declared: list[dict[str, Any]], request: pytest.FixtureRequest
+) -> None:
+    assert [state["problem"] for state in declared if state["problem"]] == []
+    other = "tf_keras" if "keras3" in request.node.name else "keras"
+    waiting = {
+        state["target"].partition(":")[0].partition(".")[0] for state in declared if state["state"] == "not loaded"
+    }
+    assert waiting == {other}
+
+
+def test_every_patch_says_why_it_exists_and_names_a_test_that_exists(declared: list[dict[str, Any]]) -> None:
+    for state in declared:
+        assert state["because"], state["target"]
+        assert state["since"], state["target"]
+    missing = {state["test"] for state in declared if not _exists(state["test"])}
+    assert missing == set()
+
+
+def _exists(test: str) -> bool:
+    file, _, name = test.partition("::")
+    return name in _tests_in(file)
+
+
+@functools.cache
+def _tests_in(file: str) -> frozenset[str]:
+    path = REPOSITORY / file
+    if not path.is_file():
+        return frozenset()
+    tree = ast.parse(path.read_text())
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return frozenset(node.name for node in tree.body if isinstance(node, functions) and node.name.startswith("test_"))
