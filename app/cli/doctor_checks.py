@@ -21,7 +21,7 @@ from app.health.checks import HealthCheck, check_database, check_lessons, check_
 from app.lessons.catalog import Catalog
 from app.settings import Settings
 from runners.wire.client import RunnerError
-from runners.wire.protocol import POSSIBLE_TOPOLOGIES, Health, HostSurvey
+from runners.wire.protocol import POSSIBLE_TOPOLOGIES, Health, HostSurvey, LibraryPatches
 
 _SURVEY_TIMEOUT_S = 30
 
@@ -54,7 +54,13 @@ async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:
     there = asked.health.settings if asked.health and asked.running else {}
     machine = asked.machine or _survey_host()
     return DoctorReport(
-        shown, checks, machine.offers, asked.health, asked.running, differing=settings_differences(there, shell.values)
+        shown,
+        checks,
+        machine.offers,
+        asked.health,
+        asked.running,
+        differing=settings_differences(there, shell.values),
+        patches=asked.patches,
     )
 
 
@@ -74,8 +80,9 @@ class _RunnerResult:
 
     check: HealthCheck
     health: Health | None = None
-    machine: HostSurvey | None = None
     running: Path | None = None
+    machine: HostSurvey | None = None
+    patches: LibraryPatches = LibraryPatches()  # noqa: RUF009 - it never changes
 
 
 async def _check_runner(settings: Settings) -> _RunnerResult:
@@ -85,8 +92,8 @@ async def _check_runner(settings: Settings) -> _RunnerResult:
             check = await check_runner(client)
             running = client.socket if client.socket == settings.socket else None
             with suppress(RunnerError):
-                return _RunnerResult(check, health, await client.machine(), running)
-            return _RunnerResult(check, health, None, running)
+                return _RunnerResult(check, health, running, await client.machine(), await client.patches())
+            return _RunnerResult(check, health, running)
     except (NoRunnerAvailable, RunnerError) as e:
         return _RunnerResult(HealthCheck("runner", False, str(e)))
 

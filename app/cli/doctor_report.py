@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli.console import USAGE_ERROR
-from runners.wire.protocol import Capability, Health, Safeguard
+from runners.wire.protocol import Capability, Health, LibraryPatches, Safeguard
 
 if TYPE_CHECKING:  # a setting that cannot be used is said before a database is loaded
     from app.health.checks import HealthCheck
@@ -40,6 +40,7 @@ class DoctorReport:
     """
     differing: tuple[str, ...] = ()
     """Settings of the running runner that are others than this shell's, each with both values."""
+    patches: LibraryPatches = LibraryPatches()  # noqa: RUF009 - it never changes
 
     @property
     def walls(self) -> list[Safeguard]:
@@ -49,7 +50,7 @@ class DoctorReport:
     @property
     def missing(self) -> list[str]:
         """Parts without which Lockstep does not work."""
-        return [check.name for check in self.checks if not check.ok]
+        return [check.name for check in self.checks if not check.ok] + (["patches"] if self.patches.moved else [])
 
     @property
     def gaps(self) -> list[str]:
@@ -81,6 +82,7 @@ def to_json(findings: DoctorReport) -> str:
         "checks": [asdict(check) for check in findings.checks],
         "machine": [offer.model_dump() for offer in findings.offers],
         "walls": [wall.model_dump() for wall in findings.walls],
+        "patches": [patch.model_dump() for patch in findings.patches.patches],
     }
     return json.dumps(told, indent=2)
 
@@ -105,6 +107,8 @@ def to_text(findings: DoctorReport) -> Iterator[str]:
             yield from _row(mark, wall.name, wall.detail, "" if wall.in_force else wall.means)
         if not findings.walls:
             yield "  Not known: no sandbox was made."
+    yield from ("", "Patches of TensorFlow and other libraries")
+    yield from _patches(findings.patches)
     if findings.running is not None:
         others = _DIFFERING_NOTE.format(", ".join(findings.differing)) if findings.differing else ""
         yield from ("", *textwrap.wrap(_RUNNING_NOTE.format(findings.running) + others, _WIDTH, break_long_words=False))
@@ -112,6 +116,19 @@ def to_text(findings: DoctorReport) -> Iterator[str]:
     for check in findings.checks:
         yield from _row("ok" if check.ok else "missing", check.name, check.detail)
     yield from ("", *textwrap.wrap(_verdict(findings), _WIDTH))
+
+
+def _patches(patches: LibraryPatches) -> Iterator[str]:
+    """A row for each subject: when it applies and what it replaces, or which targets have moved."""
+    for subject in dict.fromkeys(patch.subject for patch in patches.patches):
+        of_subject = [patch for patch in patches.patches if patch.subject == subject]
+        replaced = dict.fromkeys(patch.target.partition(":")[2] for patch in of_subject if patch.changes)
+        detail = f"{of_subject[0].when}: {', '.join(replaced) or 'nothing replaced, only relied on'}"
+        problems = " ".join(patch.problem for patch in of_subject if patch.problem)
+        loaded = any(patch.state != "not loaded" for patch in of_subject)
+        yield from _row("moved" if problems else "ok" if loaded else "later", subject, detail, problems)
+    if not patches.patches:
+        yield "  Not known: no zygote was started."
 
 
 def _verdict(findings: DoctorReport) -> str:

@@ -28,11 +28,11 @@ from runners.sandbox.policy import session_policy
 from runners.sandbox.seccomp import compile_filters
 from runners.sandbox.user_pool import NoUserAvailable, UserPool
 from runners.wire import journal
-from runners.wire.protocol import Safeguard
+from runners.wire.protocol import LibraryPatch, Safeguard
 
 log = structlog.get_logger()
 
-_LARGEST_ANSWER = 1 << 16
+_LARGEST_ANSWER = 1 << 18
 _BACKOFF_S = (0.2, 1.0, 5.0, 15.0)
 _START_S = 240.0
 """How long a zygote may take to import TensorFlow; one that takes longer hangs."""
@@ -98,6 +98,8 @@ class ZygoteClient:
         self.trouble: str | None = None
         self.walls: list[Safeguard] = []
         """Around the first sandbox of the latest zygote; empty until there was one."""
+        self.patches: list[LibraryPatch] = []
+        """As the latest zygote found them; empty until there was one, and where it is cold."""
         self._refusals = 0
         self._failures = 0
         self._was_ready = False
@@ -313,6 +315,10 @@ class ZygoteClient:
         if not data:
             status = await asyncio.wait_for(_ended(self._process), 5)
             raise RuntimeError(f"the zygote ended with status {status} before it was ready; see the log above")
+        self.patches = [LibraryPatch.model_validate(patch) for patch in json.loads(data).get("patches", [])]
+        for patch in self.patches:
+            if patch.problem:
+                log.error("a patch no longer fits its library", keras=self._keras, problem=patch.problem)
 
     def _launch(self, link: socket.socket) -> subprocess.Popen[bytes]:
         arguments = ["--socket", str(link.fileno()), "--keras", str(self._keras)]

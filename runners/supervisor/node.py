@@ -42,6 +42,7 @@ from runners.wire.protocol import (
     Health,
     InjectedFailure,
     KerasVersion,
+    LibraryPatches,
     LimitName,
     ReachedLimit,
     RunAccepted,
@@ -157,6 +158,10 @@ class Node:
             refuses=self._refuses(self._settings.warm_keras[0]),
             settings=self._told,
         )
+
+    def patches(self) -> LibraryPatches:
+        """What sessions change in other libraries: each zygote knows the patches of the Keras that it has imported."""
+        return LibraryPatches.merged(zygote.patches for zygote in self._zygotes.values())
 
     def tell_of_strangers(self) -> None:
         """Whoever asks says that strangers are behind it: from now on no code is run without every essential wall.

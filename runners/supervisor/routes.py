@@ -69,6 +69,10 @@ async def health(request: Request) -> Response:
     return _json(_node(request).health())
 
 
+async def show_patches(request: Request) -> Response:
+    return _json(_node(request).patches())
+
+
 async def survey_host(_: Request) -> Response:
     """Found out by a process of its own: it leaves its namespaces on the way."""
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
@@ -156,6 +160,7 @@ async def stop_run(request: Request) -> Response:
 ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/health", health),
     ("GET", "/machine", survey_host),
+    ("GET", "/patches", show_patches),
     ("PUT", "/sessions/{id}", request_session),
     ("GET", "/sessions/{id}", show_session),
     ("POST", "/sessions/{id}/interrupt", interrupt_session),

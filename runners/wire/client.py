@@ -18,6 +18,7 @@ from runners.wire.protocol import (
     Health,
     HostSurvey,
     InjectedFailure,
+    LibraryPatches,
     Refusal,
     RunAccepted,
     RunRequest,
@@ -85,6 +86,10 @@ class RunnerClient:
     async def machine(self) -> HostSurvey:
         """Ask what its machine offers. Raises RunnerUnavailable while it is down."""
         return HostSurvey.model_validate_json(await self._send("GET", "/machine"))
+
+    async def patches(self) -> LibraryPatches:
+        """Ask what sessions change in other libraries. Raises RunnerUnavailable while it is down."""
+        return LibraryPatches.model_validate_json(await self._send("GET", "/patches"))
 
     async def ask_session(self, session: str, spec: SessionSpec) -> SessionInfo:
         """Make the session or find it; returns at once, its state may be queued or starting."""

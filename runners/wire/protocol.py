@@ -34,6 +34,7 @@ An error is a Refusal with a 4xx status.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -277,6 +278,54 @@ class HostSurvey(WireModel):
     """What the supervisor's machine offers, whether or not it is used."""
 
     offers: list[Capability]
+
+
+PatchState = Literal["found", "moved", "not loaded"]
+_WEIGHT: dict[PatchState, int] = {"not loaded": 0, "found": 1, "moved": 2}
+
+
+class LibraryPatch(WireModel):
+    """One change that sessions make to TensorFlow or another library, or one thing that they rely on there."""
+
+    subject: str
+    """Which of the patches that belong together."""
+    when: str
+    """Which processes have it, as in ``gpu``."""
+    target: str
+    """As ``module:attribute``."""
+    changes: bool
+    """Whether it is replaced; else it is only relied on."""
+    because: str
+    since: str
+    """The first release that needs it, as in ``TensorFlow 2.21``."""
+    upstream: str | None = None
+    """An issue or a pull request about it."""
+    test: str
+    """The test that fails when it stops working."""
+    state: PatchState
+    problem: str = ""
+    """What has moved, in one sentence."""
+
+
+class LibraryPatches(WireModel):
+    """All of them, as the zygotes found them when they started; empty until one has."""
+
+    patches: list[LibraryPatch] = []
+
+    @classmethod
+    def merged(cls, reports: Iterable[Iterable[LibraryPatch]]) -> LibraryPatches:
+        """Every patch once: as moved if any report says so, and as found if any other report does."""
+        known: dict[tuple[str, str], LibraryPatch] = {}
+        for patch in (patch for report in reports for patch in report):
+            key = patch.subject, patch.target
+            if key not in known or _WEIGHT[patch.state] > _WEIGHT[known[key].state]:
+                known[key] = patch
+        return cls(patches=list(known.values()))
+
+    @property
+    def moved(self) -> list[LibraryPatch]:
+        """Those whose target is no longer what they expect."""
+        return [patch for patch in self.patches if patch.state == "moved"]
 
 
 class Health(WireModel):

@@ -7,7 +7,8 @@ the supervisor over one SEQPACKET socket (file descriptor given on the command l
 
     supervisor -> zygote   {"policy": …, "user": N or null}  with the descriptors a sandbox's PID 1 serves: control,
                            the memory of ``runners.wire.journal``, then kernel sockets
-    zygote -> supervisor   {"ready": true} once, after the imports
+    zygote -> supervisor   {"ready": true, "patches": [{…}, …]} once, after the imports; of the patches, see
+                           ``runners.guest.tf_patches.registry.PatchState``
                            {"pid": N, "landlock": N}, the first as the zygote sees it, with a pidfd, or {"error": "why"}
 """
 
@@ -27,7 +28,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from runners.guest.tf_patches.registry import PatchState, verify
 from runners.sandbox import linux
 from runners.sandbox.layout import DATASETS
 from runners.sandbox.policy import SandboxPolicy
@@ -64,12 +67,13 @@ def main() -> None:
     set_up_environment(arguments.keras)
     import_late = partial(import_in_kernel, arguments.keras)
     gc.disable()  # imports drop next to nothing: looking for it is a fifth of the time they take
+    ready: dict[str, Any] = {"ready": True}
     if not arguments.cold:
         with silence_gpu_warnings():
-            import_tensorflow(arguments.keras, hardware=arguments.hardware)
+            ready["patches"] = import_tensorflow(arguments.keras, hardware=arguments.hardware)
         heap.prepare_for_forks()
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the supervisor may have ended meanwhile
-        supervisor.send(json.dumps({"ready": True}).encode())
+        supervisor.send(json.dumps(ready).encode())
         serve(supervisor, import_late if arguments.cold else no_preparation)
 
 
@@ -115,8 +119,10 @@ def set_up_environment(keras: int) -> None:
     )
 
 
-def import_tensorflow(keras: int, *, hardware: bool = False) -> None:
+def import_tensorflow(keras: int, *, hardware: bool = False) -> list[PatchState]:
     """Import all that a session is likely to touch, so that its pages are shared and nobody waits for it.
+
+    Returns what was found of every patch of these libraries, before the first one was applied.
 
     Where there is hardware that a session may be given, no device is asked for: a process that has asked CUDA once, and
     was told that there is nothing, hears the same for good, and so do its children.
@@ -146,6 +152,8 @@ def import_tensorflow(keras: int, *, hardware: bool = False) -> None:
     from runners.guest.runtime import kernel_app
     from runners.guest.tf_patches import eager_ops, keras_datasets, placement_log
 
+    _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
+    patches = verify()
     eager_ops.run_ops_directly()
     placement_log.enable_placement_log()
     keras_datasets.install(Path(DATASETS))
@@ -158,7 +166,7 @@ def import_tensorflow(keras: int, *, hardware: bool = False) -> None:
         from runners.guest.tf_patches import keras3
 
         keras3.install()
-    _ = tf.keras.layers, tf.distribute.MirroredStrategy, tf.keras.optimizers, tf.keras.datasets
+    return patches
 
 
 def import_in_kernel(keras: int) -> None:

@@ -26,6 +26,7 @@ from runners.wire.protocol import (
     Health,
     HostSurvey,
     InjectedFailure,
+    LibraryPatches,
     Refusal,
     RunAccepted,
     RunRequest,
@@ -70,6 +71,7 @@ class ScriptedSupervisor:
             status="ready", most_sessions=4, walls=[Safeguard(name="seccomp", in_force=True, detail="on")]
         )
         self.machine = HostSurvey(offers=[Capability(name="kernel", good=True, detail="Linux 6")])
+        self.patches = LibraryPatches()
         self.refuse: tuple[int, Refusal] | None = None
         self.session_state = SessionState.idle
         self.answer: list[str] | None = None
@@ -157,6 +159,7 @@ class ScriptedSupervisor:
             routes=[
                 Route("/health", self._health),
                 Route("/machine", self._machine),
+                Route("/patches", self._patches),
                 Route("/sessions/{id}", self._ask, methods=["PUT"]),
                 Route("/sessions/{id}", self._session, methods=["GET"]),
                 Route("/sessions/{id}", self._end, methods=["DELETE"]),
@@ -177,6 +180,9 @@ class ScriptedSupervisor:
 
     async def _machine(self, _: Request) -> Response:
         return _json(self.machine)
+
+    async def _patches(self, _: Request) -> Response:
+        return _json(self.patches)
 
     async def _ask(self, request: Request) -> Response:
         return _json(

@@ -24,14 +24,14 @@ from runners.guest.tf_patches.registry import Subject
 _ITERATOR = "tensorflow.python.data.ops.multi_device_iterator_ops:OwnedMultiDeviceIterator.__init__"
 
 tuning = Subject(
-    "distributed_datasets (tuning)",
+    "dataset_tuning",
     when="gpu and tpu",
     because="tf.data tunes data sets in which there is nothing to tune, and waits for that when they are dropped",
     since="TensorFlow 2.21",
     test="tests/unit/runners/guest/tf_patches/test_gpu.py::test_no_thread_tunes_what_only_hands_over_to_a_device",
 )
 lifetime = Subject(
-    "distributed_datasets (lifetime)",
+    "dataset_lifetime",
     when="every kernel",
     because="TensorFlow releases a distributed data set while a thread reads it, and crashes",
     since="TensorFlow 2.21",

@@ -29,7 +29,7 @@ subject = Subject(
     essential=True,
 )
 first_name = Subject(
-    "gpu_names (notice)",
+    "gpu_name_notice",
     when="gpu",
     because="a learner who names a GPU reads CPU in the names of tensors",
     since="TensorFlow 2.21",

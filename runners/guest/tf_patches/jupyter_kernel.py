@@ -24,14 +24,14 @@ subject = Subject(
     test=f"{_JUPYTER}test_a_kernel_answers_on_every_channel_and_leaves_nothing",
 )
 output = Subject(
-    "jupyter_kernel (output)",
+    "kernel_output",
     when="every kernel",
     because="output leaves the kernel in order, complete, and through the journal",
     since="ipykernel 7.4",
     test=f"{_CODE}test_outputs_of_every_origin_come_in_order_and_before_the_end",
 )
 keyboard = Subject(
-    "jupyter_kernel (keyboard)",
+    "kernel_keyboard",
     when="every kernel",
     because="a run cannot wait for the keyboard",
     since="ipykernel 7.4",

@@ -83,6 +83,8 @@ class PatchState(TypedDict):
     subject: str
     when: When
     target: str
+    changes: bool
+    """Whether the target is replaced; else Lockstep's own code relies on it as it is."""
     because: str
     since: str
     upstream: str | None
@@ -236,6 +238,7 @@ class Patch:
             subject=self.subject.name,
             when=self.subject.when,
             target=self.target,
+            changes=self.make is not None,
             because=self.declared.get("because", self.subject.because),
             since=self.since,
             upstream=self.declared.get("upstream", self.subject.upstream),

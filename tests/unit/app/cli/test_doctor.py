@@ -11,7 +11,7 @@ import pytest
 from app.cli.doctor_report import DoctorReport, to_json, to_text
 from app.health.checks import HealthCheck
 from app.settings import is_public_url
-from runners.wire.protocol import Capability, Health, Safeguard
+from runners.wire.protocol import Capability, Health, LibraryPatch, LibraryPatches, Safeguard
 
 OUTER = Safeguard(name="outer wall", in_force=True, detail="bubblewrap", essential=True, means="Install it. " * 20)
 CPU = Safeguard(kind="limit", name="CPU share", in_force=False, detail="no cgroup", means="Delegate one.")
@@ -86,6 +86,41 @@ def test_it_fits_80_columns_and_has_no_colour() -> None:
 
     assert max(map(len, lines)) <= 80
     assert "\x1b" not in "".join(lines)
+
+
+PATCH = LibraryPatch(
+    subject="gpu_names",
+    when="gpu",
+    target="tensorflow.python.framework.device:merge_device",
+    changes=True,
+    because="a logical CPU device stands in for each simulated GPU",
+    since="TensorFlow 2.21",
+    test="tests/…::test_it",
+    state="found",
+)
+OTHER = PATCH.model_copy(update={"target": "tensorflow:device"})
+GONE = {"state": "moved", "problem": "tensorflow:device: it does not exist."}
+
+
+def test_patches_are_listed_by_subject_and_one_that_has_moved_is_named_and_is_1() -> None:
+    well = replace(findings(OUTER), patches=LibraryPatches(patches=[PATCH, OTHER]))
+    moved = replace(well, patches=LibraryPatches(patches=[PATCH, OTHER.model_copy(update=GONE)]))
+
+    assert well.status == 0
+    assert "\n  ok      gpu_names           gpu: merge_device, device\n" in "\n".join(to_text(well))
+    assert moved.status == 1
+    assert "\n  moved   gpu_names" in "\n".join(to_text(moved))
+    assert "tensorflow:device: it does not exist." in " ".join(to_text(moved))
+    assert "Missing: patches." in " ".join(to_text(moved))
+    assert [patch["state"] for patch in json.loads(to_json(moved))["patches"]] == ["found", "moved"]
+
+
+def test_each_zygote_knows_the_patches_of_the_libraries_it_has_imported() -> None:
+    waiting, gone = PATCH.model_copy(update={"state": "not loaded"}), PATCH.model_copy(update=GONE)
+
+    assert LibraryPatches.merged([[waiting], [PATCH, OTHER]]).patches == [PATCH, OTHER]
+    assert LibraryPatches.merged([[gone], [PATCH]]).moved == [gone]
+    assert LibraryPatches.merged([]).patches == []
 
 
 def test_without_a_runner_the_machine_is_told_all_the_same() -> None:

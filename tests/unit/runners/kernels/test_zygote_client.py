@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from runners.config.settings import RunnerSettings
 from runners.kernels import zygote_client
@@ -48,6 +49,35 @@ async def test_one_that_hangs_is_replaced(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(zygote_client, "_START_S", 0.1)
 
     assert await trouble_of(tmp_path) == ["the zygote was not ready within 0.1 s"] * 2
+
+
+SAYS_WHAT_HAS_MOVED = """
+import json, socket, time
+patch = dict(subject="gpu_names", when="gpu", target="tensorflow:device", changes=True, because="-", since="-",
+             upstream=None, test="-", state="moved", problem="tensorflow:device: it does not exist.")
+supervisor = socket.socket(fileno={descriptor})
+supervisor.send(json.dumps(dict(ready=True, patches=[patch])).encode())
+time.sleep(60)
+"""
+
+
+async def test_a_patch_that_no_longer_fits_is_named_in_the_log_when_the_zygote_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def command(_: object, arguments: list[str], *__: object) -> tuple[list[str], str]:
+        program = SAYS_WHAT_HAS_MOVED.format(descriptor=arguments[arguments.index("--socket") + 1])
+        return [sys.executable, "-S", "-c", program], "none"
+
+    monkeypatch.setattr(zygote_command, "zygote_command", command)
+    zygote = ZygoteClient(RunnerSettings(data_dir=tmp_path), 3, tmp_path, NullCgroupManager(), UserPool(range(0)))
+    try:
+        with capture_logs() as logged:
+            await zygote._start()
+    finally:
+        await zygote.close()
+
+    assert [entry["problem"] for entry in logged] == ["tensorflow:device: it does not exist."]
+    assert [patch.state for patch in zygote.patches] == ["moved"]
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,32 @@ def test_every_patch_says_why_it_exists_and_names_a_test_that_exists(declared: l
     assert missing == set()
 
 
+MOVED = """
+import tensorflow as tf
+from tensorflow.python.framework import device
+device.combine_device = device.merge_device
+del device.merge_device
+from runners.guest.runtime.device_setup import set_up_devices
+from runners.guest.tf_patches.registry import PatchTargetMoved, verify
+from runners.wire.topology import Topology
+print([state["problem"] for state in verify() if state["problem"]])
+try:
+    set_up_devices(Topology.parse("gpu:2"))
+except PatchTargetMoved as e:
+    print(e)
+"""
+
+
+def test_a_target_that_has_moved_in_tensorflow_is_named_and_nothing_is_simulated(forges: Forges) -> None:
+    ran = forges(3).run(MOVED, "cpu")
+    sentence = (
+        "tensorflow.python.framework.device:merge_device: it does not exist. "
+        "The patch 'gpu_names' was written for TensorFlow 2.21."
+    )
+    assert ran.status == 0, ran.output[-4000:]
+    assert ran.output.splitlines()[-2:] == [str([sentence]), sentence]
+
+
 def _exists(test: str) -> bool:
     file, _, name = test.partition("::")
     return name in _tests_in(file)

@@ -81,7 +81,7 @@ def imported() -> Any:
     return importlib.import_module("patched_library")
 
 
-def test_functions_methods_properties_and_values_are_replaced_until_they_are_put_back(subject: Subject) -> None:
+def test_functions_methods_properties_and_values_are_replaced_until_put_back(subject: Subject) -> None:
     @subject.patch("patched_library:add", relies_on=("(left, right)",), used_by=("patched_library:use",))
     @subject.patch("patched_library:Machine.grow", relies_on=("(self, by)", "._size"))
     @subject.patch("patched_library:Machine.read", relies_on=("(text)",), used_by=("patched_library:Machine.parse",))
@@ -166,7 +166,7 @@ def test_a_module_that_is_gone_and_a_name_that_now_exists_are_named(subject: Sub
     assert problems[1].startswith("patched_library:LIMIT: it exists now.")
 
 
-def test_a_subject_whose_target_has_moved_is_left_out_with_a_warning_or_refused_if_it_is_essential(
+def test_a_subject_whose_target_has_moved_is_left_out_or_refused_if_it_is_essential(
     make_subject: MakeSubject,
 ) -> None:
     for essential in (False, True):
@@ -203,9 +203,7 @@ def test_a_library_that_is_imported_later_is_patched_right_after_its_import(subj
 
 
 @pytest.mark.usefixtures("_imported_later")
-def test_a_library_that_is_imported_later_and_has_changed_is_left_alone_with_a_warning(
-    subject: Subject, library: Path
-) -> None:
+def test_a_library_that_is_imported_later_and_has_changed_is_left_alone(subject: Subject, library: Path) -> None:
     subject.patch("patched_library:add")(lambda original, *args: 0)
     library.write_text("def plus(left, right=1): return left + right\n")
 
