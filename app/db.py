@@ -35,8 +35,9 @@ from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
-from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.orm import DeclarativeBase, sessionmaker
 
+from app.bus import Bus, publish_commits
 from app.database_health import DatabaseMonitor, probe_write
 from app.sqlite import SqliteDriver, enable_wal
 
@@ -93,7 +94,8 @@ class Database:
 
     ``connections`` bounds the pool, and ``wait_s`` the seconds to wait for one of them, for PostgreSQL to accept it,
     and for the turn to write to SQLite; then SQLAlchemy's ``TimeoutError`` or an ``OperationalError`` is raised.
-    ``statement_s`` bounds one statement of PostgreSQL; None for no limit, as migrations need.
+    ``statement_s`` bounds one statement of PostgreSQL; None for no limit, as migrations need. What a session publishes
+    with ``publish_on_commit`` goes to ``bus``.
     """
 
     def __init__(
@@ -103,8 +105,10 @@ class Database:
         connections: int = POOL_SIZE,
         wait_s: float = POOL_TIMEOUT_S,
         statement_s: float | None = None,
+        bus: Bus | None = None,
     ) -> None:
         self.url = url
+        self.bus = bus or Bus()
         self._wait_s = wait_s
         self._threads: WeakSet[threading.Thread] = WeakSet()
         self.engine = (
@@ -112,7 +116,9 @@ class Database:
             if make_url(url).get_backend_name() == "sqlite"
             else _postgresql_engine(url, connections, wait_s, statement_s)
         )
-        self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
+        sync_sessions = sessionmaker()
+        publish_commits(sync_sessions, self.bus)
+        self._sessions = async_sessionmaker(self.engine, sync_session_class=sync_sessions, expire_on_commit=False)
         # SQLite has one writer at a time; a fair queue in the process is quicker than its busy-wait.
         self._writer = asyncio.Lock() if self.engine.dialect.name == "sqlite" else None
         self.storage = DatabaseMonitor(self._try_to_write, self.file())

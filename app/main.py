@@ -225,6 +225,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
         connections=state.settings.database_connections,
         wait_s=state.settings.database_wait_s,
         statement_s=state.settings.database_statement_s,
+        bus=bus,
     )
     runner = RunnerClient(state.settings.socket, strangers=state.strangers)
     state.exporting = asyncio.Lock()

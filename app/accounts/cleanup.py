@@ -30,7 +30,7 @@ _FIRST_DELAY_S = (60.0, 300.0)
 """When the first sweep comes after the start: also where a server is started anew every night, and never several
 processes at once."""
 _TOPIC = "house"
-"""Nobody wakes it but the end."""
+"""Never published: a cleanup hears nothing but the end of the bus."""
 _RETENTION = timedelta(days=7)
 """So long a link that is over still says why; so long an account waits to be opened."""
 
@@ -38,9 +38,9 @@ _RETENTION = timedelta(days=7)
 async def run_cleanup(db: Database, bus: Bus, sweepers: Sequence[CleanupTask], first_s: float | None = None) -> None:
     """Sweep soon after the start (``first_s``, or a while by chance) and every hour, until the bus is closed."""
     wait_s = random.uniform(*_FIRST_DELAY_S) if first_s is None else first_s  # noqa: S311 - nobody gains by guessing it
-    with bus.listen(_TOPIC) as bell:
+    with bus.subscribe(_TOPIC) as subscription:
         while not bus.closed:
-            await bell.wait(wait_s)
+            await subscription.wait(wait_s)
             wait_s = _INTERVAL_S
             await clean_up(db, sweepers, lambda: bus.closed)
 

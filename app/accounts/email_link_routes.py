@@ -152,7 +152,6 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
         await clear_email_requests(request, session, "reset", account.email)
         ways = await list_passwordless_methods(session, account, request.app.state.sites)
         await postman.changed(session, account, "password", account.email, ways)
-    postman.wake()
     set_login_cookies(request, entrance, what="password")
     look = str(request.app.url_path_for("security_page", lang=i18n.current_language()))
     return redirect_to(request, f"{look}?after=reset" if ways else None)
@@ -177,7 +176,6 @@ async def _change(request: Request, link: EmailLink, account: Account) -> Respon
         await postman.changed(session, account, "address", account.email)
         account.email, account.email_key, account.email_confirmed_at = link.email, email_key(link.email), now()
         await revoke_links(session, account)  # those to the old address
-    postman.wake()
     trust_device(request, link.email)
     flash.add(request, "email")
     return redirect_to(request, None)
@@ -208,7 +206,6 @@ async def _send_reset_link(db: Database, postman: AccountMailer, email: str) -> 
         account = await find_by_email(session, email, held=True)
         if account is not None and account.disabled_at is None:
             await postman.link(session, account, LinkPurpose.reset, account.email)
-    postman.wake()
 
 
 def _link_page(

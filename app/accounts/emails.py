@@ -13,7 +13,7 @@ from app.accounts.auth_methods import AuthMethod
 from app.accounts.email_links import LinkPurpose, create_link
 from app.accounts.models import Account, EmailLink
 from app.mail.models import OutboxEmail
-from app.mail.outbox import TOPIC, enqueue
+from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
 
 _TEMPLATE_DIR = "accounts/mail"
@@ -50,10 +50,6 @@ class AccountMailer:
         facts = {"url": self._url("forgotten_page", account.language), "ways": [way.name for way in ways]}
         facts["security_url"] = self._url("security_page", account.language)
         await self._post(session, to, account, f"{what}_changed.html", **facts)
-
-    def wake(self) -> None:
-        """Have what was posted sent at once; call it after the commit."""
-        self._app.state.bus.wake(TOPIC)
 
     def _url(self, route: str, lang: str, **parts: str) -> str:
         return f"{self._base}{self._app.url_path_for(route, lang=lang, **parts)}"

@@ -186,7 +186,6 @@ async def _complete_authorization(
         async with db.writing() as session:
             await link_identity(session, account, person)
             await postman.changed(session, account, "ways_in", account.email)
-        postman.wake()
         return redirect_with_flash(request, "security_page", "linked")
     async with db.writing() as session:
         known = await find_account_by_identity(session, person)

@@ -111,7 +111,6 @@ async def add_new_passkey(request: Request, lang: str, account: RequiredAccount,
     async with db.writing() as session:
         await add_passkey(session, place, account, begun.facts["name"], challenge, credential)
         await postman.changed(session, account, "ways_in", account.email)
-    postman.wake()
     return JSONResponse(
         {"next": redirect_with_flash(request, "security_page", "passkey").headers["location"]}, headers=_NO_STORE
     )

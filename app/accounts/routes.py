@@ -133,7 +133,6 @@ async def submit_sign_up(request: Request, lang: str) -> Response:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
     except PermissionDenied as e:  # another tab was quicker
         return _sign_up_closed_page(request, e)
-    postman.wake()
     if entrance is None:
         return account_page(request, "accounts/email_sent.html", email=newcomer.email)
     set_login_cookies(request, entrance)
@@ -213,7 +212,6 @@ async def _authenticate(request: Request, email: str, password: str) -> tuple[Ac
 async def _sign_up_in_background(db: Database, newcomer: SignUpRequest, hashed: str, postman: AccountMailer) -> None:
     async with db.writing() as session:
         await sign_up(session, newcomer, hashed, None, postman)
-    postman.wake()
 
 
 async def _find_invitation(request: Request, token: str) -> ValidInvitation | None:

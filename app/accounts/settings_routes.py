@@ -114,7 +114,6 @@ async def change_password(request: Request, lang: str, account: RequiredAccount,
         token = await create_auth_session(session, mine, method=here.method, agent=here.agent, address=here.address)
         ways = await list_passwordless_methods(session, mine, request.app.state.sites)
         await postman.changed(session, mine, "password", mine.email, ways)
-    postman.wake()
     set_session_cookie(request, token, int(AUTH_SESSION_LIFETIME.total_seconds()))
     return redirect_with_flash(request, "security_page", "password")
 
@@ -226,7 +225,6 @@ async def _send_change_link(db: Database, postman: AccountMailer, account: Accou
             await postman.link(session, account, LinkPurpose.change, email)
         else:
             await postman.already(session, other)
-    postman.wake()
 
 
 def _form_values(account: Account) -> dict[str, str]:

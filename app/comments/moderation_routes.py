@@ -22,12 +22,11 @@ from app.comments.notification_content import lesson_title
 from app.comments.permissions import Viewer
 from app.comments.queries import ModerationQueue
 from app.comments.reactions import award_helpful
-from app.comments.responses import form_error_response, redirect_to_comment, wake_learner_pages
+from app.comments.responses import form_error_response, redirect_to_comment
 from app.comments.views import CommentView, comment_views
 from app.db import Database
 from app.errors import InvalidInput
 from app.lessons.catalog import CatalogDep, CatalogView
-from app.notifications import service as notifications
 from app.progress.service import ProgressServiceDep
 from app.web.forms import FormFields, count_field, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
@@ -89,8 +88,8 @@ async def moderate_comment(
     try:
         async with db.writing() as session:
             comment = await _apply_action(session, account, comment_id, verb, fields)
-            helped = verb is ModerationAction.answer and comment.author_id != account.id
-            learner = await award_helpful(session, progress.ledger, comment) if helped else None
+            if verb is ModerationAction.answer and comment.author_id != account.id:
+                await award_helpful(session, progress.ledger, comment)
             (view,) = await comment_views(session, viewer, [comment])
     except ReasonRequired as problem:
         async with db.session() as session:
@@ -109,9 +108,7 @@ async def moderate_comment(
         if not is_htmx_request(request):
             raise
         comment, view = await _reload_comment(db, viewer, comment_id)
-        note, learner = problem.sentence(), None
-    wake_learner_pages(request, learner)
-    notifications.publish_changes(request.app.state.bus, session)
+        note = problem.sentence()
     if (kind := fields.get("queue", "")) not in list(ModerationQueue):
         return redirect_to_comment(request, lang, comment)
     if is_htmx_request(request):

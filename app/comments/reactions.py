@@ -39,14 +39,11 @@ async def set_reaction(
     return comment
 
 
-async def award_helpful(session: AsyncSession, ledger: Ledger, comment: Comment) -> str | None:
+async def award_helpful(session: AsyncSession, ledger: Ledger, comment: Comment) -> None:
     """Enter into the ledger that somebody else found a comment helpful, or that it answers a question.
 
-    Returns:
-        the learner it was awarded to; None if it was not the first time, or the author's account is gone.
+    It counts the first time only, and only while its author's account exists.
     """
     author = await session.get(Account, comment.author_id) if comment.author_id else None
-    if author is None:
-        return None
-    awarded = await ledger.award(session, author.learner_id, [LearningEvent("helpful", "first", HELPFUL_XP)])
-    return awarded.learner_id if awarded.entries else None
+    if author is not None:
+        await ledger.award(session, author.learner_id, [LearningEvent("helpful", "first", HELPFUL_XP)])

@@ -13,7 +13,6 @@ from app.accounts.models import Account
 from app.comments.forms import CommentForm
 from app.comments.models import Comment
 from app.errors import LockstepError
-from app.progress.service import progress_topic
 from app.web.rendering import is_htmx_request, render_fragment, render_page_or_fragment
 
 
@@ -47,9 +46,3 @@ def removed_thread_response(request: Request, lang: str, comment: Comment, facts
     address = request.app.url_path_for("comments", lang=lang, course=course, slug=slug)
     cell = f"?cell={quote(comment.cell)}" if comment.cell else ""
     return RedirectResponse(f"{address}{cell}", 303)
-
-
-def wake_learner_pages(request: Request, learner: str | None) -> None:
-    """Have the pages of a learner look for what was awarded."""
-    if learner is not None:
-        request.app.state.bus.wake(progress_topic(learner))

@@ -34,7 +34,6 @@ from app.comments.responses import (
     form_response,
     redirect_to_comment,
     removed_thread_response,
-    wake_learner_pages,
 )
 from app.comments.views import thread_views
 from app.db import Database
@@ -43,7 +42,6 @@ from app.lessons.catalog import CatalogDep, CatalogView
 from app.lessons.errors import CourseNotFound, LessonNotFound
 from app.lessons.model import Cell, Lesson
 from app.lessons.url_paths import LESSON_PATH
-from app.notifications import service as notifications
 from app.progress.service import ProgressServiceDep
 from app.web.access import ACCESS, Access
 from app.web.forms import FormFields, count_field, idempotency_key, new_idempotency_key
@@ -110,7 +108,6 @@ async def create_comment(
             comment = await editing.create_comment(
                 session, writer, draft, request.app.state.settings.hold_first_comments
             )
-        notifications.publish_changes(request.app.state.bus, session)
     except LockstepError as problem:
         about = await _find_reply_target(request, account, thread_id)
         ask = FormAction.reply if about else None
@@ -178,7 +175,6 @@ async def change_comment(
     try:
         async with db.writing() as session:
             comment = await editing.edit_comment(session, _require_writer(request, account), comment_id, text, edits)
-        notifications.publish_changes(request.app.state.bus, session)
     except (InvalidInput, TooManyRequests) as problem:
         form = await _form_for_comment(
             request, account, comment_id, FormAction.edit, Permission.edit, text, problem.sentence()
@@ -197,7 +193,6 @@ async def delete_comment(
         root = await session.get_one(Comment, comment.root_id)
         await session.refresh(root)
         around = await _location_context(session, _find_lesson(catalog, comment.lesson, lang), comment.cell)
-    notifications.publish_changes(request.app.state.bus, session)
     if root.id == comment.id and not root.replies:
         return removed_thread_response(request, lang, comment, around)
     return redirect_to_comment(request, lang, root if comment.thread_id else comment)
@@ -221,9 +216,8 @@ async def react_to_comment(
     db: Database = request.app.state.db
     async with db.writing() as session:
         comment = await reactions.set_reaction(session, account, comment_id, kind, on=on)
-        helped = on and kind is ReactionKind.helpful
-        learner = await reactions.award_helpful(session, progress.ledger, comment) if helped else None
-    wake_learner_pages(request, learner)
+        if on and kind is ReactionKind.helpful:
+            await reactions.award_helpful(session, progress.ledger, comment)
     return redirect_to_comment(request, lang, comment, alone=True)
 
 

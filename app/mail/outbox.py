@@ -12,12 +12,13 @@ from typing import Any, cast
 from sqlalchemy import CursorResult, delete, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.bus import publish_on_commit
 from app.db import Database, now
 from app.mail.models import EmailState, OutboxEmail
 from app.mail.renderer import TemplatedEmail, render_email
 
 TOPIC = "mail"
-"""What is woken on the bus once a mail was committed."""
+"""Published when a mail is in the outbox."""
 _RETRY_DELAYS_S = (30, 120, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
 _ABANDONED_AFTER = timedelta(minutes=10)
 """A sender is never so long at one mail: whoever had it is gone."""
@@ -32,7 +33,7 @@ def retry_delay_s(tries: int) -> int | None:
 
 
 async def enqueue(session: AsyncSession, mail: TemplatedEmail) -> None:
-    """Have a mail sent once this transaction is committed. Wake ``TOPIC`` then."""
+    """Have a mail sent once this transaction is committed."""
     letter = render_email(mail)
     moment = now()
     session.add(
@@ -52,6 +53,7 @@ async def enqueue(session: AsyncSession, mail: TemplatedEmail) -> None:
         )
     )
     await session.flush()
+    publish_on_commit(session, TOPIC)
 
 
 async def claim(db: Database) -> OutboxEmail | None:

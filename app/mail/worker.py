@@ -39,7 +39,7 @@ class OutboxWorker:
 
     async def run(self) -> None:
         """Send what is due, then wait for more."""
-        with self._bus.listen(outbox.TOPIC) as bell:
+        with self._bus.subscribe(outbox.TOPIC) as subscription:
             while not self._bus.closed:
                 try:
                     await self._sweep()
@@ -47,7 +47,7 @@ class OutboxWorker:
                         pass
                 except (SQLAlchemyError, OSError) as e:
                     log_failure(_log, "the outbox cannot be read or written", e)
-                await bell.wait(_POLL_INTERVAL_S)
+                await subscription.wait(_POLL_INTERVAL_S)
 
     async def send_one(self) -> bool:
         """Send the mail that is due longest; False if there is none."""

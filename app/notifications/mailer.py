@@ -73,14 +73,13 @@ class NotificationMailer:
 
     async def run(self) -> None:
         """Mail what is due, then wait for more."""
-        with self._bus.listen(service.MAILER_TOPIC) as bell:
+        with self._bus.subscribe(service.MAILER_TOPIC) as subscription:
             while not self._bus.closed:
                 try:
-                    if await self.mail_all(now()):
-                        self._bus.wake(outbox.TOPIC)
+                    await self.mail_all(now())
                 except (SQLAlchemyError, OSError) as e:
                     log_failure(_log, "notifications cannot be read or mailed", e)
-                await bell.wait(_POLL_INTERVAL_S)
+                await subscription.wait(_POLL_INTERVAL_S)
 
     async def mail_all(self, at: datetime) -> int:
         """Mail what is due at that moment; returns the number of mails."""

@@ -92,7 +92,6 @@ async def open_notification(request: Request, lang: str, notification_id: str, a
             raise NotificationNotFound
         await service.mark_read(session, account.id, row.id)
         (view,) = await build_views(session, request.app.state.describers, account, [row])
-    service.publish_changes(request.app.state.bus, session)
     if view.about is None:
         return _redirect_to_list(request, lang)
     address = request.app.url_path_for(view.about.route, lang=lang, **view.about.parts)
@@ -106,7 +105,6 @@ async def read_notifications(request: Request, lang: str, account: RequiredAccou
     db: Database = request.app.state.db
     async with db.writing() as session:
         await service.mark_read(session, account.id, which)
-    service.publish_changes(request.app.state.bus, session)
     return _redirect_to_list(request, lang)
 
 

@@ -1,4 +1,4 @@
-"""What can be done with notifications: one function per verb. They flush; the caller commits, and then calls ``wake``.
+"""What can be done with notifications: one function per verb. They flush; the caller commits.
 
 Nobody is told of what they did themselves, of the same thing twice, or once their account is disabled.
 """
@@ -14,19 +14,18 @@ from sqlalchemy import String, bindparam, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, EmailFrequency
-from app.bus import Bus
+from app.bus import publish_on_commit
 from app.db import delete_batch, dialect_insert, now, sortable_id, stream_scalars
 from app.notifications.models import EmailOptOut, Notification, NotificationKind
 
 MAILER_TOPIC = "notifications to be mailed"
-"""What is woken on the bus once somebody was told something."""
+"""Published when somebody has a new notification."""
 RETENTION = timedelta(days=365)
 MAX_COUNTED = 100
 """Unread notifications beyond this many are "more"."""
 PAGE_SIZE = 30
 _CLEANUP_BATCH = 500
 """Rows deleted in one transaction."""
-_CHANGED_ACCOUNTS = "accounts told"
 _UNREAD = select(Notification.id).where(
     Notification.account_id == bindparam("account", type_=String), Notification.read_at.is_(None)
 )
@@ -42,18 +41,9 @@ class NotificationPage:
     before: str | None
 
 
-def topic(account_id: str) -> str:
-    """What is woken on the bus when the notifications of an account have changed."""
+def account_topic(account_id: str) -> str:
+    """Published when the notifications of an account have changed."""
     return f"notifications {account_id}"
-
-
-def publish_changes(bus: Bus, session: AsyncSession) -> None:
-    """Have pages and mails look for what this session has told. Call it after the commit."""
-    told: set[str] = session.info.pop(_CHANGED_ACCOUNTS, set())
-    for account_id in told:
-        bus.wake(topic(account_id))
-    if told:
-        bus.wake(MAILER_TOPIC)
 
 
 async def notify(
@@ -68,8 +58,9 @@ async def notify(
     rows = [{"id": sortable_id(), "account_id": account_id, **about} for account_id in await session.scalars(live)]
     if rows:
         new = dialect_insert(session, Notification).values(rows).on_conflict_do_nothing()
-        told = await session.scalars(new.returning(Notification.account_id))
-        session.info.setdefault(_CHANGED_ACCOUNTS, set()).update(told)
+        for account_id in await session.scalars(new.returning(Notification.account_id)):
+            publish_on_commit(session, account_topic(account_id))
+            publish_on_commit(session, MAILER_TOPIC)
 
 
 async def notified_accounts(session: AsyncSession, subject: str) -> dict[str, str]:
@@ -81,7 +72,8 @@ async def notified_accounts(session: AsyncSession, subject: str) -> dict[str, st
 async def delete_notifications(session: AsyncSession, subject: str) -> None:
     """What it was about is gone: nobody is told of it any more."""
     gone = delete(Notification).where(Notification.subject == subject).returning(Notification.account_id)
-    session.info.setdefault(_CHANGED_ACCOUNTS, set()).update(await session.scalars(gone))
+    for account_id in await session.scalars(gone):
+        publish_on_commit(session, account_topic(account_id))
 
 
 async def unread_count(session: AsyncSession, account_id: str) -> int:
@@ -111,7 +103,7 @@ async def mark_read(session: AsyncSession, account_id: str, notification_id: str
     if notification_id is not None:
         unread = unread.where(Notification.id == notification_id)
     await session.execute(unread.values(read_at=now()).execution_options(synchronize_session=False))
-    session.info.setdefault(_CHANGED_ACCOUNTS, set()).add(account_id)
+    publish_on_commit(session, account_topic(account_id))
 
 
 async def delete_expired(session: AsyncSession) -> bool:

@@ -10,7 +10,7 @@ from app.accounts.models import Account, AuthSession
 from app.bus import Bus
 from app.db import Database, now
 from app.errors import TooManyRequests
-from app.notifications.service import topic, unread_count
+from app.notifications.service import account_topic, unread_count
 from app.web.sse import ConnectionLimiter, ServerSentEvent
 
 MAX_STREAMS = 8
@@ -41,7 +41,7 @@ class UnreadCountStreams:
         return self._frames(sign_in.account_id, sign_in.token_hash)
 
     async def _frames(self, account_id: str, token_hash: str) -> AsyncIterator[list[ServerSentEvent]]:
-        with self._seats.taken(account_id) as seated, self._bus.listen(topic(account_id)) as bell:
+        with self._seats.taken(account_id) as seated, self._bus.subscribe(account_topic(account_id)) as events:
             told = None
             while seated and not self._bus.closed:
                 unread = await self._look(account_id, token_hash)
@@ -51,7 +51,7 @@ class UnreadCountStreams:
                 if unread != told:
                     yield [ServerSentEvent("unread", str(unread))]
                 told = unread
-                await bell.wait(_POLL_INTERVAL_S)
+                await events.wait(_POLL_INTERVAL_S)
 
     async def _look(self, account_id: str, token_hash: str) -> int | None:
         live = (AuthSession.token_hash == token_hash, AuthSession.expires_at > now(), Account.disabled_at.is_(None))

@@ -13,7 +13,7 @@ from app.accounts.dependencies import OptionalLearnerId
 from app.db import Database
 from app.lessons.catalog import CatalogDep
 from app.progress.reading_progress import ReadingReport
-from app.progress.service import ProgressServiceDep, progress_topic
+from app.progress.service import ProgressServiceDep
 from app.progress.summary import LessonState, ProgressNews
 from app.web.languages import LANGUAGE_PREFIX
 
@@ -33,9 +33,7 @@ async def record_reading(
         return Response(status_code=204, headers=_NO_STORE)
     db: Database = request.app.state.db
     async with db.writing() as session:
-        kept, awarded = await progress.take_marks(session, learner, marks)
-    if awarded.entries:
-        request.app.state.bus.wake(progress_topic(awarded.learner_id))
+        kept = await progress.take_marks(session, learner, marks)
     return JSONResponse({"kept": kept}, headers=_NO_STORE)
 
 

@@ -60,7 +60,7 @@ class ProgressService:
             return None
 
     async def run_ended(self, session: AsyncSession, learner_id: str, run: CompletedRun) -> AwardResult:
-        """Award what a run proves. The caller commits, and then wakes ``topic`` of the learner."""
+        """Award what a run proves. The caller commits."""
         learner_id = await lock_current_learner(session, learner_id)
         here = timezones.to_local_time(run.ended, await timezones.learner_timezone(session, learner_id))
         if run.lesson in self.terms().minutes:
@@ -68,8 +68,8 @@ class ProgressService:
             await lesson_progress.record_visits(session, learner_id, [visit])
         return await self.ledger.enter(session, learner_id, events_of_run(run, here))
 
-    async def take_marks(self, session: AsyncSession, learner_id: str, marks: ReadingReport) -> tuple[int, AwardResult]:
-        """Write down what a browser says was read: how many lessons of it there are, and what followed."""
+    async def take_marks(self, session: AsyncSession, learner_id: str, marks: ReadingReport) -> int:
+        """Record what a browser says was read, and award what follows. Returns the number of lessons recorded."""
         learner_id = await lock_current_learner(session, learner_id)
         await timezones.record_timezone(session, learner_id, marks.time_zone)
         there = self.terms().minutes
@@ -89,12 +89,8 @@ class ProgressService:
             facts.append(
                 active_day(timezones.to_local_time(now(), await timezones.learner_timezone(session, learner_id)))
             )
-        return len(visits), await self.ledger.enter(session, learner_id, facts)
-
-
-def progress_topic(learner_id: str) -> str:
-    """What is woken on the bus after something was awarded."""
-    return f"progress {learner_id}"
+        await self.ledger.enter(session, learner_id, facts)
+        return len(visits)
 
 
 def collect_requirements(catalog: Catalog, rulebook: AchievementCatalog) -> Requirements:

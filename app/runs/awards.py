@@ -25,31 +25,30 @@ class RunAwards:
     def __init__(self, progress: ProgressService) -> None:
         self._progress = progress
 
-    async def for_end(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> str | None:
-        """Award what the run proves: the learner, if anything was new. The run's row is locked by the caller.
+    async def for_end(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> None:
+        """Award what the run proves. The run's row is locked by the caller.
 
         Output comes first: what fails here for another reason than the database's is logged, and the end is stored.
         """
         try:
             async with session.begin_nested():
-                return await self._award(session, run_id, end)
+                await self._award(session, run_id, end)
         except SQLAlchemyError:
             raise
         except Exception:
             _log.exception("a run was not awarded", run=run_id)
-            return None
 
-    async def _award(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> str | None:
+    async def _award(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> None:
         columns = select(Run.visitor_id, Run.lesson, Run.cell, Run.code, Run.topology, Run.keras).where(
             Run.id == run_id
         )
         learner_id, lesson, name, code, topology, keras = (await session.execute(columns)).one()
         if not self._progress.counts(lesson):
-            return None
+            return
         cell = self._progress.cell(lesson, name)
         announced = cell is not None and CellTag.raises_exception in cell.tags
         if end.outcome is not Outcome.ok and not (announced and end.outcome is Outcome.error):
-            return None
+            return
         lesson_code = cell.code if cell is not None else None
         facts = CompletedRun(
             lesson=lesson,
@@ -65,8 +64,7 @@ class RunAwards:
             first=needs_first_run(code, lesson_code, topology)
             and await _is_first_run(session, learner_id, lesson, name),
         )
-        awarded = await self._progress.run_ended(session, learner_id, facts)
-        return awarded.learner_id if awarded.entries else None
+        await self._progress.run_ended(session, learner_id, facts)
 
 
 async def _notice_codes(session: AsyncSession, run_id: str) -> list[str]:

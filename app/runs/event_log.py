@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from sqlalchemy import CursorResult, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.bus import publish_on_commit
 from app.db import Database, now
 from app.runs.awards import RunAwards
 from app.runs.models import EVENT_ROW_BYTES, Run, RunEvent, RunState
@@ -33,8 +34,6 @@ class AppendResult:
     last_seq: int
     size: int
     """Bytes in the database."""
-    awarded: str | None = None
-    """The learner whom the run's end has earned something."""
 
 
 class StoredEvent(NamedTuple):
@@ -55,6 +54,11 @@ class LogPosition:
     finished: bool
     handed_in: bool
     created_at: datetime
+
+
+def run_topic(run_id: str) -> str:
+    """Published when events of a run were stored, or its connection to the supervisor was lost or found again."""
+    return f"run {run_id}"
 
 
 async def get_position(db: Database, run_id: str) -> LogPosition | None:
@@ -89,10 +93,11 @@ async def append_events(
         if cast(CursorResult[Any], result).rowcount == 0:
             return None
         await session.execute(insert(RunEvent), rows)
-        end, awarded = events[-1], None
+        publish_on_commit(session, run_topic(run_id))
+        end = events[-1]
         if awards is not None and isinstance(end, FinishedEvent):
-            awarded = await awards.for_end(session, run_id, end)
-    return AppendResult(end.seq, size, awarded)
+            await awards.for_end(session, run_id, end)
+    return AppendResult(end.seq, size)
 
 
 def stored_size(events: Sequence[Event]) -> int:

@@ -18,7 +18,6 @@ from pydantic import ValidationError
 from app.bus import Bus
 from app.database_health import log_failure
 from app.db import Database
-from app.progress.service import progress_topic
 from app.runs import event_log
 from app.runs.awards import RunAwards
 from app.runs.batching import batch_events
@@ -86,7 +85,7 @@ class RunFollower:
             pause_s = _INITIAL_BACKOFF_S if self._reached > reached else min(pause_s * 2, _MAX_BACKOFF_S)
             await asyncio.sleep(pause_s)
         self._set_cut_off(False)
-        self._bus.wake(self.run_id)
+        self._bus.publish(event_log.run_topic(self.run_id))  # its end may have been stored by another process
 
     async def _advance(self) -> bool:
         """Carry events as far as they come; True once the log has ended."""
@@ -135,9 +134,6 @@ class RunFollower:
                 last, size = stored.last_seq, size + stored.size
                 if self._quotas is not None and owner is not None:
                     self._quotas.count(owner, stored.size)
-                self._bus.wake(self.run_id)
-                if stored.awarded is not None:
-                    self._bus.wake(progress_topic(stored.awarded))
                 with suppress(ResourceNotFound):
                     await self._runner.acknowledge(self.run_id, last)
                 if size > self._most_stored_bytes and batch[-1].kind != "finished":
@@ -202,4 +198,4 @@ class RunFollower:
     def _set_cut_off(self, cut_off: bool) -> None:
         if cut_off != self.cut_off:
             self.cut_off = cut_off
-            self._bus.wake(self.run_id)
+            self._bus.publish(event_log.run_topic(self.run_id))

@@ -142,9 +142,9 @@ async def watch_until_gone(
     """Yield one frame when one of these sessions is gone, or when the runner cannot tell any more."""
     waiting = [asyncio.ensure_future(runner.gone(name)) for name in names]
     try:
-        with bus.listen("sessions") as bell:
+        with bus.subscribe("sessions") as subscription:
             while not bus.closed:
-                ring = asyncio.ensure_future(bell.wait(_MAX_POLL_S))
+                ring = asyncio.ensure_future(subscription.wait(_MAX_POLL_S))
                 try:
                     done, _ = await asyncio.wait({*waiting, ring}, return_when="FIRST_COMPLETED")
                 finally:

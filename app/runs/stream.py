@@ -25,7 +25,7 @@ STREAMS_PER_VISITOR = 4
 _POSITION_POLL_S = 1.0
 """How far a run that waits has come is nobody's news: it is looked up."""
 _FALLBACK_POLL_S = 15.0
-"""Whoever stores events wakes us. Should that ever fail, they are seen after so long."""
+"""Events that another web process has stored are seen after so long."""
 _QUEUE_DISPLAY_DELAY_S = 0.15
 """A run that answers sooner than this never shows that it had to wait."""
 
@@ -77,7 +77,7 @@ class RunStreams:
         wait_s = _QUEUE_DISPLAY_DELAY_S
         patient = True
         ended = False
-        with self._bus.listen(run_id) as bell:
+        with self._bus.subscribe(event_log.run_topic(run_id)) as events:
             while not self._bus.closed:
                 lines = await event_log.read_stored_events(self._db, run_id, after)
                 if lines:
@@ -100,7 +100,7 @@ class RunStreams:
                         told = at
                         yield [ServerSentEvent("state", json.dumps(asdict(at)))]
                     wait_s = _FALLBACK_POLL_S if at.state == "running" else _POSITION_POLL_S
-                await bell.wait(wait_s)
+                await events.wait(wait_s)
                 patient = False
 
     async def _place(self, run_id: str) -> QueuePosition | None:

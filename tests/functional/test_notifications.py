@@ -17,7 +17,7 @@ from app.accounts.models import Account, AuthSession, EmailFrequency
 from app.comments import editing, moderation
 from app.comments.editing import CommentDraft
 from app.comments.models import Comment
-from app.db import now
+from app.db import Database, now
 from app.errors import TooManyRequests
 from app.main import create_app
 from app.notifications import service, unread_stream
@@ -26,26 +26,45 @@ from app.notifications.unsubscribe_links import LINK_LIFETIME, UnsubscribeReques
 from app.progress.events import LearningEvent
 from app.settings import Settings
 from tests.factories.accounts import signed_in_browser, store_account
-from tests.factories.browser_client import browser_client
+from tests.factories.browser_client import browser_client, press_run
 from tests.factories.course import FIRST_RUN, LESSON
+from tests.factories.scripted_supervisor import ScriptedSupervisor
 from tests.factories.smtp_server import SmtpMailbox, serve_smtp
 
 NAME = 'Bob <img src=x onerror="alert(1)">'
+_FIRST_DAY_AND_HELP = """
+[[achievements]]
+id = "first-day"
+badge = "course"
+xp = 5
+title.en = "A day"
+description.en = "Come here on one day."
+needs = { kind = "day" }
+
+[[achievements]]
+id = "first-help"
+badge = "helpful"
+xp = 5
+title.en = "Helpful"
+description.en = "Help somebody."
+needs = { kind = "helpful" }
+"""
 EVENTS = {"accept": "text/event-stream"}
 
 
 async def a_reply(
     app: FastAPI, ada: Account, name: str = NAME, text: str = "Because <b>four</b>.", *, elsewhere: bool = False
 ) -> Comment:
-    """Somebody answers Ada's question; ``elsewhere``: by another web process, which cannot wake this one."""
+    """Somebody answers Ada's question; ``elsewhere``: by another web process, whose events do not reach this one."""
     bob = await store_account(app.state.db, name=name)
-    async with app.state.db.writing() as session:
+    db: Database = Database(app.state.db.url) if elsewhere else app.state.db
+    async with db.writing() as session:
         root = await editing.create_comment(
             session, ada, CommentDraft(LESSON, "", None, f"Why four? {now()}", "k1", "en")
         )
         told = await editing.create_comment(session, bob, CommentDraft(LESSON, "", root.id, text, "k2", "en"))
-    if not elsewhere:
-        service.publish_changes(app.state.bus, session)
+    if elsewhere:
+        await db.close()
     return told
 
 
@@ -141,6 +160,37 @@ async def test_the_stream_counts_live_and_ends_with_the_sign_in(app: FastAPI, mo
             await session.execute(delete(AuthSession))
         assert [frame.event for frame in await anext(frames)] == ["over"]
         assert await anext(frames, None) is None
+
+
+async def test_an_achievement_rings_the_bell_with_the_commit_of_what_earned_it(
+    settings: Settings, supervisor: ScriptedSupervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unread_stream, "_POLL_INTERVAL_S", 3600.0)
+    supervisor.answer = ["1"]
+    (settings.lessons_dir / "achievements.toml").write_text(FIRST_RUN + _FIRST_DAY_AND_HELP)
+    app = create_app(settings)
+    async with app.router.lifespan_context(app), asyncio.timeout(30):
+        ada = await store_account(app.state.db)
+        async with app.state.db.writing() as session:
+            draft = CommentDraft(LESSON, "", None, "It is sharded.", "k1", "en")
+            comment = (await editing.create_comment(session, ada, draft)).id
+        async with await signed_in_browser(app, ada) as client, await signed_in_browser(app) as bob:
+            async with app.state.db.session() as session:
+                frames = app.state.live.frames(await the_sign_in(session, ada))
+            assert [frame.data for frame in await anext(frames)] == ["0"]
+
+            moment = int(now().timestamp() * 1000)
+            mark = {"lesson": LESSON, "opened_at": moment, "seen_at": moment}
+            assert (await client.post("/progress/marks", json={"marks": [mark]})).status_code == 200
+            assert [frame.data for frame in await anext(frames)] == ["1"]
+
+            await press_run(client)
+            assert [frame.data for frame in await anext(frames)] == ["2"]
+
+            reacted = await bob.post(f"/en/comments/{comment}/reactions", data={"add": "helpful"})
+            assert reacted.status_code == 303
+            assert [frame.data for frame in await anext(frames)] == ["3"]
+        await frames.aclose()
 
 
 async def test_one_account_has_a_few_streams_and_no_more(app: FastAPI) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from app.bus import Bus
 from app.db import Database
 from app.runs import event_log, stream
 from app.runs.follower_pool import FollowerPool
@@ -23,9 +22,8 @@ from tests.factories.stored_runs import store_run
 async def streams(database: Database, tmp_path: Path) -> AsyncIterator[RunStreams]:
     """Streams beside a supervisor that is not there."""
     async with RunnerClient(tmp_path / "nobody.sock") as runner:
-        bus = Bus()
-        pump = FollowerPool(database, runner, bus, most_stored_bytes=1000)
-        yield RunStreams(database, runner, bus, pump)
+        pump = FollowerPool(database, runner, database.bus, most_stored_bytes=1000)
+        yield RunStreams(database, runner, database.bus, pump)
         await pump.close()
 
 
@@ -84,7 +82,6 @@ async def test_a_run_that_goes_on_in_silence_is_not_asked_about_again_and_again(
     assert looks == 2
 
     await event_log.append_events(database, run_id, 0, [TextEvent(seq=1, at_ms=0, stream="stdout", text="x")])
-    streams._bus.wake(run_id)
 
     async with asyncio.timeout(5):
         assert [frame.event for frame in await following] == ["text"]
