@@ -1,4 +1,4 @@
-"""What is done to the built pages: nothing inline is left in them, and what scrolls can be scrolled with the keyboard.
+"""Finishes the built pages: removes what is inline, and lets the keyboard scroll what scrolls.
 
 Sphinx and its theme write a few scripts and styles into each page, which the server's content security policy forbids.
 They move to files of their own below ``_static``, named for their content, and the page refers to them from where they

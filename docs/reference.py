@@ -1,7 +1,7 @@
 """The parts of the site that are generated from the code: settings, commands, and the lesson format, as Markdown.
 
-A page asks for one with a comment, ``<!-- generated: commands -->``; ``conf.py`` puts the text in its place. What there
-is to say about a setting, a key or an option is the docstring below it, so it is written once and next to the code.
+A page asks for one with a comment, ``<!-- generated: commands -->``, which ``conf.py`` replaces with the text.
+The description of a setting, a key or an option is the docstring below it, so it is written once, next to the code.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping
+from enum import EnumType
 from typing import Any, Literal, get_args, get_origin
 
 import typer
@@ -138,16 +139,32 @@ def _commands(command: Any, name: str) -> Iterator[str]:
         for word in command.list_commands(context):
             yield from _commands(command.get_command(context, word), f"{name} {word}")
         return
-    usage = " ".join(command.collect_usage_pieces(context))
-    rows = "".join(_parameter(parameter, context) for parameter in command.get_params(context))
-    yield f"## `{name}`\n\n```sh\n{name} {usage}\n```\n\n{markdown(command.help or '')}\n\n{rows}".rstrip()
+    parameters = [each for each in command.get_params(context) if "--help" not in each.opts]
+    arguments = [_declaration(each) for each in parameters if each.param_type_name == "argument"]
+    options = ["[OPTIONS]"] if len(arguments) < len(parameters) else []
+    usage = " ".join([name, *options, *arguments])
+    rows = "".join(_parameter(each, context) for each in parameters)
+    yield f"## `{name}`\n\n```sh\n{usage}\n```\n\n{markdown(command.help or '')}\n\n{rows}".rstrip()
 
 
 def _parameter(parameter: Any, context: Any) -> str:
-    if getattr(parameter, "hidden", False) or "--help" in parameter.opts:
-        return ""
-    record = parameter.get_help_record(context)
-    return f"`{record[0]}`\n: {markdown(record[1]) or '…'}\n\n" if record else ""
+    record = parameter.get_help_record(context)  # the help, the default and the bounds in one
+    about = markdown(record[1]) if record else ""
+    return f"`{_declaration(parameter)}`\n: {about}\n\n" if about else ""
+
+
+def _declaration(parameter: Any) -> str:
+    """A parameter as it is typed, such as ``--port PORT``, ``--role learner|admin`` or ``[NAME]...``."""
+    word = (parameter.metavar or parameter.name).strip("[]").upper()
+    if parameter.param_type_name == "argument":
+        word += "..." if parameter.nargs == -1 else ""
+        return word if parameter.required else f"[{word}]"
+    names = ", ".join(parameter.opts)
+    if parameter.is_flag:
+        return names
+    kind = parameter.type_descriptor.annotation
+    choices = "|".join(str(choice.value) for choice in kind) if isinstance(kind, EnumType) else ""
+    return f"{names} {choices or word}"
 
 
 # --- lessons ----------------------------------------------------------------------------------------------------

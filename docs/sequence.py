@@ -1,4 +1,4 @@
-"""What the directive ``{sequence}`` draws: who sends what to whom, in order, as SVG in the colors of the page.
+"""What the directive ``{sequence}`` draws: messages between participants, in order, as SVG in the colors of the page.
 
 ::
 

@@ -66,3 +66,12 @@ def test_every_key_of_the_front_matter_every_tag_and_every_role_is_in_the_refere
 def test_a_page_that_asks_for_what_is_not_there_is_a_mistake() -> None:
     with pytest.raises(KeyError):
         fill("<!-- generated: nothing of the kind -->")
+
+
+def test_a_command_is_shown_as_it_is_typed() -> None:
+    page = PARTS["commands"]()
+
+    assert "```sh\nlockstep run [OPTIONS] FILE\n```" in page
+    assert "`--role learner|instructor|admin`\n: " in page
+    assert "`--password-stdin`\n: " in page
+    assert "`--port PORT`\n: " in page
