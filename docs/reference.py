@@ -11,7 +11,6 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping
-from enum import EnumType
 from typing import Any, Literal, get_args, get_origin
 
 import typer
@@ -162,8 +161,7 @@ def _declaration(parameter: Any) -> str:
     names = ", ".join(parameter.opts)
     if parameter.is_flag:
         return names
-    kind = parameter.type_descriptor.annotation
-    choices = "|".join(str(choice.value) for choice in kind) if isinstance(kind, EnumType) else ""
+    choices = "|".join(getattr(parameter.type_descriptor.annotation, "_value2member_map_", ()))  # of an enum
     return f"{names} {choices or word}"
 
 
