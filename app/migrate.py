@@ -10,12 +10,17 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 
+from app import pre_release
 from app.db import Database
 from app.settings import project_folder
 
 MIGRATIONS_DIR = project_folder("migrations")
 _ADVISORY_LOCK_KEY = 0x10C_57E9
 """The key of PostgreSQL's advisory lock: two servers that start at the same time upgrade one after the other."""
+
+
+class UnsupportedRevision(Exception):
+    """This version cannot upgrade the database. ``str()`` says what to do."""
 
 
 def alembic_config() -> Config:
@@ -31,8 +36,12 @@ HEAD_REVISION = ScriptDirectory.from_config(alembic_config()).get_current_head()
 
 
 async def upgrade(db: Database, revision: str = "head") -> None:
-    """Apply the migrations that are missing. The folder of a SQLite file is made."""
-    await _run_alembic(db, lambda config: command.upgrade(config, revision))
+    """Apply the missing migrations. Create the folder of a SQLite file.
+
+    Raises:
+        UnsupportedRevision: nothing was changed.
+    """
+    await _run_alembic(db, lambda config: _upgrade(config, revision))
 
 
 async def downgrade(db: Database, revision: str) -> None:
@@ -48,6 +57,31 @@ async def current_revision(db: Database) -> str | None:
 
     async with db.engine.connect() as connection:
         return await connection.run_sync(look)
+
+
+def _upgrade(config: Config, revision: str) -> None:
+    connection: Connection = config.attributes["connection"]
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current == pre_release.LAST_REVISION:
+        pre_release.set_tables_aside(connection)
+        connection.execute(text("DELETE FROM alembic_version"))
+        command.upgrade(config, pre_release.FIRST_REVISION)
+        pre_release.copy_rows(connection)
+    elif current in pre_release.UNSUPPORTED_REVISIONS:
+        raise UnsupportedRevision(
+            f"The database is at {current}, from before the first version. Run 'lockstep db upgrade' of commit "
+            f"{pre_release.LAST_COMMIT}, then of this version."
+        )
+    elif current is not None and current not in _known_revisions(config):
+        raise UnsupportedRevision(
+            f"The database is at {current}, which comes from a newer version. Run that version, or restore a backup "
+            "from before its upgrade."
+        )
+    command.upgrade(config, revision)
+
+
+def _known_revisions(config: Config) -> set[str]:
+    return {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
 
 
 async def _run_alembic(db: Database, act: Callable[[Config], None]) -> None:

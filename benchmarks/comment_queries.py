@@ -45,8 +45,8 @@ placed AS (
   END AS root FROM numbers
 )
 INSERT INTO comments (
-  id, lesson, cell, thread_id, author_id, key, source, html, renderer, language, state, created_at, edits, pinned,
-  replies, helpful, same, thanks, reports, reason
+  id, lesson, cell, thread_id, author_id, idempotency_key, source, html, renderer_version, language, state, created_at,
+  edit_count, pinned, reply_count, helpful_count, same_count, thanks_count, report_count, reason
 )
 SELECT printf('%014x%016x', n, 0),
   CASE WHEN coalesce(root, n) % 8 = 0 THEN :lesson ELSE 'course/lesson-' || (coalesce(root, n) * 31 % :lessons) END,
@@ -55,7 +55,7 @@ SELECT printf('%014x%016x', n, 0),
 FROM placed
 """
 _COUNTED = """
-UPDATE comments SET replies = (SELECT count(*) FROM comments AS reply WHERE reply.thread_id = comments.id)
+UPDATE comments SET reply_count = (SELECT count(*) FROM comments AS reply WHERE reply.thread_id = comments.id)
 WHERE thread_id IS NULL
 """
 
@@ -70,7 +70,7 @@ async def fill(db: Database, size: int) -> str:
         await session.flush()
         await session.execute(text(_NUMBERED), values)
         await session.execute(text(_COUNTED))
-        session.add(CommentCounter(lesson=LESSON, cell="", shown=size // 8))
+        session.add(CommentCounter(lesson=LESSON, cell="", count=size // 8))
     return f"{0:030x}"
 
 

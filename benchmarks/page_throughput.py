@@ -203,12 +203,14 @@ async def _sign_in(file: Path) -> str:
         account = await create_account(session, email="ada@example.org", name="Ada Byron", confirmed=True)
         whose = {"learner_id": account.learner_id}
         for lesson in done:
-            session.add(LedgerEntry(**whose, kind="read", subject=lesson, xp=0, at=at))
-            session.add(LedgerEntry(**whose, kind="lesson", subject=lesson, xp=25, at=at))
-            session.add(LessonProgress(**whose, lesson=lesson, started_at=at, seen_at=at, completed_at=at, place=""))
+            session.add(LedgerEntry(**whose, kind="read", subject=lesson, xp=0, occurred_at=at))
+            session.add(LedgerEntry(**whose, kind="lesson", subject=lesson, xp=25, occurred_at=at))
+            session.add(
+                LessonProgress(**whose, lesson=lesson, started_at=at, last_seen_at=at, completed_at=at, anchor="")
+            )
         for days in range(20):
             day = (at - timedelta(days=days)).date().isoformat()
-            session.add(LedgerEntry(**whose, kind="day", subject=day, xp=0, at=at))
+            session.add(LedgerEntry(**whose, kind="day", subject=day, xp=0, occurred_at=at))
         token = await create_auth_session(session, account, method="password")
     await db.close()
     return token

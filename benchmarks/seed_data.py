@@ -118,7 +118,7 @@ def accounts(plan: Plan) -> Iterator[Made]:
                 "language": chance.choice(_LANGUAGES),
                 "time_zone": chance.choice(_ZONES),
                 "public_profile": False,
-                "mailing": EmailFrequency.never,
+                "email_frequency": EmailFrequency.never,
                 "created_at": came,
             },
         )
@@ -157,14 +157,14 @@ def comments(plan: Plan) -> Iterator[Made]:
         most = _MOST_REPLIES if chance.randrange(_LONG) == 0 else min(20, int(chance.expovariate(0.8)))
         replies = min(most, left - 1)
         root = _comment(plan, chance, lesson, cell, at)
-        yield Comment, root | {"replies": replies}
+        yield Comment, root | {"reply_count": replies}
         for number in range(1, replies + 1):
             later = at + timedelta(days=2) * number / (replies + 1)
             yield Comment, _comment(plan, chance, lesson, cell, later) | {"thread_id": root["id"]}
         places[lesson, cell] += 1 + replies
         left -= 1 + replies
-    for (lesson, cell), shown in places.items():
-        yield CommentCounter, {"lesson": lesson, "cell": cell, "shown": shown}
+    for (lesson, cell), count in places.items():
+        yield CommentCounter, {"lesson": lesson, "cell": cell, "comment_count": count}
 
 
 def _lesson_done(learner: str, lesson: str, cells: tuple[str, ...], at: datetime, *, whole: bool) -> Iterator[Made]:
@@ -176,12 +176,12 @@ def _lesson_done(learner: str, lesson: str, cells: tuple[str, ...], at: datetime
     for fact in earned:
         yield LedgerEntry, _entry(learner, fact, ended)
     moment = ended if whole else None
-    own = {"learner_id": learner, "lesson": lesson, "started_at": at, "seen_at": ended}
-    yield LessonProgress, own | {"end_reached_at": moment, "completed_at": moment, "place": ""}
+    own = {"learner_id": learner, "lesson": lesson, "started_at": at, "last_seen_at": ended}
+    yield LessonProgress, own | {"end_reached_at": moment, "completed_at": moment, "anchor": ""}
 
 
 def _entry(learner: str, fact: events.LearningEvent, at: datetime) -> Row:
-    return {"learner_id": learner, "kind": fact.kind, "subject": fact.subject, "xp": fact.xp, "at": at}
+    return {"learner_id": learner, "kind": fact.kind, "subject": fact.subject, "xp": fact.xp, "occurred_at": at}
 
 
 def _comment(plan: Plan, chance: Random, lesson: str, cell: str, at: datetime) -> Row:
@@ -193,20 +193,20 @@ def _comment(plan: Plan, chance: Random, lesson: str, cell: str, at: datetime) -
         "cell": cell,
         "thread_id": None,
         "author_id": plan.account(chance.randrange(plan.users)),
-        "key": key,
+        "idempotency_key": key,
         "source": source,
         "html": _html(source),
-        "renderer": markdown.RENDERER_VERSION,
+        "renderer_version": markdown.RENDERER_VERSION,
         "language": "en",
         "state": CommentState.shown,
         "created_at": at,
-        "edits": 0,
+        "edit_count": 0,
         "pinned": False,
-        "replies": 0,
-        "helpful": 0,
-        "same": 0,
-        "thanks": 0,
-        "reports": 0,
+        "reply_count": 0,
+        "helpful_count": 0,
+        "same_count": 0,
+        "thanks_count": 0,
+        "report_count": 0,
         "reason": "",
     }
 

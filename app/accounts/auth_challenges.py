@@ -45,7 +45,7 @@ class AuthChallengeContext:
     """What was kept: whose account it is about, if any, and what the answer has to fit."""
 
     account_id: str | None
-    facts: Mapping[str, str]
+    data: Mapping[str, str]
 
 
 async def create_challenge(
@@ -53,12 +53,12 @@ async def create_challenge(
     session: AsyncSession,
     purpose: str,
     key: str,
-    facts: Mapping[str, str] | None = None,
+    data: Mapping[str, str] | None = None,
     account_id: str | None = None,
 ) -> None:
     """Keep what an answer with ``key`` has to fit. The browser gets a cookie, unless it has one."""
     browser = _browser_token(request) or secrets.token_urlsafe(32)
-    row = {"purpose": purpose, "account_id": account_id, "facts": json.dumps(dict(facts or {}))}
+    row = {"purpose": purpose, "account_id": account_id, "data": json.dumps(dict(data or {}))}
     hashes = {"key_hash": token_hash(key), "browser_hash": token_hash(browser)}
     session.add(AuthChallenge(**hashes, **row, expires_at=now() + CHALLENGE_LIFETIME))
     await session.flush()
@@ -76,10 +76,10 @@ async def consume_challenge(request: Request, session: AsyncSession, purpose: st
         AuthChallenge.purpose == purpose,
         AuthChallenge.expires_at > now(),
     )
-    found = (await session.execute(mine.returning(AuthChallenge.account_id, AuthChallenge.facts))).one_or_none()
+    found = (await session.execute(mine.returning(AuthChallenge.account_id, AuthChallenge.data))).one_or_none()
     if found is None:
         raise AuthChallengeExpired
-    return AuthChallengeContext(found.account_id, json.loads(found.facts))
+    return AuthChallengeContext(found.account_id, json.loads(found.data))
 
 
 def issue_signed_challenge(request: Request) -> str:
@@ -101,7 +101,7 @@ async def consume_signed_challenge(request: Request, session: AsyncSession, chal
     if until <= now():
         raise AuthChallengeExpired
     row = {"key_hash": token_hash(challenge), "browser_hash": token_hash(browser), "purpose": _CONSUMED}
-    used = dialect_insert(session, AuthChallenge).values(**row, account_id=None, facts="{}", expires_at=until)
+    used = dialect_insert(session, AuthChallenge).values(**row, account_id=None, data="{}", expires_at=until)
     stored = await session.execute(used.on_conflict_do_nothing().returning(AuthChallenge.key_hash))
     if stored.scalar_one_or_none() is None:
         raise AuthChallengeExpired

@@ -20,11 +20,11 @@ SEEN_AT_PRECISION = timedelta(minutes=5)
 REAUTHENTICATE_AFTER = timedelta(minutes=10)
 """So long after signing in nobody is asked again who they are."""
 _MAX_USER_AGENT = 300
-_MAX_ADDRESS = 64
+_MAX_IP_ADDRESS = 64
 
 
 async def create_auth_session(
-    session: AsyncSession, account: Account, *, method: str, agent: str = "", address: str = ""
+    session: AsyncSession, account: Account, *, method: str, user_agent: str = "", ip_address: str = ""
 ) -> str:
     """Sign a browser in: the token for its cookie."""
     token = secrets.token_urlsafe(32)
@@ -36,10 +36,10 @@ async def create_auth_session(
             account_id=account.id,
             method=method,
             created_at=moment,
-            seen_at=moment,
+            last_seen_at=moment,
             expires_at=moment + AUTH_SESSION_LIFETIME,
-            agent=agent[:_MAX_USER_AGENT],
-            address=address[:_MAX_ADDRESS],
+            user_agent=user_agent[:_MAX_USER_AGENT],
+            ip_address=ip_address[:_MAX_IP_ADDRESS],
         )
     )
     await session.flush()
@@ -49,14 +49,14 @@ async def create_auth_session(
 async def list_auth_sessions(session: AsyncSession, account: Account) -> Sequence[AuthSession]:
     """The live ones, the latest used first."""
     live = (AuthSession.account_id == account.id, AuthSession.expires_at > now())
-    return (await session.scalars(select(AuthSession).where(*live).order_by(AuthSession.seen_at.desc()))).all()
+    return (await session.scalars(select(AuthSession).where(*live).order_by(AuthSession.last_seen_at.desc()))).all()
 
 
 async def touch_auth_session(session: AsyncSession, hashed: str) -> None:
     """Note that it was used just now, and let it last from here."""
     moment = now()
     mine = update(AuthSession).where(AuthSession.token_hash == hashed)
-    await session.execute(mine.values(seen_at=moment, expires_at=moment + AUTH_SESSION_LIFETIME))
+    await session.execute(mine.values(last_seen_at=moment, expires_at=moment + AUTH_SESSION_LIFETIME))
 
 
 async def revoke_auth_session(session: AsyncSession, hashed: str) -> None:

@@ -92,7 +92,7 @@ async def _touch_session(request: Request, db: Database, sign_in: AuthSession) -
 
     A page that is only read does not fail because this could not be stored: the next request notes it.
     """
-    if now() - sign_in.seen_at < SEEN_AT_PRECISION:
+    if now() - sign_in.last_seen_at < SEEN_AT_PRECISION:
         return
     try:
         async with db.writing() as session:

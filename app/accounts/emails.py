@@ -71,8 +71,12 @@ async def should_send(session: AsyncSession, mail: OutboxEmail) -> bool:
     account = await session.get(Account, mail.account_id)
     if account is None or account.disabled_at is not None:
         return False
-    moving = select(EmailLink.token_hash).filter_by(account_id=account.id, purpose=LinkPurpose.change, email=mail.to)
-    return account.email == mail.to or await session.scalar(moving.where(EmailLink.used_at.is_(None))) is not None
+    moving = select(EmailLink.token_hash).filter_by(
+        account_id=account.id, purpose=LinkPurpose.change, email=mail.recipient
+    )
+    return (
+        account.email == mail.recipient or await session.scalar(moving.where(EmailLink.used_at.is_(None))) is not None
+    )
 
 
 def site_url(request: Request) -> str:

@@ -93,7 +93,7 @@ async def provider_callback(
     try:
         async with db.writing() as session:
             begun = await consume_challenge(request, session, f"site {site}", state)
-        facts, linking = begun.facts, begun.account_id is not None
+        facts, linking = begun.data, begun.account_id is not None
         if not code:
             raise ProviderAccessDenied
         if iss and iss != there.settings.issuer:
@@ -193,11 +193,11 @@ async def _complete_authorization(
         entrance = await log_in(request, session, opened, method="oidc", new=known is None)
         await refund_attempt(session, network_limit_key("site", client_network_of(request)))
     set_login_cookies(request, entrance)
-    return redirect_to(request, local_path(begun.facts["next"]))
+    return redirect_to(request, local_path(begun.data["next"]))
 
 
 async def _sign_up(request: Request, session: AsyncSession, begun: AuthChallengeContext, person: UserInfo) -> Account:
-    token = begun.facts.get("invitation")
+    token = begun.data.get("invitation")
     invited = await find_invitation(session, token) if token else None
     policy = request.app.state.settings.sign_up
     return await sign_up_with_identity(session, person, policy, invited, i18n.current_language())

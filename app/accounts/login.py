@@ -45,8 +45,8 @@ async def log_in(request: Request, session: AsyncSession, account: Account, *, m
     visitor, merged = read_visitor_id(request), MergeResult()
     if visitor is not None:
         merged = await merge_visitor(session, visitor, account, request.app.state.mergers, adopt=new)
-    agent, address = request.headers.get("user-agent", ""), request.client.host if request.client else ""
-    token = await create_auth_session(session, account, method=method, agent=agent, address=address)
+    user_agent, ip_address = request.headers.get("user-agent", ""), request.client.host if request.client else ""
+    token = await create_auth_session(session, account, method=method, user_agent=user_agent, ip_address=ip_address)
     return Login(token, account.email, account.learner_id, merged)
 
 

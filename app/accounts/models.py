@@ -22,7 +22,7 @@ class Role(StrEnum):
 class EmailFrequency(StrEnum):
     """When notifications go out by e-mail."""
 
-    at_once = "at_once"
+    immediately = "immediately"
     daily = "daily"
     never = "never"
 
@@ -33,7 +33,7 @@ class Account(Base):
     __tablename__ = "accounts"
     __table_args__ = (
         CheckConstraint("role IN ('learner', 'instructor', 'admin')", name="role_known"),
-        CheckConstraint("mailing IN ('at_once', 'daily', 'never')", name="mailing_known"),
+        CheckConstraint("email_frequency IN ('immediately', 'daily', 'never')", name="email_frequency_known"),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
@@ -54,7 +54,7 @@ class Account(Base):
     time_zone: Mapped[str] = mapped_column(String(64), default="UTC")
     """A name of the tz database."""
     public_profile: Mapped[bool] = mapped_column(default=False)
-    mailing: Mapped[str] = mapped_column(String(16), default=EmailFrequency.at_once)
+    email_frequency: Mapped[str] = mapped_column(String(16), default=EmailFrequency.immediately)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     disabled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
@@ -62,8 +62,8 @@ class Account(Base):
 class AuthSession(Base):
     """A browser that is signed in. SQL holds only the hash of its cookie."""
 
-    __tablename__ = "sign_ins"
-    __table_args__ = (Index("ix_sign_ins_account_id", "account_id"),)
+    __tablename__ = "auth_sessions"
+    __table_args__ = (Index("ix_auth_sessions_account_id", "account_id"),)
 
     token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     public_id: Mapped[str] = mapped_column(String(32), unique=True)
@@ -72,18 +72,18 @@ class AuthSession(Base):
     method: Mapped[str] = mapped_column(String(16))
     """``password``, ``passkey``, ``oidc``, ``link``."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    last_seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
     """When it was last used, to a few minutes."""
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    agent: Mapped[str] = mapped_column(String(300))
-    address: Mapped[str] = mapped_column(String(64))
+    user_agent: Mapped[str] = mapped_column(String(300))
+    ip_address: Mapped[str] = mapped_column(String(64))
 
 
 class EmailLink(Base):
     """A link sent by mail that may be used once. SQL holds only the hash of its token."""
 
-    __tablename__ = "mail_links"
-    __table_args__ = (Index("ix_mail_links_account_id", "account_id"),)
+    __tablename__ = "email_links"
+    __table_args__ = (Index("ix_email_links_account_id", "account_id"),)
 
     token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     purpose: Mapped[str] = mapped_column(String(16))
@@ -124,7 +124,7 @@ class Passkey(Base):
     sign_count: Mapped[int]
     transports: Mapped[str] = mapped_column(String(100), default="")
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    last_used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class Identity(Base):
@@ -146,8 +146,8 @@ class Identity(Base):
 class RetiredHandle(Base):
     """A handle that somebody gave up, or that went with their account: its hash, so that nobody else takes it."""
 
-    __tablename__ = "earlier_handles"
-    __table_args__ = (Index("ix_earlier_handles_account_id", "account_id"),)
+    __tablename__ = "retired_handles"
+    __table_args__ = (Index("ix_retired_handles_account_id", "account_id"),)
 
     handle_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
@@ -168,20 +168,19 @@ class MergedVisitor(Base):
 class RateLimitCounter(Base):
     """How often something was tried lately, for one account or one network address: what slows guessing down."""
 
-    __tablename__ = "attempts"
+    __tablename__ = "rate_limit_counters"
 
     key: Mapped[str] = mapped_column(String(120), primary_key=True)
     """``sign-in account HASH``, ``sign-in address 192.0.2.0/24``, …"""
     count: Mapped[int]
-    first_at: Mapped[datetime] = mapped_column(UtcDateTime)
     last_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class AuthChallenge(Base):
     """A sign-in with a device or another site that has begun: what its answer has to fit, once and soon."""
 
-    __tablename__ = "handshakes"
-    __table_args__ = (Index("ix_handshakes_expires_at", "expires_at"),)
+    __tablename__ = "auth_challenges"
+    __table_args__ = (Index("ix_auth_challenges_expires_at", "expires_at"),)
 
     key_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     """Of the challenge or state that the answer brings back."""
@@ -190,6 +189,6 @@ class AuthChallenge(Base):
     purpose: Mapped[str] = mapped_column(String(64))
     account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     """Whose account it adds something to."""
-    facts: Mapped[str] = mapped_column(Text)
+    data: Mapped[str] = mapped_column(Text)
     """A JSON object of strings."""
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)

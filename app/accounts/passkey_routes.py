@@ -109,7 +109,7 @@ async def add_new_passkey(request: Request, lang: str, account: RequiredAccount,
         raise InvalidPasskeyResponse
     postman = AccountMailer(request)
     async with db.writing() as session:
-        await add_passkey(session, place, account, begun.facts["name"], challenge, credential)
+        await add_passkey(session, place, account, begun.data["name"], challenge, credential)
         await postman.changed(session, account, "ways_in", account.email)
     return JSONResponse(
         {"next": redirect_with_flash(request, "security_page", "passkey").headers["location"]}, headers=_NO_STORE

@@ -200,7 +200,7 @@ async def add_passkey(
         sign_count=made.sign_count,
         transports=_transports(credential),
         created_at=now(),
-        used_at=None,
+        last_used_at=None,
     )
     session.add(passkey)
     await session.flush()
@@ -230,7 +230,7 @@ async def verify_passkey(
     account = await session.get(Account, passkey.account_id, populate_existing=True, with_for_update=True)
     if account is None or whose != account.id:
         raise PasskeyRejected
-    passkey.sign_count, passkey.used_at = used.new_sign_count, now()
+    passkey.sign_count, passkey.last_used_at = used.new_sign_count, now()
     await session.flush()
     return passkey, account
 

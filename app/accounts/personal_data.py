@@ -31,7 +31,7 @@ _EXPORTED_FIELDS = (
     "language",
     "time_zone",
     "public_profile",
-    "mailing",
+    "email_frequency",
     "created_at",
 )
 
@@ -85,10 +85,10 @@ async def export_account(session: AsyncSession, account: Account) -> AsyncIterat
     """The account itself, and how it is signed in to."""
     yield {"kind": "account", **{name: getattr(account, name) for name in _EXPORTED_FIELDS}}
     for sign_in in await session.scalars(select(AuthSession).where(AuthSession.account_id == account.id)):
-        shown = ("method", "created_at", "seen_at", "expires_at", "agent", "address")
-        yield {"kind": "sign_in", **{name: getattr(sign_in, name) for name in shown}}
+        shown = ("method", "created_at", "last_seen_at", "expires_at", "user_agent", "ip_address")
+        yield {"kind": "auth_session", **{name: getattr(sign_in, name) for name in shown}}
     for key in await session.scalars(select(Passkey).where(Passkey.account_id == account.id)):
-        yield {"kind": "passkey", "name": key.name, "created_at": key.created_at, "used_at": key.used_at}
+        yield {"kind": "passkey", "name": key.name, "created_at": key.created_at, "last_used_at": key.last_used_at}
     for other in await session.scalars(select(Identity).where(Identity.account_id == account.id)):
         yield {"kind": "identity", "issuer": other.issuer, "email": other.email, "created_at": other.created_at}
 

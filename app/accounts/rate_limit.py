@@ -78,7 +78,7 @@ async def count_attempt(session: AsyncSession, key: str | None, policy: RateLimi
         return
     await advisory_lock(session, f"attempts {key}")
     moment = now()
-    row = dialect_insert(session, RateLimitCounter).values(key=key, count=0, first_at=moment, last_at=moment)
+    row = dialect_insert(session, RateLimitCounter).values(key=key, count=0, last_at=moment)
     await session.execute(row.on_conflict_do_nothing())  # a write first: SQLite then lets nobody in between
     tries = (
         await session.execute(select(RateLimitCounter).where(RateLimitCounter.key == key).with_for_update())

@@ -107,7 +107,7 @@ async def create_account(
     account.handle = await generate_handle(session, name, account)
     account.name = name or _default_name(account.handle, language)
     account.role, account.language, account.time_zone = role, language, time_zone
-    account.public_profile, account.mailing = False, EmailFrequency.at_once
+    account.public_profile, account.email_frequency = False, EmailFrequency.immediately
     account.created_at, account.disabled_at = now(), None
     session.add(account)
     await session.flush()

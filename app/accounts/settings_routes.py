@@ -76,7 +76,9 @@ async def save_profile(request: Request, lang: str, account: RequiredAccount) ->
             await change_handle(session, mine, handle)
             mine.name, mine.time_zone = name or mine.name, form["time_zone"]
             mine.language = form["language"] if form.get("language") in i18n.LANGUAGE_CODES else mine.language
-            mine.mailing = form["mailing"] if form.get("mailing") in set(EmailFrequency) else mine.mailing
+            mine.email_frequency = (
+                form["email_frequency"] if form.get("email_frequency") in set(EmailFrequency) else mine.email_frequency
+            )
             mine.public_profile = form.get("public_profile") == "on"
     if wrong:
         return _profile_page(request, account, {**_form_values(account), **form}, 422, wrong=translate_errors(wrong))
@@ -111,7 +113,9 @@ async def change_password(request: Request, lang: str, account: RequiredAccount,
         mine.password_hash = hashed
         await revoke_all_auth_sessions(session, mine)
         await revoke_links(session, mine)
-        token = await create_auth_session(session, mine, method=here.method, agent=here.agent, address=here.address)
+        token = await create_auth_session(
+            session, mine, method=here.method, user_agent=here.user_agent, ip_address=here.ip_address
+        )
         ways = await list_passwordless_methods(session, mine, request.app.state.sites)
         await postman.changed(session, mine, "password", mine.email, ways)
     set_session_cookie(request, token, int(AUTH_SESSION_LIFETIME.total_seconds()))
@@ -228,7 +232,9 @@ async def _send_change_link(db: Database, postman: AccountMailer, account: Accou
 
 
 def _form_values(account: Account) -> dict[str, str]:
-    shown = {name: str(getattr(account, name)) for name in ("name", "handle", "time_zone", "language", "mailing")}
+    shown = {
+        name: str(getattr(account, name)) for name in ("name", "handle", "time_zone", "language", "email_frequency")
+    }
     return {**shown, **({"public_profile": "on"} if account.public_profile else {})}
 
 

@@ -32,7 +32,7 @@ def upgrade() -> None:
 
 
 def upgrade_database(settings: Settings) -> str:
-    """Apply what is missing and return the revision; exits with a sentence if the database cannot be reached."""
+    """Apply what is missing and return the revision; exits with a sentence if the database cannot be upgraded."""
 
     async def work() -> str:
         db = Database(settings.database)
@@ -44,6 +44,8 @@ def upgrade_database(settings: Settings) -> str:
 
     try:
         return asyncio.run(work())
+    except migrate.UnsupportedRevision as e:
+        fail(str(e))
     except (SQLAlchemyError, OSError) as e:
         fail_on_database_error(e)
 

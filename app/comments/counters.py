@@ -56,11 +56,11 @@ async def count_shown(session: AsyncSession, comment: Comment, change: int) -> N
     if not change:
         return
     place = {"lesson": comment.lesson, "cell": comment.cell}
-    await insert_if_absent(session, CommentCounter, {**place, "shown": 0})
-    counted = update(CommentCounter).filter_by(**place).values(shown=CommentCounter.shown + change)
+    await insert_if_absent(session, CommentCounter, {**place, "comment_count": 0})
+    counted = update(CommentCounter).filter_by(**place).values(comment_count=CommentCounter.comment_count + change)
     await session.execute(counted.execution_options(synchronize_session=False))
     if comment.thread_id is not None:
-        await increment_counters(session, comment.thread_id, replies=change)
+        await increment_counters(session, comment.thread_id, reply_count=change)
 
 
 async def increment_counters(session: AsyncSession, comment_id: str, **changes: int) -> None:

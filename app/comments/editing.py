@@ -82,10 +82,10 @@ async def create_comment(session: AsyncSession, author: Account, draft: CommentD
         "cell": cell,
         "thread_id": draft.thread_id,
         "author_id": author.id,
-        "key": key,
+        "idempotency_key": key,
         "source": text,
         "html": await render_html(session, text),
-        "renderer": markdown.RENDERER_VERSION,
+        "renderer_version": markdown.RENDERER_VERSION,
         "language": draft.language,
         "state": CommentState.held if await _needs_approval(session, author, hold_first) else CommentState.shown,
         "created_at": now(),
@@ -110,24 +110,24 @@ async def edit_comment(session: AsyncSession, author: Account, comment_id: str, 
     text = clean_text(text, MAX_COMMENT_CHARACTERS)
     if text == comment.source:
         return comment
-    if edits != comment.edits:
+    if edits != comment.edit_count:
         raise EditConflict
-    if comment.edits >= MAX_EDITS:
+    if comment.edit_count >= MAX_EDITS:
         raise EditLimitReached(most=MAX_EDITS)
     version = CommentVersion(
         comment_id=comment.id,
-        number=comment.edits,
+        number=comment.edit_count,
         source=comment.source,
         written_at=comment.edited_at or comment.created_at,
     )
     changed = await session.execute(
         update(Comment)
-        .where(Comment.id == comment.id, Comment.edits == edits)
+        .where(Comment.id == comment.id, Comment.edit_count == edits)
         .values(
             source=text,
             html=await render_html(session, text),
-            renderer=markdown.RENDERER_VERSION,
-            edits=edits + 1,
+            renderer_version=markdown.RENDERER_VERSION,
+            edit_count=edits + 1,
             edited_at=now(),
         )
         .execution_options(synchronize_session=False)
@@ -146,7 +146,16 @@ async def delete_comment(session: AsyncSession, author: Account, comment_id: str
     """Take a comment back: its text and what it said before are gone; a stub stays where others have answered."""
     comment = await _get_own_comment(session, author, comment_id)
     await change_state(
-        session, comment, CommentState.deleted, source="", html="", pinned=False, helpful=0, same=0, thanks=0, reports=0
+        session,
+        comment,
+        CommentState.deleted,
+        source="",
+        html="",
+        pinned=False,
+        helpful_count=0,
+        same_count=0,
+        thanks_count=0,
+        report_count=0,
     )
     for table in (CommentVersion, CommentReaction, CommentReport):
         await session.execute(delete(table).where(table.comment_id == comment.id))
@@ -162,7 +171,7 @@ def _idempotency_key(draft: CommentDraft, text: str) -> str:
 
 
 async def _find_by_key(session: AsyncSession, author: Account, key: str) -> Comment | None:
-    return await session.scalar(select(Comment).where(Comment.author_id == author.id, Comment.key == key))
+    return await session.scalar(select(Comment).where(Comment.author_id == author.id, Comment.idempotency_key == key))
 
 
 async def _find_duplicate(session: AsyncSession, author: Account, draft: CommentDraft, text: str) -> Comment | None:

@@ -31,10 +31,15 @@ class ReactionKind(StrEnum):
     """I have the same question, or saw the same."""
     thanks = "thanks"
 
+    @property
+    def counter(self) -> str:
+        """The column of a comment that counts it."""
+        return f"{self}_count"
+
 
 _STATES = ", ".join(f"'{state}'" for state in CommentState)
 _ROOT, _REPLY = text("thread_id IS NULL"), text("thread_id IS NOT NULL")
-HELD, REPORTED, PINNED = text("state = 'held'"), text("reports > 0"), text("pinned")
+HELD, REPORTED, PINNED = text("state = 'held'"), text("report_count > 0"), text("pinned")
 """What an index of some comments is about. A query says it in the same words, or SQLite does not see that it fits."""
 
 
@@ -44,14 +49,14 @@ class Comment(Base):
     __tablename__ = "comments"
     __table_args__ = (
         CheckConstraint(f"state IN ({_STATES})", name="state_known"),
-        UniqueConstraint("author_id", "key", name="uq_comments_author_id_key"),
-        Index("ix_comments_place", "lesson", "cell", "id", sqlite_where=_ROOT, postgresql_where=_ROOT),
+        UniqueConstraint("author_id", "idempotency_key", name="uq_comments_author_id_idempotency_key"),
+        Index("ix_comments_threads", "lesson", "cell", "id", sqlite_where=_ROOT, postgresql_where=_ROOT),
         Index("ix_comments_pinned", "lesson", "cell", "id", sqlite_where=PINNED, postgresql_where=PINNED),
         Index("ix_comments_thread_id", "thread_id", "id", sqlite_where=_REPLY, postgresql_where=_REPLY),
         Index("ix_comments_author_id", "author_id", "id"),
         Index("ix_comments_held", "id", sqlite_where=HELD, postgresql_where=HELD),
         Index("ix_comments_reported", "id", sqlite_where=REPORTED, postgresql_where=REPORTED),
-        Index("ix_comments_renderer", "renderer"),
+        Index("ix_comments_renderer_version", "renderer_version"),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
@@ -63,28 +68,28 @@ class Comment(Base):
     """The comment that began the thread; None for that one itself."""
     author_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
     """None once the account is deleted."""
-    key: Mapped[str] = mapped_column(String(64))
+    idempotency_key: Mapped[str] = mapped_column(String(64))
     """The same for the same text sent twice from one form."""
     source: Mapped[str] = mapped_column(Text)
     html: Mapped[str] = mapped_column(Text)
     """What ``comments.markdown`` made of the source, safe to show."""
-    renderer: Mapped[int]
-    """Which version of it made it."""
+    renderer_version: Mapped[int]
+    """The version of ``comments.markdown`` that made it."""
     language: Mapped[str] = mapped_column(String(8))
     state: Mapped[str] = mapped_column(String(16), default=CommentState.shown)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     edited_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    edits: Mapped[int] = mapped_column(default=0)
+    edit_count: Mapped[int] = mapped_column(default=0)
     pinned: Mapped[bool] = mapped_column(default=False)
     answer_id: Mapped[str | None] = mapped_column(String(32))
     """Of the one that began a thread: the comment in it that an instructor says answers it."""
-    replies: Mapped[int] = mapped_column(default=0)
+    reply_count: Mapped[int] = mapped_column(default=0)
     """Of the one that began a thread: the replies that are shown."""
-    helpful: Mapped[int] = mapped_column(default=0)
-    same: Mapped[int] = mapped_column(default=0)
-    thanks: Mapped[int] = mapped_column(default=0)
-    reports: Mapped[int] = mapped_column(default=0)
-    """Those that no instructor has settled yet."""
+    helpful_count: Mapped[int] = mapped_column(default=0)
+    same_count: Mapped[int] = mapped_column(default=0)
+    thanks_count: Mapped[int] = mapped_column(default=0)
+    report_count: Mapped[int] = mapped_column(default=0)
+    """Reports that no instructor has resolved yet."""
     reason: Mapped[str] = mapped_column(String(500), default="")
     """Why an instructor hid it."""
     moderated_by: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
@@ -116,7 +121,7 @@ class CommentReaction(Base):
     comment_id: Mapped[str] = mapped_column(ForeignKey("comments.id", ondelete="CASCADE"), primary_key=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
     kind: Mapped[str] = mapped_column(String(16), primary_key=True)
-    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class CommentReport(Base):
@@ -128,15 +133,15 @@ class CommentReport(Base):
     comment_id: Mapped[str] = mapped_column(ForeignKey("comments.id", ondelete="CASCADE"), primary_key=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)
     reason: Mapped[str] = mapped_column(String(500))
-    at: Mapped[datetime] = mapped_column(UtcDateTime)
-    settled: Mapped[bool] = mapped_column(default=False)
+    reported_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    resolved: Mapped[bool] = mapped_column(default=False)
 
 
 class CommentCounter(Base):
     """How many comments are shown at a lesson or one of its cells."""
 
-    __tablename__ = "comment_places"
+    __tablename__ = "comment_counters"
 
     lesson: Mapped[str] = mapped_column(String(200), primary_key=True)
     cell: Mapped[str] = mapped_column(String(100), primary_key=True)
-    shown: Mapped[int]
+    comment_count: Mapped[int]

@@ -40,15 +40,17 @@ async def report_comment(session: AsyncSession, account: Account, comment_id: st
     await _lock_shown_comment(session, comment)
     reason = _clean_reason(reason)
     lately = select(CommentReport.comment_id).where(
-        CommentReport.account_id == account.id, CommentReport.at > now() - _ONE_DAY
+        CommentReport.account_id == account.id, CommentReport.reported_at > now() - _ONE_DAY
     )
     if len((await session.scalars(lately.limit(MAX_REPORTS_PER_DAY))).all()) == MAX_REPORTS_PER_DAY:
         raise ReportLimitReached(most=MAX_REPORTS_PER_DAY)
     own = {"comment_id": comment.id, "account_id": account.id}
-    if await insert_if_absent(session, CommentReport, {**own, "reason": reason, "at": now(), "settled": False}):
-        await increment_counters(session, comment.id, reports=1)
+    if await insert_if_absent(
+        session, CommentReport, {**own, "reason": reason, "reported_at": now(), "resolved": False}
+    ):
+        await increment_counters(session, comment.id, report_count=1)
     else:
-        await session.execute(update(CommentReport).filter_by(**own).values(reason=reason, at=now()))
+        await session.execute(update(CommentReport).filter_by(**own).values(reason=reason, reported_at=now()))
     return comment
 
 
@@ -98,7 +100,7 @@ async def approve_comment(
     """
     comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
     await lock_and_refresh(session, comment)
-    if edits not in (None, comment.edits):
+    if edits not in (None, comment.edit_count):
         raise ModerationConflict
     if comment.state in (CommentState.held, CommentState.hidden):
         await change_state(session, comment, CommentState.shown, reason="", **_moderated_by(instructor))
@@ -107,7 +109,7 @@ async def approve_comment(
 
 
 async def dismiss_reports(session: AsyncSession, instructor: Account, comment_id: str) -> Comment:
-    """Nothing is wrong with it: its reports are settled."""
+    """Nothing is wrong with it: its reports are resolved."""
     comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
     await _settle_reports(session, comment)
     return comment
@@ -121,8 +123,8 @@ async def _lock_shown_comment(session: AsyncSession, comment: Comment) -> None:
 
 
 async def _settle_reports(session: AsyncSession, comment: Comment) -> None:
-    await session.execute(update(CommentReport).where(CommentReport.comment_id == comment.id).values(settled=True))
-    await session.execute(update(Comment).where(Comment.id == comment.id).values(reports=0))
+    await session.execute(update(CommentReport).where(CommentReport.comment_id == comment.id).values(resolved=True))
+    await session.execute(update(Comment).where(Comment.id == comment.id).values(report_count=0))
 
 
 def _clean_reason(text: str) -> str:

@@ -45,7 +45,7 @@ class Permission(StrEnum):
 
 def can_see(comment: Comment, viewer: Viewer) -> bool:
     """Whether the comment, or the stub of it, is there for this viewer."""
-    if comment.state == CommentState.shown or comment.replies > 0:
+    if comment.state == CommentState.shown or comment.reply_count > 0:
         return True
     if comment.state == CommentState.deleted:
         return False
@@ -62,7 +62,7 @@ def can_read(comment: Comment, viewer: Viewer) -> bool:
 def visible_to(viewer: Viewer) -> ColumnElement[bool]:
     """``can_see`` as a condition; the id of who looks is its parameter ``viewer``."""
     alive = Comment.state != CommentState.deleted
-    conditions = [Comment.state == CommentState.shown, Comment.replies > 0]
+    conditions = [Comment.state == CommentState.shown, Comment.reply_count > 0]
     if viewer.instructor:
         conditions.append(alive)
     elif viewer.account_id is not None:
@@ -82,12 +82,12 @@ def permissions_for(comment: Comment, viewer: Viewer) -> frozenset[Permission]:
         Permission.edit: mine,
         Permission.delete: mine,
         Permission.report: shown and known and not mine and not viewer.instructor,
-        Permission.history: comment.edits > 0 and (mine or viewer.instructor),
+        Permission.history: comment.edit_count > 0 and (mine or viewer.instructor),
         Permission.pin: viewer.instructor and shown and root,
         Permission.answer: viewer.instructor and shown and not root,
         Permission.hide: viewer.instructor and comment.state != CommentState.hidden,
         Permission.show: viewer.instructor and not shown,
-        Permission.dismiss: viewer.instructor and comment.reports > 0,
+        Permission.dismiss: viewer.instructor and comment.report_count > 0,
     }
     return frozenset(verb for verb, right in allowed.items() if right)
 

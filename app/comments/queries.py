@@ -163,11 +163,11 @@ async def list_comments_by_author(
 async def count_by_cell(session: AsyncSession, lesson: str) -> dict[str, int]:
     """How many comments are shown at a lesson, by cell; under the empty name those on the lesson as a whole."""
     rows = await session.execute(
-        select(CommentCounter.cell, CommentCounter.shown).where(
-            CommentCounter.lesson == lesson, CommentCounter.shown > 0
+        select(CommentCounter.cell, CommentCounter.comment_count).where(
+            CommentCounter.lesson == lesson, CommentCounter.comment_count > 0
         )
     )
-    return {row.cell: row.shown for row in rows}
+    return {row.cell: row.comment_count for row in rows}
 
 
 async def get_authors(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, Account]:
@@ -197,13 +197,13 @@ async def list_versions(session: AsyncSession, comment: Comment) -> Sequence[Com
 
 async def get_open_report_reasons(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, list[str]]:
     """The reasons of the open reports on them."""
-    reported = [comment.id for comment in comments if comment.reports]
+    reported = [comment.id for comment in comments if comment.report_count]
     found: dict[str, list[str]] = {}
     if reported:
-        unsettled = select(CommentReport.comment_id, CommentReport.reason).where(
-            CommentReport.comment_id.in_(reported), ~CommentReport.settled
+        unresolved = select(CommentReport.comment_id, CommentReport.reason).where(
+            CommentReport.comment_id.in_(reported), ~CommentReport.resolved
         )
-        for comment_id, reason in await session.execute(unsettled.limit(200)):
+        for comment_id, reason in await session.execute(unresolved.limit(200)):
             found.setdefault(comment_id, []).append(reason)
     return found
 

@@ -30,11 +30,11 @@ async def set_reaction(
         raise OwnCommentForbidden
     own = {"comment_id": comment.id, "account_id": account.id, "kind": kind}
     if on:
-        changed = int(await insert_if_absent(session, CommentReaction, {**own, "at": now()}))
+        changed = int(await insert_if_absent(session, CommentReaction, {**own, "created_at": now()}))
     else:
         changed = -affected_rows(await session.execute(delete(CommentReaction).filter_by(**own)))
     if changed:
-        await increment_counters(session, comment.id, **{kind: changed})
+        await increment_counters(session, comment.id, **{kind.counter: changed})
         await session.refresh(comment)
     return comment
 

@@ -23,14 +23,14 @@ async def render_html(session: AsyncSession, source: str) -> str:
 async def refresh_html(session: AsyncSession, comments: Iterable[Comment]) -> None:
     """Render anew what an earlier renderer made; nothing is stored unless the caller commits."""
     for comment in comments:
-        if comment.renderer != markdown.RENDERER_VERSION:
+        if comment.renderer_version != markdown.RENDERER_VERSION:
             comment.html = await render_html(session, comment.source)
-            comment.renderer = markdown.RENDERER_VERSION
+            comment.renderer_version = markdown.RENDERER_VERSION
 
 
 async def rerender_outdated(session: AsyncSession) -> bool:
     """Store anew some of what an earlier renderer made, so that readers need not wait for it; True if there is more."""
-    earlier = select(Comment).where(Comment.renderer < markdown.RENDERER_VERSION).limit(_BATCH_SIZE)
+    earlier = select(Comment).where(Comment.renderer_version < markdown.RENDERER_VERSION).limit(_BATCH_SIZE)
     found = (await session.scalars(earlier.with_for_update(skip_locked=True))).all()
     await refresh_html(session, found)
     return bool(found)

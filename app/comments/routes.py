@@ -193,7 +193,7 @@ async def delete_comment(
         root = await session.get_one(Comment, comment.root_id)
         await session.refresh(root)
         around = await _location_context(session, _find_lesson(catalog, comment.lesson, lang), comment.cell)
-    if root.id == comment.id and not root.replies:
+    if root.id == comment.id and not root.reply_count:
         return removed_thread_response(request, lang, comment, around)
     return redirect_to_comment(request, lang, root if comment.thread_id else comment)
 
@@ -347,4 +347,6 @@ async def _form_for_comment(
         raise CommentNotFound
     said = comment.source if ask is FormAction.edit else ""
     shown = said if text is None else text
-    return CommentForm(comment.lesson, comment.cell, ask, comment, shown, new_idempotency_key(), comment.edits, error)
+    return CommentForm(
+        comment.lesson, comment.cell, ask, comment, shown, new_idempotency_key(), comment.edit_count, error
+    )

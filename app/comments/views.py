@@ -78,7 +78,7 @@ async def comment_views(
             readable=can_read(comment, viewer),
             may=permissions_for(comment, viewer),
             reactions=tuple(
-                ReactionView(kind, getattr(comment, kind), (comment.id, kind) in mine) for kind in ReactionKind
+                ReactionView(kind, getattr(comment, kind.counter), (comment.id, kind) in mine) for kind in ReactionKind
             ),
             reports=tuple(reports.get(comment.id, ())),
             is_answer=(answers or {}).get(comment.root_id) == comment.id,

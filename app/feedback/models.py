@@ -22,25 +22,25 @@ class ProblemKind(StrEnum):
 
 
 _KINDS = ", ".join(f"'{kind}'" for kind in ProblemKind)
-IS_OPEN, HAS_SENTENCE = text("handled_at IS NULL"), text("sentence <> ''")
+IS_OPEN, HAS_COMMENT = text("resolved_at IS NULL"), text("comment <> ''")
 """What an index of some rows is about. A query says it in the same words, or SQLite does not see that it fits."""
 
 
 class ProblemReport(Base):
     """A problem that somebody reported, from any page."""
 
-    __tablename__ = "problems"
+    __tablename__ = "problem_reports"
     __table_args__ = (
         CheckConstraint(f"kind IN ({_KINDS})", name="kind_known"),
-        UniqueConstraint("key", name="uq_problems_key"),
-        Index("ix_problems_open", "id", sqlite_where=IS_OPEN, postgresql_where=IS_OPEN),
-        Index("ix_problems_lesson", "lesson", "id"),
-        Index("ix_problems_kind", "kind", "id"),
-        Index("ix_problems_learner_id", "learner_id"),
+        UniqueConstraint("idempotency_key", name="uq_problem_reports_idempotency_key"),
+        Index("ix_problem_reports_open", "id", sqlite_where=IS_OPEN, postgresql_where=IS_OPEN),
+        Index("ix_problem_reports_lesson", "lesson", "id"),
+        Index("ix_problem_reports_kind", "kind", "id"),
+        Index("ix_problem_reports_learner_id", "learner_id"),
     )
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    key: Mapped[str] = mapped_column(String(64))
+    idempotency_key: Mapped[str] = mapped_column(String(64))
     """The same for the same text sent twice from one form."""
     learner_id: Mapped[str | None] = mapped_column(String(64))
     """Who reported it; None once their account is deleted."""
@@ -53,10 +53,10 @@ class ProblemReport(Base):
     text: Mapped[str] = mapped_column(Text)
     language: Mapped[str] = mapped_column(String(8))
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    handled_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    handled_by: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
+    resolved_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    resolved_by: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
     note: Mapped[str] = mapped_column(String(500), default="")
-    """What an instructor wrote when it was handled or opened again."""
+    """What an instructor wrote when the report was resolved or reopened."""
 
 
 class LessonVote(Base):
@@ -66,8 +66,8 @@ class LessonVote(Base):
     __table_args__ = (
         UniqueConstraint("id", name="uq_lesson_votes_id"),
         Index("ix_lesson_votes_lesson", "lesson", "helpful"),
-        Index("ix_lesson_votes_said", "id", sqlite_where=HAS_SENTENCE, postgresql_where=HAS_SENTENCE),
-        Index("ix_lesson_votes_said_of", "lesson", "id", sqlite_where=HAS_SENTENCE, postgresql_where=HAS_SENTENCE),
+        Index("ix_lesson_votes_comment", "id", sqlite_where=HAS_COMMENT, postgresql_where=HAS_COMMENT),
+        Index("ix_lesson_votes_lesson_comment", "lesson", "id", sqlite_where=HAS_COMMENT, postgresql_where=HAS_COMMENT),
     )
 
     learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -75,6 +75,6 @@ class LessonVote(Base):
     id: Mapped[str] = mapped_column(String(32))
     """Another one whenever the answer changes."""
     helpful: Mapped[bool]
-    sentence: Mapped[str] = mapped_column(String(500), default="")
+    comment: Mapped[str] = mapped_column(String(500), default="")
     language: Mapped[str] = mapped_column(String(8))
-    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -15,8 +15,8 @@ from app.accounts.visitor_retention import RetentionRule
 from app.db import delete_batch, stream_scalars
 from app.feedback.models import LessonVote, ProblemReport
 
-_PROBLEM_FIELDS = ("page", "lesson", "cell", "text", "language", "created_at", "handled_at")
-_VOTE_FIELDS = ("lesson", "helpful", "sentence", "language", "at")
+_PROBLEM_FIELDS = ("page", "lesson", "cell", "text", "language", "created_at", "resolved_at")
+_VOTE_FIELDS = ("lesson", "helpful", "comment", "language", "updated_at")
 
 
 async def move_feedback(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
@@ -38,11 +38,11 @@ async def export_feedback(session: AsyncSession, account: Account) -> AsyncItera
     """The problems it reported and what it said of lessons."""
     problems = select(ProblemReport).where(ProblemReport.learner_id == account.learner_id).order_by(ProblemReport.id)
     async for problem in stream_scalars(session, problems):
-        yield {"kind": "problem", "about": problem.kind} | {n: getattr(problem, n) for n in _PROBLEM_FIELDS}
+        yield {"kind": "problem_report", "about": problem.kind} | {n: getattr(problem, n) for n in _PROBLEM_FIELDS}
     async for vote in stream_scalars(
         session, select(LessonVote).where(LessonVote.learner_id == account.learner_id).order_by(LessonVote.lesson)
     ):
-        yield {"kind": "vote", **{name: getattr(vote, name) for name in _VOTE_FIELDS}}
+        yield {"kind": "lesson_vote", **{name: getattr(vote, name) for name in _VOTE_FIELDS}}
 
 
 async def erase_feedback(session: AsyncSession, account: Account) -> None:
@@ -53,7 +53,9 @@ async def erase_feedback(session: AsyncSession, account: Account) -> None:
 
 
 async def _purge_votes(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
-    return await delete_batch(session, LessonVote, most, LessonVote.learner_id == learner, LessonVote.at < before)
+    return await delete_batch(
+        session, LessonVote, most, LessonVote.learner_id == learner, LessonVote.updated_at < before
+    )
 
 
 async def _anonymize_problems(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
@@ -69,6 +71,6 @@ async def _anonymize_problems(session: AsyncSession, learner: str, before: datet
 
 
 RETENTION_RULES = (
-    RetentionRule(LessonVote.learner_id, LessonVote.at, _purge_votes),
+    RetentionRule(LessonVote.learner_id, LessonVote.updated_at, _purge_votes),
     RetentionRule(ProblemReport.learner_id, ProblemReport.created_at, _anonymize_problems),
 )

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
-from app.feedback.models import HAS_SENTENCE, IS_OPEN, LessonVote, ProblemKind, ProblemReport
+from app.feedback.models import HAS_COMMENT, IS_OPEN, LessonVote, ProblemKind, ProblemReport
 from app.web.user_text import escape_bidi_controls
 
 PAGE_SIZE = 30
@@ -57,7 +57,7 @@ class VoteComment:
     @property
     def text(self) -> str:
         """What was written; what would turn the direction of writing around is written out."""
-        return escape_bidi_controls(self.vote.sentence)
+        return escape_bidi_controls(self.vote.comment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ async def list_problem_reports(
     if narrowed.which is ProblemStatus.open:
         found = found.where(IS_OPEN)
     elif narrowed.which is ProblemStatus.handled:
-        found = found.where(ProblemReport.handled_at.is_not(None))
+        found = found.where(ProblemReport.resolved_at.is_not(None))
     if narrowed.kind:
         found = found.where(ProblemReport.kind == narrowed.kind)
     if narrowed.lesson:
@@ -96,12 +96,12 @@ async def list_problem_reports(
 async def load_problem_rows(session: AsyncSession, found: Sequence[ProblemReport]) -> Sequence[ProblemRow]:
     """The problems with who reported and who handled them."""
     learners = {one.learner_id for one in found if one.learner_id}
-    handlers = {one.handled_by for one in found if one.handled_by}
+    handlers = {one.resolved_by for one in found if one.resolved_by}
     people = select(Account).where(Account.learner_id.in_(learners) | Account.id.in_(handlers))
     known = list(await session.scalars(people)) if learners or handlers else []
     by_learner = {account.learner_id: account for account in known}
     by_id = {account.id: account for account in known}
-    return [ProblemRow(one, by_learner.get(one.learner_id or ""), by_id.get(one.handled_by or "")) for one in found]
+    return [ProblemRow(one, by_learner.get(one.learner_id or ""), by_id.get(one.resolved_by or "")) for one in found]
 
 
 async def count_votes(session: AsyncSession) -> Sequence[VoteCount]:
@@ -117,7 +117,7 @@ async def list_vote_comments(
     session: AsyncSession, lesson: str, before: str | None = None
 ) -> tuple[Sequence[VoteComment], str | None]:
     """What was said beside votes, the newest first; and where the next page begins."""
-    found = select(LessonVote).where(HAS_SENTENCE).order_by(LessonVote.id.desc())
+    found = select(LessonVote).where(HAS_COMMENT).order_by(LessonVote.id.desc())
     if lesson:
         found = found.where(LessonVote.lesson == lesson)
     if before:

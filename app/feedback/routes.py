@@ -120,20 +120,20 @@ async def submit_vote(
     network: ClientNetwork,
     fields: FormFields,
 ) -> Response:
-    """``helpful`` is yes or no; a form without the field ``text`` leaves the sentence as it is."""
+    """``helpful`` is yes or no; a form without the field ``text`` leaves the comment as it is."""
     lesson = catalog.lesson(course, slug, lang)
     if (answer := fields.get("helpful")) not in ("yes", "no"):
         raise InvalidInput(reason="helpful")
-    sentence, db = fields.get("text"), request.app.state.db
+    comment, db = fields.get("text"), request.app.state.db
     who = service.FeedbackAuthor(learner, network)
     try:
         async with db.writing() as session:
             await service.vote_on_lesson(
-                session, who, lesson.key, helpful=answer == "yes", sentence=sentence, language=lang
+                session, who, lesson.key, helpful=answer == "yes", comment=comment, language=lang
             )
     except (InvalidInput, TooManyRequests) as problem:
         before = await _find_vote(request, learner, lesson)
-        typed, status = redisplayed_text(sentence or ""), problem.http_status
+        typed, status = redisplayed_text(comment or ""), problem.http_status
         return _render_vote(request, lesson, before, error=problem.sentence(), typed=typed, http_status=status)
     return _redirect(request, "lesson_vote", {"said": "1"}, lang=lang, course=course, slug=slug)
 
@@ -156,10 +156,10 @@ def _render_vote(
     typed: str | None = None,
     http_status: int = 200,
 ) -> Response:
-    shown = typed if typed is not None else vote.sentence if vote else ""
+    shown = typed if typed is not None else vote.comment if vote else ""
     facts = {"lesson": lesson, "vote": vote, "said": said, "error": error, "typed": shown}
     return render_page_or_fragment(
-        request, "feedback/_vote.html", "feedback/vote.html", http_status, most=service.MAX_SENTENCE_LENGTH, **facts
+        request, "feedback/_vote.html", "feedback/vote.html", http_status, most=service.MAX_COMMENT_LENGTH, **facts
     )
 
 

@@ -18,8 +18,8 @@ from app.i18n import N_
 from app.web.user_text import clean_text
 
 MAX_PROBLEM_LENGTH = 4_000
-MAX_SENTENCE_LENGTH = 500
-"""Characters of the sentence beside a vote, and of an instructor's note."""
+MAX_COMMENT_LENGTH = 500
+"""Characters of the comment beside a vote, and of an instructor's note."""
 PROBLEMS_PER_LEARNER = RateLimitPolicy(free=6, first_s=30.0, most_s=3600.0)
 PROBLEMS_PER_NETWORK = RateLimitPolicy(free=40, first_s=10.0, most_s=600.0)
 """Of many people, as a classroom is."""
@@ -80,7 +80,7 @@ async def create_problem_report(session: AsyncSession, who: FeedbackAuthor, draf
     await count_attempt(session, f"problem learner {who.learner_id}", PROBLEMS_PER_LEARNER)
     values = {
         "id": sortable_id(),
-        "key": key,
+        "idempotency_key": key,
         "learner_id": who.learner_id,
         "kind": draft.kind,
         "page": draft.page,
@@ -92,27 +92,27 @@ async def create_problem_report(session: AsyncSession, who: FeedbackAuthor, draf
         "note": "",
     }
     await session.execute(
-        dialect_insert(session, ProblemReport).values(values).on_conflict_do_nothing(index_elements=["key"])
+        dialect_insert(session, ProblemReport).values(values).on_conflict_do_nothing(index_elements=["idempotency_key"])
     )
-    return (await session.scalars(select(ProblemReport).where(ProblemReport.key == key))).one()
+    return (await session.scalars(select(ProblemReport).where(ProblemReport.idempotency_key == key))).one()
 
 
 async def vote_on_lesson(
-    session: AsyncSession, who: FeedbackAuthor, lesson: str, *, helpful: bool, sentence: str | None, language: str
+    session: AsyncSession, who: FeedbackAuthor, lesson: str, *, helpful: bool, comment: str | None, language: str
 ) -> None:
-    """Note whether a lesson was helpful, in place of what the learner said before. ``sentence`` None leaves that one.
+    """Note whether a lesson was helpful, in place of what the learner said before. ``comment`` None leaves that one.
 
     Raises:
-        TextTooLong, NotText: the sentence cannot be kept.
+        TextTooLong, NotText: the comment cannot be kept.
         TooManyAttempts: too many came from this learner or network lately.
     """
-    values: dict[str, object] = {"id": sortable_id(), "helpful": helpful, "language": language, "at": now()}
-    if sentence is not None:
-        values["sentence"] = clean_text(sentence, MAX_SENTENCE_LENGTH) if sentence.strip() else ""
+    values: dict[str, object] = {"id": sortable_id(), "helpful": helpful, "language": language, "updated_at": now()}
+    if comment is not None:
+        values["comment"] = clean_text(comment, MAX_COMMENT_LENGTH) if comment.strip() else ""
     await count_attempt(session, network_limit_key("vote", who.network), VOTES_PER_NETWORK)
     await count_attempt(session, f"vote learner {who.learner_id}", VOTES_PER_LEARNER)
     row = dialect_insert(session, LessonVote).values(
-        {"learner_id": who.learner_id, "lesson": lesson, "sentence": "", **values}
+        {"learner_id": who.learner_id, "lesson": lesson, "comment": "", **values}
     )
     await session.execute(row.on_conflict_do_update(index_elements=["learner_id", "lesson"], set_=values))
 
@@ -128,9 +128,9 @@ async def handle_problem_report(
     """
     problem = await get_problem_report(session, problem_id)
     if note.strip():
-        problem.note = clean_text(note, MAX_SENTENCE_LENGTH)
-    problem.handled_at = (problem.handled_at or now()) if done else None
-    problem.handled_by = instructor.id
+        problem.note = clean_text(note, MAX_COMMENT_LENGTH)
+    problem.resolved_at = (problem.resolved_at or now()) if done else None
+    problem.resolved_by = instructor.id
     await session.flush()
     return problem
 
@@ -149,7 +149,7 @@ async def find_vote(session: AsyncSession, learner_id: str | None, lesson: str) 
 
 
 async def _find_by_key(session: AsyncSession, key: str) -> ProblemReport | None:
-    return (await session.scalars(select(ProblemReport).where(ProblemReport.key == key))).one_or_none()
+    return (await session.scalars(select(ProblemReport).where(ProblemReport.idempotency_key == key))).one_or_none()
 
 
 async def _find_duplicate(

@@ -42,12 +42,12 @@ def build_message(mail: OutboxEmail, sender: str) -> EmailMessage:
     Raises:
         UnsafeMessage: the recipient's address holds an encoded word.
     """
-    if "=?" in mail.to:
+    if "=?" in mail.recipient:
         raise UnsafeMessage("the recipient's address holds an encoded word")
     name, address = parseaddr(sender)
     message = EmailMessage()
     message["From"] = Address(name or "Lockstep", addr_spec=address)
-    message["To"] = Address(addr_spec=mail.to)
+    message["To"] = Address(addr_spec=mail.recipient)
     message["Subject"] = header_safe(mail.subject)
     message["Date"] = format_datetime(mail.created_at)
     message["Message-ID"] = f"<{mail.id}@{address.rpartition('@')[2]}>"

@@ -19,7 +19,7 @@ class EmailState(StrEnum):
     """A sender has it."""
     failed = "failed"
     """The server refused it for good, or every try failed."""
-    doubtful = "doubtful"
+    unconfirmed = "unconfirmed"
     """The connection broke when the server may have had it already: it is not sent again."""
 
 
@@ -28,7 +28,7 @@ class OutboxEmail(Base):
 
     __tablename__ = "outbox"
     __table_args__ = (
-        CheckConstraint("state IN ('waiting', 'sending', 'failed', 'doubtful')", name="state_known"),
+        CheckConstraint("state IN ('waiting', 'sending', 'failed', 'unconfirmed')", name="state_known"),
         Index("ix_outbox_state_due_at", "state", "due_at"),
         Index("ix_outbox_account_id", "account_id"),
     )
@@ -36,15 +36,15 @@ class OutboxEmail(Base):
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     """Whom it is about: it is not sent without them. None: it is sent, whatever becomes of anyone."""
-    to: Mapped[str] = mapped_column(String(320))
+    recipient: Mapped[str] = mapped_column(String(320))
     subject: Mapped[str] = mapped_column(String(300))
     text: Mapped[str] = mapped_column(Text)
     html: Mapped[str] = mapped_column(Text)
     unsubscribe_url: Mapped[str] = mapped_column(String(500), default="")
     state: Mapped[str] = mapped_column(String(16), default=EmailState.waiting)
-    tries: Mapped[int] = mapped_column(default=0)
+    attempts: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     due_at: Mapped[datetime] = mapped_column(UtcDateTime)
     """While it waits: not before. While it is sent: since."""
-    why: Mapped[str] = mapped_column(String(300), default="")
-    """Why the last try failed."""
+    last_error: Mapped[str] = mapped_column(String(300), default="")
+    """Why the last attempt failed."""

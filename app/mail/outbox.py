@@ -24,12 +24,12 @@ _ABANDONED_AFTER = timedelta(minutes=10)
 """A sender is never so long at one mail: whoever had it is gone."""
 _RETENTION = timedelta(days=30)
 """For so long the operator can see which mails did not arrive."""
-_MAX_REASON_LENGTH = 300
+_MAX_ERROR_LENGTH = 300
 
 
-def retry_delay_s(tries: int) -> int | None:
+def retry_delay_s(attempts: int) -> int | None:
     """Seconds until the next try after so many; None if there is none. Pure."""
-    return _RETRY_DELAYS_S[tries - 1] if tries <= len(_RETRY_DELAYS_S) else None
+    return _RETRY_DELAYS_S[attempts - 1] if attempts <= len(_RETRY_DELAYS_S) else None
 
 
 async def enqueue(session: AsyncSession, mail: TemplatedEmail) -> None:
@@ -40,16 +40,16 @@ async def enqueue(session: AsyncSession, mail: TemplatedEmail) -> None:
         OutboxEmail(
             id=secrets.token_hex(16),
             account_id=mail.account_id,
-            to=mail.to,
+            recipient=mail.to,
             subject=letter.subject,
             text=letter.text,
             html=letter.html,
             unsubscribe_url=mail.unsubscribe_url,
             state=EmailState.waiting,
-            tries=0,
+            attempts=0,
             created_at=moment,
             due_at=moment,
-            why="",
+            last_error="",
         )
     )
     await session.flush()
@@ -65,7 +65,9 @@ async def claim(db: Database) -> OutboxEmail | None:
         return None
     async with db.writing() as session:
         mine = update(OutboxEmail).where(OutboxEmail.id == waiting, *due)
-        taken = await session.execute(mine.values(state=EmailState.sending, due_at=now(), tries=OutboxEmail.tries + 1))
+        taken = await session.execute(
+            mine.values(state=EmailState.sending, due_at=now(), attempts=OutboxEmail.attempts + 1)
+        )
         if cast(CursorResult[Any], taken).rowcount == 0:
             return None
         return await session.get(OutboxEmail, waiting)
@@ -77,30 +79,32 @@ async def delete_sent(db: Database, mail: OutboxEmail) -> None:
         await session.execute(delete(OutboxEmail).where(OutboxEmail.id == mail.id))
 
 
-async def reschedule(db: Database, mail: OutboxEmail, why: str, pause: int) -> None:
+async def reschedule(db: Database, mail: OutboxEmail, error: str, pause: int) -> None:
     """It was not sent; it is due again in ``pause`` seconds."""
     due_at = now() + timedelta(seconds=pause)
-    await _update(db, mail, state=EmailState.waiting, due_at=due_at, why=why[:_MAX_REASON_LENGTH])
+    await _update(db, mail, state=EmailState.waiting, due_at=due_at, last_error=error[:_MAX_ERROR_LENGTH])
 
 
-async def mark_failed(db: Database, mail: OutboxEmail, state: EmailState, why: str) -> None:
+async def mark_failed(db: Database, mail: OutboxEmail, state: EmailState, error: str) -> None:
     """It is not tried again. What it said is forgotten."""
-    await _update(db, mail, state=state, why=why[:_MAX_REASON_LENGTH], text="", html="")
+    await _update(db, mail, state=state, last_error=error[:_MAX_ERROR_LENGTH], text="", html="")
 
 
-async def mark_abandoned_doubtful(db: Database) -> int:
+async def mark_abandoned_unconfirmed(db: Database) -> int:
     """Mails whose sender has gone are not sent again: they may have arrived. Returns how many there were."""
     lost = update(OutboxEmail).where(
         OutboxEmail.state == EmailState.sending, OutboxEmail.due_at < now() - _ABANDONED_AFTER
     )
     async with db.writing() as session:
-        found = await session.execute(lost.values(state=EmailState.doubtful, why="its sender ended", text="", html=""))
+        found = await session.execute(
+            lost.values(state=EmailState.unconfirmed, last_error="its sender ended", text="", html="")
+        )
         return cast(CursorResult[Any], found).rowcount
 
 
 async def delete_expired(db: Database) -> None:
     """Delete what was given up long ago: an address is kept no longer than it is of use."""
-    over = (OutboxEmail.state.in_((EmailState.failed, EmailState.doubtful)), OutboxEmail.due_at < now() - _RETENTION)
+    over = (OutboxEmail.state.in_((EmailState.failed, EmailState.unconfirmed)), OutboxEmail.due_at < now() - _RETENTION)
     async with db.writing() as session:
         await session.execute(delete(OutboxEmail).where(*over))
 

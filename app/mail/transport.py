@@ -76,7 +76,7 @@ class SmtpTransport:
             raise SendFailed(f"{type(e).__name__}: {e}") from e
         try:
             await client.mail(parseaddr(self._sender)[1])
-            await client.rcpt(mail.to)
+            await client.rcpt(mail.recipient)
         except aiosmtplib.SMTPResponseException as e:
             client.close()
             raise SendFailed(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY_CODES) from e
@@ -110,4 +110,4 @@ class LogTransport:
 
     async def send(self, mail: OutboxEmail) -> None:
         links = re.findall(r"^(?:https?:/)?/\S+$", mail.text, re.MULTILINE)
-        _log.warning("a mail for want of LOCKSTEP_SMTP_URL", to=mail.to, subject=mail.subject, links=links)
+        _log.warning("a mail for want of LOCKSTEP_SMTP_URL", to=mail.recipient, subject=mail.subject, links=links)

@@ -64,15 +64,15 @@ class OutboxWorker:
         try:
             await self._handed(self._handing)
         except SendFailed as e:
-            pause = None if e.for_good else outbox.retry_delay_s(mail.tries)
-            _log.warning("a mail was not sent", mail=mail.id, tries=mail.tries, why=str(e), again_in_s=pause)
+            pause = None if e.for_good else outbox.retry_delay_s(mail.attempts)
+            _log.warning("a mail was not sent", mail=mail.id, attempts=mail.attempts, error=str(e), again_in_s=pause)
             if pause is None:
                 await outbox.mark_failed(self._db, mail, EmailState.failed, str(e))
             else:
                 await outbox.reschedule(self._db, mail, str(e), pause)
         except DeliveryUncertain as e:
-            _log.warning("a mail may or may not have been sent", mail=mail.id, why=str(e))
-            await outbox.mark_failed(self._db, mail, EmailState.doubtful, str(e))
+            _log.warning("a mail may or may not have been sent", mail=mail.id, error=str(e))
+            await outbox.mark_failed(self._db, mail, EmailState.unconfirmed, str(e))
         except Exception as e:  # one mail that cannot be written holds up no other
             _log.exception("a mail cannot be sent", mail=mail.id)
             await outbox.mark_failed(self._db, mail, EmailState.failed, f"{type(e).__name__}: {e}")
@@ -95,6 +95,6 @@ class OutboxWorker:
         if time.monotonic() - self._swept_at < _CLEANUP_INTERVAL_S:
             return
         self._swept_at = time.monotonic()
-        if lost := await outbox.mark_abandoned_doubtful(self._db):
+        if lost := await outbox.mark_abandoned_unconfirmed(self._db):
             _log.warning("mails of a sender that ended are not sent again", mails=lost)
         await outbox.delete_expired(self._db)

@@ -1,6 +1,6 @@
 """The task that mails notifications: one in each web process, each notification mailed by one of them, once.
 
-They are claimed (``mailed_at``) by one UPDATE, in the transaction that puts the mail into the outbox: whoever comes
+They are claimed (``emailed_at``) by one UPDATE, in the transaction that puts the mail into the outbox: whoever comes
 second claims nothing.
 """
 
@@ -87,8 +87,8 @@ class NotificationMailer:
         while not self._bus.closed:
             async with self._db.session() as session:
                 waiting = (await session.execute(_pending(at, after))).all()
-            for told_at, _id, account_id, mailing, time_zone in waiting:
-                until = _cutoff(mailing, time_zone, at)
+            for told_at, _id, account_id, frequency, time_zone in waiting:
+                until = _cutoff(frequency, time_zone, at)
                 if told_at <= until and account_id not in seen:
                     seen.add(account_id)
                     mailed += await self._try(account_id, at, until)
@@ -110,7 +110,7 @@ class NotificationMailer:
 
     async def _mail(self, account: Account, at: datetime, until: datetime) -> bool:
         mine = (*_unsent_conditions(at), Notification.account_id == account.id, Notification.created_at <= until)
-        claim = update(Notification).where(*mine).values(mailed_at=at).returning(Notification.id)
+        claim = update(Notification).where(*mine).values(emailed_at=at).returning(Notification.id)
         async with self._db.writing() as session:
             ids = list(await session.scalars(claim.execution_options(synchronize_session=False)))
             if not ids:
@@ -126,7 +126,7 @@ class NotificationMailer:
     def _letter(self, account: Account, told: Sequence[NotificationView]) -> TemplatedEmail:
         """The mail about some notifications, in the language in use."""
         kinds = {NotificationKind(view.notification.kind) for view in told}
-        one_kind = kinds.pop() if len(kinds) == 1 and account.mailing == EmailFrequency.at_once else None
+        one_kind = kinds.pop() if len(kinds) == 1 and account.email_frequency == EmailFrequency.immediately else None
         token = self._unsubscribing.token(UnsubscribeRequest(account.id, one_kind))
 
         def url(route: str, **parts: str) -> str:
@@ -144,20 +144,26 @@ class NotificationMailer:
         return TemplatedEmail(account.email, account.language, template, values, account.id, unsubscribe_url)
 
 
-def _cutoff(mailing: str, time_zone: str, at: datetime) -> datetime:
-    return latest_digest_time(at, time_zone) if mailing == EmailFrequency.daily else at
+def _cutoff(frequency: str, time_zone: str, at: datetime) -> datetime:
+    return latest_digest_time(at, time_zone) if frequency == EmailFrequency.daily else at
 
 
 def _pending(at: datetime, after: tuple[datetime, str]) -> Select[datetime, str, str, str, str]:
     """Some of what waits to be mailed, the oldest first, and whom to: what comes behind a moment and an id."""
     wanted = (
-        Account.mailing != EmailFrequency.never,
+        Account.email_frequency != EmailFrequency.never,
         Account.disabled_at.is_(None),
         Account.email_confirmed_at.is_not(None),
     )
     moment, last = after
     further = or_(Notification.created_at > moment, and_(Notification.created_at == moment, Notification.id > last))
-    shown = (Notification.created_at, Notification.id, Notification.account_id, Account.mailing, Account.time_zone)
+    shown = (
+        Notification.created_at,
+        Notification.id,
+        Notification.account_id,
+        Account.email_frequency,
+        Account.time_zone,
+    )
     due = select(*shown).join(Account, Account.id == Notification.account_id)
     due = due.where(Notification.created_at >= moment, further, *wanted, *_unsent_conditions(at))
     return due.order_by(Notification.created_at, Notification.id).limit(_BATCH_SIZE)
@@ -169,7 +175,7 @@ def _unsent_conditions(at: datetime) -> tuple[ColumnElement[bool], ...]:
     )
     return (
         Notification.read_at.is_(None),
-        Notification.mailed_at.is_(None),
+        Notification.emailed_at.is_(None),
         Notification.created_at > at - _MAX_AGE,
         Notification.kind.in_(EMAILED_KINDS),
         ~refused.correlate(Notification).exists(),

@@ -27,7 +27,7 @@ class NotificationKind(StrEnum):
 EMAILED_KINDS = (NotificationKind.reply, NotificationKind.mention, NotificationKind.answered)
 """Those that also go out by mail."""
 _KINDS = ", ".join(f"'{kind}'" for kind in NotificationKind)
-_UNREAD, _WAITING = text("read_at IS NULL"), text("read_at IS NULL AND mailed_at IS NULL")
+_UNREAD, _WAITING = text("read_at IS NULL"), text("read_at IS NULL AND emailed_at IS NULL")
 
 
 class Notification(Base):
@@ -54,14 +54,14 @@ class Notification(Base):
     """Who did it; None for nobody, or once that account is deleted."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     read_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    mailed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    emailed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     """When a mail about it went into the outbox."""
 
 
 class EmailOptOut(Base):
     """That an account wants no mail about one kind."""
 
-    __tablename__ = "unmailed_kinds"
+    __tablename__ = "email_opt_outs"
     __table_args__ = (CheckConstraint(f"kind IN ({_KINDS})", name="kind_known"),)
 
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"), primary_key=True)

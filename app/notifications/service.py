@@ -30,7 +30,7 @@ _UNREAD = select(Notification.id).where(
     Notification.account_id == bindparam("account", type_=String), Notification.read_at.is_(None)
 )
 _COUNT = select(func.count()).select_from(_UNREAD.limit(MAX_COUNTED).subquery())  # made once: every page asks it
-_EXPORTED_FIELDS = ("kind", "subject", "created_at", "read_at", "mailed_at")
+_EXPORTED_FIELDS = ("kind", "subject", "created_at", "read_at", "emailed_at")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,9 @@ async def email_opt_outs(session: AsyncSession, account_id: str) -> list[Notific
 async def opt_out_of_emails(session: AsyncSession, account_id: str, kind: NotificationKind | None) -> None:
     """Send no more mails about a kind, or about anything. Twice is once."""
     if kind is None:
-        await session.execute(update(Account).where(Account.id == account_id).values(mailing=EmailFrequency.never))
+        await session.execute(
+            update(Account).where(Account.id == account_id).values(email_frequency=EmailFrequency.never)
+        )
         return
     refused = dialect_insert(session, EmailOptOut).values(account_id=account_id, kind=kind)
     await session.execute(refused.on_conflict_do_nothing())

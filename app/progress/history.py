@@ -29,7 +29,7 @@ class HistoryPage:
 async def load_history(session: AsyncSession, learner_id: str | None, number: int) -> HistoryPage:
     """One page of what brought XP."""
     mine = select(LedgerEntry).where(LedgerEntry.learner_id == learner_id, LedgerEntry.xp > 0)
-    newest_first = mine.order_by(LedgerEntry.at.desc(), LedgerEntry.kind, LedgerEntry.subject)
+    newest_first = mine.order_by(LedgerEntry.occurred_at.desc(), LedgerEntry.kind, LedgerEntry.subject)
     found = await session.scalars(newest_first.offset((number - 1) * ENTRIES_PER_PAGE).limit(ENTRIES_PER_PAGE + 1))
     entries = found.all()
     return HistoryPage(entries[:ENTRIES_PER_PAGE], number, len(entries) > ENTRIES_PER_PAGE)

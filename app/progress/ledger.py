@@ -89,7 +89,7 @@ class Ledger:
                 LedgerEntry.kind == fact.kind,
                 LedgerEntry.subject == fact.subject,
             )
-            await session.execute(update(LedgerEntry).where(*of_fact).values(at=moment))
+            await session.execute(update(LedgerEntry).where(*of_fact).values(occurred_at=moment))
         await session.execute(delete(LedgerEntry).where(LedgerEntry.learner_id == from_learner))
         await timezones.merge_timezone(session, from_learner, to_learner)
         await lesson_progress.merge_lessons(session, from_learner, to_learner)
@@ -121,7 +121,7 @@ class Ledger:
         return AwardResult(learner_id, entered, before, before + sum(fact.xp for fact in entered))
 
 
-_ENTRIES = select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, LedgerEntry.at)
+_ENTRIES = select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, LedgerEntry.occurred_at)
 
 
 async def lock_current_learner(session: AsyncSession, learner_id: str) -> str:
@@ -151,7 +151,7 @@ async def lock_learner(session: AsyncSession, learner_id: str) -> None:
     """Until the end of the transaction nobody else enters anything of the learner. Several are locked by id."""
     await advisory_lock(session, f"progress of {learner_id}")
     if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
-        await session.execute(update(LessonProgress).where(false()).values(place=""))
+        await session.execute(update(LessonProgress).where(false()).values(anchor=""))
 
 
 async def _insert_entries(
@@ -159,7 +159,7 @@ async def _insert_entries(
 ) -> tuple[LearningEvent, ...]:
     entered: list[LearningEvent] = []
     values: list[dict[str, Any]] = [
-        {"learner_id": learner_id, "kind": fact.kind, "subject": fact.subject, "xp": fact.xp, "at": at}
+        {"learner_id": learner_id, "kind": fact.kind, "subject": fact.subject, "xp": fact.xp, "occurred_at": at}
         for fact, at in rows
     ]
     for start in range(0, len(values), _INSERT_BATCH_SIZE):

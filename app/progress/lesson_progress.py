@@ -1,7 +1,7 @@
 """How far learners are in lessons, in SQL: when each was started, completed, opened again, and where it was left.
 
-Each moment is the earliest there is, ``seen_at`` and ``place`` are of the latest: so what comes in another order, or
-twice, or from two browsers, ends up the same.
+Each moment is the earliest there is, ``last_seen_at`` and ``anchor`` are of the latest: so what comes in another order,
+or twice, or from two browsers, ends up the same.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class LessonVisit:
 
     lesson: str
     started_at: datetime
-    seen_at: datetime
+    last_seen_at: datetime
     end_reached_at: datetime | None = None
-    place: str = ""
+    anchor: str = ""
 
 
 async def record_visits(session: AsyncSession, learner_id: str, visits: Iterable[LessonVisit]) -> list[LearningEvent]:
@@ -39,7 +39,11 @@ async def record_visits(session: AsyncSession, learner_id: str, visits: Iterable
         row = rows.get(visit.lesson)
         if row is None:
             row = rows[visit.lesson] = LessonProgress(
-                learner_id=learner_id, lesson=visit.lesson, started_at=visit.started_at, seen_at=visit.seen_at, place=""
+                learner_id=learner_id,
+                lesson=visit.lesson,
+                started_at=visit.started_at,
+                last_seen_at=visit.last_seen_at,
+                anchor="",
             )
             session.add(row)
         _apply_visit(row, visit)
@@ -61,11 +65,14 @@ async def update_completions(
         if lesson not in known.by_kind["lesson"]:
             continue
         row.completed_at = _earliest(row.completed_at, known.completed_at(lesson, terms))
-        if row.completed_at is None or row.seen_at <= row.completed_at:
+        if row.completed_at is None or row.last_seen_at <= row.completed_at:
             continue
         where = where or await timezones.learner_timezone(session, learner_id)
-        if timezones.to_local_time(row.seen_at, where).date() > timezones.to_local_time(row.completed_at, where).date():
-            row.revisited_at = _earliest(row.revisited_at, row.seen_at)
+        if (
+            timezones.to_local_time(row.last_seen_at, where).date()
+            > timezones.to_local_time(row.completed_at, where).date()
+        ):
+            row.revisited_at = _earliest(row.revisited_at, row.last_seen_at)
             facts.append(LearningEvent("revisit", lesson))
     await session.flush()
     return facts
@@ -79,7 +86,7 @@ async def merge_lessons(session: AsyncSession, from_learner: str, to_learner: st
         if there is None:
             coming.learner_id = to_learner
             continue
-        visit = LessonVisit(lesson, coming.started_at, coming.seen_at, coming.end_reached_at, coming.place)
+        visit = LessonVisit(lesson, coming.started_at, coming.last_seen_at, coming.end_reached_at, coming.anchor)
         _apply_visit(there, visit)
         there.completed_at = _earliest(there.completed_at, coming.completed_at)
         there.revisited_at = _earliest(there.revisited_at, coming.revisited_at)
@@ -90,8 +97,8 @@ async def merge_lessons(session: AsyncSession, from_learner: str, to_learner: st
 def _apply_visit(row: LessonProgress, visit: LessonVisit) -> None:
     row.started_at = min(row.started_at, visit.started_at)
     row.end_reached_at = _earliest(row.end_reached_at, visit.end_reached_at)
-    if (visit.seen_at, visit.place) >= (row.seen_at, row.place):
-        row.seen_at, row.place = visit.seen_at, visit.place
+    if (visit.last_seen_at, visit.anchor) >= (row.last_seen_at, row.anchor):
+        row.last_seen_at, row.anchor = visit.last_seen_at, visit.anchor
 
 
 def _earliest(*moments: datetime | None) -> datetime | None:

@@ -17,8 +17,8 @@ class LedgerEntry(Base):
     of XP, levels and achievements.
     """
 
-    __tablename__ = "ledger"
-    __table_args__ = (Index("ix_ledger_learner_id_at", "learner_id", "at"),)
+    __tablename__ = "ledger_entries"
+    __table_args__ = (Index("ix_ledger_entries_learner_id_occurred_at", "learner_id", "occurred_at"),)
 
     learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     kind: Mapped[str] = mapped_column(String(24), primary_key=True)
@@ -26,7 +26,7 @@ class LedgerEntry(Base):
     subject: Mapped[str] = mapped_column(String(320), primary_key=True)
     """Of what: ``course/lesson#cell``, ``gpu:8``, ``MirroredStrategy``, ``2026-11-21``, …"""
     xp: Mapped[int]
-    at: Mapped[datetime] = mapped_column(UtcDateTime)
+    occurred_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class LessonProgress(Base):
@@ -42,17 +42,17 @@ class LessonProgress(Base):
     completed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     revisited_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     """First opened again on a later day after its completion."""
-    seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    last_seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
     """When it was last open: "continue where you left off" goes to the latest."""
-    place: Mapped[str] = mapped_column(String(100), default="")
+    anchor: Mapped[str] = mapped_column(String(100), default="")
     """The id of the heading or cell that was last in view."""
 
 
 class LearnerTimeZone(Base):
     """The time zone that a learner's browser last named. An account that has chosen one goes by that."""
 
-    __tablename__ = "learner_zones"
+    __tablename__ = "learner_time_zones"
 
     learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     time_zone: Mapped[str] = mapped_column(String(64))
-    said_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    updated_at: Mapped[datetime] = mapped_column(UtcDateTime)

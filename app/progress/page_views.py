@@ -134,7 +134,7 @@ def history_rows(
     titles = {view.id: view.title for view in views}
     return [
         HistoryRow(
-            to_local_time(entry.at, where),
+            to_local_time(entry.occurred_at, where),
             gettext(KIND_LABELS[entry.kind]) if entry.kind in KIND_LABELS else entry.kind,
             titles.get(entry.subject, entry.subject)
             if entry.kind == "achievement"

@@ -1,8 +1,8 @@
 """Reading marks: what a browser says of pages that were read. Claims, so they earn no XP by themselves.
 
 ``POST /progress/marks`` takes ``{"time_zone": "Asia/Seoul", "marks": [{"lesson": "course/slug", "opened_at": ms,
-"seen_at": ms, "end_reached_at": ms | null, "place": "id"}, …]}``, moments in milliseconds since 1970. The answer is
-204 for a stranger (nothing is kept) and ``{"kept": N}`` otherwise. Sent twice, or in another order, they change
+"last_seen_at": ms, "end_reached_at": ms | null, "anchor": "id"}, …]}``, moments in milliseconds since 1970. The answer
+is 204 for a stranger (nothing is kept) and ``{"kept": N}`` otherwise. Sent twice, or in another order, they change
 nothing more. Lessons that are not there are left out.
 """
 
@@ -21,9 +21,9 @@ class LessonReading(BaseModel):
 
     lesson: str = Field(max_length=200)
     opened_at: EpochMilliseconds
-    seen_at: EpochMilliseconds
+    last_seen_at: EpochMilliseconds
     end_reached_at: EpochMilliseconds | None = None
-    place: str = Field(default="", max_length=100, pattern=r"^[\w.-]*$")
+    anchor: str = Field(default="", max_length=100, pattern=r"^[\w.-]*$")
     """The id of a heading or cell."""
 
 

@@ -64,7 +64,7 @@ class ProgressService:
         learner_id = await lock_current_learner(session, learner_id)
         here = timezones.to_local_time(run.ended, await timezones.learner_timezone(session, learner_id))
         if run.lesson in self.terms().minutes:
-            visit = LessonVisit(run.lesson, run.ended, run.ended, place=f"cell-{run.cell}")
+            visit = LessonVisit(run.lesson, run.ended, run.ended, anchor=f"cell-{run.cell}")
             await lesson_progress.record_visits(session, learner_id, [visit])
         return await self.ledger.enter(session, learner_id, events_of_run(run, here))
 
@@ -76,10 +76,10 @@ class ProgressService:
         visits = [
             LessonVisit(
                 mark.lesson,
-                _plausible_time(min(mark.opened_at, mark.seen_at)),
-                _plausible_time(mark.seen_at),
+                _plausible_time(min(mark.opened_at, mark.last_seen_at)),
+                _plausible_time(mark.last_seen_at),
                 None if mark.end_reached_at is None else _plausible_time(mark.end_reached_at),
-                mark.place,
+                mark.anchor,
             )
             for mark in marks.marks
             if mark.lesson in there

@@ -40,7 +40,7 @@ _FIGURES_QUERY = union_all(
     select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, _NO_TIMESTAMP, literal("")).where(
         _OWN_ENTRIES, LedgerEntry.kind.in_(("lesson", "achievement", "day"))
     ),
-    select(literal("sum"), literal(""), func.sum(LedgerEntry.xp), func.max(LedgerEntry.at), literal("")).where(
+    select(literal("sum"), literal(""), func.sum(LedgerEntry.xp), func.max(LedgerEntry.occurred_at), literal("")).where(
         _OWN_ENTRIES
     ),
     select(literal("zone of account"), Account.time_zone, literal(0), _NO_TIMESTAMP, literal("")).where(
@@ -49,9 +49,9 @@ _FIGURES_QUERY = union_all(
     select(literal("zone of browser"), LearnerTimeZone.time_zone, literal(0), _NO_TIMESTAMP, literal("")).where(
         LearnerTimeZone.learner_id == _LEARNER_ID
     ),
-    select(literal("visit"), LessonProgress.lesson, literal(0), LessonProgress.seen_at, LessonProgress.place).where(
-        LessonProgress.learner_id == _LEARNER_ID
-    ),
+    select(
+        literal("visit"), LessonProgress.lesson, literal(0), LessonProgress.last_seen_at, LessonProgress.anchor
+    ).where(LessonProgress.learner_id == _LEARNER_ID),
 )
 _OUTLINE_QUERY = union_all(
     select(LedgerEntry.kind, LedgerEntry.subject, literal("")).where(
@@ -59,11 +59,11 @@ _OUTLINE_QUERY = union_all(
         LedgerEntry.kind.in_(("cell", "read", "lesson", "revisit")),
         LedgerEntry.subject.startswith(bindparam("within")),
     ),
-    select(literal("visit"), LessonProgress.lesson, LessonProgress.place).where(
+    select(literal("visit"), LessonProgress.lesson, LessonProgress.anchor).where(
         LessonProgress.learner_id == _LEARNER_ID
     ),
 )
-_XP_TOTAL = select(func.max(LedgerEntry.at), func.coalesce(func.sum(LedgerEntry.xp), 0)).where(_OWN_ENTRIES)
+_XP_TOTAL = select(func.max(LedgerEntry.occurred_at), func.coalesce(func.sum(LedgerEntry.xp), 0)).where(_OWN_ENTRIES)
 
 
 class LessonStage(StrEnum):
@@ -83,7 +83,7 @@ class ResumePoint:
     course: str
     slug: str
     title: str
-    place: str
+    anchor: str
     """The id of a heading or cell, or ""."""
 
 
@@ -116,7 +116,7 @@ class LessonState:
     cells: int
     """Cells that have to run before the lesson is completed."""
     end_reached: bool
-    place: str
+    anchor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +196,13 @@ class ProgressSummary:
         terms = self._terms()
         lessons = self._lessons(terms, course)
         known: set[tuple[str, str]] = set()
-        places: dict[str, str] = {}
+        anchors: dict[str, str] = {}
         if learner_id is not None:
-            for kind, subject, place in await session.execute(
+            for kind, subject, anchor in await session.execute(
                 _OUTLINE_QUERY, {"learner": learner_id, "within": f"{course}/"}
             ):
                 if kind == "visit":
-                    places[subject] = place
+                    anchors[subject] = anchor
                 else:
                     known.add((kind, subject))
         states = []
@@ -212,9 +212,9 @@ class ProgressSummary:
             if ("lesson", lesson) in known:
                 stage = LessonStage.revisited if ("revisit", lesson) in known else LessonStage.completed
             else:
-                stage = LessonStage.started if lesson in places or cells_done else LessonStage.new
+                stage = LessonStage.started if lesson in anchors or cells_done else LessonStage.new
             slug, read = lesson.partition("/")[2], ("read", lesson) in known
-            states.append(LessonState(slug, stage, cells_done, len(cells), read, places.get(lesson, "")))
+            states.append(LessonState(slug, stage, cells_done, len(cells), read, anchors.get(lesson, "")))
         return states
 
     async def achievements(self, session: AsyncSession, learner_id: str | None) -> list[AchievementView]:
@@ -235,11 +235,13 @@ class ProgressSummary:
         if learner_id is not None:
             last, xp = (await session.execute(_XP_TOTAL, {"learner": learner_id})).one()
         if since and last is not None and last > (after := _EPOCH + timedelta(microseconds=int(since))):
-            entries = select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, LedgerEntry.at).where(
-                mine, LedgerEntry.at > after
+            entries = select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, LedgerEntry.occurred_at).where(
+                mine, LedgerEntry.occurred_at > after
             )
             found = await session.execute(
-                entries.where(LedgerEntry.at <= last).order_by(LedgerEntry.at, LedgerEntry.kind, LedgerEntry.subject)
+                entries.where(LedgerEntry.occurred_at <= last).order_by(
+                    LedgerEntry.occurred_at, LedgerEntry.kind, LedgerEntry.subject
+                )
             )
             rows = [(kind, subject, of_it, at) for kind, subject, of_it, at in found]
         new = sum(of_it for _, _, of_it, _ in rows)
@@ -263,13 +265,13 @@ class ProgressSummary:
         if not there or not left:
             return None
         if unfinished := [visit for visit in there if visit[1] in left]:
-            _at, lesson, place = max(unfinished)
+            _at, lesson, anchor = max(unfinished)
         else:
             behind = lessons.index(max(there)[1])
             lesson = next(each for each in (*lessons[behind:], *lessons) if each in left)
-            place = ""
+            anchor = ""
         course, _, slug = lesson.partition("/")
-        return ResumePoint(course, slug, self._title_of_lesson(course, slug), place)
+        return ResumePoint(course, slug, self._title_of_lesson(course, slug), anchor)
 
     def _title_of_lesson(self, course: str, slug: str) -> str:
         try:
@@ -322,7 +324,7 @@ class _LearnerFigures:
     achievements: set[str]
     streak: Streak
     visits: list[tuple[datetime, str, str]]
-    """When each lesson was last seen, which, and the place in it."""
+    """When each lesson was last seen, which, and the anchor in it."""
 
 
 async def _load_figures(session: AsyncSession, learner_id: str | None) -> _LearnerFigures:
@@ -330,7 +332,7 @@ async def _load_figures(session: AsyncSession, learner_id: str | None) -> _Learn
     visits: list[tuple[datetime, str, str]] = []
     xp, last, of_account, of_browser = 0, None, None, None
     if learner_id is not None:
-        for kind, subject, number, at, place in await session.execute(_FIGURES_QUERY, {"learner": learner_id}):
+        for kind, subject, number, at, anchor in await session.execute(_FIGURES_QUERY, {"learner": learner_id}):
             match kind:
                 case "sum":
                     xp, last = number or 0, at
@@ -339,7 +341,7 @@ async def _load_figures(session: AsyncSession, learner_id: str | None) -> _Learn
                 case "zone of browser":
                     of_browser = subject
                 case "visit":
-                    visits.append((at, subject, place))
+                    visits.append((at, subject, anchor))
                 case _:
                     subjects[kind].add(subject)
     today = timezones.to_local_time(now(), timezones.choose_timezone(of_account, of_browser)).date()

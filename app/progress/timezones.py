@@ -47,9 +47,9 @@ async def record_timezone(session: AsyncSession, learner_id: str, name: str) -> 
         return
     there = await session.get(LearnerTimeZone, learner_id)
     if there is None:
-        session.add(LearnerTimeZone(learner_id=learner_id, time_zone=name, said_at=now()))
+        session.add(LearnerTimeZone(learner_id=learner_id, time_zone=name, updated_at=now()))
     elif there.time_zone != name:
-        there.time_zone, there.said_at = name, now()
+        there.time_zone, there.updated_at = name, now()
     await session.flush()
 
 
@@ -58,12 +58,12 @@ async def merge_timezone(session: AsyncSession, from_learner: str, to_learner: s
     coming, there = [await session.get(LearnerTimeZone, learner) for learner in (from_learner, to_learner)]
     if coming is None:
         return
-    name, said_at = coming.time_zone, coming.said_at
+    name, updated_at = coming.time_zone, coming.updated_at
     await session.execute(delete(LearnerTimeZone).where(LearnerTimeZone.learner_id == from_learner))
     if there is None:
-        session.add(LearnerTimeZone(learner_id=to_learner, time_zone=name, said_at=said_at))
-    elif said_at > there.said_at:
-        there.time_zone, there.said_at = name, said_at
+        session.add(LearnerTimeZone(learner_id=to_learner, time_zone=name, updated_at=updated_at))
+    elif updated_at > there.updated_at:
+        there.time_zone, there.updated_at = name, updated_at
     await session.flush()
 
 

@@ -39,7 +39,7 @@ class RunAwards:
             _log.exception("a run was not awarded", run=run_id)
 
     async def _award(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> None:
-        columns = select(Run.visitor_id, Run.lesson, Run.cell, Run.code, Run.topology, Run.keras).where(
+        columns = select(Run.learner_id, Run.lesson, Run.cell, Run.code, Run.topology, Run.keras).where(
             Run.id == run_id
         )
         learner_id, lesson, name, code, topology, keras = (await session.execute(columns)).one()
@@ -73,5 +73,5 @@ async def _notice_codes(session: AsyncSession, run_id: str) -> list[str]:
 
 
 async def _is_first_run(session: AsyncSession, learner_id: str, lesson: str, cell: str) -> bool:
-    runs = select(func.count()).where(Run.visitor_id == learner_id, Run.lesson == lesson, Run.cell == cell)
+    runs = select(func.count()).where(Run.learner_id == learner_id, Run.lesson == lesson, Run.cell == cell)
     return await session.scalar(runs) == 1

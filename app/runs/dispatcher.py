@@ -97,7 +97,7 @@ class RunDispatcher:
                 raise refusal_error(e.status, e.refusal) from e
             await self._call_back(run)
             raise RunnerOffline from e
-        await self._note_handed_in(run)
+        await self._note_submitted(run)
         self.pump.watch(run.id, owner.place)
         return run, position_of_run(run, accepted.session, accepted.ahead)
 
@@ -132,7 +132,7 @@ class RunDispatcher:
             self.pump.watch(run.id)  # it is still there: better that it ends than that it waits for ever
             raise
 
-    async def _note_handed_in(self, run: Run) -> None:
+    async def _note_submitted(self, run: Run) -> None:
         """The run goes on, and its learner sees it, whether or not this can be noted: the pump hands it in again."""
         try:
             await event_log.mark_submitted(self.db, run.id)

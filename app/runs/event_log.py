@@ -52,7 +52,7 @@ class LogPosition:
     last_seq: int
     stored_bytes: int
     finished: bool
-    handed_in: bool
+    submitted: bool
     created_at: datetime
 
 
@@ -63,14 +63,14 @@ def run_topic(run_id: str) -> str:
 
 async def get_position(db: Database, run_id: str) -> LogPosition | None:
     """How far the log is; None if there is no such run."""
-    columns = select(Run.last_seq, Run.stored_bytes, Run.state, Run.handed_in_at, Run.created_at)
+    columns = select(Run.last_seq, Run.stored_bytes, Run.state, Run.submitted_at, Run.created_at)
     async with db.session() as session:
         row = (await session.execute(columns.where(Run.id == run_id))).one_or_none()
     if row is None:
         return None
-    last_seq, stored_bytes, state, handed_in_at, created_at = row
-    handed_in = handed_in_at is not None or last_seq > 0
-    return LogPosition(last_seq, stored_bytes, state == RunState.finished, handed_in, created_at)
+    last_seq, stored_bytes, state, submitted_at, created_at = row
+    submitted = submitted_at is not None or last_seq > 0
+    return LogPosition(last_seq, stored_bytes, state == RunState.finished, submitted, created_at)
 
 
 async def append_events(
@@ -130,7 +130,7 @@ async def read_events(session: AsyncSession, run_id: str) -> list[Event]:
 async def mark_submitted(db: Database, run_id: str) -> None:
     """Note that the supervisor has the run."""
     async with db.writing() as session:
-        await session.execute(update(Run).where(Run.id == run_id).values(handed_in_at=now()))
+        await session.execute(update(Run).where(Run.id == run_id).values(submitted_at=now()))
 
 
 def _event_row(run_id: str, event: Event) -> dict[str, Any]:

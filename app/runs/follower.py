@@ -97,7 +97,7 @@ class RunFollower:
         try:
             await self._carry(at)
         except ResourceNotFound:
-            if at.handed_in:
+            if at.submitted:
                 await self._give_up(Outcome.lost, "the supervisor no longer knows it")
         except RequestRefused as e:
             await self._give_up(Outcome.lost, f"the supervisor refused it: {e}")
@@ -112,8 +112,8 @@ class RunFollower:
         return at is None or at.finished
 
     async def _carry(self, at: event_log.LogPosition) -> None:
-        if not at.handed_in:
-            await self._hand_in()
+        if not at.submitted:
+            await self._submit()
         elif self.cut_off:
             await self._runner.health()  # a silent stream would not tell that the supervisor is back
         self._set_cut_off(False)
@@ -167,7 +167,7 @@ class RunFollower:
         at = await event_log.get_position(self._db, self.run_id)
         return at is None or at.finished or at.last_seq > last
 
-    async def _hand_in(self) -> None:
+    async def _submit(self) -> None:
         async with self._db.session() as session:
             run = await session.get_one(Run, self.run_id)
         await self._runner.submit(run_request(run))

@@ -36,16 +36,16 @@ class Run(Base):
     __table_args__ = (
         CheckConstraint("state IN ('queued', 'running', 'finished')", name="state_known"),
         CheckConstraint("(state = 'finished') = (outcome IS NOT NULL)", name="finished_has_outcome"),
-        Index("ix_runs_visitor_lesson", "visitor_id", "lesson", "created_at"),
+        Index("ix_runs_learner_lesson", "learner_id", "lesson", "created_at"),
         Index("ix_runs_state", "state"),
         Index("ix_runs_session_id", "session_id"),
-        Index("ix_runs_visitor_stored", "visitor_id", "stored_bytes"),
+        Index("ix_runs_learner_stored", "learner_id", "stored_bytes"),
         Index("ix_runs_unpruned", "finished_at", sqlite_where=_UNPRUNED, postgresql_where=_UNPRUNED),
     )
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    visitor_id: Mapped[str] = mapped_column(String(64))
-    """The learner: a visitor, or an account by its ``learner_id``. The column is older than accounts."""
+    learner_id: Mapped[str] = mapped_column(String(64))
+    """A visitor's id, or the ``learner_id`` of an account."""
     session_id: Mapped[str] = mapped_column(String(64))
     lesson: Mapped[str] = mapped_column(String(200))
     """``course/slug``."""
@@ -55,8 +55,8 @@ class Run(Base):
     keras: Mapped[int]
     language: Mapped[str] = mapped_column(String(8))
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    handed_in_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """When the supervisor said that it has the run; until then it is handed in again."""
+    submitted_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
+    """When the supervisor accepted the run; until then it is submitted again."""
 
     state: Mapped[str] = mapped_column(String(16), default=RunState.queued)
     outcome: Mapped[str | None] = mapped_column(String(16))

@@ -34,8 +34,8 @@ _EXPORTED_COLUMNS = {name: getattr(Run, name) for name in _EXPORTED_NAMES} | {"o
 async def move_runs(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
     """Make one learner's runs another's. Returns how many there were."""
     await advisory_lock(session, f"runs of {from_learner}")
-    theirs = update(Run).where(Run.visitor_id == from_learner)
-    moved = await session.execute(theirs.values(visitor_id=to_learner))
+    theirs = update(Run).where(Run.learner_id == from_learner)
+    moved = await session.execute(theirs.values(learner_id=to_learner))
     return {"runs": cast(CursorResult[Any], moved).rowcount}
 
 
@@ -43,7 +43,7 @@ async def export_runs(session: AsyncSession, account: Account) -> AsyncIterator[
     """Every run with its code, in order. Its output is on its page until ``output_deleted_at``, if that is set."""
     last = ""
     while True:
-        mine = select(*_EXPORTED_COLUMNS.values()).where(Run.visitor_id == account.learner_id, Run.id > last)
+        mine = select(*_EXPORTED_COLUMNS.values()).where(Run.learner_id == account.learner_id, Run.id > last)
         rows = (await session.execute(mine.order_by(Run.id).limit(_FETCH_SIZE))).all()
         for row in rows:
             yield dict(zip(_EXPORTED_COLUMNS, row, strict=True))
@@ -54,14 +54,14 @@ async def export_runs(session: AsyncSession, account: Account) -> AsyncIterator[
 
 async def erase_runs(session: AsyncSession, account: Account) -> None:
     """Delete every run, and what it printed."""
-    mine = select(Run.id).where(Run.visitor_id == account.learner_id)
+    mine = select(Run.id).where(Run.learner_id == account.learner_id)
     await session.execute(delete(RunEvent).where(RunEvent.run_id.in_(mine)))
-    await session.execute(delete(Run).where(Run.visitor_id == account.learner_id))
+    await session.execute(delete(Run).where(Run.learner_id == account.learner_id))
 
 
 async def purge_runs(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
     """Delete runs of a visitor who is gone, with what they printed: so many rows at most. Returns how many."""
-    theirs = select(Run.id).where(Run.visitor_id == learner, Run.created_at < before)
+    theirs = select(Run.id).where(Run.learner_id == learner, Run.created_at < before)
     run_ids = (await session.scalars(theirs.limit(_PURGE_BATCH_SIZE))).all()
     gone = await delete_batch(session, RunEvent, most, RunEvent.run_id.in_(run_ids))
     if gone < most:
@@ -69,4 +69,4 @@ async def purge_runs(session: AsyncSession, learner: str, before: datetime, most
     return gone
 
 
-RETENTION_RULES = (RetentionRule(Run.visitor_id, Run.created_at, purge_runs),)
+RETENTION_RULES = (RetentionRule(Run.learner_id, Run.created_at, purge_runs),)

@@ -35,7 +35,7 @@ class DeletionReason(StrEnum):
 
 async def stored_bytes_of(session: AsyncSession, learner: str) -> int:
     """What all runs of a learner take in the database. Reads an index."""
-    return int(await session.scalar(select(func.sum(Run.stored_bytes)).where(Run.visitor_id == learner)) or 0)
+    return int(await session.scalar(select(func.sum(Run.stored_bytes)).where(Run.learner_id == learner)) or 0)
 
 
 async def make_room(db: Database, learner: str, most: int, needed: int = 0) -> int:
@@ -101,7 +101,7 @@ async def lock_pruning(session: AsyncSession) -> None:
 
 def is_visitor_run() -> ColumnElement[bool]:
     """Runs of visitors."""
-    return Run.visitor_id.not_in(select(Account.learner_id))
+    return Run.learner_id.not_in(select(Account.learner_id))
 
 
 async def _next_to_prune(session: AsyncSession, learner: str) -> Sequence[tuple[str, int, bool]]:
@@ -110,7 +110,7 @@ async def _next_to_prune(session: AsyncSession, learner: str) -> Sequence[tuple[
     of_cell = func.row_number().over(partition_by=(Run.lesson, Run.cell), order_by=newest_first)
     of_all = func.row_number().over(order_by=newest_first)
     columns = (Run.id, Run.stored_bytes, Run.state, Run.pruned_at.is_not(None).label("pruned"), Run.created_at)
-    mine = select(*columns, of_cell.label("of_cell"), of_all.label("of_all")).where(Run.visitor_id == learner)
+    mine = select(*columns, of_cell.label("of_cell"), of_all.label("of_all")).where(Run.learner_id == learner)
     ranked = mine.subquery().c
     superseded = ranked.of_cell > 1
     turn = case((superseded & ~ranked.pruned, 0), (~ranked.pruned, 1), else_=2)

@@ -137,9 +137,9 @@ class Quotas:
 
     async def owner_of(self, run_id: str, place: str | None) -> QuotaOwner | None:
         """Whose run it is by now."""
-        has_account = exists().where(Account.learner_id == Run.visitor_id)
+        has_account = exists().where(Account.learner_id == Run.learner_id)
         async with self._db.session() as session:
-            row = (await session.execute(select(Run.visitor_id, has_account).where(Run.id == run_id))).one_or_none()
+            row = (await session.execute(select(Run.learner_id, has_account).where(Run.id == run_id))).one_or_none()
         return QuotaOwner(row[0], row[1], None if row[1] else place) if row is not None else None
 
     def _of(self, owner: QuotaOwner) -> int:

@@ -36,7 +36,7 @@ def session_spec(learner: str, machine: Machine) -> SessionSpec:
 
 def run_request(run: Run) -> RunRequest:
     """The run as the supervisor wants it."""
-    spec = session_spec(run.visitor_id, Machine.of(run.topology, run.keras))
+    spec = session_spec(run.learner_id, Machine.of(run.topology, run.keras))
     return RunRequest(id=run.id, session=run.session_id, spec=spec, code=run.code)
 
 
@@ -59,7 +59,7 @@ async def start_run(
     await advisory_lock(session, f"runs of {learner}")
     run = Run(
         id=_new_id(),
-        visitor_id=learner,
+        learner_id=learner,
         session_id=session_id(learner, lesson.key, machine),
         lesson=lesson.key,
         cell=cell.name,
@@ -75,10 +75,10 @@ async def start_run(
     session.add(run)
     await session.flush()
     if (heir := await resolve_learner_id(session, learner)) != learner:  # an account's, since the request began
-        run.visitor_id, run.session_id = heir, session_id(heir, lesson.key, machine)
+        run.learner_id, run.session_id = heir, session_id(heir, lesson.key, machine)
         await session.flush()
     # Counted behind the write: two web processes would both see room for one more before it.
-    if await _count_unfinished(session, run.visitor_id) > most_unfinished:
+    if await _count_unfinished(session, run.learner_id) > most_unfinished:
         raise TooManyRuns(most=most_unfinished)
     return run
 
@@ -104,7 +104,7 @@ async def get_run(session: AsyncSession, learner: str | None, run_id: str) -> Ru
         RunNotFound: there is none, or it is another learner's.
     """
     run = await session.get(Run, run_id) if learner and _RUN_ID.fullmatch(run_id) else None
-    if run is None or run.visitor_id != learner:
+    if run is None or run.learner_id != learner:
         raise RunNotFound
     return run
 
@@ -112,7 +112,7 @@ async def get_run(session: AsyncSession, learner: str | None, run_id: str) -> Ru
 async def latest_runs(session: AsyncSession, learner: str, lesson: str) -> Sequence[Run]:
     """The learner's latest run of each cell of a lesson, and every unfinished one, in order of submission."""
     place = func.row_number().over(partition_by=Run.cell, order_by=(Run.created_at.desc(), Run.id.desc()))
-    mine = (Run.visitor_id == learner, Run.lesson == lesson)
+    mine = (Run.learner_id == learner, Run.lesson == lesson)
     ranked = select(Run.id, Run.state, place.label("place")).where(*mine).subquery()
     wanted = select(ranked.c.id).where((ranked.c.place == 1) | (ranked.c.state != RunState.finished))
     runs = select(Run).where(Run.id.in_(wanted)).order_by(Run.created_at, Run.id)
@@ -121,7 +121,7 @@ async def latest_runs(session: AsyncSession, learner: str, lesson: str) -> Seque
 
 async def has_run(session: AsyncSession, learner: str, lesson: str) -> bool:
     """Whether the learner has a run of the lesson that began."""
-    mine = (Run.visitor_id == learner, Run.lesson == lesson, Run.started_at.is_not(None))
+    mine = (Run.learner_id == learner, Run.lesson == lesson, Run.started_at.is_not(None))
     return (await session.scalar(select(Run.id).where(*mine).limit(1))) is not None
 
 
@@ -151,7 +151,7 @@ async def display_html(session: AsyncSession, run_id: str, seq: int) -> str | No
 
 
 async def _count_unfinished(session: AsyncSession, learner: str) -> int:
-    mine = select(func.count()).where(Run.visitor_id == learner, Run.state != RunState.finished)
+    mine = select(func.count()).where(Run.learner_id == learner, Run.state != RunState.finished)
     return (await session.scalar(mine)) or 0
 
 

@@ -49,7 +49,7 @@ class RunStreams:
         Raises:
             TooManyRequests: then the page asks again after a while, from where it was.
         """
-        stream = self.seated(run.visitor_id, visitors_address, self.frames(run.id, after))
+        stream = self.seated(run.learner_id, visitors_address, self.frames(run.id, after))
         self._pump.watch(run.id, client_network(visitors_address))
         return stream
 

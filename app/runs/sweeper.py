@@ -76,10 +76,10 @@ class OutputSweeper:
     async def _look(self, session: AsyncSession) -> None:
         """Find the next learners who have more than they may."""
         size = func.sum(Run.stored_bytes).label("size")
-        sizes = select(Run.visitor_id, size).where(Run.visitor_id > self._behind).group_by(Run.visitor_id)
-        some = sizes.order_by(Run.visitor_id).limit(_LEARNER_BATCH_SIZE).subquery().c
-        has_account = some.visitor_id.in_(select(Account.learner_id))
-        rows = (await session.execute(select(some.visitor_id, some.size, has_account).order_by(some.visitor_id))).all()
+        sizes = select(Run.learner_id, size).where(Run.learner_id > self._behind).group_by(Run.learner_id)
+        some = sizes.order_by(Run.learner_id).limit(_LEARNER_BATCH_SIZE).subquery().c
+        has_account = some.learner_id.in_(select(Account.learner_id))
+        rows = (await session.execute(select(some.learner_id, some.size, has_account).order_by(some.learner_id))).all()
         quota = {True: self._limits.account, False: self._limits.visitor}
         self._over.extend(learner for learner, size, known in rows if size > quota[bool(known)])
         self._looks += 1

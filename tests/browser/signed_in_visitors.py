@@ -66,7 +66,9 @@ async def admit_signed_in(
     db = Database(visitor.site.database)
     account = await store_account(db, role, name=name)
     async with db.writing() as session:
-        token = await create_auth_session(session, account, method="password", agent="A test", address="127.0.0.1")
+        token = await create_auth_session(
+            session, account, method="password", user_agent="A test", ip_address="127.0.0.1"
+        )
     await db.close()
     await visitor.context.add_cookies([{"name": SESSION_COOKIE, "value": token, "url": visitor.site.url("/")}])
     return visitor, account

@@ -31,7 +31,7 @@ async def made_ready(url: str, account: Account) -> dict[str, str]:
         mine = await session.get_one(Account, account.id)
         mine.public_profile = True
         for kind, subject in (("achievement", "first-run"), ("lesson", LESSON), ("read", LESSON)):
-            session.add(LedgerEntry(learner_id=mine.learner_id, kind=kind, subject=subject, xp=20, at=now()))
+            session.add(LedgerEntry(learner_id=mine.learner_id, kind=kind, subject=subject, xp=20, occurred_at=now()))
         text = f"Why four? {secrets.token_hex(4)}"
         comment = await editing.create_comment(session, mine, CommentDraft(LESSON, "", None, text, "", "en"))
         await editing.edit_comment(session, mine, comment.id, f"{text} Or eight?", 0)

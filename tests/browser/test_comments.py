@@ -267,14 +267,14 @@ async def test_no_attack_runs_in_a_browser(hall: VisitorFactory) -> None:
                     cell="strategy",
                     thread_id=f"{0:032x}" if number else None,
                     author_id=account.id,
-                    key=str(number),
+                    idempotency_key=str(number),
                     source=attack,
                     html=to_html(attack),
-                    renderer=1,
+                    renderer_version=1,
                     language="en",
                     state=CommentState.shown,
                     created_at=now(),
-                    replies=0 if number else len(XSS_PAYLOADS) - 1,
+                    reply_count=0 if number else len(XSS_PAYLOADS) - 1,
                 )
             )
             await session.flush()

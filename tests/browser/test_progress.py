@@ -164,7 +164,7 @@ async def test_a_page_that_comes_back_after_a_sign_out_tells_nothing_of_who_was_
     page = await visitor.open(LESSON)
     await expect(page.locator(".account-button")).to_contain_text("Ada Byron")
     await _until_kept(page, "lockstep:marks-told", there=True)
-    read = {"lesson": "c/other", "opened_at": 1, "seen_at": 2, "end_reached_at": 2, "place": "end"}
+    read = {"lesson": "c/other", "opened_at": 1, "last_seen_at": 2, "end_reached_at": 2, "anchor": "end"}
     await page.evaluate("(read) => localStorage.setItem('lockstep:mark:c/other', JSON.stringify(read))", read)
 
     await visitor.context.clear_cookies()

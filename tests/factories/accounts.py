@@ -31,7 +31,9 @@ async def signed_in_browser(app: FastAPI, account: Account | Role | str = Role.l
     if not isinstance(account, Account):
         account = await store_account(db, account)
     async with db.writing() as session:
-        token = await create_auth_session(session, account, method="password", agent="A test", address="192.0.2.1")
+        token = await create_auth_session(
+            session, account, method="password", user_agent="A test", ip_address="192.0.2.1"
+        )
     client = browser_client(app)
     for name, value in ((SESSION_COOKIE, token), (ACCOUNT_COOKIE, learner_marker(account.learner_id))):
         client.cookies.set(name, value, domain="test.local")  # as the answer to a sign-in would

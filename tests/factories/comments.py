@@ -52,13 +52,13 @@ def make_comment(author: Account, number: int, thread_id: str | None = None) -> 
         cell="",
         thread_id=thread_id,
         author_id=author.id,
-        key=str(number),
+        idempotency_key=str(number),
         source="x",
         html="<p>x</p>",
-        renderer=1,
+        renderer_version=1,
         language="en",
         created_at=now(),
-        replies=120 if not number else 0,
+        reply_count=120 if not number else 0,
     )
 
 

@@ -24,7 +24,7 @@ class Mailbox:
 
     def to(self, address: str) -> Sequence[OutboxEmail]:
         """Mails to one address, the oldest first."""
-        return [mail for mail in self.mails if mail.to == address]
+        return [mail for mail in self.mails if mail.recipient == address]
 
     def link(self, address: str) -> str:
         """The path of the first link of the latest mail to an address."""

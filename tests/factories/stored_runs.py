@@ -13,7 +13,7 @@ async def store_run(db: Database, **facts: Any) -> str:
     """Store a run with these facts, queued by a visitor if they say nothing else; returns its id."""
     usual: dict[str, Any] = {
         "id": secrets.token_hex(16),
-        "visitor_id": "v",
+        "learner_id": "v",
         "session_id": "s",
         "state": RunState.queued,
     }
@@ -27,4 +27,4 @@ async def store_run(db: Database, **facts: Any) -> str:
 async def store_runs(db: Database, visitor: str, count: int) -> None:
     """Store runs of a visitor."""
     for _ in range(count):
-        await store_run(db, visitor_id=visitor)
+        await store_run(db, learner_id=visitor)

@@ -21,7 +21,13 @@ from tests.factories.mailbox import Mailbox
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 PASSWORD, NEW = "correct horse battery", "another good one"
-PROFILE = {"name": "Ada B.", "handle": "@Countess", "time_zone": "Asia/Seoul", "language": "ko", "mailing": "daily"}
+PROFILE = {
+    "name": "Ada B.",
+    "handle": "@Countess",
+    "time_zone": "Asia/Seoul",
+    "language": "ko",
+    "email_frequency": "daily",
+}
 
 
 @pytest.fixture
@@ -62,7 +68,7 @@ async def test_a_profile_is_saved_and_said_to_be(app: FastAPI, ada: httpx.AsyncC
     assert "Saved." in (await ada.get("/en/settings")).text
     now_ = await stored(app)
     assert (now_.name, now_.handle, now_.time_zone, now_.language) == ("Ada B.", "countess", "Asia/Seoul", "ko")
-    assert (now_.mailing, now_.public_profile) == ("daily", True)
+    assert (now_.email_frequency, now_.public_profile) == ("daily", True)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +159,7 @@ async def test_sign_ins_are_listed_and_ended_one_by_one_or_all_at_once(
     async with await signed_in_browser(app, account) as one, await signed_in_browser(app, account) as two:
         assert (await ada.get("/en/settings/security")).text.count("192.0.2.1") == 3
         async with app.state.db.session() as session:
-            ids = (await session.scalars(select(AuthSession.public_id).order_by(AuthSession.seen_at))).all()
+            ids = (await session.scalars(select(AuthSession.public_id).order_by(AuthSession.last_seen_at))).all()
         await ada.post("/en/settings/security/sign-ins", data={"which": ids[1]})
         assert [await names(client) for client in (ada, one, two)] == [True, False, True]
         await ada.post("/en/settings/security/sign-ins", data={"which": "others"})
@@ -174,7 +180,7 @@ async def test_a_sign_in_lasts_from_its_last_use_on(app: FastAPI, ada: httpx.Asy
     assert "set-cookie" not in (await ada.get("/en/account-menu")).headers
     async with app.state.db.writing() as session:
         await session.execute(
-            update(AuthSession).values(seen_at=now() - SEEN_AT_PRECISION, expires_at=now() + SEEN_AT_PRECISION)
+            update(AuthSession).values(last_seen_at=now() - SEEN_AT_PRECISION, expires_at=now() + SEEN_AT_PRECISION)
         )
 
     renewed = await ada.get("/en/account-menu")
@@ -211,7 +217,9 @@ async def test_a_deleted_account_leaves_nothing_of_its_own(
     await press_run(ada)
     async with app.state.db.writing() as session:
         session.add(
-            LedgerEntry(learner_id=account.learner_id, kind="cell", subject="small/first#hello", xp=5, at=now())
+            LedgerEntry(
+                learner_id=account.learner_id, kind="cell", subject="small/first#hello", xp=5, occurred_at=now()
+            )
         )
     wrong = await ada.post("/en/settings/data/delete", data={"password": "no"})
     assert wrong.status_code == 422
@@ -227,7 +235,7 @@ async def test_a_deleted_account_leaves_nothing_of_its_own(
             if (count := await session.scalar(select(func.count()).select_from(table)))
         }
         handle = (await session.scalars(select(RetiredHandle))).one()
-    assert left == {"earlier_handles": 1}, "rows of a deleted account"
+    assert left == {"retired_handles": 1}, "rows of a deleted account"
     assert handle.account_id is None
     assert (await ada.get("/en/settings")).status_code == 401
 

@@ -265,7 +265,7 @@ async def test_nobody_replies_in_a_thread_of_a_draft_by_way_of_another_lesson(ap
         answer = await learner.post("/en/courses/small/first/comments", data={"text": "Let me in", "thread": root.id})
     assert answer.status_code == 422
     async with app.state.db.session() as session:
-        assert (await session.get_one(Comment, root.id)).replies == 0
+        assert (await session.get_one(Comment, root.id)).reply_count == 0
 
 
 async def test_progress_and_feedback_say_nothing_of_drafts(app: FastAPI, outsider: httpx.AsyncClient) -> None:
@@ -273,7 +273,7 @@ async def test_progress_and_feedback_say_nothing_of_drafts(app: FastAPI, outside
         assert (await outsider.get(path)).status_code == 404
     states = (await outsider.get("/en/progress/outline?course=small")).json()["lessons"]
     assert [state["slug"] for state in states] == ["first"]
-    mark = {"lesson": DRAFT, "opened_at": 1, "seen_at": 1, "end_reached_at": 1}
+    mark = {"lesson": DRAFT, "opened_at": 1, "last_seen_at": 1, "end_reached_at": 1}
     kept = await outsider.post("/progress/marks", json={"marks": [mark]})
     assert kept.status_code == 204 or kept.json() == {"kept": 0}
     form = await outsider.get("/en/feedback?page=/en/courses/small/treasure&cell=dig")

@@ -187,5 +187,5 @@ async def test_what_comes_into_an_account_while_it_is_deleted_goes_with_it(
 
     assert [type(e) for e in problems] == ([AccountDeleted] if deleted_first else [])
     async with database.session() as session:
-        orphans = select(func.count()).where(Run.visitor_id == account.learner_id)
+        orphans = select(func.count()).where(Run.learner_id == account.learner_id)
         assert await session.scalar(orphans) == 0

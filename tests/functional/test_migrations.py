@@ -12,12 +12,11 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, inspect
 
 from app import migrate
 from app.db import Base, Database
 from app.tables import TABLES
-from tests.factories.stored_output import store_run_with_output
 
 
 @pytest.fixture
@@ -50,25 +49,6 @@ async def test_migrations_can_be_taken_back_and_applied_again(empty: Database) -
 
     await migrate.upgrade(empty)
     assert await migrate.current_revision(empty) == migrate.HEAD_REVISION
-
-
-async def test_what_runs_take_is_counted_for_those_that_were_there_already(empty: Database) -> None:
-    await migrate.upgrade(empty)
-    run_id = await store_run_with_output(empty, 20, code="print('가')")
-
-    async def stored() -> tuple[int, int]:
-        async with empty.engine.connect() as connection:
-            counted = await connection.execute(text("SELECT stored_bytes FROM runs WHERE id = :id"), {"id": run_id})
-            payloads = await connection.execute(text("SELECT payload FROM run_events"))
-            return counted.scalar_one(), sum(len(payload) for payload in payloads.scalars())
-
-    whole, output = await stored()
-    await migrate.downgrade(empty, "add_comment_renderer_index")
-    assert await stored() == (output, output)
-
-    await migrate.upgrade(empty)
-    assert await stored() == (whole, output)
-    assert whole == output + 1_000 + 12 + 22 * 150
 
 
 async def test_upgrading_twice_changes_nothing(empty: Database) -> None:

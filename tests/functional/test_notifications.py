@@ -180,7 +180,7 @@ async def test_an_achievement_rings_the_bell_with_the_commit_of_what_earned_it(
             assert [frame.data for frame in await anext(frames)] == ["0"]
 
             moment = int(now().timestamp() * 1000)
-            mark = {"lesson": LESSON, "opened_at": moment, "seen_at": moment}
+            mark = {"lesson": LESSON, "opened_at": moment, "last_seen_at": moment}
             assert (await client.post("/progress/marks", json={"marks": [mark]})).status_code == 200
             assert [frame.data for frame in await anext(frames)] == ["1"]
 
@@ -234,9 +234,11 @@ async def test_streams_that_are_asked_for_at_once_are_not_more(app: FastAPI) -> 
 # --- links in mails ---------------------------------------------------------------------------------------------------
 
 
-async def mailing(app: FastAPI, account: Account) -> tuple[str, list[NotificationKind]]:
+async def email_settings(app: FastAPI, account: Account) -> tuple[str, list[NotificationKind]]:
     async with app.state.db.session() as session:
-        return (await session.get_one(Account, account.id)).mailing, await service.email_opt_outs(session, account.id)
+        return (await session.get_one(Account, account.id)).email_frequency, await service.email_opt_outs(
+            session, account.id
+        )
 
 
 @pytest.mark.parametrize("lang", ["en", "ko", "zh"])
@@ -245,14 +247,14 @@ async def test_opening_a_link_of_a_mail_changes_nothing_and_its_button_ends_mail
     address = f"/{lang}/unsubscribe/{app.state.unsubscribing.token(UnsubscribeRequest(ada.id, NotificationKind.reply))}"
     async with browser_client(app) as stranger:
         page = await stranger.get(address)
-        assert await mailing(app, ada) == (EmailFrequency.at_once, [])
+        assert await email_settings(app, ada) == (EmailFrequency.immediately, [])
         posts = re.findall(r'action="(/[a-z]+/unsubscribe/[^"]+)"', page.text)
         assert posts[0] == address
         assert ada.email not in page.text
         assert (await stranger.post(posts[0])).status_code == 200
-        assert await mailing(app, ada) == (EmailFrequency.at_once, [NotificationKind.reply])
+        assert await email_settings(app, ada) == (EmailFrequency.immediately, [NotificationKind.reply])
         await stranger.post(posts[1])
-        assert await mailing(app, ada) == (EmailFrequency.never, [NotificationKind.reply])
+        assert await email_settings(app, ada) == (EmailFrequency.never, [NotificationKind.reply])
 
 
 async def test_a_mail_program_ends_mails_in_one_step_without_saying_where_it_comes_from(app: FastAPI) -> None:
@@ -266,7 +268,7 @@ async def test_a_mail_program_ends_mails_in_one_step_without_saying_where_it_com
         form = {"List-Unsubscribe": (None, "One-Click")}
         assert (await client.post(address, files=form)).status_code == 200
         assert (await client.post("/en/notifications/read")).status_code == 403, "everything else comes from here"
-    assert await mailing(app, ada) == (EmailFrequency.never, [])
+    assert await email_settings(app, ada) == (EmailFrequency.never, [])
 
 
 async def test_a_forged_or_expired_link_changes_nothing(app: FastAPI) -> None:
@@ -279,7 +281,7 @@ async def test_a_forged_or_expired_link_changes_nothing(app: FastAPI) -> None:
             address = f"/en/unsubscribe/{token}"
             assert (await stranger.get(address)).status_code == 404, token
             assert (await stranger.post(address)).status_code == 404, token
-    assert await mailing(app, ada) == (EmailFrequency.at_once, [])
+    assert await email_settings(app, ada) == (EmailFrequency.immediately, [])
 
 
 async def test_mails_about_a_kind_can_be_had_again(app: FastAPI) -> None:
@@ -290,7 +292,7 @@ async def test_mails_about_a_kind_can_be_had_again(app: FastAPI) -> None:
         assert "You get no mails about mentions." in (await client.get("/en/notifications")).text
         assert (await client.post("/en/notifications/mails", data={"kind": "mention"})).status_code == 303
         assert (await client.post("/en/notifications/mails", data={"kind": "achievement"})).status_code == 422
-    assert await mailing(app, ada) == (EmailFrequency.at_once, [])
+    assert await email_settings(app, ada) == (EmailFrequency.immediately, [])
 
 
 async def test_the_secret_of_these_links_is_kept_where_only_we_can_read_it(app: FastAPI) -> None:
@@ -362,7 +364,7 @@ async def test_a_reply_sent_by_a_browser_is_mailed_and_the_mails_links_lead_some
                     assert (await reader.get(asks_to_sign_in)).status_code == 401
                 assert letter["list-unsubscribe"] == f"<http://test{ending}>"
                 assert (await reader.post(ending)).status_code == 200
-            assert await mailing(app, ada) == (EmailFrequency.at_once, [NotificationKind.reply])
+            assert await email_settings(app, ada) == (EmailFrequency.immediately, [NotificationKind.reply])
     assert postbox.recipients == ["ada@example.org"]
 
 

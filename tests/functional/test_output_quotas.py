@@ -134,8 +134,8 @@ async def test_an_account_is_kept_within_its_own_quota_and_its_latest_output_sta
     account = await store_account(app.state.db)
     for hours in range(30, 0, -1):
         at = now() - timedelta(hours=hours)
-        await store_run_with_output(app.state.db, 10, 20_000, visitor_id=account.learner_id, at=at)
-    latest = await store_run_with_output(app.state.db, 10, 20_000, visitor_id=account.learner_id, cell="alone")
+        await store_run_with_output(app.state.db, 10, 20_000, learner_id=account.learner_id, at=at)
+    latest = await store_run_with_output(app.state.db, 10, 20_000, learner_id=account.learner_id, cell="alone")
     supervisor.answer = ["done\n"]
 
     async with await signed_in_browser(app, account) as ada:
@@ -154,8 +154,8 @@ async def test_old_output_of_an_account_is_deleted_by_the_server_itself(
     monkeypatch.setattr("app.accounts.cleanup._FIRST_DELAY_S", (0.0, 0.0))
     db = Database(settings.database)
     account = await store_account(db)
-    old = await store_run_with_output(db, visitor_id=account.learner_id, at=now() - timedelta(days=400))
-    late = await store_run_with_output(db, visitor_id=account.learner_id, cell="alone")
+    old = await store_run_with_output(db, learner_id=account.learner_id, at=now() - timedelta(days=400))
+    late = await store_run_with_output(db, learner_id=account.learner_id, cell="alone")
     await db.close()
 
     app = create_app(settings)
@@ -170,7 +170,7 @@ async def test_old_output_of_an_account_is_deleted_by_the_server_itself(
 
 async def _a_pruned_run(app: FastAPI, learner: str) -> str:
     run_id = await store_run_with_output(
-        app.state.db, 20, visitor_id=learner, at=now() - timedelta(days=180), code="a = 1"
+        app.state.db, 20, learner_id=learner, at=now() - timedelta(days=180), code="a = 1"
     )
     async with app.state.db.writing() as session:
         await prune_output(session, [run_id], DeletionReason.age)

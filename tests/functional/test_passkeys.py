@@ -98,7 +98,7 @@ async def test_a_passkey_opens_the_account_and_gives_a_new_token(
         passkey = (await session.scalars(select(Passkey))).one()
     assert sorted(methods) == ["passkey", "password"], "the sign-in before was not ended"
     assert passkey.sign_count == 2
-    assert passkey.used_at is not None
+    assert passkey.last_used_at is not None
     assert "My phone" in (await ada.get("/en/settings/security")).text
 
 

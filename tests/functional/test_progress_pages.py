@@ -118,7 +118,7 @@ async def test_the_end_of_a_lesson_says_what_is_missing(app: FastAPI, supervisor
         before = await _text(client, path)
         await _run(app, client, supervisor)
         within = await _text(client, path)
-        moment = {"opened_at": 1, "seen_at": 2, "end_reached_at": 2}
+        moment = {"opened_at": 1, "last_seen_at": 2, "end_reached_at": 2}
         await client.post("/progress/marks", json={"marks": [{"lesson": LESSON, **moment}]})
         await _run(app, client, supervisor, "alone")
         after = await _text(client, path)
@@ -136,7 +136,7 @@ async def test_the_history_has_pages(app: FastAPI) -> None:
         async with app.state.db.writing() as session:
             for i in range(ENTRIES_PER_PAGE + 1):
                 entry = LedgerEntry(learner_id=account.learner_id, kind="strategy", subject=f"S{i:02}", xp=1)
-                entry.at = start + timedelta(hours=i)
+                entry.occurred_at = start + timedelta(hours=i)
                 session.add(entry)
 
         first, second = [await _text(client, f"/en/achievements?page={number}") for number in (1, 2)]

@@ -73,7 +73,7 @@ async def _news(client: httpx.AsyncClient, since: str = "") -> dict[str, Any]:
 
 def _mark(**more: object) -> dict[str, object]:
     moment = int(time.time() * 1000)
-    return {"lesson": LESSON, "opened_at": moment - 1000, "seen_at": moment, "place": "cell-hello", **more}
+    return {"lesson": LESSON, "opened_at": moment - 1000, "last_seen_at": moment, "anchor": "cell-hello", **more}
 
 
 async def test_a_run_that_ended_ok_is_awarded_once_and_told_at_once(
@@ -165,7 +165,14 @@ async def test_a_lesson_is_completed_by_its_cells_and_its_end_in_either_order(
     assert zones == {"Asia/Seoul"}
     outline = (await client.get("/en/progress/outline", params={"course": "small"})).json()["lessons"]
     assert outline == [
-        {"slug": "first", "stage": "completed", "cells_done": 2, "cells": 2, "end_reached": True, "place": "cell-alone"}
+        {
+            "slug": "first",
+            "stage": "completed",
+            "cells_done": 2,
+            "cells": 2,
+            "end_reached": True,
+            "anchor": "cell-alone",
+        }
     ]
 
 
@@ -182,11 +189,11 @@ async def test_marks_of_a_stranger_make_a_visitor_of_no_one(app: FastAPI, client
     "body",
     [
         {"marks": [_mark()] * 201},
-        {"marks": [_mark(place="x" * 101)]},
-        {"marks": [_mark(place="<script>")]},
-        {"marks": [_mark(place="a\x00b")]},
-        {"marks": [_mark(seen_at=-1)]},
-        {"marks": [_mark(seen_at=2**63)]},
+        {"marks": [_mark(anchor="x" * 101)]},
+        {"marks": [_mark(anchor="<script>")]},
+        {"marks": [_mark(anchor="a\x00b")]},
+        {"marks": [_mark(last_seen_at=-1)]},
+        {"marks": [_mark(last_seen_at=2**63)]},
         {"marks": [_mark(lesson="x" * 201)]},
         {"marks": [], "time_zone": "no zone at all"},
         {"marks": "all"},
@@ -202,16 +209,20 @@ async def test_marks_of_unknown_lessons_and_from_a_strange_clock_harm_nothing(
 ) -> None:
     supervisor.answer = ["1"]
     await _run(app, client)
-    marks = [_mark(lesson="small/none"), _mark(opened_at=0, seen_at=2**53, place="cell-alone"), _mark(place="old")]
+    marks = [
+        _mark(lesson="small/none"),
+        _mark(opened_at=0, last_seen_at=2**53, anchor="cell-alone"),
+        _mark(anchor="old"),
+    ]
 
     answer = await client.post("/progress/marks", json={"marks": marks, "time_zone": "Not/AZone"})
 
     assert answer.json() == {"kept": 2}
     async with app.state.db.session() as session:
         [row] = (await session.scalars(select(LessonProgress))).all()
-    assert row.place == "cell-alone"
+    assert row.anchor == "cell-alone"
     assert row.started_at.year == 2020
-    assert abs(row.seen_at.timestamp() - time.time()) < 60
+    assert abs(row.last_seen_at.timestamp() - time.time()) < 60
 
 
 async def test_an_error_of_ours_while_awarding_keeps_no_run_from_ending(
@@ -249,7 +260,11 @@ async def test_the_header_knows_all_figures(
     assert (header.lessons_done, header.lessons, header.percent) == (0, 1, 0)
     assert (header.achievements_done, header.achievements) == (1, 2)
     assert header.streak.days == 1
-    assert (header.resume.slug, header.resume.title, header.resume.place) == ("first", "The first lesson", "cell-alone")
+    assert (header.resume.slug, header.resume.title, header.resume.anchor) == (
+        "first",
+        "The first lesson",
+        "cell-alone",
+    )
     assert (nobody.level.xp, nobody.resume, nobody.achievements) == (0, None, 2)
     assert [(view.id, view.title, view.earned_at is not None, view.towards.done) for view in views] == [
         ("first-run", "First step", True, True),

@@ -203,7 +203,7 @@ async def test_a_process_that_was_overtaken_lets_go_of_what_it_will_never_be_sen
     await _until_finished(app, run["id"])
     desk = app.state.desk
     late = RunFollower(run["id"], app.state.db, desk.runner, app.state.bus, 10**6)
-    stale = event_log.LogPosition(last_seq=0, stored_bytes=0, finished=False, handed_in=True, created_at=now())
+    stale = event_log.LogPosition(last_seq=0, stored_bytes=0, finished=False, submitted=True, created_at=now())
 
     async with asyncio.timeout(5):
         await late._carry(stale)
@@ -287,7 +287,7 @@ async def test_a_run_that_vanished_from_the_database_is_let_go(
 ) -> None:
     run = await press_run(client)
     async with app.state.db.writing() as session:
-        await session.execute(update(Run).where(Run.id == run["id"]).values(visitor_id="x"))
+        await session.execute(update(Run).where(Run.id == run["id"]).values(learner_id="x"))
         await session.delete(await session.get_one(Run, run["id"]))
     await supervisor.say(await supervisor.run(run["id"]), "x")
 

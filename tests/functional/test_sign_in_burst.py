@@ -37,7 +37,7 @@ async def a_class(app: FastAPI, learners: int, leave: AsyncExitStack) -> list[ht
     browsers = [await leave.enter_async_context(await signed_in_browser(app)) for _ in range(learners)]
     db: Database = app.state.db
     async with db.writing() as session:
-        await session.execute(update(AuthSession).values(seen_at=now() - SEEN_AT_PRECISION - timedelta(seconds=1)))
+        await session.execute(update(AuthSession).values(last_seen_at=now() - SEEN_AT_PRECISION - timedelta(seconds=1)))
     return browsers
 
 
@@ -54,7 +54,7 @@ async def test_a_hundred_learners_who_return_at_once_are_answered_and_stay_signe
     assert all(f"{SESSION_COOKIE}=" in answer.headers["set-cookie"] for answer in answers)
     db: Database = app.state.db
     async with db.session() as session:
-        assert await session.scalar(select(func.count()).where(AuthSession.seen_at >= begun)) == 100
+        assert await session.scalar(select(func.count()).where(AuthSession.last_seen_at >= begun)) == 100
 
 
 async def test_forty_learners_who_return_and_press_run_at_once_all_see_output(

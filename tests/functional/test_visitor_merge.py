@@ -19,7 +19,7 @@ MERGERS = (move_runs,)
 
 async def count_runs(db: Database, learner: str) -> int:
     async with db.session() as session:
-        return await session.scalar(select(func.count()).where(Run.visitor_id == learner)) or 0
+        return await session.scalar(select(func.count()).where(Run.learner_id == learner)) or 0
 
 
 async def merge(db: Database, visitor: str, account: Account, *, adopt: bool = False) -> MergeResult:

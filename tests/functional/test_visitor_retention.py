@@ -34,23 +34,25 @@ LATELY = now() - KEPT + timedelta(days=1)
 def _run(learner: str, at: datetime, events: int) -> list[Base]:
     run_id = secrets.token_hex(16)
     facts = {"lesson": "c/a", "cell": "1", "code": "1", "topology": "cpu", "keras": 3, "language": "en"}
-    run = Run(id=run_id, visitor_id=learner, session_id="s", created_at=at, state=RunState.queued, **facts)
+    run = Run(id=run_id, learner_id=learner, session_id="s", created_at=at, state=RunState.queued, **facts)
     lines = [RunEvent(run_id=run_id, seq=seq, kind="text", at_ms=0, payload="{}") for seq in range(1, events + 1)]
     return [run, *lines]
 
 
 def _everything(learner: str, at: datetime, events: int = 3) -> list[Base]:
     """A row of each table that has any of a learner."""
-    visit = LessonProgress(learner_id=learner, lesson="c/a", started_at=at, seen_at=at, place="")
+    visit = LessonProgress(learner_id=learner, lesson="c/a", started_at=at, last_seen_at=at, anchor="")
     report = {"kind": "text", "page": "/en", "text": "A typo.", "language": "en"}
-    answer = {"helpful": True, "sentence": "Good.", "language": "en"}
+    answer = {"helpful": True, "comment": "Good.", "language": "en"}
     return [
         *_run(learner, at, events),
-        LedgerEntry(learner_id=learner, kind="cell", subject="c/a#1", xp=10, at=at),
+        LedgerEntry(learner_id=learner, kind="cell", subject="c/a#1", xp=10, occurred_at=at),
         visit,
-        LearnerTimeZone(learner_id=learner, time_zone="Asia/Seoul", said_at=at),
-        LessonVote(learner_id=learner, lesson="c/a", id=secrets.token_hex(16), at=at, **answer),
-        ProblemReport(id=secrets.token_hex(16), key=secrets.token_hex(16), learner_id=learner, created_at=at, **report),
+        LearnerTimeZone(learner_id=learner, time_zone="Asia/Seoul", updated_at=at),
+        LessonVote(learner_id=learner, lesson="c/a", id=secrets.token_hex(16), updated_at=at, **answer),
+        ProblemReport(
+            id=secrets.token_hex(16), idempotency_key=secrets.token_hex(16), learner_id=learner, created_at=at, **report
+        ),
     ]
 
 
@@ -92,7 +94,7 @@ async def test_a_visitor_whom_nobody_has_seen_is_forgotten_and_nobody_else(datab
 async def test_any_trace_of_late_keeps_all_that_is_older(database: Database) -> None:
     for i, lately in enumerate(_everything("x", LATELY, events=0)):
         learner = f"visitor {i}"
-        setattr(lately, "visitor_id" if isinstance(lately, Run) else "learner_id", learner)
+        setattr(lately, "learner_id", learner)  # noqa: B010 - every model here has one
         older = [row for row in _everything(learner, LONG_AGO, events=0) if type(row) is not type(lately)]
         await _add(database, lately, *older)
 
@@ -109,7 +111,7 @@ async def test_everything_that_names_a_learner_is_swept() -> None:
         column
         for mapper in Base.registry.mappers
         for column in mapper.columns
-        if column.name in ("learner_id", "visitor_id") and mapper.class_.__name__ not in ("Account", "MergedVisitor")
+        if column.name == "learner_id" and mapper.class_.__name__ != "Account"
     }
     assert {trace.learner.property.columns[0] for trace in RETENTION_RULES} == named
 
@@ -189,7 +191,7 @@ async def test_a_sweep_that_was_broken_off_is_gone_on_with_by_the_next(database:
 async def test_everyone_is_looked_at_though_each_sweep_looks_at_some(database: Database, monkeypatch: Any) -> None:
     monkeypatch.setattr("app.accounts.visitor_retention._LEARNERS_PER_PAGE", 3)
     monkeypatch.setattr("app.accounts.visitor_retention._PAGES_PER_SWEEP", 2)
-    rows = [{"learner_id": secrets.token_hex(32), "time_zone": "UTC", "said_at": LONG_AGO} for _ in range(40)]
+    rows = [{"learner_id": secrets.token_hex(32), "time_zone": "UTC", "updated_at": LONG_AGO} for _ in range(40)]
     async with database.writing() as session:
         await session.execute(insert(LearnerTimeZone), rows)
     departed, left = VisitorRetention(RETENTION_RULES, KEPT), [40]

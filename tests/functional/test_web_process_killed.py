@@ -81,7 +81,7 @@ async def _awarded(db: Database, run_id: str) -> Counter[tuple[str, str, int]]:
             async with db.session() as session:
                 run = await session.get_one(Run, run_id)
                 if run.finished:
-                    rows = await session.scalars(select(LedgerEntry).where(LedgerEntry.learner_id == run.visitor_id))
+                    rows = await session.scalars(select(LedgerEntry).where(LedgerEntry.learner_id == run.learner_id))
                     return Counter((row.kind, row.subject, row.xp) for row in rows if row.kind not in _OF_THE_CLOCK)
             await asyncio.sleep(0.05)
 

@@ -225,11 +225,11 @@ class ProgressHeader {
 
   /** The lesson that was open last in this browser, as far as this page has a link to it. */
   private lastHere(): { title: string; href: string } | null {
-    const last = this.marks.all().sort((a, b) => b.seen_at - a.seen_at)[0];
+    const last = this.marks.all().sort((a, b) => b.last_seen_at - a.last_seen_at)[0];
     const link = last && document.querySelector<HTMLAnchorElement>(`a[data-lesson-link="${CSS.escape(last.lesson)}"]`);
     if (!link) return null;
     const title = link.querySelector("b")?.textContent ?? "";
-    return { title, href: link.href + (last.place ? `#${encodeURIComponent(last.place)}` : "") };
+    return { title, href: link.href + (last.anchor ? `#${encodeURIComponent(last.anchor)}` : "") };
   }
 
   /** The button that starts the course continues it; with null it starts again. */

@@ -12,26 +12,30 @@ import { availableStorage, type StorageArea } from "./account-storage";
 export interface ReadingProgress {
   lesson: string;
   opened_at: number;
-  seen_at: number;
+  last_seen_at: number;
   end_reached_at: number | null;
-  place: string;
+  /** The id of the heading or cell that was last in view. */
+  anchor: string;
 }
+
+/** What a browser may have kept: before the first version, two of the fields had other names. */
+type StoredProgress = Partial<ReadingProgress> & { seen_at?: unknown; place?: unknown };
 
 const PREFIX = "lockstep:mark:";
 const TOLD = "lockstep:marks-told";
 /** After this long, having a lesson open again is news. */
 const A_WHILE_MS = 10 * 60_000;
 
-/** Two marks of one lesson as one: the earliest moments, and the place of the later one. */
+/** Two marks of one lesson as one: the earliest moments, and the anchor of the later one. */
 export function merged(a: ReadingProgress, b: ReadingProgress): ReadingProgress {
   const ends = [a.end_reached_at, b.end_reached_at].filter((moment) => moment !== null);
-  const later = b.seen_at >= a.seen_at ? b : a;
+  const later = b.last_seen_at >= a.last_seen_at ? b : a;
   return {
     lesson: a.lesson,
     opened_at: Math.min(a.opened_at, b.opened_at),
-    seen_at: later.seen_at,
+    last_seen_at: later.last_seen_at,
     end_reached_at: ends.length ? Math.min(...ends) : null,
-    place: later.place || a.place || b.place,
+    anchor: later.anchor || a.anchor || b.anchor,
   };
 }
 
@@ -56,8 +60,8 @@ export class ReadingProgressStore {
     } catch {
       // Storage is full or forbidden: the page knows, and the server may.
     }
-    if (!before || after.seen_at - before.seen_at > A_WHILE_MS) return true;
-    return before.place !== after.place || before.end_reached_at !== after.end_reached_at;
+    if (!before || after.last_seen_at - before.last_seen_at > A_WHILE_MS) return true;
+    return before.anchor !== after.anchor || before.end_reached_at !== after.end_reached_at;
   }
 
   all(): ReadingProgress[] {
@@ -104,16 +108,17 @@ export class ReadingProgressStore {
 
   private read(key: string): ReadingProgress | null {
     try {
-      const found = JSON.parse(this.storage?.getItem(key) ?? "null") as Partial<ReadingProgress> | null;
-      if (typeof found?.opened_at !== "number" || typeof found.seen_at !== "number") return null;
+      const found = JSON.parse(this.storage?.getItem(key) ?? "null") as StoredProgress | null;
+      const last_seen_at = found?.last_seen_at ?? found?.seen_at;
+      if (typeof found?.opened_at !== "number" || typeof last_seen_at !== "number") return null;
       const end = typeof found.end_reached_at === "number" ? found.end_reached_at : null;
-      const place = typeof found.place === "string" ? found.place : "";
+      const place = found.anchor ?? found.place;
       return {
         lesson: key.slice(PREFIX.length),
         opened_at: found.opened_at,
-        seen_at: found.seen_at,
+        last_seen_at,
         end_reached_at: end,
-        place,
+        anchor: typeof place === "string" ? place : "",
       };
     } catch {
       return null;

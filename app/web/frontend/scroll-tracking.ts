@@ -14,8 +14,8 @@ export function setUpScrollTracking(
 ): void {
   const lesson = article.dataset.reading ?? "";
   const opened_at = Date.now();
-  const note = (end_reached_at: number | null, place: string): void => {
-    if (marks.add({ lesson, opened_at, seen_at: Date.now(), end_reached_at, place })) {
+  const note = (end_reached_at: number | null, anchor: string): void => {
+    if (marks.add({ lesson, opened_at, last_seen_at: Date.now(), end_reached_at, anchor })) {
       const mark = marks.find(lesson);
       if (mark) noted(mark);
     }

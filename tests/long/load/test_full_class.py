@@ -44,7 +44,7 @@ async def learners(site: Site) -> AsyncIterator[list[httpx.AsyncClient]]:
             account = await store_account(db, name=f"Learner {number}")
             async with db.writing() as session:
                 token = await create_auth_session(
-                    session, account, method="password", agent="A test", address="127.0.0.1"
+                    session, account, method="password", user_agent="A test", ip_address="127.0.0.1"
                 )
             clients.append(
                 await leave.enter_async_context(

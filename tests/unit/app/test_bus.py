@@ -61,7 +61,7 @@ async def test_a_session_publishes_when_it_has_committed_and_not_before(database
     with database.bus.subscribe("a") as subscription:
         async with database.session() as session:
             publish_on_commit(session, "a")
-            session.add(LearnerTimeZone(learner_id="me", time_zone="UTC", said_at=now()))
+            session.add(LearnerTimeZone(learner_id="me", time_zone="UTC", updated_at=now()))
             await session.flush()
             assert not await subscription.wait(0)
             await session.commit()
@@ -101,7 +101,7 @@ async def test_a_commit_that_fails_publishes_nothing(database: Database) -> None
     event.listen(database.engine.sync_engine, "commit", fail)
     with database.bus.subscribe("a") as subscription:
         async with database.session() as session:
-            session.add(LearnerTimeZone(learner_id="me", time_zone="UTC", said_at=now()))
+            session.add(LearnerTimeZone(learner_id="me", time_zone="UTC", updated_at=now()))
             publish_on_commit(session, "a")
             with pytest.raises(OSError, match="the disk is gone"):
                 await session.commit()

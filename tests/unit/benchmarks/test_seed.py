@@ -56,19 +56,23 @@ async def test_it_makes_as_much_as_was_asked_for_and_it_is_consistent(empty_data
         async with db.session() as session:
             counted = select(Comment.lesson, Comment.cell, func.count()).group_by(Comment.lesson, Comment.cell)
             there = {(lesson, cell): number for lesson, cell, number in await session.execute(counted)}
-            assert there == {(one.lesson, one.cell): one.shown for one in await session.scalars(select(CommentCounter))}
+            assert there == {
+                (one.lesson, one.cell): one.comment_count for one in await session.scalars(select(CommentCounter))
+            }
             assert len({lesson for lesson, _cell in there}) == 5
 
             reply = Comment.__table__.alias()
             replies = select(func.count()).where(reply.c.thread_id == Comment.id).scalar_subquery()
-            of_root = select(Comment.replies, replies).where(Comment.thread_id.is_(None))
+            of_root = select(Comment.reply_count, replies).where(Comment.thread_id.is_(None))
             found = (await session.execute(of_root)).all()
             assert all(written == real for written, real in found)
             assert any(real for _written, real in found)
 
             shown, _ = await list_threads(session, Viewer(None, False), LESSON, "")
             assert shown
-            assert all(account.mailing == EmailFrequency.never for account in await session.scalars(select(Account)))
+            assert all(
+                account.email_frequency == EmailFrequency.never for account in await session.scalars(select(Account))
+            )
 
             done = select(LessonProgress).where(LessonProgress.completed_at.is_not(None))
             progress = (await session.scalars(done)).all()
@@ -88,7 +92,7 @@ async def test_the_same_seed_makes_the_same_and_another_one_something_else(tmp_p
         await fill(url, small(lessons, seed))
         found[name] = await rows(url)
 
-    for table in ("accounts", "comments", "comment_places", "lesson_progress"):
+    for table in ("accounts", "comments", "comment_counters", "lesson_progress"):
         first, same, other = (sorted(map(repr, found[name][table])) for name in ("first", "same", "other"))
         assert same == first, table
         assert other != first, table

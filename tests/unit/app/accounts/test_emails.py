@@ -29,7 +29,7 @@ class Sent:
         self.mails: list[tuple[str, str]] = []
 
     async def send(self, mail: OutboxEmail) -> None:
-        self.mails.append((mail.to, mail.subject))
+        self.mails.append((mail.recipient, mail.subject))
 
 
 @pytest.fixture

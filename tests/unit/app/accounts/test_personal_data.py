@@ -23,7 +23,7 @@ MIB = 1024 * 1024
 async def write(db: Database, account: Account, count: int, word: str) -> None:
     """So many awards, and a tenth as many long comments."""
     awards = [
-        {"learner_id": account.learner_id, "kind": "cell", "subject": f"{word}#{number}", "xp": 5, "at": now()}
+        {"learner_id": account.learner_id, "kind": "cell", "subject": f"{word}#{number}", "xp": 5, "occurred_at": now()}
         for number in range(count)
     ]
     async with db.writing() as session:

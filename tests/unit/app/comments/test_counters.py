@@ -33,5 +33,5 @@ async def test_counters_hold_whatever_happens_at_once(people: Commenters) -> Non
 
     async with people.db.session() as session:
         shown = (await session.scalars(select(Comment).where(Comment.state == CommentState.shown))).all()
-    assert (await people.read(root)).replies == len(shown)
+    assert (await people.read(root)).reply_count == len(shown)
     assert await people.count() == len(shown)

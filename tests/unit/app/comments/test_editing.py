@@ -74,11 +74,11 @@ async def test_what_was_taken_back_can_be_said_again_with_the_same_form(people: 
 async def test_replies_are_counted_with_their_thread_and_their_place(people: Commenters) -> None:
     root = await people.write(people.ada)
     reply = await people.write(people.bob, "Yes", root)
-    assert ((await people.read(root)).replies, await people.count()) == (1, 2)
+    assert ((await people.read(root)).reply_count, await people.count()) == (1, 2)
 
     async with people.db.writing() as session:
         await editing.delete_comment(session, people.bob, reply.id)
-    assert ((await people.read(root)).replies, await people.count()) == (0, 1)
+    assert ((await people.read(root)).reply_count, await people.count()) == (0, 1)
 
 
 async def test_a_reply_belongs_where_its_thread_is(people: Commenters) -> None:
@@ -136,7 +136,7 @@ async def test_an_edit_keeps_what_was_said_before(people: Commenters) -> None:
         async with people.db.writing() as session:
             changed = await editing.edit_comment(session, people.ada, root.id, text, edits)
 
-    assert (changed.source, changed.html, changed.edits) == ("Three", "<p>Three</p>", 2)
+    assert (changed.source, changed.html, changed.edit_count) == ("Three", "<p>Three</p>", 2)
     assert changed.edited_at is not None
     async with people.db.session() as session:
         assert [version.source for version in await queries.list_versions(session, changed)] == ["Two", "One"]
@@ -150,13 +150,13 @@ async def test_an_edit_of_what_another_tab_has_changed_is_not_taken_in_silence(p
         with pytest.raises(EditConflict):
             await editing.edit_comment(session, people.ada, root.id, "Three", 0)
         same = await editing.edit_comment(session, people.ada, root.id, "Two", 0)
-    assert same.edits == 1, "sent twice is sent once"
+    assert same.edit_count == 1, "sent twice is sent once"
 
 
 async def test_a_comment_can_be_changed_only_so_often(people: Commenters) -> None:
     root = await people.write(people.ada)
     async with people.db.writing() as session:
-        await session.execute(update(Comment).values(edits=editing.MAX_EDITS))
+        await session.execute(update(Comment).values(edit_count=editing.MAX_EDITS))
     async with people.db.session() as session:
         with pytest.raises(EditLimitReached):
             await editing.edit_comment(session, people.ada, root.id, "Once more", editing.MAX_EDITS)

@@ -25,7 +25,7 @@ async def test_a_report_reaches_the_queue_until_it_is_settled(people: Commenters
             await moderation.report_comment(session, people.bob, root.id, reason)
     async with people.db.writing() as session:
         queued = await queries.list_moderation_queue(session, queries.ModerationQueue.reported)
-        assert [comment.reports for comment in queued.comments] == [1]
+        assert [comment.report_count for comment in queued.comments] == [1]
         assert await queries.get_open_report_reasons(session, queued.comments) == {root.id: ["It is very rude"]}
         await moderation.dismiss_reports(session, people.teacher, root.id)
     async with people.db.session() as session:
@@ -100,7 +100,7 @@ async def test_what_its_author_has_taken_back_stays_so_whatever_another_page_sti
     async with people.db.writing() as session:
         await moderation.approve_comment(session, people.teacher, root.id)
     left = await people.read(root)
-    assert (left.state, left.pinned, left.reports, await people.count()) == (CommentState.deleted, False, 0, 1)
+    assert (left.state, left.pinned, left.report_count, await people.count()) == (CommentState.deleted, False, 0, 1)
 
 
 @pytest.mark.parametrize("verb", ["pin", "report", "answer", "hide", "show"])
@@ -133,7 +133,7 @@ async def test_who_takes_a_comment_back_is_last_also_when_both_happen_at_once(pe
 
     await asyncio.gather(act(), take_back())
     left = await people.read(about)
-    assert (left.state, left.pinned, left.reports) == (CommentState.deleted, False, 0)
+    assert (left.state, left.pinned, left.report_count) == (CommentState.deleted, False, 0)
     assert (await people.read(root)).answer_id is None
 
 

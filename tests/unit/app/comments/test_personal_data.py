@@ -23,8 +23,8 @@ async def test_an_account_that_leaves_takes_its_reactions_and_leaves_its_comment
         await session.execute(delete(Account).where(Account.id == people.bob.id))
 
     left = await people.read(root)
-    assert (left.thanks, left.reports, left.replies) == (0, 0, 1)
-    assert [row["kind"] for row in mine] == ["comment", "reaction", "report"]
+    assert (left.thanks_count, left.report_count, left.reply_count) == (0, 0, 1)
+    assert [row["kind"] for row in mine] == ["comment", "comment_reaction", "comment_report"]
     assert mine[0]["source"] == "Yes"
     async with people.db.session() as session:
         threads, _ = await queries.list_threads(session, NOBODY, NEW.lesson, "")

@@ -44,15 +44,15 @@ def _made(author: str, lesson: int, number: int, begun: object, thread_id: str |
         cell="",
         thread_id=thread_id,
         author_id=author,
-        key=f"{lesson} {number}",
+        idempotency_key=f"{lesson} {number}",
         source="x",
         html="<p>x</p>",
-        renderer=1,
+        renderer_version=1,
         language="en",
         created_at=begun,
-        replies=100 if not number else 0,
+        reply_count=100 if not number else 0,
         state="held" if number == 7 else "shown",
-        reports=1 if number == 8 else 0,
+        report_count=1 if number == 8 else 0,
     )
 
 
@@ -140,7 +140,11 @@ async def test_people_are_suggested_who_wrote_there(people: Commenters) -> None:
 def grown(people: Commenters, number: int, thread_id: str | None = None, *, pinned: bool = False) -> Comment:
     """A comment as large as one may be."""
     comment = make_comment(people.ada, number, thread_id)
-    comment.html, comment.renderer, comment.pinned = "x" * markdown.MAX_HTML_BYTES, markdown.RENDERER_VERSION, pinned
+    comment.html, comment.renderer_version, comment.pinned = (
+        "x" * markdown.MAX_HTML_BYTES,
+        markdown.RENDERER_VERSION,
+        pinned,
+    )
     return comment
 
 
@@ -152,7 +156,7 @@ async def test_pages_of_large_comments_are_short_and_leave_none_out(people: Comm
     async with people.db.writing() as session:
         for number in range(12):
             root = grown(people, 10 * number, pinned=number in (3, 4, 5))
-            root.replies = 4
+            root.reply_count = 4
             session.add(root)
             await session.flush()
             session.add_all(grown(people, 10 * number + reply, root.id) for reply in range(1, 5))

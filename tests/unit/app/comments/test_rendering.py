@@ -16,7 +16,7 @@ from tests.factories.comments import NEW, NOBODY, Commenters
 async def test_what_an_earlier_renderer_made_is_made_anew_when_it_is_read(people: Commenters) -> None:
     root = await people.write(people.ada, "**bold**")
     async with people.db.writing() as session:
-        await session.execute(update(Comment).values(html="<p>old</p>", renderer=0))
+        await session.execute(update(Comment).values(html="<p>old</p>", renderer_version=0))
     async with people.db.session() as session:
         threads, _ = await queries.list_threads(session, NOBODY, NEW.lesson, "")
     assert threads[0].root.html == "<p><strong>bold</strong></p>"
@@ -29,12 +29,14 @@ async def test_what_an_earlier_renderer_made_is_stored_anew_step_by_step(
     monkeypatch.setattr(rendering, "_BATCH_SIZE", 2)
     kept = [await people.write(people.ada, f"**{number}**") for number in range(5)]
     async with people.db.writing() as session:
-        await session.execute(update(Comment).values(html="<p>old</p>", renderer=0).where(Comment.id != kept[0].id))
+        await session.execute(
+            update(Comment).values(html="<p>old</p>", renderer_version=0).where(Comment.id != kept[0].id)
+        )
 
     await clean_up(people.db, [rendering.rerender_outdated])
 
     async with people.db.session() as session:
-        stored = (await session.execute(select(Comment.html, Comment.renderer).order_by(Comment.id))).all()
+        stored = (await session.execute(select(Comment.html, Comment.renderer_version).order_by(Comment.id))).all()
     assert stored == [(f"<p><strong>{number}</strong></p>", markdown.RENDERER_VERSION) for number in range(5)]
 
 
@@ -45,7 +47,7 @@ async def test_who_edits_meanwhile_is_neither_waited_for_nor_overwritten(
         pytest.skip("SQLite has one writer at a time")
     one = await people.write(people.ada, "one")
     async with people.db.writing() as session:
-        await session.execute(update(Comment).values(renderer=0))
+        await session.execute(update(Comment).values(renderer_version=0))
     async with people.db.writing() as editing:
         await editing.execute(update(Comment).where(Comment.id == one.id).values(html="<p>edited</p>"))
         await asyncio.create_task(

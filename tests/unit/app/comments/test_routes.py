@@ -329,7 +329,7 @@ async def test_a_hundred_comments_of_code_that_grows_make_a_page_of_ordinary_siz
         text = await render_html(session, source)
         for number in range(100):
             comment = make_comment(room.names["ada"], number, f"{number - number % 5:04}" if number % 5 else None)
-            comment.source, comment.html, comment.renderer = source, text, markdown.RENDERER_VERSION
+            comment.source, comment.html, comment.renderer_version = source, text, markdown.RENDERER_VERSION
             session.add(comment)
             await session.flush()
 

@@ -61,7 +61,7 @@ async def stored(app: FastAPI) -> list[ProblemReport]:
 
 async def votes(app: FastAPI) -> list[tuple[bool, str]]:
     async with app.state.db.session() as session:
-        return [(vote.helpful, vote.sentence) for vote in await session.scalars(select(LessonVote))]
+        return [(vote.helpful, vote.comment) for vote in await session.scalars(select(LessonVote))]
 
 
 async def test_a_stranger_reports_a_problem_and_an_instructor_reads_it(room: Class) -> None:
@@ -121,7 +121,7 @@ async def test_a_note_that_cannot_be_kept_comes_back(room: Class) -> None:
         assert answer.status_code == 422
         assert "n" * 501 in answer.text
         assert 'aria-invalid="true"' in answer.text
-    assert (await stored(room.app))[0].handled_at is None
+    assert (await stored(room.app))[0].resolved_at is None
 
 
 async def test_the_inbox_is_narrowed_by_kind_and_lesson(room: Class) -> None:

@@ -27,10 +27,10 @@ async def report(db: Database, learner: str, **of: str) -> None:
         await service.create_problem_report(session, FeedbackAuthor(learner, None), draft(**of))
 
 
-async def vote(db: Database, learner: str, helpful: bool, lesson: str = LESSON, sentence: str | None = None) -> None:
+async def vote(db: Database, learner: str, helpful: bool, lesson: str = LESSON, comment: str | None = None) -> None:
     async with db.writing() as session:
         await service.vote_on_lesson(
-            session, FeedbackAuthor(learner, None), lesson, helpful=helpful, sentence=sentence, language="en"
+            session, FeedbackAuthor(learner, None), lesson, helpful=helpful, comment=comment, language="en"
         )
 
 
@@ -57,8 +57,8 @@ async def test_the_inbox_goes_on_behind_the_last_one_shown_and_misses_none(datab
             kind = list(ProblemKind)[n % 5]
             session.add(
                 ProblemReport(
-                    id=f"{n:04}", key=str(n), kind=kind, page="", text="x", language="en", created_at=now(),
-                    handled_at=handled,
+                    id=f"{n:04}", idempotency_key=str(n), kind=kind, page="", text="x", language="en", created_at=now(),
+                    resolved_at=handled,
                 )
             )  # fmt: skip
     seen: list[str] = []
@@ -96,16 +96,16 @@ async def test_merging_keeps_the_later_vote_and_every_problem(database: Database
 async def test_an_account_gets_its_own_and_leaves_problems_without_a_name(database: Database) -> None:
     account: Account = await store_account(database)
     await report(database, account.learner_id)
-    await vote(database, account.learner_id, True, sentence="Good")
+    await vote(database, account.learner_id, True, comment="Good")
     await vote(database, "somebody", False)
     async with database.session() as session:
         own = [dict(one) async for one in export_feedback(session, account)]
     async with database.writing() as session:
         await erase_feedback(session, account)
 
-    assert [(one["kind"], one.get("text") or one.get("sentence")) for one in own] == [
-        ("problem", "A typo"),
-        ("vote", "Good"),
+    assert [(one["kind"], one.get("text") or one.get("comment")) for one in own] == [
+        ("problem_report", "A typo"),
+        ("lesson_vote", "Good"),
     ]
     assert own[0]["about"] == "text"
     async with database.session() as session:
@@ -129,7 +129,7 @@ async def test_whoever_handled_a_problem_may_go(database: Database) -> None:
 
 async def test_votes_are_counted_by_lesson_and_what_was_said_goes_on_by_pages(database: Database) -> None:
     for n in range(queries.PAGE_SIZE + 2):
-        await vote(database, f"learner{n}", helpful=n % 4 != 0, sentence=f"Number {n}" if n else "")
+        await vote(database, f"learner{n}", helpful=n % 4 != 0, comment=f"Number {n}" if n else "")
     async with database.session() as session:
         (count,) = await queries.count_votes(session)
         first, before = await queries.list_vote_comments(session, LESSON)

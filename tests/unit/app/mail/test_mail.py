@@ -104,7 +104,7 @@ async def test_a_password_goes_out_only_under_tls(
         await send_all(database, SmtpTransport(server, SENDER))
         assert postbox.mails == [], "a server that nobody vouches for got a mail"
         (waiting,) = await kept(database)
-        assert "certificate" in waiting.why.lower()
+        assert "certificate" in waiting.last_error.lower()
         monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
         async with database.writing() as session:
             await session.execute(update(OutboxEmail).values(due_at=now()))
@@ -127,7 +127,7 @@ async def test_a_server_that_is_away_is_tried_again_later(database: Database) ->
 
     (waiting,) = await kept(database)
 
-    assert (waiting.state, waiting.tries) == (EmailState.waiting, 1)
+    assert (waiting.state, waiting.attempts) == (EmailState.waiting, 1)
     assert timedelta(seconds=20) < waiting.due_at - now() < timedelta(seconds=31)
 
 
@@ -141,7 +141,7 @@ async def test_what_the_server_answers_decides_whether_it_is_tried_again(
         await send_all(database, plain(address))
     (mail,) = await kept(database)
     assert mail.state == state
-    assert answer[4:] in mail.why
+    assert answer[4:] in mail.last_error
     assert bool(mail.text) is (state is EmailState.waiting), "a link is not kept for nothing"
 
 
@@ -161,7 +161,7 @@ async def test_a_mail_that_may_have_arrived_is_not_sent_again(database: Database
         await post(database, a_mail())
         await send_all(database, plain(f"127.0.0.1:{server.sockets[0].getsockname()[1]}"))
     (mail,) = await kept(database)
-    assert mail.state == EmailState.doubtful
+    assert mail.state == EmailState.unconfirmed
 
 
 async def test_many_senders_send_each_mail_once(database: Database) -> None:
@@ -170,7 +170,7 @@ async def test_many_senders_send_each_mail_once(database: Database) -> None:
     class Slow:
         async def send(self, mail: OutboxEmail) -> None:
             await asyncio.sleep(0.01)
-            sent.append(mail.to)
+            sent.append(mail.recipient)
 
     await post(database, *(a_mail(f"{n}@example.org") for n in range(20)))
     await asyncio.gather(*(send_all(database, Slow()) for _ in range(5)))
@@ -194,7 +194,7 @@ async def test_a_server_that_takes_its_time_does_not_keep_us_from_ending(databas
     bus.close()
     sender.hurry()
     await asyncio.wait_for(sending, 10)
-    assert [mail.state for mail in await kept(database)] == [EmailState.doubtful]
+    assert [mail.state for mail in await kept(database)] == [EmailState.unconfirmed]
 
 
 async def test_a_mail_that_cannot_be_written_holds_up_no_other(database: Database) -> None:
@@ -209,11 +209,11 @@ async def test_a_mail_that_cannot_be_written_holds_up_no_other(database: Databas
 async def test_the_mail_of_a_sender_that_was_killed_is_doubted_not_sent(database: Database) -> None:
     await post(database, a_mail())
     assert await outbox.claim(database) is not None
-    assert await outbox.mark_abandoned_doubtful(database) == 0
+    assert await outbox.mark_abandoned_unconfirmed(database) == 0
     async with database.writing() as session:
         await session.execute(update(OutboxEmail).values(due_at=now() - timedelta(hours=1)))
 
-    assert await outbox.mark_abandoned_doubtful(database) == 1
+    assert await outbox.mark_abandoned_unconfirmed(database) == 1
 
     assert await outbox.claim(database) is None
 
@@ -241,7 +241,7 @@ async def test_what_was_given_up_is_forgotten_after_a_month(database: Database) 
     await post(database, *(a_mail(f"{state}@example.org") for state in EmailState))
     async with database.writing() as session:
         for state in EmailState:
-            mine = update(OutboxEmail).where(OutboxEmail.to == f"{state}@example.org")
+            mine = update(OutboxEmail).where(OutboxEmail.recipient == f"{state}@example.org")
             await session.execute(mine.values(state=state, due_at=now() - timedelta(days=29)))
     await outbox.delete_expired(database)
     assert len(await kept(database)) == len(EmailState)

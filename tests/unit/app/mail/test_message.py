@@ -83,7 +83,7 @@ def smtp(postbox: SmtpMailbox) -> Iterator[SmtpTransport]:
 
 def queued(subject: str, to: str = "ada@example.org", text: str = "x\n", html: str = "<p>x</p>") -> OutboxEmail:
     return OutboxEmail(
-        id="ab" * 16, to=to, subject=subject, text=text, html=html, unsubscribe_url=UNSUBSCRIBE, created_at=now()
+        id="ab" * 16, recipient=to, subject=subject, text=text, html=html, unsubscribe_url=UNSUBSCRIBE, created_at=now()
     )
 
 

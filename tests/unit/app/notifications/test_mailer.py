@@ -180,7 +180,7 @@ async def test_a_name_that_is_an_encoded_word_adds_no_header(database: Database,
 
 @pytest.mark.parametrize("language", SCRIPTS)
 async def test_a_digest_holds_all_that_is_unread_in_one_mail_once_a_day(database: Database, language: str) -> None:
-    ada = await somebody(database, language, mailing=EmailFrequency.daily, time_zone="Asia/Seoul")
+    ada = await somebody(database, language, email_frequency=EmailFrequency.daily, time_zone="Asia/Seoul")
     eight = datetime(2026, 11, 21, 8, tzinfo=ZoneInfo("Asia/Seoul"))
     for number in range(3):
         await tell(database, ada, f"c{number}", eight - timedelta(hours=number + 1))
@@ -211,7 +211,7 @@ async def test_a_digest_holds_all_that_is_unread_in_one_mail_once_a_day(database
 
 
 async def test_before_eight_no_digest_goes_out(database: Database) -> None:
-    ada = await somebody(database, mailing=EmailFrequency.daily)
+    ada = await somebody(database, email_frequency=EmailFrequency.daily)
     eight = datetime(2026, 11, 21, 8, tzinfo=UTC)
     await tell(database, ada, "c1", eight - timedelta(hours=10))
     assert await mailer(database).mail_all(eight - timedelta(seconds=1)) == 0
@@ -219,7 +219,7 @@ async def test_before_eight_no_digest_goes_out(database: Database) -> None:
 
 
 async def test_who_wants_none_or_cannot_be_reached_gets_no_mail(database: Database) -> None:
-    never = await somebody(database, "en", mailing=EmailFrequency.never)
+    never = await somebody(database, "en", email_frequency=EmailFrequency.never)
     unsure = await somebody(database, "ko", email_confirmed_at=None)
     for account in (never, unsure):
         await tell(database, account, "c1")
@@ -240,7 +240,7 @@ async def test_who_wants_none_or_cannot_be_reached_gets_no_mail(database: Databa
 
 
 async def test_several_processes_that_mail_at_once_send_each_digest_once(database: Database) -> None:
-    people = [await somebody(database, code, mailing=EmailFrequency.daily) for code in SCRIPTS]
+    people = [await somebody(database, code, email_frequency=EmailFrequency.daily) for code in SCRIPTS]
     eight = datetime(2026, 11, 21, 8, tzinfo=UTC)
     for account in people:
         for number in range(4):
@@ -253,9 +253,13 @@ async def test_several_processes_that_mail_at_once_send_each_digest_once(databas
             await db.close()
 
     assert sum(counts) == len(people)
-    assert sorted(mail.to for mail in await outbox(database)) == ["en@example.org", "ko@example.org", "zh@example.org"]
+    assert sorted(mail.recipient for mail in await outbox(database)) == [
+        "en@example.org",
+        "ko@example.org",
+        "zh@example.org",
+    ]
     async with database.session() as session:
-        mailed = select(func.count()).select_from(Notification).where(Notification.mailed_at.is_not(None))
+        mailed = select(func.count()).select_from(Notification).where(Notification.emailed_at.is_not(None))
         assert await session.scalar(mailed) == 4 * len(people)
 
 
@@ -272,7 +276,7 @@ async def test_one_mail_that_cannot_be_written_holds_up_no_other_and_stays_waiti
 
     broken = NotificationMailer(database, Bus(), OURS, dict.fromkeys(NotificationKind, fails), path, BASE)
     assert await broken.mail_all(now()) == 1
-    assert [mail.to for mail in await outbox(database)] == ["ko@example.org"]
+    assert [mail.recipient for mail in await outbox(database)] == ["ko@example.org"]
     assert await mailer(database).mail_all(now()) == 1
 
 
@@ -308,7 +312,7 @@ async def test_however_many_wait_they_are_read_in_small_steps_and_none_is_left_o
 ) -> None:
     monkeypatch.setattr("app.notifications.mailer._BATCH_SIZE", 2)
     at = datetime(2026, 11, 21, 20, tzinfo=UTC)
-    early = await somebody(database, "ko", mailing=EmailFrequency.daily)
+    early = await somebody(database, "ko", email_frequency=EmailFrequency.daily)
     for number in range(3):  # these wait for the morning, before all others
         await tell(database, early, f"d{number}", at - timedelta(seconds=1))
     for number in range(5):
@@ -318,17 +322,17 @@ async def test_however_many_wait_they_are_read_in_small_steps_and_none_is_left_o
 
     assert await mailer(database).mail_all(at + timedelta(hours=1)) == 5
 
-    assert {mail.to for mail in await outbox(database)} == {f"cy{number}@example.org" for number in range(5)}
+    assert {mail.recipient for mail in await outbox(database)} == {f"cy{number}@example.org" for number in range(5)}
 
 
 async def test_what_waits_is_found_by_its_own_index(database: Database) -> None:
     person = await somebody(database, "en")
     at = now() - timedelta(hours=1)
     row = {"account_id": person.id, "kind": NotificationKind.reply, "read_at": None, "created_at": at}
-    mailed = [row | {"id": f"m{n:05}", "subject": f"m{n}", "mailed_at": at} for n in range(5000)]
+    mailed = [row | {"id": f"m{n:05}", "subject": f"m{n}", "emailed_at": at} for n in range(5000)]
     async with database.writing() as session:  # a planner that knows of many rows and few waiting has one good plan
         await session.execute(insert(Notification), mailed)
-        await session.execute(insert(Notification), [row | {"id": "w", "subject": "w", "mailed_at": None}])
+        await session.execute(insert(Notification), [row | {"id": "w", "subject": "w", "emailed_at": None}])
     waiting = _pending(now(), (now() - timedelta(days=3), ""))
     engine = database.engine
     explain = "EXPLAIN" if engine.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN"

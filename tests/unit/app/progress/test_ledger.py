@@ -40,7 +40,7 @@ async def _merge(db: Database, one: str, other: str) -> dict[str, int]:
 async def _entries(db: Database, learner: str) -> dict[tuple[str, str], tuple[int, datetime]]:
     async with db.session() as session:
         rows = await session.scalars(select(LedgerEntry).where(LedgerEntry.learner_id == learner))
-        return {(row.kind, row.subject): (row.xp, row.at) for row in rows}
+        return {(row.kind, row.subject): (row.xp, row.occurred_at) for row in rows}
 
 
 async def _xp(db: Database, learner: str) -> int:
@@ -183,8 +183,8 @@ async def test_a_merge_joins_how_far_lessons_are_and_keeps_the_latest_place(data
         await lesson_progress.record_visits(
             session, "b", [LessonVisit("c/a", later, _NIGHT + timedelta(hours=1), later, "old")]
         )
-        session.add(LearnerTimeZone(learner_id="a", time_zone="Asia/Seoul", said_at=later))
-        session.add(LearnerTimeZone(learner_id="b", time_zone="Europe/Berlin", said_at=_NIGHT))
+        session.add(LearnerTimeZone(learner_id="a", time_zone="Asia/Seoul", updated_at=later))
+        session.add(LearnerTimeZone(learner_id="b", time_zone="Europe/Berlin", updated_at=_NIGHT))
 
     await _merge(database, "a", "b")
 
@@ -194,7 +194,12 @@ async def test_a_merge_joins_how_far_lessons_are_and_keeps_the_latest_place(data
     assert {row.learner_id for row in rows.values()} == {"b"}
     assert set(rows) == {"c/a", "c/b"}
     joined = rows["c/a"]
-    assert (joined.started_at, joined.seen_at, joined.end_reached_at, joined.place) == (_NIGHT, later, later, "new")
+    assert (joined.started_at, joined.last_seen_at, joined.end_reached_at, joined.anchor) == (
+        _NIGHT,
+        later,
+        later,
+        "new",
+    )
     assert zone == "Asia/Seoul"
 
 
@@ -202,7 +207,7 @@ async def test_a_lesson_opened_again_on_a_later_day_of_the_learners_own_was_revi
     completed = [LearningEvent("cell", "c/b#1", 10), LearningEvent("read", "c/b")]
     async with database.writing() as session:
         learner = await lock_current_learner(session, "me")
-        session.add(LearnerTimeZone(learner_id=learner, time_zone="Pacific/Kiritimati", said_at=now()))
+        session.add(LearnerTimeZone(learner_id=learner, time_zone="Pacific/Kiritimati", updated_at=now()))
         await lesson_progress.record_visits(session, learner, [LessonVisit("c/b", _NIGHT, _NIGHT)])
         await _LEDGER.enter(session, learner, completed)
     assert ("revisit", "c/b") not in await _entries(database, "me")

@@ -62,7 +62,7 @@ async def _state(db: Database, learner: str) -> tuple[object, ...]:
 
 def _known(row: LessonProgress) -> tuple[datetime | bool | str | None, ...]:
     done = row.completed_at is not None, row.revisited_at is not None
-    return row.started_at, row.end_reached_at, row.seen_at, row.place, *done
+    return row.started_at, row.end_reached_at, row.last_seen_at, row.anchor, *done
 
 
 @example_count(10)
@@ -95,4 +95,4 @@ async def test_a_lesson_goes_on_where_it_was_seen_last(database: Database) -> No
 
     async with database.session() as session:
         row = (await session.scalars(select(LessonProgress))).one()
-    assert (row.place, row.started_at, row.seen_at) == ("later", earlier, _TODAY)
+    assert (row.anchor, row.started_at, row.last_seen_at) == ("later", earlier, _TODAY)

@@ -109,11 +109,11 @@ async def test_the_header_counts_lessons_and_goes_by_the_learners_clock(
     days = [LearningEvent("day", f"2026-11-{day}") for day in (16, 17, 22)]
     await _do(database, progress, *_CELLS, LearningEvent("read", LESSON), *days)
     sunday = datetime(2026, 11, 22, 20, tzinfo=UTC)
-    sunday_evening = LessonVisit(LESSON, started_at=sunday, seen_at=sunday, place="cell-alone")
+    sunday_evening = LessonVisit(LESSON, started_at=sunday, last_seen_at=sunday, anchor="cell-alone")
     async with database.writing() as session:
         await lesson_progress.record_visits(session, "me", [sunday_evening])
-        session.add(LearnerTimeZone(learner_id="me", time_zone="UTC", said_at=sunday_evening.seen_at))
-    monkeypatch.setattr("app.progress.summary.now", lambda: sunday_evening.seen_at)
+        session.add(LearnerTimeZone(learner_id="me", time_zone="UTC", updated_at=sunday_evening.last_seen_at))
+    monkeypatch.setattr("app.progress.summary.now", lambda: sunday_evening.last_seen_at)
 
     async with database.session() as session:
         header = await progress.summary.header(session, "me", "small")
@@ -157,14 +157,14 @@ async def test_one_goes_on_where_something_is_left_to_do(
         for number, slug in enumerate(visited.split()):
             moment = datetime(2026, 11, 22, number, tzinfo=UTC)
             await lesson_progress.record_visits(
-                session, "me", [LessonVisit(f"small/{slug}", moment, moment, place="here")]
+                session, "me", [LessonVisit(f"small/{slug}", moment, moment, anchor="here")]
             )
     await _do(database, progress, *(LearningEvent("lesson", f"small/{slug}") for slug in done.split()))
 
     async with database.session() as session:
         header = await progress.summary.header(session, "me", "small")
 
-    found = (header.resume.slug, header.resume.place) if header.resume else None
+    found = (header.resume.slug, header.resume.anchor) if header.resume else None
     assert found == leads_to
 
 

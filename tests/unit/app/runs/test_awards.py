@@ -53,7 +53,7 @@ async def _a_run(
         session.add(
             Run(
                 id=name,
-                visitor_id=visitor,
+                learner_id=visitor,
                 session_id="s",
                 lesson=LESSON,
                 cell=cell,
@@ -169,7 +169,7 @@ async def test_the_day_is_that_of_the_learners_clock(
     late = now().replace(year=2026, month=11, day=21, hour=20, minute=30)
     monkeypatch.setattr("app.runs.awards.now", lambda: late)
     async with database.writing() as session:
-        session.add(LearnerTimeZone(learner_id="me", time_zone="Asia/Seoul", said_at=now()))
+        session.add(LearnerTimeZone(learner_id="me", time_zone="Asia/Seoul", updated_at=now()))
 
     await event_log.append_events(database, await _a_run(database, "1"), 0, [_end()], RunAwards(progress))
 
@@ -241,6 +241,6 @@ async def test_runs_that_end_while_their_browsers_sign_in_are_the_accounts_whole
     async with database.session() as session:
         owners = {row.learner_id for row in await session.scalars(select(LedgerEntry))}
         cells = [row for row in await session.scalars(select(LedgerEntry)) if row.kind == "cell"]
-        runners = set(await session.scalars(select(Run.visitor_id)))
+        runners = set(await session.scalars(select(Run.learner_id)))
     assert owners == runners == {account.learner_id}
     assert len(cells) == 2

@@ -44,7 +44,7 @@ async def _pruned(db: Database, *run_ids: str) -> str:
 async def test_a_pruned_run_keeps_its_code_its_outcome_and_a_notice(database: Database) -> None:
     run_id = await store_run_with_output(database, 50, at=now() - timedelta(days=90), code="print(1)")
     async with database.writing() as session:
-        session.add(LedgerEntry(learner_id="v", kind="cell", subject="small/first#hello", xp=10, at=now()))
+        session.add(LedgerEntry(learner_id="v", kind="cell", subject="small/first#hello", xp=10, occurred_at=now()))
 
     freed = await _prune(database, [run_id], DeletionReason.age)
 
@@ -123,7 +123,7 @@ async def test_superseded_output_goes_first_then_the_oldest_then_superseded_runs
         await store_run_with_output(database, 10, KB, cell=cell, at=now() - timedelta(hours=9 - i))
         for i, cell in enumerate(cells + "c")
     ]
-    other = await store_run_with_output(database, 10, KB, visitor_id="other", at=now() - timedelta(days=9))
+    other = await store_run_with_output(database, 10, KB, learner_id="other", at=now() - timedelta(days=9))
     states = []
     for kept in (4.5, 3.5, 2.5, 1.6, 0.0):
         await make_room(database, "v", int(kept * 13_600 / 0.9))
@@ -161,11 +161,11 @@ async def test_code_alone_is_bounded_too_and_the_latest_run_of_a_cell_stays(data
 async def test_what_was_counted_is_what_is_there(database: Database) -> None:
     ids = [await store_run_with_output(database, lines, at=now() - timedelta(hours=lines)) for lines in (1, 30, 700)]
     await _prune(database, ids[1:2])
-    await store_run_with_output(database, 5, visitor_id="other")
+    await store_run_with_output(database, 5, learner_id="other")
 
     async with database.session() as session:
         counted = await stored_bytes_of(session, "v")
-        payloads = select(RunEvent.payload).join(Run, Run.id == RunEvent.run_id).where(Run.visitor_id == "v")
+        payloads = select(RunEvent.payload).join(Run, Run.id == RunEvent.run_id).where(Run.learner_id == "v")
         there = [len(payload) for payload in await session.scalars(payloads)]
     assert counted == 3 * (RUN_ROW_BYTES + 1) + sum(EVENT_ROW_BYTES + size for size in there)
 

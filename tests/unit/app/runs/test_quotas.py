@@ -137,7 +137,7 @@ async def test_the_owner_of_a_run_is_looked_up_and_an_account_has_no_address(
     quotas: Quotas, database: Database, has_account: bool
 ) -> None:
     learner = (await store_account(database)).learner_id if has_account else "v"
-    run_id = await store_run(database, visitor_id=learner)
+    run_id = await store_run(database, learner_id=learner)
 
     assert await quotas.owner_of(run_id, PLACE) == QuotaOwner(learner, has_account, None if has_account else PLACE)
     assert await quotas.owner_of("nothing", PLACE) is None

@@ -36,8 +36,8 @@ async def _pruned(db: Database, *run_ids: str) -> str:
 async def test_old_output_goes_of_accounts_and_visitors_and_of_nobody_else(database: Database) -> None:
     account = await store_account(database)
     learners = (account.learner_id, "visitor")
-    old = [await store_run_with_output(database, visitor_id=learner, at=OLD) for learner in learners]
-    late = [await store_run_with_output(database, visitor_id=learner, at=LATELY) for learner in learners]
+    old = [await store_run_with_output(database, learner_id=learner, at=OLD) for learner in learners]
+    late = [await store_run_with_output(database, learner_id=learner, at=LATELY) for learner in learners]
     live = await store_run_with_output(database, at=OLD, finish=False)
 
     for _ in range(2):  # twice is once
@@ -62,12 +62,12 @@ async def test_a_quota_that_was_lowered_is_enforced_by_the_sweep(database: Datab
     hours = [timedelta(hours=hours) for hours in range(9, 0, -1)]
     runs = {
         learner: [
-            await store_run_with_output(database, 10, KB, visitor_id=learner, cell=str(ago), at=now() - ago)
+            await store_run_with_output(database, 10, KB, learner_id=learner, cell=str(ago), at=now() - ago)
             for ago in hours
         ]
         for learner in (account.learner_id, "greedy")
     }
-    modest = await store_run_with_output(database, 10, KB, visitor_id="modest")
+    modest = await store_run_with_output(database, 10, KB, learner_id="modest")
 
     await clean_up(database, [OutputSweeper(QuotaLimits(account=80 * KB, visitor=40 * KB))])
 
@@ -78,9 +78,9 @@ async def test_a_quota_that_was_lowered_is_enforced_by_the_sweep(database: Datab
 
 async def test_the_oldest_output_of_visitors_goes_where_all_together_have_too_much(database: Database) -> None:
     account = await store_account(database)
-    of_account = await store_run_with_output(database, 10, KB, visitor_id=account.learner_id, at=OLD)
+    of_account = await store_run_with_output(database, 10, KB, learner_id=account.learner_id, at=OLD)
     runs = [
-        await store_run_with_output(database, 10, KB, visitor_id=f"v{i}", at=now() - timedelta(hours=9 - i))
+        await store_run_with_output(database, 10, KB, learner_id=f"v{i}", at=now() - timedelta(hours=9 - i))
         for i in range(9)
     ]
 
@@ -91,7 +91,7 @@ async def test_the_oldest_output_of_visitors_goes_where_all_together_have_too_mu
 
 async def test_runs_of_visitors_go_whole_where_deleting_output_frees_too_little(database: Database) -> None:
     code = "#" * 50 * KB
-    runs = [await store_run_with_output(database, 1, visitor_id=f"v{i}", id=f"{i:032}", code=code) for i in range(4)]
+    runs = [await store_run_with_output(database, 1, learner_id=f"v{i}", id=f"{i:032}", code=code) for i in range(4)]
 
     await clean_up(database, [OutputSweeper(QuotaLimits(visitors=120 * KB))])
 

@@ -18,11 +18,11 @@ function storage(): Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" |
 
 function mark(
   opened_at: number,
-  seen_at = opened_at,
+  last_seen_at = opened_at,
   end_reached_at: number | null = null,
-  place = "",
+  anchor = "",
 ): ReadingProgress {
-  return { lesson: "c/one", opened_at, seen_at, end_reached_at, place };
+  return { lesson: "c/one", opened_at, last_seen_at, end_reached_at, anchor };
 }
 
 test("a mark outlives its page", () => {
@@ -32,7 +32,7 @@ test("a mark outlives its page", () => {
   assert.equal(new ReadingProgressStore(place).find("c/two"), null);
 });
 
-test("the earliest opening and the earliest end stay, and the latest place", () => {
+test("the earliest opening and the earliest end stay, and the latest anchor", () => {
   const [early, late] = [mark(1, 5, 4, "start"), mark(3, 9, 8, "cell-fit")];
   const both = mark(1, 9, 4, "cell-fit");
   assert.deepEqual(merged(early, late), both);
@@ -42,6 +42,12 @@ test("the earliest opening and the earliest end stay, and the latest place", () 
 
 test("an end once reached is not lost by opening the lesson again", () => {
   assert.equal(merged(mark(1, 2, 2), mark(5, 6)).end_reached_at, 2);
+});
+
+test("marks that were kept before two fields were renamed are read", () => {
+  const place = storage();
+  place.setItem("lockstep:mark:c/one", '{"opened_at": 1, "seen_at": 5, "end_reached_at": 4, "place": "cell-fit"}');
+  assert.deepEqual(new ReadingProgressStore(place).find("c/one"), mark(1, 5, 4, "cell-fit"));
 });
 
 test("two tabs with one lesson write what both know", () => {
