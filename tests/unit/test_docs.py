@@ -63,6 +63,12 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= LONGEST_README
 
 
+def test_the_readme_and_the_changelog_count_the_lessons() -> None:
+    count = len(list((ROOT / "lessons").glob("*/*/lesson.md")))
+    for file in ("README.md", "CHANGELOG.md"):
+        assert f"{count} lessons" in (ROOT / file).read_text()
+
+
 @pytest.mark.parametrize(("model", "variable", "name", "field"), FIELDS, ids=[entry[1] for entry in FIELDS])
 def test_a_setting_says_what_it_means_and_what_its_number_counts(
     model: type[BaseModel], variable: str, name: str, field: Any
