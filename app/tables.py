@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app import rate_limit
 from app.accounts import models as accounts
 from app.comments import models as comments
 from app.db import Base
@@ -11,5 +12,5 @@ from app.notifications import models as notifications
 from app.progress import models as progress
 from app.runs import models as runs
 
-MODULES = (accounts, comments, feedback, mail, notifications, progress, runs)
+MODULES = (accounts, comments, feedback, mail, notifications, progress, rate_limit, runs)
 TABLES = tuple(Base.metadata.sorted_tables)

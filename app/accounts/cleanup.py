@@ -15,11 +15,11 @@ import structlog
 from sqlalchemy import delete, exists
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts import rate_limit
 from app.accounts.models import Account, AuthChallenge, AuthSession, EmailLink, Identity, Invitation, Passkey
 from app.bus import Bus
 from app.database_health import log_failure
 from app.db import Database, now
+from app.rate_limit import delete_expired_counters
 
 CleanupTask = Callable[[AsyncSession], Awaitable[bool]]
 """Deletes some of what a feature has kept long enough; True if there is more to do now."""
@@ -70,7 +70,7 @@ async def _clean_up_accounts(session: AsyncSession) -> bool:
         Account.created_at < moment - _RETENTION,
         *(~each for each in used),
     )
-    await rate_limit.delete_expired_counters(session)
+    await delete_expired_counters(session)
     await session.execute(delete(AuthSession).where(AuthSession.expires_at < moment))
     await session.execute(delete(AuthChallenge).where(AuthChallenge.expires_at < moment))
     await session.execute(delete(EmailLink).where(EmailLink.expires_at < moment - _RETENTION))

@@ -29,13 +29,7 @@ from app.accounts.emails import AccountMailer
 from app.accounts.login import Login, log_in, set_login_cookies
 from app.accounts.models import Account, EmailLink
 from app.accounts.passwords import AsyncPasswordHasher, password_weakness
-from app.accounts.rate_limit import TooManyAttempts
-from app.accounts.request_rate_limit import (
-    clear_auth_attempts,
-    clear_email_requests,
-    count_auth_attempt,
-    count_email_request,
-)
+from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.routes import account_page, redirect_to, translate_errors
 from app.accounts.service import (
     delete_unclaimed_account,
@@ -49,6 +43,7 @@ from app.accounts.sign_up import INVALID_EMAIL
 from app.accounts.trusted_devices import trust_device
 from app.db import Database, advisory_lock, now
 from app.i18n import N_
+from app.rate_limit import TooManyAttempts
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 

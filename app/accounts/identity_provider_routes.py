@@ -37,19 +37,13 @@ from app.accounts.identity_providers import (
 from app.accounts.invitations import find_invitation
 from app.accounts.login import log_in, set_login_cookies
 from app.accounts.models import Account, AuthSession, Identity
-from app.accounts.rate_limit import (
-    AUTH_CHALLENGES,
-    TooManyAttempts,
-    account_limit_key,
-    count_attempt,
-    network_limit_key,
-    refund_attempt,
-)
-from app.accounts.request_rate_limit import client_network_of
+from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key
 from app.accounts.routes import account_page, redirect_to, translate_errors
 from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
 from app.db import Database
 from app.errors import LockstepError
+from app.rate_limit import TooManyAttempts, count_attempt, network_limit_key, refund_attempt
+from app.web.client_network import request_network
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
 
@@ -66,7 +60,7 @@ async def provider_login(request: Request, lang: str, site: str, next: str = "",
     try:
         there = _find_provider(request, site)
         async with db.writing() as session:
-            await count_attempt(session, network_limit_key("site", client_network_of(request)), AUTH_CHALLENGES)
+            await count_attempt(session, network_limit_key("site", request_network(request)), AUTH_CHALLENGES)
         if invitation:
             async with db.session() as session:
                 await find_invitation(session, invitation)
@@ -191,7 +185,7 @@ async def _complete_authorization(
         known = await find_account_by_identity(session, person)
         opened = known or await _sign_up(request, session, begun, person)
         entrance = await log_in(request, session, opened, method="oidc", new=known is None)
-        await refund_attempt(session, network_limit_key("site", client_network_of(request)))
+        await refund_attempt(session, network_limit_key("site", request_network(request)))
     set_login_cookies(request, entrance)
     return redirect_to(request, local_path(begun.data["next"]))
 

@@ -165,17 +165,6 @@ class MergedVisitor(Base):
     merged_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
-class RateLimitCounter(Base):
-    """How often something was tried lately, for one account or one network address: what slows guessing down."""
-
-    __tablename__ = "rate_limit_counters"
-
-    key: Mapped[str] = mapped_column(String(120), primary_key=True)
-    """``sign-in account HASH``, ``sign-in address 192.0.2.0/24``, …"""
-    count: Mapped[int]
-    last_at: Mapped[datetime] = mapped_column(UtcDateTime)
-
-
 class AuthChallenge(Base):
     """A sign-in with a device or another site that has begun: what its answer has to fit, once and soon."""
 

@@ -35,13 +35,13 @@ from app.accounts.passkeys import (
     remove_passkey,
     verify_passkey,
 )
-from app.accounts.rate_limit import AUTH_CHALLENGES, TooManyAttempts, account_limit_key, count_attempt
-from app.accounts.request_rate_limit import clear_auth_attempts, count_auth_attempt
+from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_auth_attempts, count_auth_attempt
 from app.accounts.routes import account_page, translate_errors
 from app.accounts.service import normalize_name
 from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
 from app.accounts.sign_up import INVALID_NAME
 from app.db import Database
+from app.rate_limit import TooManyAttempts, count_attempt
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
 

@@ -24,18 +24,13 @@ from app.accounts.login import AccountDisabled, log_in, log_out, set_login_cooki
 from app.accounts.models import Account
 from app.accounts.passkeys import localhost_url, relying_party_of
 from app.accounts.passwords import AsyncPasswordHasher
-from app.accounts.rate_limit import TooManyAttempts
-from app.accounts.request_rate_limit import (
-    clear_auth_attempts,
-    clear_email_requests,
-    count_auth_attempt,
-    count_email_request,
-)
+from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.service import MAX_EMAIL_LENGTH, AccountDeleted, find_by_email, lock_account, normalize_email
 from app.accounts.sign_up import SignUpRequest, sign_up, validate_sign_up
 from app.db import Database
 from app.errors import LockstepError, PermissionDenied
 from app.i18n import N_
+from app.rate_limit import TooManyAttempts
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_fragment, render_private_page

@@ -33,8 +33,13 @@ from app.accounts.models import Account, AuthSession, EmailFrequency
 from app.accounts.passkeys import list_passkeys
 from app.accounts.passwords import AsyncPasswordHasher, password_weakness
 from app.accounts.personal_data import erase_account, export_personal_data
-from app.accounts.rate_limit import EXPORTS_PER_ACCOUNT, TooManyAttempts, account_limit_key, count_attempt
-from app.accounts.request_rate_limit import clear_auth_attempts, count_auth_attempt, count_email_request
+from app.accounts.rate_limit import (
+    EXPORTS_PER_ACCOUNT,
+    account_limit_key,
+    clear_auth_attempts,
+    count_auth_attempt,
+    count_email_request,
+)
 from app.accounts.routes import account_page, translate_errors
 from app.accounts.service import find_claimed_account, lock_account, normalize_email, normalize_name
 from app.accounts.session_cookie import set_session_cookie
@@ -42,6 +47,7 @@ from app.accounts.sign_up import INVALID_EMAIL, INVALID_NAME
 from app.accounts.user_agent import describe_browser
 from app.db import Database, advisory_lock, now
 from app.i18n import N_
+from app.rate_limit import TooManyAttempts, count_attempt
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.security_headers import CLEAR_CACHE_HEADERS

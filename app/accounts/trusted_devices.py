@@ -13,7 +13,6 @@ import secrets
 from starlette.requests import Request
 
 from app.accounts.cookies import cookie_name, set_cookie
-from app.accounts.rate_limit import account_limit_key
 from app.accounts.service import email_key
 from app.accounts.signing import sign, verify_signature
 
@@ -25,12 +24,12 @@ _MAX_ACCOUNTS = 8
 _COOKIE_VALUE = re.compile(rf"([A-Za-z0-9_-]{{22}})((?:\.[A-Za-z0-9_-]{{43}}){{1,{_MAX_ACCOUNTS}}})")
 
 
-def trusted_device_key(request: Request, what: str, who: str) -> str | None:
-    """The key of this browser's own tries on an account; None if it never signed in to it."""
+def trusted_device(request: Request, who: str) -> str | None:
+    """Who attempts to get into an account with this browser; None if it never signed in to it."""
     name, marks = _read_cookie(request)
     if not name or not any(verify_signature(request, mark, *_signed_parts(name, who)) for mark in marks):
         return None
-    return account_limit_key(what, f"{who} in {name}")
+    return f"{who} in {name}"
 
 
 def trust_device(request: Request, *who: str) -> None:

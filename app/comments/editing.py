@@ -35,6 +35,7 @@ from app.comments.recipients import notify_new_mentions, notify_recipients
 from app.comments.rendering import render_html
 from app.db import advisory_lock, now, sortable_id
 from app.notifications.service import delete_notifications
+from app.rate_limit import retry_after
 from app.web.user_text import clean_text
 
 MAX_COMMENT_CHARACTERS = 10_000
@@ -214,7 +215,7 @@ async def _check_rate_limit(session: AsyncSession, author: Account) -> None:
     at = now()
     latest = select(Comment.created_at).where(Comment.author_id == author.id).order_by(Comment.id.desc())
     written = list(await session.scalars(latest.limit(rate_limit.MAX_TIMESTAMPS)))
-    wait = rate_limit.retry_after(written, at, rate_limit.limits_for(at - author.created_at))
+    wait = retry_after(written, at, rate_limit.limits_for(at - author.created_at))
     if wait:
         raise CommentRateLimited(wait=i18n.duration(wait))
 

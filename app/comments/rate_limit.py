@@ -1,42 +1,27 @@
-"""How fast one account may write. A policy and a function of it, both pure."""
+"""How fast one account may write: the policies, by the account's age."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-
-@dataclass(frozen=True, slots=True)
-class CommentRateLimit:
-    """At most ``most`` comments within any ``within``."""
-
-    most: int
-    within: timedelta
-
+from app.rate_limit import WindowLimit
 
 NEW_ACCOUNT_AGE = timedelta(days=1)
 """For so long an account counts as new."""
 RATE_LIMITS = (
-    CommentRateLimit(6, timedelta(minutes=1)),
-    CommentRateLimit(60, timedelta(hours=1)),
-    CommentRateLimit(200, timedelta(days=1)),
+    WindowLimit(6, timedelta(minutes=1)),
+    WindowLimit(60, timedelta(hours=1)),
+    WindowLimit(200, timedelta(days=1)),
 )
 NEW_ACCOUNT_RATE_LIMITS = (
-    CommentRateLimit(4, timedelta(minutes=1)),
-    CommentRateLimit(15, timedelta(hours=1)),
-    CommentRateLimit(40, timedelta(days=1)),
+    WindowLimit(4, timedelta(minutes=1)),
+    WindowLimit(15, timedelta(hours=1)),
+    WindowLimit(40, timedelta(days=1)),
 )
-MAX_TIMESTAMPS = max(rule.most for rule in (*RATE_LIMITS, *NEW_ACCOUNT_RATE_LIMITS))
+MAX_TIMESTAMPS = max(each.max_count for each in (*RATE_LIMITS, *NEW_ACCOUNT_RATE_LIMITS))
 """So many of the latest comments decide."""
 
 
-def limits_for(age: timedelta) -> tuple[CommentRateLimit, ...]:
-    """The rules for an account of that age."""
+def limits_for(age: timedelta) -> tuple[WindowLimit, ...]:
+    """The limits for an account of that age. Pure."""
     return NEW_ACCOUNT_RATE_LIMITS if age < NEW_ACCOUNT_AGE else RATE_LIMITS
-
-
-def retry_after(written: Sequence[datetime], at: datetime, rules: Sequence[CommentRateLimit]) -> timedelta:
-    """How long to wait until one more may be written; ``written`` has the latest first. Zero if it may be now."""
-    waits = [written[rule.most - 1] + rule.within - at for rule in rules if len(written) >= rule.most]
-    return max([timedelta(0), *waits])

@@ -30,7 +30,7 @@ from app.feedback.models import LessonVote, ProblemKind
 from app.lessons.catalog import CatalogDep
 from app.lessons.model import Lesson
 from app.lessons.url_paths import LESSON_PATH
-from app.web.client_network import client_network
+from app.web.client_network import request_network
 from app.web.forms import FormFields, idempotency_key, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_page_or_fragment
@@ -56,11 +56,7 @@ class ProblemForm:
         return redisplayed_text(self.text)
 
 
-def _client_network(request: Request) -> str | None:
-    return client_network(request.client.host if request.client else None)
-
-
-ClientNetwork = Annotated[str | None, Depends(_client_network)]
+ClientNetwork = Annotated[str | None, Depends(request_network)]
 
 
 @router.get("/feedback", name="feedback")

@@ -10,23 +10,23 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
-from app.accounts.rate_limit import RateLimitPolicy, count_attempt, network_limit_key
 from app.db import advisory_lock, dialect_insert, now, sortable_id
 from app.errors import InvalidInput, NotFound
 from app.feedback.models import LessonVote, ProblemKind, ProblemReport
 from app.i18n import N_
+from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key
 from app.web.user_text import clean_text
 
 MAX_PROBLEM_LENGTH = 4_000
 MAX_COMMENT_LENGTH = 500
 """Characters of the comment beside a vote, and of an instructor's note."""
-PROBLEMS_PER_LEARNER = RateLimitPolicy(free=6, first_s=30.0, most_s=3600.0)
-PROBLEMS_PER_NETWORK = RateLimitPolicy(free=40, first_s=10.0, most_s=600.0)
+PROBLEMS_PER_LEARNER = RateLimitPolicy(free_attempts=6, initial_delay_s=30.0, max_delay_s=3600.0)
+PROBLEMS_PER_NETWORK = RateLimitPolicy(free_attempts=40, initial_delay_s=10.0, max_delay_s=600.0)
 """Of many people, as a classroom is."""
 _DUPLICATE_WINDOW = timedelta(minutes=10)
 """For so long the same words of one learner about one place are the same problem."""
-VOTES_PER_LEARNER = RateLimitPolicy(free=200, most_s=300.0)
-VOTES_PER_NETWORK = RateLimitPolicy(free=1_000, most_s=300.0)
+VOTES_PER_LEARNER = RateLimitPolicy(free_attempts=200, max_delay_s=300.0)
+VOTES_PER_NETWORK = RateLimitPolicy(free_attempts=1_000, max_delay_s=300.0)
 
 
 class ProblemReportNotFound(NotFound):

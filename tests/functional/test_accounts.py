@@ -13,10 +13,11 @@ from fastapi import FastAPI
 from sqlalchemy import delete, select, update
 
 from app.accounts.invitations import create_invitation
-from app.accounts.models import Account, AuthSession, EmailLink, Passkey, RateLimitCounter, Role
+from app.accounts.models import Account, AuthSession, EmailLink, Passkey, Role
 from app.accounts.session_cookie import ACCOUNT_COOKIE, SESSION_COOKIE, SIGNED_OUT
 from app.db import now
 from app.main import create_app
+from app.rate_limit import RateLimitCounter
 from app.settings import Settings
 from tests.factories.accounts import signed_in_browser, store_account
 from tests.factories.browser_client import browser_client, press_run

@@ -1,0 +1,125 @@
+"""Rate limits: whoever tries the same thing again and again waits longer each time.
+
+Attempts are counted in the database, under a key that names the action and who attempts it: an account, a browser, a
+learner or a network. Each feature declares its own policies. ``retry_after`` is for what has timestamps of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import String, delete, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Base, UtcDateTime, advisory_lock, dialect_insert, now
+from app.errors import TooManyRequests
+from app.i18n import N_, ngettext
+
+_RESET_AFTER_S = 6 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimitPolicy:
+    """How often something may be attempted: ``free_attempts`` at once, then after a delay that doubles each time."""
+
+    free_attempts: int
+    initial_delay_s: float = 2.0
+    max_delay_s: float = 900.0
+
+    def remaining_delay_s(self, count: int, since_s: float) -> float:
+        """Seconds still to wait after ``count`` attempts, the last of them ``since_s`` ago. Pure."""
+        if count < self.free_attempts or since_s >= _RESET_AFTER_S:
+            return 0.0
+        doublings = min(count - self.free_attempts, 30)
+        return max(0.0, min(self.max_delay_s, self.initial_delay_s * 2.0**doublings) - since_s)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLimit:
+    """At most ``max_count`` within any ``window``."""
+
+    max_count: int
+    window: timedelta
+
+
+class RateLimitCounter(Base):
+    """How often something was tried lately, by one account, browser, learner or network."""
+
+    __tablename__ = "rate_limit_counters"
+
+    key: Mapped[str] = mapped_column(String(120), primary_key=True)
+    """``sign-in account HASH``, ``sign-in address 192.0.2.0/24``, …"""
+    count: Mapped[int]
+    last_at: Mapped[datetime] = mapped_column(UtcDateTime)
+
+
+class TooManyAttempts(TooManyRequests):
+    """``wait``: how long, in words."""
+
+    code = "too_many_tries"
+    message = N_("There were too many tries. Wait {wait}, then try again.")
+
+    def __init__(self, delay_s: float) -> None:
+        super().__init__(wait=_duration(delay_s))
+        self.delay_s = math.ceil(delay_s)
+        self.headers = {"retry-after": str(self.delay_s)}
+
+
+def network_limit_key(action: str, network: str | None) -> str | None:
+    """The key of attempts from one network; None for one that is not counted. Pure."""
+    return f"{action} address {network}" if network else None
+
+
+async def count_attempt(session: AsyncSession, key: str | None, policy: RateLimitPolicy) -> None:
+    """Count one more attempt. Raises TooManyAttempts, and counts nothing, if it comes too soon."""
+    if key is None:
+        return
+    await advisory_lock(session, f"attempts {key}")
+    moment = now()
+    row = dialect_insert(session, RateLimitCounter).values(key=key, count=0, last_at=moment)
+    await session.execute(row.on_conflict_do_nothing())  # a write first: SQLite then lets nobody in between
+    attempts = (
+        await session.execute(select(RateLimitCounter).where(RateLimitCounter.key == key).with_for_update())
+    ).scalar_one()
+    since_s = (moment - attempts.last_at).total_seconds()
+    if attempts.count and (delay_s := policy.remaining_delay_s(attempts.count, since_s)) > 0:
+        raise TooManyAttempts(delay_s)
+    attempts.count = 1 if since_s >= _RESET_AFTER_S else attempts.count + 1
+    attempts.last_at = moment
+    await session.flush()
+
+
+async def reset_attempts(session: AsyncSession, key: str) -> None:
+    """Start counting from zero: the attempt succeeded."""
+    await session.execute(delete(RateLimitCounter).where(RateLimitCounter.key == key))
+
+
+async def refund_attempt(session: AsyncSession, key: str | None) -> None:
+    """Take one attempt off the count: it was no guess. So a whole class can sign in from one network."""
+    mine = update(RateLimitCounter).where(RateLimitCounter.key == key, RateLimitCounter.count > 0)
+    await session.execute(mine.values(count=RateLimitCounter.count - 1).execution_options(synchronize_session=False))
+
+
+async def delete_expired_counters(session: AsyncSession) -> None:
+    """Delete the counters that would start from zero anyway."""
+    await session.execute(
+        delete(RateLimitCounter).where(RateLimitCounter.last_at < now() - timedelta(seconds=_RESET_AFTER_S))
+    )
+
+
+def retry_after(timestamps: Sequence[datetime], at: datetime, limits: Sequence[WindowLimit]) -> timedelta:
+    """How long to wait until one more may follow; ``timestamps`` has the latest first. Zero if it may now. Pure."""
+    waits = [timestamps[each.max_count - 1] + each.window - at for each in limits if len(timestamps) >= each.max_count]
+    return max([timedelta(0), *waits])
+
+
+def _duration(seconds: float) -> str:
+    whole = math.ceil(seconds)
+    if whole < 60:
+        return ngettext("%(num)s second", "%(num)s seconds", whole) % {"num": whole}
+    minutes = math.ceil(whole / 60)
+    return ngettext("%(num)s minute", "%(num)s minutes", minutes) % {"num": minutes}
