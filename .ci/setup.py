@@ -245,7 +245,7 @@ def has_file(folder: str, pattern: str) -> bool:
 has_chromium = has_program("chromium", "chromium-browser", "google-chrome")
 
 NEEDS = (
-    Need(has_program("bwrap"), "bubblewrap", "learners' code runs without its outer wall"),
+    Need(has_program("bwrap"), "bubblewrap", "learners' code runs without its outer sandbox"),
     Need(lambda: has_library("libseccomp.so.2"), "libseccomp2", "system calls of learners' code are not filtered"),
     Need(has_chromium, "chromium", "browser tests cannot run", True),
     Need(

@@ -159,7 +159,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
     ]
     app = Application(title="Lockstep", openapi_url=None, lifespan=_lifespan, middleware=middleware, routes=routes)
     app.state.settings = settings
-    app.state.strangers = not only_local or is_public_url(settings.public_url)
+    app.state.untrusted_users = not only_local or is_public_url(settings.public_url)
     app.state.only_local = only_local
     app.state.passwords = AsyncPasswordHasher()
     app.state.sites = make_identity_providers(settings.oidc)
@@ -227,7 +227,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
         statement_s=state.settings.database_statement_s,
         bus=bus,
     )
-    runner = RunnerClient(state.settings.socket, strangers=state.strangers)
+    runner = RunnerClient(state.settings.socket, untrusted_users=state.untrusted_users)
     state.exporting = asyncio.Lock()
     state.desk = RunDispatcher(state.settings, state.db, runner, bus, state.progress)
     secrets = state.settings.data_dir / "secrets"

@@ -71,7 +71,7 @@ async def of_lockstep(sessions: int) -> dict[str, list[float]]:
 
 async def _idle_session(client: RunnerClient) -> str:
     name = secrets.token_hex(8)
-    await client.ask_session(name, SessionSpec(owner=name))
+    await client.request_session(name, SessionSpec(owner=name))
     for _ in range(600):
         if (await client.session(name)).state == "idle":
             return name

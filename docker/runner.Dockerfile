@@ -1,4 +1,4 @@
-# The runner: TensorFlow, the supervisor and the walls around learner code. Build it from the root of the project.
+# The runner: TensorFlow, the supervisor and the sandboxes of learner code. Build it from the root of the project.
 
 FROM python:3.11-slim-bookworm AS build
 # Empty unless the builder sits behind a mirror: docker compose build --build-arg PIP_INDEX_URL=…
@@ -30,7 +30,7 @@ COPY LICENSE ./
 COPY docker/runner-ready.py /usr/local/lib/lockstep/ready.py
 RUN /venv/bin/python -m compileall -q runners
 ENV PATH=/venv/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1 LOCKSTEP_DATA_DIR=/var/lib/lockstep \
-    LOCKSTEP_OUTER_WALL=none
+    LOCKSTEP_OUTER_SANDBOX=none
 USER lockstep
-# This container is the outer wall, and strangers can reach it: it looks at its walls before it runs their code.
-CMD ["python", "-m", "runners.supervisor.server", "--socket", "/run/lockstep/supervisor.sock", "--strangers"]
+# This container is the outer sandbox, and untrusted users can reach it: it checks its isolation before it runs their code.
+CMD ["python", "-m", "runners.supervisor.server", "--socket", "/run/lockstep/supervisor.sock", "--untrusted-users"]

@@ -1,6 +1,7 @@
 """The proof of an operator's real devices: ``lockstep doctor --devices`` runs sessions on them and reads what they say.
 
-Sessions are asked for as learners' are, through the same walls, each for one device, until one has none that is real.
+Sessions are requested the way learners' are, with the same isolation, one device each, until a session gets no real
+one.
 While all of them live, each multiplies matrices, takes a step of its strategy, and asks the driver which devices it can
 open: no two may name the same. A session with all of the devices together comes last. A TPU goes whole to one session:
 a second one that asks for it meanwhile must not have it, and a third one must have it once the first has ended.

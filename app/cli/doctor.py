@@ -1,7 +1,7 @@
-"""``lockstep doctor``: what the machine offers, which walls and limits are in force, and what is missing.
+"""``lockstep doctor``: what the machine offers, which isolation layers and limits are in force, and what is missing.
 
 The exit status is 0 if all is well, 1 if something is missing without which Lockstep does not work, 2 for settings it
-cannot use, and 3 if it works but strangers' code would not be safe to run.
+cannot use, and 3 if it works but untrusted code would not be safe to run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def doctor(
     wants_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
     devices: Annotated[bool, typer.Option("--devices", help="Prove real GPUs or a TPU: 0 if it holds.")] = False,
 ) -> None:
-    """Look at machine, walls, limits, database and lessons; or prove that real devices work in sessions.
+    """Look at machine, isolation layers, limits, database and lessons; or prove that real devices work in sessions.
 
-    Exit status: 0 well, 1 not working, 2 a setting cannot be used, 3 not safe for strangers' code.
+    Exit status: 0 well, 1 not working, 2 a setting cannot be used, 3 not safe for untrusted code.
     """
     settings = read_settings()
     # Where somebody else starts the runner, what this shell would set is of no account.

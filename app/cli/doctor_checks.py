@@ -56,7 +56,7 @@ async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:
     return DoctorReport(
         shown,
         checks,
-        machine.offers,
+        machine.capabilities,
         asked.health,
         asked.running,
         differing=settings_differences(there, shell.values),
@@ -105,4 +105,4 @@ def _survey_host() -> HostSurvey:
         said = subprocess.run(command, capture_output=True, check=True, timeout=_SURVEY_TIMEOUT_S).stdout
         return HostSurvey.model_validate_json(said)
     except (OSError, subprocess.SubprocessError, ValidationError):
-        return HostSurvey(offers=[])
+        return HostSurvey(capabilities=[])

@@ -31,7 +31,7 @@ class DoctorReport:
 
     settings: dict[str, str]
     checks: list[HealthCheck]
-    offers: list[Capability]
+    capabilities: list[Capability]
     health: Health | None
     running: Path | None = None
     """The socket of the runner that was asked, if it was running already."""
@@ -43,9 +43,9 @@ class DoctorReport:
     patches: LibraryPatches = LibraryPatches()  # noqa: RUF009 - it never changes
 
     @property
-    def walls(self) -> list[Safeguard]:
-        """Walls and limits; none where no sandbox was made."""
-        return self.health.walls if self.health else []
+    def safeguards(self) -> list[Safeguard]:
+        """Isolation layers and limits; none where no sandbox was made."""
+        return self.health.safeguards if self.health else []
 
     @property
     def missing(self) -> list[str]:
@@ -54,8 +54,8 @@ class DoctorReport:
 
     @property
     def gaps(self) -> list[str]:
-        """Walls and limits without which strangers' code is not safe to run, whether or not it is refused."""
-        return [wall.name for wall in self.walls if wall.is_gap]
+        """Isolation layers and limits without which untrusted code is not safe to run, whether or not it is refused."""
+        return [safeguard.name for safeguard in self.safeguards if safeguard.is_gap]
 
     @property
     def status(self) -> int:
@@ -73,15 +73,15 @@ def to_json(findings: DoctorReport) -> str:
     told = {
         "status": findings.status,
         "safe": bool(health and health.safe),
-        "strangers": bool(health and health.strangers),
+        "untrusted_users": bool(health and health.untrusted_users),
         "refuses": health.refuses if health else "",
         "settings": findings.settings,
         "unusable_settings": findings.unusable,
         "runner_already_running": findings.running is not None,
         "differing_settings": findings.differing,
         "checks": [asdict(check) for check in findings.checks],
-        "machine": [offer.model_dump() for offer in findings.offers],
-        "walls": [wall.model_dump() for wall in findings.walls],
+        "machine": [capability.model_dump() for capability in findings.capabilities],
+        "safeguards": [safeguard.model_dump() for safeguard in findings.safeguards],
         "patches": [patch.model_dump() for patch in findings.patches.patches],
     }
     return json.dumps(told, indent=2)
@@ -96,16 +96,21 @@ def to_text(findings: DoctorReport) -> Iterator[str]:
     for name, value in findings.settings.items():
         yield from _row("", name, value)
     yield from ("", "The machine")
-    for offer in findings.offers:
-        yield from _row("ok" if offer.good else "no", offer.name, offer.detail, "" if offer.good else offer.means)
-    if not findings.offers:
+    for capability in findings.capabilities:
+        yield from _row(
+            "ok" if capability.good else "no",
+            capability.name,
+            capability.detail,
+            "" if capability.good else capability.means,
+        )
+    if not findings.capabilities:
         yield "  It could not be looked at: this part of Lockstep is not installed here."
-    for kind, title in (("wall", "Walls around learners' code"), ("limit", "Limits on learners' code")):
+    for kind, title in (("isolation", "Isolation layers around learners' code"), ("limit", "Limits on learners' code")):
         yield from ("", title)
-        for wall in (wall for wall in findings.walls if wall.kind == kind):
-            mark = "on" if wall.in_force else "missing" if wall.essential else "off"
-            yield from _row(mark, wall.name, wall.detail, "" if wall.in_force else wall.means)
-        if not findings.walls:
+        for safeguard in (safeguard for safeguard in findings.safeguards if safeguard.kind == kind):
+            mark = "on" if safeguard.in_force else "missing" if safeguard.essential else "off"
+            yield from _row(mark, safeguard.name, safeguard.detail, "" if safeguard.in_force else safeguard.means)
+        if not findings.safeguards:
             yield "  Not known: no sandbox was made."
     yield from ("", "Patches of TensorFlow and other libraries")
     yield from _patches(findings.patches)
@@ -136,10 +141,8 @@ def _verdict(findings: DoctorReport) -> str:
         return f"Lockstep does not work like this. Missing: {', '.join(findings.missing)}."
     if findings.gaps:
         refused = "refuses to run it" if findings.health and findings.health.refuses else "is for people you trust"
-        return (
-            f"Strangers' code would not be safe here, and this runner {refused}. Missing: {', '.join(findings.gaps)}."
-        )
-    return "All is well. Every wall and limit that strangers' code needs is in force."
+        return f"Untrusted code would not be safe here, and this runner {refused}. Missing: {', '.join(findings.gaps)}."
+    return "All is well. Every isolation layer and limit that untrusted code needs is in force."
 
 
 def _row(mark: str, name: str, detail: str, means: str = "") -> Iterator[str]:

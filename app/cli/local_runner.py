@@ -56,7 +56,7 @@ class LocalRunner:
         data_dir: Path,
         *,
         extra: Mapping[str, str] | None = None,
-        strangers: bool = False,
+        untrusted_users: bool = False,
         tell: PrintMessage,
         on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
@@ -75,8 +75,8 @@ class LocalRunner:
             str(socket),
             "--die-with-parent",
         ]
-        if strangers:
-            self._command.append("--strangers")
+        if untrusted_users:
+            self._command.append("--untrusted-users")
         self._environment = {**runner_environment(os.environ), "LOCKSTEP_DATA_DIR": str(data_dir), **(extra or {})}
         self._tell = tell
         self._on_refusal = on_refusal

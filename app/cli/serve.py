@@ -33,7 +33,7 @@ _KEEP_ALIVE_S = 75
 """An idle connection stays open longer than proxies keep theirs (nginx: 60 s). Otherwise a proxy now and then sends a
 request just as the connection closes, and the learner sees a 502."""
 _ALL_INTERFACES_WARNING = (
-    "It listens on every address of this machine: strangers may reach it, and for their code every wall must be in "
+    "It listens on every address of this machine: untrusted users may reach it, so every isolation layer must be in "
     "force ('lockstep doctor' tells)."
 )
 
@@ -58,14 +58,14 @@ def serve(
     banner = f"Lockstep is at {address} (Ctrl-C ends it).\n{_documentation(address)}"
     if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
         banner += f"\n{_ALL_INTERFACES_WARNING}"
-    strangers = not _is_local(listener) or is_public_url(settings.public_url)
+    untrusted_users = not _is_local(listener) or is_public_url(settings.public_url)
     if settings.runner_socket is not None:
-        if strangers:
+        if untrusted_users:
             asyncio.run(_require_untrusted_mode(settings.runner_socket))
         call_when_ready(listener, lambda: print_message(banner))
         status = _serve(listener, workers)
     else:
-        status = _serve_with_runner(settings, listener, workers, banner, strangers=strangers)
+        status = _serve_with_runner(settings, listener, workers, banner, untrusted_users=untrusted_users)
     if status:
         raise typer.Exit(status)
 
@@ -79,11 +79,15 @@ def _documentation(address: str) -> str:
 
 
 def _serve_with_runner(
-    settings: Settings, listener: socket.socket, workers: int, banner: str, *, strangers: bool
+    settings: Settings, listener: socket.socket, workers: int, banner: str, *, untrusted_users: bool
 ) -> int:
     """Serve with a runner of our own; return the exit status. Should the runner refuse to start, we end too."""
     runner = LocalRunner(
-        settings.socket, settings.data_dir, strangers=strangers, tell=print_message, on_refusal=_interrupt_self
+        settings.socket,
+        settings.data_dir,
+        untrusted_users=untrusted_users,
+        tell=print_message,
+        on_refusal=_interrupt_self,
     )
 
     def announce() -> None:
@@ -134,12 +138,12 @@ async def _require_untrusted_mode(runner: Path) -> None:
         try:
             health = await client.health()
         except RunnerError:
-            print_message(f"The runner at {runner} does not answer yet. It must be started with --strangers.")
+            print_message(f"The runner at {runner} does not answer yet. It must be started with --untrusted-users.")
             return
-    if not health.strangers:
+    if not health.untrusted_users:
         fail(
-            f"Strangers can reach this server, and the runner at {runner} does not know it: "
-            "start it with --strangers or LOCKSTEP_STRANGERS=1, so that it looks at its walls before it runs code.",
+            f"Untrusted users can reach this server, and the runner at {runner} does not know it: "
+            "start it with --untrusted-users or LOCKSTEP_UNTRUSTED_USERS=1, so that it checks its isolation first.",
             USAGE_ERROR,
         )
 

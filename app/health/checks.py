@@ -85,7 +85,7 @@ async def check_runner(runner: RunnerClient) -> HealthCheck:
         health = await runner.health()
     except RunnerError as e:
         return HealthCheck("runner", False, str(e)[:200])
-    sessions = f"{health.sessions} of {health.most_sessions} sessions, {health.queued} queued"
+    sessions = f"{health.sessions} of {health.max_sessions} sessions, {health.queued} queued"
     detail = f"{health.detail} ({sessions})" if health.detail else sessions
     detail = f"{health.refuses} ({sessions})" if health.refuses else detail
     ready = health.status == "ready"

@@ -142,7 +142,7 @@ class RunnerOffline(ServiceUnavailable):
 
 
 class ExecutionDisabled(PermissionDenied):
-    """Strangers can reach the runner, and a wall around their code is missing. Only its operator can change that."""
+    """Untrusted users can reach the runner, and an isolation layer is missing. Only the operator can change that."""
 
     code = "unsafe"
     message = N_(

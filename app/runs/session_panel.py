@@ -111,7 +111,7 @@ async def warm_up(runner: RunnerClient, learner: str, lesson: Lesson, wanted: Se
     """Ask for a session on the ``wanted`` machine, so that it is there when Run is pressed."""
     chosen = wanted.machine
     try:
-        await runner.ask_session(session_id(learner, lesson.key, chosen), session_spec(learner, chosen))
+        await runner.request_session(session_id(learner, lesson.key, chosen), session_spec(learner, chosen))
     except (RunnerUnavailable, RequestRefused):
         return unavailable_view(lesson, chosen)
     return await load_panel(runner, learner, lesson, wanted)
@@ -184,7 +184,7 @@ def session_view(
     state = info.state.value if info is not None else "starting" if starting else "none"
     heard = [each for each in (info, *others) if each is not None]
     ends = next(filter(_ends_soon, heard), None)
-    evicted = next((each for each in heard if each.gone_because == "gave-way" and each.runs > 0), None)
+    evicted = next((each for each in heard if each.gone_because == "evicted" and each.runs > 0), None)
     about = ends or evicted or info
     notice = _notice_text(about, ending=ends is not None, kept=kept, lost=info is None and ran_before)
     if about is not info and about is not None:

@@ -33,7 +33,7 @@ _SESSION_FAILURES = {
 
 _SESSION_END_LABELS = {
     "idle": N_("The session ended after a while without a run; the next run starts a new one"),
-    "gave-way": N_("Your session gave its place to someone who was waiting; the next run starts a new one"),
+    "evicted": N_("Your session gave its place to someone who was waiting; the next run starts a new one"),
     "replaced": N_("The session ended because you have begun another; the next run starts a new one"),
     "ended": N_("The session was ended; the next run starts a new one"),
     "memory": N_("The session ran out of memory; the next run starts a new one"),

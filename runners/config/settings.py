@@ -101,8 +101,8 @@ def _no_such(variable: str) -> str:
     return f"there is no such setting; the nearest is {nearest[0]}"
 
 
-ACCEPTANCE = "I accept that strangers can harm this machine"
-"""The one value of ``LOCKSTEP_UNSAFE_RUNNER`` that makes an unsafe runner run strangers' code."""
+ACCEPTANCE = "I accept that untrusted users can harm this machine"
+"""The one value of ``LOCKSTEP_UNSAFE_RUNNER`` that makes an unsafe runner run untrusted code."""
 _NOT_IN_EARNEST = f'must be empty, or exactly "{ACCEPTANCE}"'
 
 
@@ -163,7 +163,7 @@ class RunnerSettings(BaseSettings):
     Beyond that, runs are refused."""
     idle_s: Annotated[float, Bounds(0.1, 7 * _DAY_S, "seconds")] = 1200.0
     """How long a session may be without a run before it ends."""
-    give_way_s: Annotated[float, Bounds(0, 7 * _DAY_S, "seconds")] = 1.5
+    eviction_grace_s: Annotated[float, Bounds(0, 7 * _DAY_S, "seconds")] = 1.5
     """On a full node with a queue, how long a session keeps its seat after a run. The longest idle session is evicted
     first."""
     warm_kernels: Annotated[int, Bounds(0, 100, "kernels")] = 2
@@ -182,14 +182,14 @@ class RunnerSettings(BaseSettings):
     real ones. ``gpu``, ``tpu``: a session that asks for such a device gets a real one or a refusal."""
     sessions_per_gpu: Annotated[int, Bounds(1, 64, "sessions")] = 1
     """Sessions that may share one real GPU. If there are several, each has a fixed part of its memory."""
-    outer_wall: Literal["auto", "bubblewrap", "none"] = "auto"
+    outer_sandbox: Literal["auto", "bubblewrap", "none"] = "auto"
     """The isolation around all sessions together. ``none`` declares that a container provides it. A runner that
     starts as root requires bubblewrap and refuses ``none``."""
     service_uid: Annotated[int, Bounds(1, 2**31 - 2, "a user id")] = 61_000
     """The unprivileged user that sandboxes start from when the runner is started as root. Each session is one of the
     users after it: the number of sessions, 3 × ``LOCKSTEP_WARM_KERNELS`` and 64 more. Nothing else may use these
     users."""
-    strangers: bool = False
+    untrusted_users: bool = False
     """Untrusted users can reach the runner, so it runs code only while every required layer of isolation is in force.
     """
     unsafe_runner: str = ""
@@ -241,7 +241,7 @@ def to_environment(settings: RunnerSettings) -> dict[str, str]:
     Left out is what need not agree between an operator's shell and a runner: where its data is, and who may come, of
     which a runner is told in other ways too.
     """
-    elsewhere = {"data_dir", "strangers", "limits"}
+    elsewhere = {"data_dir", "untrusted_users", "limits"}
     values = {f"LOCKSTEP_{name.upper()}": value for name, value in settings if name not in elsewhere}
     values |= {f"LOCKSTEP_LIMITS__{name.upper()}": value for name, value in settings.limits}
     return {variable: _written(value) for variable, value in values.items()}

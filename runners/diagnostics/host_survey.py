@@ -53,7 +53,7 @@ def survey() -> HostSurvey:
         _accelerators,
         _python,
     )
-    return HostSurvey(offers=[look() for look in looks])
+    return HostSurvey(capabilities=[look() for look in looks])
 
 
 def _kernel() -> Capability:
@@ -138,7 +138,7 @@ def _seccomp() -> Capability:
 
 def _landlock() -> Capability:
     found = linux.landlock_abi()
-    means = f"The walls hold with one fewer. {_LSM}"
+    means = f"The isolation layers hold with one fewer. {_LSM}"
     return Capability(
         name="Landlock", good=found > 0, detail=f"version {found}" if found else "not to be had", means=means
     )
@@ -166,7 +166,7 @@ _NO_CGROUP = (
 def _bubblewrap() -> Capability:
     path = shutil.which("bwrap")
     if not path:
-        means = "No outer wall, but in a container that is one. As root: apt-get install bubblewrap."
+        means = "No outer sandbox, but in a container that is one. As root: apt-get install bubblewrap."
         return Capability(name="bubblewrap", good=False, detail="not found", means=means)
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split()
     return Capability(name="bubblewrap", good=True, detail=f"{path}, version {said[-1] if said else 'unknown'}")

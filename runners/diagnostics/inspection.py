@@ -1,8 +1,8 @@
 """What the operating system says about a sandbox, read from outside: ``/proc`` and the cgroup's own files.
 
-Nothing here is taken from what the sandbox was meant to be; ``runners.diagnostics.isolation_checks`` judges what was
-seen. What cannot be read (another user's process, a covered ``/proc``) is left empty, and an empty fact is never a
-wall.
+Nothing here relies on what the sandbox was meant to be; ``runners.diagnostics.isolation_checks`` judges what was
+observed. What cannot be read (another user's process, a covered ``/proc``) is left empty, and an empty fact never
+counts as isolation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LOOK_EVERY_S = 0.01
 
 
 class InspectionFailed(RuntimeError):
-    """There was nothing to look at: not a word about any wall."""
+    """The sandbox could not be inspected, so nothing is known about its isolation."""
 
 
 class _Observation(BaseModel):

@@ -1,8 +1,8 @@
-"""Which walls stand around learners' code, judged from what was seen (``runners.diagnostics.inspection``). Pure.
+"""Judges which isolation layers are in force, from what ``runners.diagnostics.inspection`` observed. Pure.
 
-A wall is in force when the operating system says so of a real sandbox, never because it was asked for. ``essential``
-ones decide whether strangers' code may run; ``reported`` ones are as dangerous to lack, but do not stop a run: see
-``bounds``. ``means`` says what follows where one is missing, and what to do.
+A layer is in force only if the operating system shows it on a real sandbox; that it was requested proves nothing.
+``essential`` layers decide whether untrusted code may run. ``reported`` ones are just as dangerous to lack but do not
+stop a run: see ``limit_checks``. ``means`` explains the consequence of a missing layer and what to do about it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from runners.diagnostics.limit_checks import check_limits
 from runners.wire.protocol import Safeguard
 
 UNSAFE_MESSAGE = (
-    "No code is run here: strangers can reach this server, and a wall around their code is missing. "
+    "No code is run here: untrusted users can reach this server, and an isolation layer around their code is missing. "
     "Its operator learns more from 'lockstep doctor'."
 )
 """For whoever asked for a run."""
@@ -31,15 +31,15 @@ _NAMESPACES_REFUSED = (
 
 
 def check_isolation(sight: SandboxInspection, settings: RunnerSettings, outer: str) -> list[Safeguard]:
-    """Every wall and every limit, and whether it is in force.
+    """List every isolation layer and limit, and whether it is in force.
 
     Args:
         sight: a sandbox as it was seen.
-        settings: the runner's; only what the operator says of the outer wall is taken from them.
-        outer: the wall that the zygote was started behind, ``bubblewrap`` or ``none``.
+        settings: the runner's; only what the operator declared about the outer sandbox is used.
+        outer: the outer sandbox that the zygote was started in, ``bubblewrap`` or ``none``.
     """
     return [
-        _bubblewrap(sight) if outer == "bubblewrap" else _container(sight, asserted=settings.outer_wall == "none"),
+        _bubblewrap(sight) if outer == "bubblewrap" else _container(sight, asserted=settings.outer_sandbox == "none"),
         _user_namespace(sight),
         _own_root(sight),
         _pid_namespace(sight),
@@ -56,32 +56,32 @@ def check_isolation(sight: SandboxInspection, settings: RunnerSettings, outer: s
     ]
 
 
-def find_gaps(walls: Iterable[Safeguard]) -> list[Safeguard]:
-    """What strangers' code is not safe without and what is not in force, whether or not that stops a run."""
-    return [wall for wall in walls if wall.is_gap]
+def find_gaps(safeguards: Iterable[Safeguard]) -> list[Safeguard]:
+    """What untrusted code is not safe without and what is not in force, whether or not that stops a run."""
+    return [safeguard for safeguard in safeguards if safeguard.is_gap]
 
 
-def missing_essentials(walls: Iterable[Safeguard]) -> list[Safeguard]:
+def missing_essentials(safeguards: Iterable[Safeguard]) -> list[Safeguard]:
     """The essential ones that are not in force."""
-    return [wall for wall in walls if wall.essential and not wall.in_force]
+    return [safeguard for safeguard in safeguards if safeguard.essential and not safeguard.in_force]
 
 
-def why_unsafe(walls: Iterable[Safeguard], settings: RunnerSettings) -> str:
+def why_unsafe(safeguards: Iterable[Safeguard], settings: RunnerSettings) -> str:
     """Why this runner must not run any code, as a sentence for its operator; empty if it may."""
-    gaps = missing_essentials(walls)
-    if not settings.strangers or not gaps or settings.unsafe_runner == ACCEPTANCE:
+    gaps = missing_essentials(safeguards)
+    if not settings.untrusted_users or not gaps or settings.unsafe_runner == ACCEPTANCE:
         return ""
-    names = ", ".join(wall.name for wall in gaps)
-    return f"Strangers can reach this server and not every wall is in force, so it runs no code. Missing: {names}."
+    names = ", ".join(safeguard.name for safeguard in gaps)
+    return f"Untrusted users can reach this server, and isolation is incomplete, so it runs no code. Missing: {names}."
 
 
-# --- the outer wall ---------------------------------------------------------------------------------------------
+# --- the outer sandbox ------------------------------------------------------------------------------------------
 
 
-_NO_OUTER_WALL = (
-    "A hole in the making of a sandbox would open onto this machine. As root: apt-get install bubblewrap; then start "
-    "again. In a container of its own, without a network: LOCKSTEP_OUTER_WALL=none, as a plain user; a runner started "
-    "as root needs bubblewrap."
+_NO_OUTER_SANDBOX = (
+    "A bug in the sandbox setup would expose this machine. As root: apt-get install bubblewrap; then restart the "
+    "runner. In a container of its own, without a network: LOCKSTEP_OUTER_SANDBOX=none, as a plain user; a runner "
+    "started as root needs bubblewrap."
 )
 
 
@@ -90,14 +90,14 @@ def _bubblewrap(sight: SandboxInspection) -> Safeguard:
     plain = _outside_uid(sight.zygote) not in ("", "0")
     good = len(apart) == 4 and plain and sight.zygote.interfaces == ("lo",)
     detail = f"bubblewrap: the zygote is uid {_outside_uid(sight.zygote) or '?'} and has {', '.join(apart)} of its own"
-    return Safeguard(name="outer wall", in_force=good, detail=detail, essential=True, means=_NO_OUTER_WALL)
+    return Safeguard(name="outer sandbox", in_force=good, detail=detail, essential=True, means=_NO_OUTER_SANDBOX)
 
 
 def _container(sight: SandboxInspection, *, asserted: bool) -> Safeguard:
-    """A container counts if the operator names it as the wall, and what can be checked of that is so."""
+    """A container counts if the operator declares it as the outer sandbox and every check of that claim passes."""
     if not asserted:
-        detail = "none: bubblewrap was not found, and no container was named as the wall"
-        return Safeguard(name="outer wall", in_force=False, detail=detail, essential=True, means=_NO_OUTER_WALL)
+        detail = "none: bubblewrap was not found, and no container was declared as the outer sandbox"
+        return Safeguard(name="outer sandbox", in_force=False, detail=detail, essential=True, means=_NO_OUTER_SANDBOX)
     me = sight.supervisor
     checks = {
         "no sign of a container": bool(sight.container),
@@ -110,14 +110,14 @@ def _container(sight: SandboxInspection, *, asserted: bool) -> Safeguard:
     wrong = [what for what, fine in checks.items() if not fine]
     found = f"container ({sight.container}), no network, uid {_outside_uid(me)}, no capabilities, a seccomp filter"
     means = (
-        "LOCKSTEP_OUTER_WALL=none says that a container is the wall, and it is none. Start the runner as in "
+        "LOCKSTEP_OUTER_SANDBOX=none declares that a container isolates the runner; none does. Start the runner as in "
         "docker-compose.yml: a plain user, network_mode none, cap_drop ALL, no-new-privileges, a seccomp profile."
     )
-    detail = f"a container was named as the wall, but: {'; '.join(wrong)}" if wrong else found
-    return Safeguard(name="outer wall", in_force=not wrong, detail=detail, essential=True, means=means)
+    detail = f"a container was declared as the outer sandbox, but: {'; '.join(wrong)}" if wrong else found
+    return Safeguard(name="outer sandbox", in_force=not wrong, detail=detail, essential=True, means=means)
 
 
-# --- the walls of each session ----------------------------------------------------------------------------------
+# --- the isolation layers of each session -----------------------------------------------------------------------
 
 
 def _user_namespace(sight: SandboxInspection) -> Safeguard:

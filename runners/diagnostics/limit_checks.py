@@ -1,4 +1,4 @@
-"""Which limits hold learners' code, with the values that the operating system has written down. Pure, as ``walls``.
+"""Judges which limits on learners' code are in force, with the values that the operating system reports. Pure.
 
 A limit is enforced by a cgroup, by rlimits, by the size of a tmpfs, or by the supervisor itself; each row says which.
 """
@@ -135,7 +135,9 @@ def _kept_by_the_supervisor(settings: RunnerSettings) -> list[Safeguard]:
             rows.append(_limit(_NAMES.get(field, field.replace("_", " ")), True, f"{value:,.12g} {unit}".rstrip()))
     rows += [
         _limit("waiting runs", True, f"{settings.runs_per_session:,} in a session"),
-        _limit("idle session", True, f"{settings.idle_s:,.12g} s; {settings.give_way_s:,.12g} s while somebody waits"),
+        _limit(
+            "idle session", True, f"{settings.idle_s:,.12g} s; {settings.eviction_grace_s:,.12g} s while somebody waits"
+        ),
     ]
     return [row.model_copy(update={"detail": f"{row.detail}; the supervisor"}) for row in rows]
 

@@ -372,7 +372,7 @@ class KernelPool:
                     self._ready.setdefault(key, deque()).append(await self._make(*key))
                     self._forget_old_keys()  # now: who asks for one machine after another keeps this loop going
                 except IsolationIncomplete:
-                    await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its walls
+                    await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its isolation layers
                 except (ZygoteUnavailable, KernelNotReady, SandboxGone):
                     if key in self._ready:  # it may have been let go of meanwhile
                         self._ready.move_to_end(key, last=False)  # another machine may do better
@@ -384,7 +384,7 @@ class KernelPool:
     async def _make(self, topology: str, keras: KerasVersion) -> Kernel:
         try:
             kernel = await Kernel.create(self._zygote(keras), topology, keras)
-        except IsolationIncomplete:  # no trouble of the machine's, and said where the walls are looked at
+        except IsolationIncomplete:  # no trouble of the machine's, and said where the isolation layers are looked at
             raise
         except (ZygoteUnavailable, KernelNotReady, SandboxGone) as e:
             log.warning("kernel cannot be made", topology=topology, error=str(e))

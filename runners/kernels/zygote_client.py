@@ -1,4 +1,4 @@
-"""The supervisor's end of a zygote: start it behind its wall, ask it for sandboxes, replace it when it dies."""
+"""The supervisor's side of a zygote: start it in the outer sandbox, ask for sandboxes, replace it when it dies."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ZygoteEnded(ZygoteUnavailable):
 
 
 class IsolationIncomplete(ZygoteUnavailable):
-    """A sandbox could be made, and must not be: strangers can reach this runner and a wall is missing."""
+    """No sandbox is made because untrusted users can reach this runner and an isolation layer is missing."""
 
 
 class ZygoteClient:
@@ -94,9 +94,9 @@ class ZygoteClient:
         self._keeper: asyncio.Task[None] | None = None
         self._unwanted: set[asyncio.Task[None]] = set()
         self._datasets: str | None = None
-        self.wall = "none"
+        self.outer_sandbox = "none"
         self.trouble: str | None = None
-        self.walls: list[Safeguard] = []
+        self.safeguards: list[Safeguard] = []
         """Around the first sandbox of the latest zygote; empty until there was one."""
         self.patches: list[LibraryPatch] = []
         """As the latest zygote found them; empty until there was one, and where it is cold."""
@@ -112,11 +112,11 @@ class ZygoteClient:
     @property
     def refuses(self) -> str:
         """Why sandboxes are refused that could be made, for the operator; empty if they are not."""
-        return why_unsafe(self.walls, self._settings)
+        return why_unsafe(self.safeguards, self._settings)
 
-    def tell_of_strangers(self) -> None:
-        """They can reach this runner: from now on a missing wall is a reason to refuse."""
-        self._settings = self._settings.model_copy(update={"strangers": True})
+    def mark_users_untrusted(self) -> None:
+        """They can reach this runner: from now on a missing isolation layer is a reason to refuse."""
+        self._settings = self._settings.model_copy(update={"untrusted_users": True})
         self._log_refusal()
 
     def keep(self) -> None:
@@ -143,7 +143,7 @@ class ZygoteClient:
 
         Raises:
             ZygoteUnavailable: no zygote came up in time, or the machine refused a step.
-            Unsafe: a wall is missing that must not be.
+            IsolationIncomplete: an essential isolation layer is missing.
         """
         try:
             async with asyncio.timeout(_NEXT_ZYGOTE_S if self._was_ready else _START_S):
@@ -224,7 +224,7 @@ class ZygoteClient:
     async def _ask_for(self, user: int | None, policy: str, descriptors: list[int]) -> tuple[int, int, int]:
         async with self._lock:
             if not self.ready and asyncio.current_task() is not self._keeper:
-                raise ZygoteEnded("the zygote was replaced, and nobody has looked at the walls of the next one")
+                raise ZygoteEnded("the zygote was replaced, and the isolation of the new one is not checked yet")
             data, fds = await self._exchange(user, policy, descriptors)
         answer = json.loads(data)
         if "error" in answer or not fds:
@@ -326,11 +326,11 @@ class ZygoteClient:
             arguments.append("--hardware")
         if self._cold:
             arguments.append("--cold")
-        command, self.wall = zygote_command.zygote_command(
+        command, self.outer_sandbox = zygote_command.zygote_command(
             self._settings, arguments, self._hardware.nodes, self._hardware.facts
         )
         datasets = zygote_command.datasets_folder(self._settings)
-        self._datasets = DATASETS if datasets and self.wall == "bubblewrap" else datasets
+        self._datasets = DATASETS if datasets and self.outer_sandbox == "bubblewrap" else datasets
         self._policy(None)  # what cannot be had is said before anything is started
         environment = {"PYTHONPATH": _PACKAGE_PARENT, "MALLOC_ARENA_MAX": _MOST_ARENAS}
         environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
@@ -340,7 +340,7 @@ class ZygoteClient:
         return session_policy(self.limits, self._datasets, compile_filters(), given).to_json()
 
     async def _inspect(self) -> None:
-        """Make one sandbox with a kernel, look at it from outside, and judge which walls are in force.
+        """Make one sandbox with a kernel, look at it from outside, and judge which isolation layers are in force.
 
         Raises:
             ZygoteUnavailable, SandboxGone, Unseen: no sandbox with a kernel can be made.
@@ -351,9 +351,9 @@ class ZygoteClient:
             sight = await inspect_sandbox(sandbox.pid, sandbox.landlock)
         finally:
             await sandbox.destroy()
-        before, self.walls = find_gaps(self.walls), check_isolation(sight, self._settings, self.wall)
-        for wall in [wall for wall in find_gaps(self.walls) if wall not in before]:
-            log.warning(f"{wall.kind} missing: {wall.name}", found=wall.detail, means=wall.means)
+        before, self.safeguards = find_gaps(self.safeguards), check_isolation(sight, self._settings, self.outer_sandbox)
+        for safeguard in [safeguard for safeguard in find_gaps(self.safeguards) if safeguard not in before]:
+            log.warning(f"safeguard missing: {safeguard.name}", found=safeguard.detail, means=safeguard.means)
         self._log_refusal()
 
     def _log_refusal(self) -> None:

@@ -1,4 +1,4 @@
-"""The wall around the zygote: the command line that starts it.
+"""The isolation layer around the zygote: the command line that starts it.
 
 Bubblewrap shows the zygote the operating system, Python and this package read only, and no network. Started as root,
 the zygote also becomes a plain user before it imports anything large; all sessions come from that user.
@@ -18,22 +18,22 @@ from runners.sandbox.user_pool import session_users
 
 
 class OuterSandboxUnavailable(RuntimeError):
-    """The wall asked for, or needed, is not to be had here. The message says what to do."""
+    """The isolation layer asked for, or needed, is not to be had here. The message says what to do."""
 
 
 def choose_outer_sandbox(settings: RunnerSettings, *, root: bool, bubblewrap: str | None) -> str:
-    """Decide which wall is used: ``bubblewrap`` or ``none``.
+    """Decide which isolation layer is used: ``bubblewrap`` or ``none``.
 
     Raises:
         OuterSandboxUnavailable: bubblewrap is demanded, or needed to give up root, and not installed.
     """
-    if settings.outer_wall == "none":
+    if settings.outer_sandbox == "none":
         if root:
-            raise OuterSandboxUnavailable("LOCKSTEP_OUTER_WALL=none is for a container's plain user; this is root")
+            raise OuterSandboxUnavailable("LOCKSTEP_OUTER_SANDBOX=none is for a container's plain user; this is root")
         return "none"
     if bubblewrap:
         return "bubblewrap"
-    if root or settings.outer_wall == "bubblewrap":
+    if root or settings.outer_sandbox == "bubblewrap":
         raise OuterSandboxUnavailable("bubblewrap is missing: install the package bubblewrap")
     return "none"
 
@@ -41,7 +41,7 @@ def choose_outer_sandbox(settings: RunnerSettings, *, root: bool, bubblewrap: st
 def zygote_command(
     settings: RunnerSettings, arguments: list[str], nodes: tuple[str, ...] = (), facts: tuple[str, ...] = ()
 ) -> tuple[list[str], str]:
-    """The command that starts a zygote behind its wall.
+    """The command that starts a zygote behind its isolation layer.
 
     Args:
         settings: the runner's settings.
@@ -50,17 +50,17 @@ def zygote_command(
         facts: folders below ``/sys`` that sandboxes may be shown.
 
     Returns:
-        The command, and the name of the wall in force.
+        The command, and the name of the isolation layer in force.
     """
     root = os.geteuid() == 0
     bubblewrap = shutil.which("bwrap")
-    wall = choose_outer_sandbox(settings, root=root, bubblewrap=bubblewrap)
+    outer = choose_outer_sandbox(settings, root=root, bubblewrap=bubblewrap)
     python = [sys.executable, "-m", "runners.zygote.fork_server", *arguments]
-    if wall == "none" or bubblewrap is None:
-        return python, wall
+    if outer == "none" or bubblewrap is None:
+        return python, outer
     users = session_users(settings)
     become = ["--become", str(settings.service_uid), "--users", f"{users[0]}-{users[-1]}"] if users else []
-    return [bubblewrap, *_view(settings, nodes, facts, root=root), "--", *python, *become], wall
+    return [bubblewrap, *_view(settings, nodes, facts, root=root), "--", *python, *become], outer
 
 
 def _view(settings: RunnerSettings, nodes: tuple[str, ...], facts: tuple[str, ...], *, root: bool) -> list[str]:
@@ -70,7 +70,7 @@ def _view(settings: RunnerSettings, nodes: tuple[str, ...], facts: tuple[str, ..
     datasets = datasets_folder(settings)
     if datasets:
         binds += ((datasets, DATASETS),)
-    made = {"/tmp"}  # noqa: S108 - the wall's own, and mounted first: Python or the project may lie below it
+    made = {"/tmp"}  # noqa: S108 - the isolation layer's own, and mounted first: Python or the project may lie below it
     options = ["--perms", "1777", "--tmpfs", "/tmp"]  # noqa: S108
     for source, target in sorted(binds, key=lambda b: b[1]):
         for parent in reversed(Path(target).parents[:-1]):

@@ -59,7 +59,7 @@ class SessionCapacity:
     too_many: str = ""
     """What follows, where the operator asked for more than there are processes for."""
 
-    def wall(self, per_learner: int) -> Safeguard:
+    def safeguard(self, per_learner: int) -> Safeguard:
         """The row of ``lockstep doctor``."""
         detail = f"{self.count:,} at once, {per_learner} for a learner; {self.why}"
         return Safeguard(kind="limit", name="sessions", in_force=not self.too_many, detail=detail, means=self.too_many)

@@ -72,7 +72,7 @@ def _telling(handler: Handler) -> Handler:
         except LeaseNotFound as e:
             raise UnknownSessionOrRun(str(e)) from e
         except LeasesForbidden as e:
-            raise RequestDeclined(403, "not-for-strangers", str(e)) from e
+            raise RequestDeclined(403, "leases-forbidden", str(e)) from e
         except LeaseLimitReached as e:
             raise RequestDeclined(
                 429, "node-full", str(e), ReachedLimit(name="sessions", value=e.most, unit="count")

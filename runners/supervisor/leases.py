@@ -1,9 +1,9 @@
-"""Bare kernels on loan to Jupyter clients of this machine, which speak to them directly.
+"""Bare kernels leased to Jupyter clients on this machine, which talk to them directly.
 
-A lease is a sandbox with one kernel in it. It takes a place on the node like a session, and the same walls and limits
-stand around it, but the supervisor is not between client and kernel: no run, no event, no limit on a run's time or
-output. A lease has no idle limit either: its client holds it by reading ``exit``. Once nobody has read for a few
-seconds the lease ends, and with it everything in its sandbox.
+A lease is a sandbox with one kernel in it. It takes a slot on the node like a session and has the same isolation and
+the same limits, but the supervisor is not between client and kernel: there are no runs, no events, and no limits on the
+time or output of a run. There is no idle limit either: a client holds its lease by reading ``exit``. When nobody has
+read for a few seconds, the lease ends, and so does everything in its sandbox.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class LeaseLimitReached(Exception):
 
 
 class LeasesForbidden(Exception):
-    """A lease has no limit on its time, CPU or idleness: strangers get none."""
+    """A lease has no limit on its time, CPU or idleness: untrusted users get none."""
 
     def __init__(self) -> None:
-        super().__init__("strangers can reach this runner: it gives no bare kernels, whose time has no limit")
+        super().__init__("untrusted users can reach this runner: it gives no bare kernels, whose time has no limit")
 
 
 class LeaseSandboxFailed(Exception):
@@ -91,7 +91,7 @@ class LeaseManager:
         zygote: gives the zygote of a Keras version.
         has_room: whether one more place may be taken.
         left: called after a place became free.
-        settings: how many places there are, what limits each sandbox, and whether strangers are near.
+        settings: how many places there are, what limits each sandbox, and whether untrusted users are near.
         stock: the node's real devices.
     """
 
@@ -109,7 +109,7 @@ class LeaseManager:
         self._most = settings.max_sessions
         self._left = left
         self._limits = settings.limits
-        self._strangers = settings.strangers
+        self._untrusted_users = settings.untrusted_users
         self._leases: dict[str, _Lease] = {}
         self._being_made = 0
         self._closed = False
@@ -126,7 +126,7 @@ class LeaseManager:
             LeaseLimitReached: the node is full.
             LeaseSandboxFailed: the machine refused.
         """
-        if self._strangers:
+        if self._untrusted_users:
             raise LeasesForbidden
         if not self._has_room():
             raise LeaseLimitReached(self._most)

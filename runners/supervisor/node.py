@@ -142,19 +142,21 @@ class Node:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def health(self) -> Health:
-        """The node's own account of itself."""
+        """Report the state of the node."""
         zygote = self._zygote(self._settings.warm_keras[0])
         trouble = zygote.trouble or self._pool.trouble
         return Health(
             status="broken" if trouble else "ready" if zygote.ready else "starting",
             detail=trouble or "",
             sessions=self._active(),
-            most_sessions=self._settings.max_sessions,
+            max_sessions=self._settings.max_sessions,
             queued=len(self._queue),
             warm_kernels=len(self._pool),
             dropped_messages=self._dropped + sum(s.dropped for s in self._all() if not s.gone.is_set()),
-            walls=[*zygote.walls, self._seats.wall(self._settings.sessions_per_learner)] if zygote.walls else [],
-            strangers=self._settings.strangers,
+            safeguards=[*zygote.safeguards, self._seats.safeguard(self._settings.sessions_per_learner)]
+            if zygote.safeguards
+            else [],
+            untrusted_users=self._settings.untrusted_users,
             refuses=self._refuses(self._settings.warm_keras[0]),
             settings=self._told,
         )
@@ -163,20 +165,20 @@ class Node:
         """What sessions change in other libraries: each zygote knows the patches of the Keras that it has imported."""
         return LibraryPatches.merged(zygote.patches for zygote in self._zygotes.values())
 
-    def tell_of_strangers(self) -> None:
-        """Whoever asks says that strangers are behind it: from now on no code is run without every essential wall.
+    def mark_users_untrusted(self) -> None:
+        """Run no code from now on unless every essential isolation layer is in force.
 
-        It is never unsaid: what strangers left here may still be here when they cannot reach us any more.
+        One-way: what untrusted users left behind may outlast their access.
         """
-        if self._settings.strangers:
+        if self._settings.untrusted_users:
             return
-        self._settings = self._settings.model_copy(update={"strangers": True})
+        self._settings = self._settings.model_copy(update={"untrusted_users": True})
         for zygote in self._zygotes.values():
-            zygote.tell_of_strangers()
+            zygote.mark_users_untrusted()
 
     # --- sessions ---------------------------------------------------------------------------------------------
 
-    def ask_session(self, name: str, spec: SessionSpec) -> SessionInfo:
+    def request_session(self, name: str, spec: SessionSpec) -> SessionInfo:
         """Find the session or make it. Raises Declined if it exists with another machine."""
         return self._info(self._ask(name, spec))
 
@@ -257,7 +259,7 @@ class Node:
         return self._active() < self._settings.max_sessions
 
     def _refuses(self, keras: KerasVersion) -> str:
-        """Why no code is run, for the operator. One kind of zygote without its walls is enough."""
+        """Why no code is run, for the operator. One kind of zygote without its isolation layers is enough."""
         self._zygote(keras)
         return next((zygote.refuses for zygote in self._zygotes.values() if zygote.refuses), "")
 
@@ -332,14 +334,14 @@ class Node:
     def _wait_s(self, position: int) -> float | None:
         idle, busy = self._standing()
         return estimate_wait_s(
-            position, idle, busy, self._recent_runs_s, self._settings.give_way_s, free=self._being_freed()
+            position, idle, busy, self._recent_runs_s, self._settings.eviction_grace_s, free=self._being_freed()
         )
 
     def _evict(self) -> None:
         """While somebody who pressed Run waits for a place, idle sessions give theirs up."""
         wanted = sum(bool(s.waiting) for s in self._queue) - self._being_freed()
-        for name in choose_evictions(self._standing()[0], wanted, self._settings.give_way_s):
-            self._sessions[name].end("gave-way")
+        for name in choose_evictions(self._standing()[0], wanted, self._settings.eviction_grace_s):
+            self._sessions[name].end("evicted")
 
     async def _keep_evicting(self) -> None:
         """A session that is idle becomes one that may be evicted as time passes."""

@@ -89,7 +89,7 @@ async def survey_host(_: Request) -> Response:
 
 async def request_session(request: Request) -> Response:
     spec = SessionSpec.model_validate_json(await _body(request))
-    return _json(_node(request).ask_session(_name(request), spec))
+    return _json(_node(request).request_session(_name(request), spec))
 
 
 async def show_session(request: Request) -> Response:
@@ -159,7 +159,7 @@ async def stop_run(request: Request) -> Response:
 
 ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/health", health),
-    ("GET", "/machine", survey_host),
+    ("GET", "/host", survey_host),
     ("GET", "/patches", show_patches),
     ("PUT", "/sessions/{id}", request_session),
     ("GET", "/sessions/{id}", show_session),
@@ -206,7 +206,7 @@ async def _body(request: Request) -> bytes:
 def _refusing(handler: Handler) -> Handler:
     async def answer(request: Request) -> Response:
         if UNTRUSTED_USERS_HEADER in request.headers:
-            _node(request).tell_of_strangers()
+            _node(request).mark_users_untrusted()
         try:
             return await handler(request)
         except UnknownSessionOrRun as e:

@@ -77,7 +77,9 @@ def main() -> None:
         "--die-with-parent", action="store_true", help="end when the process that started this one ends"
     )
     parser.add_argument(
-        "--strangers", action="store_true", help="people it does not know can reach it: no code without all walls"
+        "--untrusted-users",
+        action="store_true",
+        help="untrusted users can reach it: run no code unless every required isolation layer is in force",
     )
     arguments = parser.parse_args()
     if arguments.die_with_parent:
@@ -86,8 +88,8 @@ def main() -> None:
     raise_open_files_limit()
     try:
         settings = RunnerSettings()
-        if arguments.strangers:
-            settings = settings.model_copy(update={"strangers": True})
+        if arguments.untrusted_users:
+            settings = settings.model_copy(update={"untrusted_users": True})
         listening, _lock = bind_socket(arguments.socket)
     except ValidationError as e:
         _refuse("\n".join(describe_errors(e)))

@@ -56,16 +56,16 @@ class RunnerClient:
 
     Args:
         socket: where it serves.
-        strangers: people one does not know are behind these requests; the supervisor is told with each of them.
+        untrusted_users: people one does not know are behind these requests; the supervisor is told with each of them.
     """
 
-    def __init__(self, socket: Path, *, strangers: bool = False) -> None:
+    def __init__(self, socket: Path, *, untrusted_users: bool = False) -> None:
         self.socket = socket
         no_limit = httpx.Limits(max_connections=None)
         self._http = httpx.AsyncClient(  # verify: no TLS here, and reading the certificate authorities takes 20 ms
             transport=httpx.AsyncHTTPTransport(uds=str(socket), limits=no_limit, verify=False),
             base_url="http://supervisor",
-            headers={UNTRUSTED_USERS_HEADER: "1"} if strangers else {},
+            headers={UNTRUSTED_USERS_HEADER: "1"} if untrusted_users else {},
             timeout=httpx.Timeout(30.0, connect=5.0),
         )
 
@@ -85,13 +85,13 @@ class RunnerClient:
 
     async def machine(self) -> HostSurvey:
         """Ask what its machine offers. Raises RunnerUnavailable while it is down."""
-        return HostSurvey.model_validate_json(await self._send("GET", "/machine"))
+        return HostSurvey.model_validate_json(await self._send("GET", "/host"))
 
     async def patches(self) -> LibraryPatches:
         """Ask what sessions change in other libraries. Raises RunnerUnavailable while it is down."""
         return LibraryPatches.model_validate_json(await self._send("GET", "/patches"))
 
-    async def ask_session(self, session: str, spec: SessionSpec) -> SessionInfo:
+    async def request_session(self, session: str, spec: SessionSpec) -> SessionInfo:
         """Make the session or find it; returns at once, its state may be queued or starting."""
         return SessionInfo.model_validate_json(await self._send("PUT", f"/sessions/{session}", spec.model_dump_json()))
 

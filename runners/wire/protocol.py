@@ -22,7 +22,7 @@ GET       /runs/{id}/events?after=N        events N+1, N+2, … as they happen, 
 POST      /runs/{id}/ack                   Ack: events up to ``through`` are stored, forget them
 POST      /runs/{id}/stop                  interrupts this run, or takes it out of the queue
 POST      /kernels                         LeaseRequest -> KernelLease; a bare kernel for a Jupyter client on this host
-                                           (403 where strangers can reach the runner)
+                                           (403 where untrusted users can reach the runner)
 POST      /kernels/{id}/restart            LeaseRequest -> KernelLease; a fresh kernel in the same sandbox
 POST      /kernels/{id}/signal             Signal
 GET       /kernels/{id}/exit               Exited once the kernel has ended; this stream is what holds the lease
@@ -50,7 +50,7 @@ __all__ = [
     "UnknownTopology",
 ]  # and every model below
 
-UNTRUSTED_USERS_HEADER = "lockstep-strangers"
+UNTRUSTED_USERS_HEADER = "lockstep-untrusted-users"
 """A header of any request: people whom the app does not know can reach it. Its value means nothing."""
 MAX_CODE_BYTES = 100_000
 """The longest code one run may carry, in bytes of UTF-8."""
@@ -212,7 +212,7 @@ class SessionInfo(WireModel):
     runs: int = 0
     """Runs that its kernel has taken; without one there is nothing to lose."""
     gone_because: str | None = None
-    """``idle``, ``gave-way``, ``ended``, ``replaced``, ``failed`` or ``supervisor-stopped`` once state is gone."""
+    """``idle``, ``evicted``, ``ended``, ``replaced``, ``failed`` or ``supervisor-stopped`` once state is gone."""
     members: tuple[ClusterMember, ...] = ()
     """The processes of its cluster, in the order of their lanes; none where there is no cluster or no kernel yet."""
     real: bool = False
@@ -245,27 +245,27 @@ class KernelExit(WireModel):
 class Safeguard(WireModel):
     """One layer of isolation or one limit: what it is, whether it is in force, and what that means."""
 
-    kind: Literal["wall", "limit"] = "wall"
+    kind: Literal["isolation", "limit"] = "isolation"
     name: str
     in_force: bool
     detail: str
     """What was found on this machine."""
     essential: bool = False
-    """Without it, strangers' code is not safe here, and a runner that they can reach runs none."""
+    """Without it, untrusted code is not safe here, and a runner that they can reach runs none."""
     reported: bool = False
-    """Without it, strangers' code is not safe here either. It is run all the same: ``lockstep doctor`` ends with 3, and
+    """Without it, untrusted code is not safe here either. It is run all the same: ``lockstep doctor`` ends with 3, and
     the log has a warning. For what is missing in ordinary installations, where a refusal would help nobody."""
     means: str = ""
     """What follows where it is not in force, and what to do about it."""
 
     @property
     def is_gap(self) -> bool:
-        """Whether strangers' code is not safe because of it."""
+        """Whether untrusted code is not safe because of it."""
         return (self.essential or self.reported) and not self.in_force
 
 
 class Capability(WireModel):
-    """Something the machine has or lacks that walls and limits are made of."""
+    """Something the machine has or lacks that isolation layers and limits are made of."""
 
     name: str
     good: bool
@@ -277,7 +277,7 @@ class Capability(WireModel):
 class HostSurvey(WireModel):
     """What the supervisor's machine offers, whether or not it is used."""
 
-    offers: list[Capability]
+    capabilities: list[Capability]
 
 
 PatchState = Literal["found", "moved", "not loaded"]
@@ -334,14 +334,14 @@ class Health(WireModel):
     status: Literal["starting", "ready", "broken"]
     detail: str = ""
     sessions: int = 0
-    most_sessions: int = 0
+    max_sessions: int = 0
     queued: int = 0
     warm_kernels: int = 0
     dropped_messages: int = 0
     """Messages from kernels that were none, since the supervisor started."""
-    walls: list[Safeguard] = []
+    safeguards: list[Safeguard] = []
     """As they were last seen around a sandbox; empty until one was made."""
-    strangers: bool = False
+    untrusted_users: bool = False
     """Whether it was told that people it does not know can reach it."""
     refuses: str = ""
     """Why no code is run here, in a sentence for the operator; empty if it is run."""
@@ -350,8 +350,8 @@ class Health(WireModel):
 
     @property
     def safe(self) -> bool:
-        """Whether strangers' code is safe here: walls were seen, and there is no gap."""
-        return bool(self.walls) and not any(wall.is_gap for wall in self.walls)
+        """Whether untrusted code is safe here: isolation layers were seen, and there is no gap."""
+        return bool(self.safeguards) and not any(safeguard.is_gap for safeguard in self.safeguards)
 
 
 LimitName = Literal[

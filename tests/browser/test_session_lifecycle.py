@@ -138,7 +138,7 @@ async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
     await waiting.has_row("my turn")
     await expect(notice).to_be_visible(timeout=30_000)
     await expect(notice).to_be_in_viewport()
-    await take_picture(first, "gave-way")
+    await take_picture(first, "evicted")
     await assert_readable_in_both_themes(first, "a session that gave way", "#session")
     await expect(first.locator("#session")).to_have_attribute("data-state", "gone")
 

@@ -68,9 +68,9 @@ class ScriptedSupervisor:
         self.kept: list[str] = []
         self.faults: list[tuple[str, InjectedFailure]] = []
         self.health = Health(
-            status="ready", most_sessions=4, walls=[Safeguard(name="seccomp", in_force=True, detail="on")]
+            status="ready", max_sessions=4, safeguards=[Safeguard(name="seccomp", in_force=True, detail="on")]
         )
-        self.machine = HostSurvey(offers=[Capability(name="kernel", good=True, detail="Linux 6")])
+        self.machine = HostSurvey(capabilities=[Capability(name="kernel", good=True, detail="Linux 6")])
         self.patches = LibraryPatches()
         self.refuse: tuple[int, Refusal] | None = None
         self.session_state = SessionState.idle
@@ -158,7 +158,7 @@ class ScriptedSupervisor:
         return Starlette(
             routes=[
                 Route("/health", self._health),
-                Route("/machine", self._machine),
+                Route("/host", self._machine),
                 Route("/patches", self._patches),
                 Route("/sessions/{id}", self._ask, methods=["PUT"]),
                 Route("/sessions/{id}", self._session, methods=["GET"]),

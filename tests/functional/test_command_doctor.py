@@ -1,4 +1,4 @@
-"""``lockstep doctor``, and ``lockstep serve`` where strangers can reach it: with a real runner and a scripted one."""
+"""``lockstep doctor``, and ``lockstep serve`` for untrusted users: with a real runner and a scripted one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.factories.unprivileged_user import unprivileged_command
 UID = 62_900 + os.getpid() % 90
 LEAST = {"warm_kernels": 0, "prepare_data_sets": 0}
 """Of what a runner does when it starts."""
-SENTENCE = "I accept that strangers can harm this machine"
+SENTENCE = "I accept that untrusted users can harm this machine"
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ async def test_the_doctor_starts_its_own_runner_and_ends_with_3_where_a_wall_is_
     ended = await finish(command, within_s=120)
 
     assert ended.status == 3, ended.out
-    assert re.search(r"^ +missing outer wall +none: bubblewrap was not found", ended.out, re.MULTILINE), ended.err
+    assert re.search(r"^ +missing outer sandbox +none: bubblewrap was not found", ended.out, re.MULTILINE), ended.err
     assert re.search(r"^ +on +seccomp ", ended.out, re.MULTILINE)
     assert "apt-get install bubblewrap" in ended.out
     assert max(map(len, ended.out.splitlines()[6:])) <= 80
@@ -122,14 +122,14 @@ async def test_the_doctor_starts_its_own_runner_and_ends_with_3_where_a_wall_is_
 # --- serve ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_runner_that_does_not_know_of_strangers_is_not_shown_to_them(
+async def test_a_runner_that_does_not_know_of_untrusted_users_is_not_shown_to_them(
     supervisor: ScriptedSupervisor, settings: Settings
 ) -> None:
     options: dict[str, Any] = {"data_dir": settings.data_dir, "runner_socket": supervisor.socket}
     ended = await lockstep("serve", "--host", "0.0.0.0", "--port", "0", **options)
 
     assert ended.status == 2
-    assert "start it with --strangers or LOCKSTEP_STRANGERS=1" in ended.err
+    assert "start it with --untrusted-users or LOCKSTEP_UNTRUSTED_USERS=1" in ended.err
 
 
 async def test_a_wrong_sentence_ends_the_server_and_names_the_right_one(tmp_path: Path) -> None:
@@ -142,20 +142,17 @@ async def test_a_wrong_sentence_ends_the_server_and_names_the_right_one(tmp_path
 async def test_ready_tells_that_runs_are_refused_and_not_why(
     client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
-    supervisor.health = Health(status="ready", strangers=True, refuses="Missing: outer wall.")
+    supervisor.health = Health(status="ready", untrusted_users=True, refuses="Missing: outer sandbox.")
 
     ready = await client.get("/readyz")
 
     assert (ready.status_code, ready.json()["refuses"]) == (200, ["runs"])
-    assert "outer wall" not in ready.text
+    assert "outer sandbox" not in ready.text
 
 
 @asynccontextmanager
 async def _served(place: Path, lessons: Path, **settings: Any) -> AsyncIterator[tuple[httpx.AsyncClient, Process, str]]:
-    """A server that strangers can reach, started by a plain user without bubblewrap, and its log until the address.
-
-    Its runner is up.
-    """
+    """A server for untrusted users, started by a plain user without bubblewrap; its log; its runner is up."""
     options: dict[str, Any] = {"data_dir": place / "data", "lessons_dir": lessons} | LEAST | settings
     serve = ("serve", "--host", "0.0.0.0", "--port", "0")
     process = await start(*serve, before=without_bubblewrap(place), **options)
@@ -193,7 +190,7 @@ def lessons(settings: Settings, place: Path) -> Path:
     return place / "lessons"
 
 
-async def test_strangers_read_pages_and_run_nothing_without_the_outer_wall(place: Path, lessons: Path) -> None:
+async def test_untrusted_users_read_pages_and_run_nothing_without_the_outer_sandbox(place: Path, lessons: Path) -> None:
     async with _served(place, lessons) as (client, process, said):
         page = await client.get("/", follow_redirects=True)
         body = {"lesson": LESSON, "cell": "hello", "code": "print(1)"}
@@ -207,11 +204,11 @@ async def test_strangers_read_pages_and_run_nothing_without_the_outer_wall(place
     assert ready.json()["refuses"] == ["runs"]
     assert "It listens on every address of this machine" in ended.err
     log = said + ended.err + ended.out  # the runner may be up before the server says where it is
-    assert "wall missing: outer wall" in log
+    assert "safeguard missing: outer sandbox" in log
     assert "apt-get install bubblewrap" in log
 
 
-async def test_who_accepts_it_in_so_many_words_serves_strangers(place: Path, lessons: Path) -> None:
+async def test_who_accepts_it_in_so_many_words_serves_untrusted_users(place: Path, lessons: Path) -> None:
     async with _served(place, lessons, unsafe_runner=SENTENCE) as (client, *_):
         run = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
         stream = await client.get(run.json()["urls"]["stream"])

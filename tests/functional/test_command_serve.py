@@ -170,7 +170,7 @@ def bare_node() -> Iterator[RealSupervisor]:
     node.remove()
 
 
-async def test_a_runner_that_starts_after_the_server_hears_that_strangers_come(
+async def test_a_runner_that_starts_after_the_server_hears_that_untrusted_users_come(
     settings: Settings, bare_node: RealSupervisor
 ) -> None:
     options = {"data_dir": settings.data_dir, "lessons_dir": settings.lessons_dir, "runner_socket": bare_node.socket}

@@ -212,7 +212,7 @@ def test_a_session_that_is_gone_says_what_became_of_its_variables(lesson: Lesson
 
 
 def test_a_session_that_was_evicted_says_for_whom_and_what_is_left(lesson: Lesson) -> None:
-    panel = view(lesson, idle(None, state=SessionState.gone, gone_because="gave-way"))
+    panel = view(lesson, idle(None, state=SessionState.gone, gone_because="evicted"))
 
     assert (panel.ending, panel.can_keep) == (True, False)
     assert panel.notice == (
@@ -222,7 +222,7 @@ def test_a_session_that_was_evicted_says_for_whom_and_what_is_left(lesson: Lesso
 
 
 async def evict(supervisor: ScriptedSupervisor, name: str) -> None:
-    gone = {"state": SessionState.gone, "gone_because": "gave-way", "runs": 1}
+    gone = {"state": SessionState.gone, "gone_because": "evicted", "runs": 1}
     await supervisor.change(name, **gone)
 
 

@@ -51,13 +51,13 @@ def test_the_runner_has_no_network_no_capability_and_cannot_gain_any() -> None:
     assert not {"privileged", "cap_add", "devices", "pid", "ipc", "ports"} & runner.keys()
 
 
-def test_the_runner_knows_of_strangers_and_that_its_container_is_the_outer_wall() -> None:
+def test_the_runner_knows_of_untrusted_users_and_that_its_container_is_the_outer_sandbox() -> None:
     recipe = (ROOT / "docker" / "runner.Dockerfile").read_text()
 
-    assert re.search(r"^CMD .*\"runners.supervisor.server\".*\"--strangers\"", recipe, re.MULTILINE)
-    assert "LOCKSTEP_OUTER_WALL=none" in recipe
+    assert re.search(r"^CMD .*\"runners.supervisor.server\".*\"--untrusted-users\"", recipe, re.MULTILINE)
+    assert "LOCKSTEP_OUTER_SANDBOX=none" in recipe
     assert services()["runner"]["environment"]["LOCKSTEP_UNSAFE_RUNNER"] == "${LOCKSTEP_UNSAFE_RUNNER:-}"
-    assert not {"LOCKSTEP_STRANGERS", "LOCKSTEP_OUTER_WALL"} & services()["runner"]["environment"].keys()
+    assert not {"LOCKSTEP_UNTRUSTED_USERS", "LOCKSTEP_OUTER_SANDBOX"} & services()["runner"]["environment"].keys()
     assert "command" not in services()["runner"]
 
 

@@ -1,4 +1,4 @@
-"""Which walls a real supervisor finds around its sandboxes, and what it refuses where one is missing."""
+"""Which isolation layers a real supervisor finds around its sandboxes, and what it refuses where one is missing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plain_node(tools: Path, before: tuple[str, ...] = (), **settings: Any) -> Re
 
 @pytest.fixture
 def plain() -> Iterator[MakeNode]:
-    """Makes nodes that a plain user starts, without the outer wall: no program is found."""
+    """Makes nodes that a plain user starts, without the outer sandbox: no program is found."""
     made = []
 
     def make(**settings: Any) -> RealSupervisor:
@@ -49,7 +49,7 @@ def plain() -> Iterator[MakeNode]:
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[tuple[RealSupervisor, Path]]:
-    """A node that a plain user starts for strangers, and the link to bubblewrap by which it finds its outer wall."""
+    """A node that a plain user starts for untrusted users, and the link by which it finds bubblewrap."""
     bubblewrap, prlimit = shutil.which("bwrap"), shutil.which("prlimit")
     if not bubblewrap or not prlimit:
         pytest.skip("bubblewrap or prlimit is not here")
@@ -57,7 +57,7 @@ def strict() -> Iterator[tuple[RealSupervisor, Path]]:
         Path(folder).chmod(0o755)
         link = Path(folder, "bwrap")
         link.symlink_to(bubblewrap)
-        node = plain_node(Path(folder), (prlimit, "--nofile=1024:16384"), strangers=1)
+        node = plain_node(Path(folder), (prlimit, "--nofile=1024:16384"), untrusted_users=1)
         yield node.start(), link
         node.remove()
 
@@ -67,7 +67,7 @@ def seen(node: RealSupervisor) -> Health:
 
 
 def off(node: RealSupervisor) -> set[str]:
-    return {wall.name for wall in seen(node).walls if not wall.in_force}
+    return {safeguard.name for safeguard in seen(node).safeguards if not safeguard.in_force}
 
 
 def test_every_essential_wall_is_seen_around_a_real_sandbox(node: RealSupervisor) -> None:
@@ -75,69 +75,69 @@ def test_every_essential_wall_is_seen_around_a_real_sandbox(node: RealSupervisor
 
     assert health.safe
     assert off(node) <= {"Landlock", "CPU share", "own /proc"}
-    assert {wall.kind for wall in health.walls} == {"wall", "limit"}
-    assert (health.strangers, health.refuses) == (False, "")
+    assert {safeguard.kind for safeguard in health.safeguards} == {"isolation", "limit"}
+    assert (health.untrusted_users, health.refuses) == (False, "")
 
 
 async def test_it_says_what_its_machine_offers(node: RealSupervisor) -> None:
     async with node.client() as client:
-        offers = {offer.name: offer for offer in (await client.machine()).offers}
+        capabilities = {capability.name: capability for capability in (await client.machine()).capabilities}
 
-    assert offers["kernel"].good
-    assert offers["user namespaces"].good
-    assert "tensorflow 2" in offers["Python"].detail
+    assert capabilities["kernel"].good
+    assert capabilities["user namespaces"].good
+    assert "tensorflow 2" in capabilities["Python"].detail
 
 
-async def test_strangers_code_is_refused_without_the_outer_wall(plain: MakeNode) -> None:
-    node = plain(strangers=1, warm_kernels=1).start(warm=False)
+async def test_untrusted_code_is_refused_without_the_outer_sandbox(plain: MakeNode) -> None:
+    node = plain(untrusted_users=1, warm_kernels=1).start(warm=False)
     async with node.client() as client:
         learner = SessionClient(client)
         with pytest.raises(RequestRefused) as run:
             await learner.run("print(1)")
         with pytest.raises(RequestRefused) as session:
-            await client.ask_session(learner.session, learner.spec)
+            await client.request_session(learner.session, learner.spec)
 
     assert [(e.value.status, e.value.refusal.code) for e in (run, session)] == [(403, "unsafe")] * 2
     assert not seen(node).safe
-    assert seen(node).refuses.endswith("Missing: outer wall.")
+    assert seen(node).refuses.endswith("Missing: outer sandbox.")
     log = node.log.read_text()
     assert "apt-get install bubblewrap" in log
     assert "pool cannot be filled" not in log
     assert node.folders() == [folder for folder in node.folders() if not list(folder.iterdir())]
 
 
-async def test_who_tells_of_strangers_makes_it_as_strict_as_one_started_so(plain: MakeNode) -> None:
+async def test_who_tells_of_untrusted_users_makes_it_as_strict_as_one_started_so(plain: MakeNode) -> None:
     node = plain(warm_kernels=1).start()
-    async with node.client() as trusted, RunnerClient(node.socket, strangers=True) as web:
+    async with node.client() as trusted, RunnerClient(node.socket, untrusted_users=True) as web:
         mine = SessionClient(trusted)
-        assert (await mine.run("print(1)")).stdout == "1\n"  # people one trusts need no outer wall
+        assert (await mine.run("print(1)")).stdout == "1\n"  # people one trusts need no outer sandbox
         for learner in (SessionClient(web), mine):
             with pytest.raises(RequestRefused) as run:
                 await learner.run("print(1)")
             assert (run.value.status, run.value.refusal.code) == (403, "unsafe")
 
-    assert seen(node).strangers
-    assert seen(node).refuses.endswith("Missing: outer wall.")
+    assert seen(node).untrusted_users
+    assert seen(node).refuses.endswith("Missing: outer sandbox.")
     assert "learners' code is refused" in node.log.read_text()
 
 
-async def test_it_hears_of_strangers_while_it_starts(plain: MakeNode) -> None:
+async def test_it_hears_of_untrusted_users_while_it_starts(plain: MakeNode) -> None:
     node = plain()
     node.launch()
-    async with RunnerClient(node.socket, strangers=True) as web:
+    async with RunnerClient(node.socket, untrusted_users=True) as web:
         node.wait(node.health)
         outcome = None
         with contextlib.suppress(
             RequestRefused
-        ):  # or it is taken, before anybody has looked at the walls, and does not run
+        ):  # or it is taken, before anybody has looked at the isolation layers, and does not run
             outcome = (await SessionClient(web).run("print(1)")).outcome
 
     assert outcome != Outcome.ok
     assert seen(node).refuses
 
 
-async def test_who_accepts_it_in_so_many_words_runs_strangers_code(plain: MakeNode) -> None:
-    node = plain(strangers=1, unsafe_runner=ACCEPTANCE).start()
+async def test_who_accepts_it_in_so_many_words_runs_untrusted_code(plain: MakeNode) -> None:
+    node = plain(untrusted_users=1, unsafe_runner=ACCEPTANCE).start()
     async with node.client() as client:
         assert (await SessionClient(client).run("print(1)")).outcome == Outcome.ok
 

@@ -1,4 +1,4 @@
-"""What a learner may do still works behind all the walls: programs that use much of the system, each in a session."""
+"""What a learner may do still works in spite of all isolation: programs that use much of the system."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ async def test_another_owners_session_does_not_exist(learner: SessionClient) -> 
     with pytest.raises(ResourceNotFound):
         await thief.submit("secret")
     with pytest.raises(ResourceNotFound):
-        await thief.client.ask_session(thief.session, thief.spec)
+        await thief.client.request_session(thief.session, thief.spec)
 
 
 @pytest.mark.parametrize("path", ["/sessions/none", "/runs/none/events", "/nothing"])

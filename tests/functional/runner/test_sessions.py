@@ -36,7 +36,7 @@ def narrow() -> Iterator[RealSupervisor]:
 @pytest.fixture(scope="module")
 def crowded() -> Iterator[RealSupervisor]:
     """A node with three places, whose sessions give way when they have been idle for a moment."""
-    node = RealSupervisor(limits__run_s=30, max_sessions=3, give_way_s=0.5)
+    node = RealSupervisor(limits__run_s=30, max_sessions=3, eviction_grace_s=0.5)
     yield node.start()
     node.remove()
 
@@ -49,12 +49,12 @@ async def guest(narrow: RealSupervisor) -> AsyncIterator[RunnerClient]:
 
 
 async def test_a_session_asked_for_without_a_run_becomes_idle_and_tells_when_it_ends(learner: SessionClient) -> None:
-    asked = await learner.client.ask_session(learner.session, learner.spec)
+    asked = await learner.client.request_session(learner.session, learner.spec)
     assert asked.state in (SessionState.starting, SessionState.idle)
     info = await until(learner.client, learner.session, SessionState.idle)
     assert info.ends_in_s is not None
     assert 0 < info.ends_in_s <= 1200
-    assert (await learner.client.ask_session(learner.session, learner.spec)).id == learner.session
+    assert (await learner.client.request_session(learner.session, learner.spec)).id == learner.session
 
 
 async def test_a_restart_gives_a_fresh_namespace_and_counts(learner: SessionClient) -> None:
@@ -164,7 +164,7 @@ async def test_one_session_more_than_the_node_holds_waits_at_position_1(guest: R
     first, second, third = SessionClient(guest), SessionClient(guest), SessionClient(guest)
     running = await first.submit(BUSY)
     waiting = await second.submit("print('my turn')")
-    last = await third.client.ask_session(third.session, third.spec)
+    last = await third.client.request_session(third.session, third.spec)
 
     assert (waiting.session.state, waiting.session.position) == (SessionState.queued, 1)
     assert (last.state, last.position) == (SessionState.queued, 2)
@@ -245,7 +245,7 @@ async def test_whoever_presses_run_on_a_full_node_gets_the_place_of_a_finished_s
 
     assert (told.outcome, told.stdout) == (Outcome.ok, "my turn\n")
     evicted = await asyncio.wait_for(gone, 5)  # whoever holds this stream is told at once
-    assert (evicted.state, evicted.gone_because, evicted.runs) == (SessionState.gone, "gave-way", 1)
+    assert (evicted.state, evicted.gone_because, evicted.runs) == (SessionState.gone, "evicted", 1)
     states = [(await learner.client.session(learner.session)).state for learner in sitting]
     assert states == [SessionState.gone, SessionState.idle, SessionState.idle]
 
@@ -253,24 +253,24 @@ async def test_whoever_presses_run_on_a_full_node_gets_the_place_of_a_finished_s
 async def test_as_many_sessions_give_way_as_people_wait_the_unused_one_first(class_: list[SessionClient]) -> None:
     used, unused, last, *late = class_
     await used.run("1")
-    await unused.client.ask_session(unused.session, unused.spec)
+    await unused.client.request_session(unused.session, unused.spec)
     await until(unused.client, unused.session, SessionState.idle)
     await last.run("2")
 
     assert [(await learner.run("3")).result for learner in late[:1]] == ["3"]
-    assert (await unused.client.session(unused.session)).gone_because == "gave-way"
+    assert (await unused.client.session(unused.session)).gone_because == "evicted"
     assert (await used.client.session(used.session)).state == SessionState.idle
 
     await asyncio.gather(*(learner.run("4") for learner in late[1:]))
     gone = [(await learner.client.session(learner.session)).gone_because for learner in class_]
-    assert gone.count("gave-way") == 3
+    assert gone.count("evicted") == 3
 
 
 async def test_nobody_is_evicted_for_a_session_that_was_only_asked_for(class_: list[SessionClient]) -> None:
     *sitting, looking, running = class_[:5]
     for learner in sitting:
         await learner.run("1")
-    asked = await looking.client.ask_session(looking.session, looking.spec)
+    asked = await looking.client.request_session(looking.session, looking.spec)
     assert (asked.state, asked.position, asked.wait_s) == (SessionState.queued, 1, None)
 
     await running.run("2")
@@ -285,7 +285,7 @@ async def test_keeping_a_session_holds_no_place_against_somebody_who_waits(class
         await learner.run("1")
     await kept.client.keep(kept.session)
     await late.run("2")
-    assert (await kept.client.session(kept.session)).gone_because == "gave-way"
+    assert (await kept.client.session(kept.session)).gone_because == "evicted"
 
 
 async def test_a_queued_learner_reads_about_how_long_it_takes_once_a_run_has_ended(class_: list[SessionClient]) -> None:
@@ -321,7 +321,7 @@ async def test_keeping_a_session_restarts_its_idle_time(guest: RunnerClient) -> 
 async def test_who_pressed_run_comes_before_who_only_looked(guest: RunnerClient) -> None:
     busy, looking, running = SessionClient(guest), SessionClient(guest), SessionClient(guest)
     await busy.submit(BUSY)
-    assert (await guest.ask_session(looking.session, looking.spec)).position == 1
+    assert (await guest.request_session(looking.session, looking.spec)).position == 1
     accepted = await running.submit("print('first')")
     assert accepted.session.position == 1
     assert (await guest.session(looking.session)).position == 2
@@ -336,7 +336,7 @@ async def test_the_queue_has_an_end(guest: RunnerClient) -> None:
     await busy.submit(BUSY)
     crowd = [SessionClient(guest) for _ in range(10)]
     for learner in crowd:
-        await guest.ask_session(learner.session, learner.spec)
+        await guest.request_session(learner.session, learner.spec)
     late = SessionClient(guest)
     with pytest.raises(RequestRefused, match="try again later") as refused:
         await late.submit("1")

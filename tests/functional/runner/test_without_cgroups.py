@@ -1,4 +1,4 @@
-"""A node in a container's place, without cgroups: the supervisor counts by itself, and says which walls are left."""
+"""A node in a container's place, without cgroups: the supervisor counts by itself, and says what is in force."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_a_session_below_its_limits_is_left_alone_and_told_its_peak(learne
 
 async def test_where_proc_is_covered_and_no_cgroup_can_be_made_tensorflow_runs(bare: RealSupervisor) -> None:
     assert not bare.cgroups()
-    assert "no cgroup" in str(bare.health()["walls"])
+    assert "no cgroup" in str(bare.health()["safeguards"])
     async with bare.client() as client:
         told = await SessionClient(client).run(
             "import tensorflow as tf\nfrom pathlib import Path\n"
@@ -145,16 +145,16 @@ async def test_where_proc_is_covered_and_no_cgroup_can_be_made_tensorflow_runs(b
 
 def test_without_cgroups_and_with_a_covered_proc_it_says_what_holds_instead(bare: RealSupervisor) -> None:
     health = Health.model_validate(bare.health())
-    walls = {wall.name: wall for wall in health.walls}
+    safeguards = {safeguard.name: safeguard for safeguard in health.safeguards}
 
     assert not health.safe
-    assert {wall.name for wall in health.walls if not wall.in_force} - {"Landlock"} == {
+    assert {safeguard.name for safeguard in health.safeguards if not safeguard.in_force} - {"Landlock"} == {
         "own /proc",
         "memory",
         "CPU share",
     }
-    assert walls["processes"].detail == "128 in a session; RLIMIT_NPROC"
-    assert walls["memory"].detail == "only watched; memfd, sockets and page tables escape"
+    assert safeguards["processes"].detail == "128 in a session; RLIMIT_NPROC"
+    assert safeguards["memory"].detail == "only watched; memfd, sockets and page tables escape"
     warnings = [line for line in bare.log.read_text().splitlines() if "limit missing: memory" in line]
     assert len(warnings) == 1
 
@@ -173,12 +173,12 @@ for fd in held:
 """
 
 
-async def test_memory_in_a_memfd_is_not_counted_and_strangers_code_runs_all_the_same(bare: RealSupervisor) -> None:
-    async with RunnerClient(bare.socket, strangers=True) as web:
+async def test_memory_in_a_memfd_is_not_counted_and_untrusted_code_runs_all_the_same(bare: RealSupervisor) -> None:
+    async with RunnerClient(bare.socket, untrusted_users=True) as web:
         learner = SessionClient(web)
         told = await learner.run(TWICE_THE_LIMIT)
         await learner.leave()
 
     assert (told.outcome, told.stdout) == (Outcome.ok, "1024 MiB held\n")  # of 512; with a cgroup it ends with memory
     health = Health.model_validate(bare.health())
-    assert (health.strangers, health.refuses) == (True, "")
+    assert (health.untrusted_users, health.refuses) == (True, "")

@@ -122,9 +122,9 @@ class Witness(RunnerClient):
         self._runs.add(run.id)
         return await super().submit(run)
 
-    async def ask_session(self, session: str, spec: SessionSpec) -> SessionInfo:
+    async def request_session(self, session: str, spec: SessionSpec) -> SessionInfo:
         self._sessions.add(session)
-        return await super().ask_session(session, spec)
+        return await super().request_session(session, spec)
 
     async def forget(self) -> None:
         """End every session, and acknowledge all events of every run as the application does once it stored them."""

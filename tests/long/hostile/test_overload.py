@@ -41,7 +41,7 @@ async def test_a_learner_who_asks_for_hundreds_gets_a_share_and_keeps_nobody_out
     await neighbour.run("x = 1")
     greedy = [SessionClient(client, owner="greedy") for _ in range(100)]
     for learner in greedy:
-        await client.ask_session(learner.session, learner.spec)
+        await client.request_session(learner.session, learner.spec)
     for _ in range(200):
         if (living := sum([await _lives(learner) for learner in greedy])) <= 3:
             break
@@ -58,7 +58,7 @@ async def test_a_crowd_of_learners_finds_the_end_of_the_queue_and_the_node_goes_
     neighbour = SessionClient(client)
     await neighbour.run("x = 1")
     crowd = [SessionClient(client) for _ in range(100)]
-    asked = await asyncio.gather(*(x.client.ask_session(x.session, x.spec) for x in crowd), return_exceptions=True)
+    asked = await asyncio.gather(*(x.client.request_session(x.session, x.spec) for x in crowd), return_exceptions=True)
     refused = [answer for answer in asked if isinstance(answer, RequestRefused)]
     assert {(r.status, r.refusal.code) for r in refused} == {(429, "node-full")}
     assert len(crowd) - len(refused) <= QUEUE + ROOM

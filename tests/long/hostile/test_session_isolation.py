@@ -169,7 +169,7 @@ async def test_a_session_that_is_ended_again_and_again_while_it_starts_leaves_no
     client: RunnerClient, after_s: float
 ) -> None:
     learner = SessionClient(client)
-    await client.ask_session(learner.session, learner.spec)
+    await client.request_session(learner.session, learner.spec)
     await asyncio.sleep(after_s)
 
     async def end(later_s: float) -> None:

@@ -13,7 +13,7 @@ from app.health.checks import HealthCheck
 from app.settings import is_public_url
 from runners.wire.protocol import Capability, Health, LibraryPatch, LibraryPatches, Safeguard
 
-OUTER = Safeguard(name="outer wall", in_force=True, detail="bubblewrap", essential=True, means="Install it. " * 20)
+OUTER = Safeguard(name="outer sandbox", in_force=True, detail="bubblewrap", essential=True, means="Install it. " * 20)
 CPU = Safeguard(kind="limit", name="CPU share", in_force=False, detail="no cgroup", means="Delegate one.")
 MEMORY = Safeguard(
     kind="limit", name="memory", in_force=False, detail="only watched", reported=True, means="Delegate one."
@@ -21,17 +21,23 @@ MEMORY = Safeguard(
 WELL = HealthCheck("runner", True, "0 of 40 sessions")
 
 
-def findings(*walls: Safeguard, check: HealthCheck = WELL, refuses: str = "") -> DoctorReport:
-    health = Health(status="ready", walls=list(walls), strangers=bool(refuses), refuses=refuses)
-    offer = Capability(name="cgroups", good=False, detail="version 1, not writable here", means="Memory is watched.")
-    return DoctorReport({"data": "/data"}, [check], [offer], health)
+def findings(*safeguards: Safeguard, check: HealthCheck = WELL, refuses: str = "") -> DoctorReport:
+    health = Health(status="ready", safeguards=list(safeguards), untrusted_users=bool(refuses), refuses=refuses)
+    capability = Capability(
+        name="cgroups", good=False, detail="version 1, not writable here", means="Memory is watched."
+    )
+    return DoctorReport({"data": "/data"}, [check], [capability], health)
 
 
 @pytest.mark.parametrize(
     ("found", "status", "verdict"),
     [
-        (findings(OUTER, CPU), 0, "All is well. Every wall and limit that strangers' code needs is in force."),
-        (findings(OUTER.model_copy(update={"in_force": False})), 3, "Missing: outer wall."),
+        (
+            findings(OUTER, CPU),
+            0,
+            "All is well. Every isolation layer and limit that untrusted code needs is in force.",
+        ),
+        (findings(OUTER.model_copy(update={"in_force": False})), 3, "Missing: outer sandbox."),
         (
             findings(OUTER, check=HealthCheck("runner", False, "away")),
             1,
@@ -58,12 +64,12 @@ def test_memory_that_is_only_watched_is_a_gap_although_runs_are_not_refused() ->
     assert json.loads(to_json(found))["safe"] is False
     assert "  off     memory              only watched" in text
     assert text.endswith(
-        "Strangers' code would not be safe here, and this runner is for people you trust. Missing: memory."
+        "Untrusted code would not be safe here, and this runner is for people you trust. Missing: memory."
     )
 
 
 def test_a_runner_that_refuses_says_so() -> None:
-    text = " ".join(to_text(findings(OUTER.model_copy(update={"in_force": False}), refuses="Missing: outer wall.")))
+    text = " ".join(to_text(findings(OUTER.model_copy(update={"in_force": False}), refuses="Missing: outer sandbox.")))
 
     assert "this runner refuses to run it" in text
 
@@ -73,8 +79,8 @@ def test_what_is_off_is_explained_and_what_is_on_is_not() -> None:
     off = "\n".join(to_text(findings(OUTER.model_copy(update={"in_force": False}), CPU)))
 
     assert "Install it." not in on
-    assert "\n  on      outer wall" in on
-    assert "\n  missing outer wall" in off
+    assert "\n  on      outer sandbox" in on
+    assert "\n  missing outer sandbox" in off
     assert "Install it." in off
     assert "\n  off     CPU share" in on
     assert "Delegate one." in on
@@ -124,7 +130,7 @@ def test_each_zygote_knows_the_patches_of_the_libraries_it_has_imported() -> Non
 
 
 def test_without_a_runner_the_machine_is_told_all_the_same() -> None:
-    found = DoctorReport({}, [HealthCheck("runner", False, "no socket")], findings().offers, None)
+    found = DoctorReport({}, [HealthCheck("runner", False, "no socket")], findings().capabilities, None)
     text = "\n".join(to_text(found))
 
     assert "version 1, not writable here" in text
@@ -160,7 +166,7 @@ def test_settings_of_the_running_runner_are_told_where_they_are_not_this_shells(
 
 
 @pytest.mark.parametrize(
-    ("url", "strangers"),
+    ("url", "untrusted_users"),
     [
         ("", False),
         ("http://localhost:8000", False),
@@ -171,5 +177,5 @@ def test_settings_of_the_running_runner_are_told_where_they_are_not_this_shells(
         ("http://0.0.0.0", True),
     ],
 )
-def test_a_public_address_tells_of_strangers(url: str, strangers: bool) -> None:
-    assert is_public_url(url) == strangers
+def test_a_public_address_tells_of_untrusted_users(url: str, untrusted_users: bool) -> None:
+    assert is_public_url(url) == untrusted_users

@@ -36,7 +36,7 @@ def test_a_queued_session_says_about_how_long_it_waits_where_that_is_known(wait_
 
 
 @pytest.mark.parametrize(
-    "reason", ["idle", "gave-way", "replaced", "ended", "failed", "supervisor-stopped", "something new", None]
+    "reason", ["idle", "evicted", "replaced", "ended", "failed", "supervisor-stopped", "something new", None]
 )
 def test_a_session_that_is_gone_says_that_the_next_run_starts_another(reason: str | None) -> None:
     info = SessionInfo(id="x", state=SessionState.gone, topology="cpu", keras=3, gone_because=reason)

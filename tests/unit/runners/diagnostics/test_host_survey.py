@@ -18,10 +18,10 @@ def test_the_survey_needs_no_settings_and_says_what_to_do_about_each_gap() -> No
     command = [sys.executable, "-m", "runners.diagnostics.host_survey"]
     environment = os.environ | {"LOCKSTEP_MAX_SESSIONS": "nonsense"}
     said = subprocess.run(command, capture_output=True, check=True, timeout=60, env=environment).stdout
-    offers = {offer.name: offer for offer in HostSurvey.model_validate_json(said).offers}
+    capabilities = {capability.name: capability for capability in HostSurvey.model_validate_json(said).capabilities}
 
-    assert offers["kernel"].good
-    assert "tensorflow 2" in offers["Python"].detail
+    assert capabilities["kernel"].good
+    assert "tensorflow 2" in capabilities["Python"].detail
     assert {
         "user namespaces",
         "seccomp",
@@ -31,8 +31,8 @@ def test_the_survey_needs_no_settings_and_says_what_to_do_about_each_gap() -> No
         "CPUs",
         "memory",
         "accelerators",
-    } <= offers.keys()
-    assert all(offer.good or offer.means for offer in offers.values())
+    } <= capabilities.keys()
+    assert all(capability.good or capability.means for capability in capabilities.values())
 
 
 LISTINGS = Path(__file__).parents[1] / "devices" / "listings"
@@ -55,11 +55,11 @@ LISTINGS = Path(__file__).parents[1] / "devices" / "listings"
     ],
 )
 def test_what_was_found_is_said_with_the_mode_and_what_follows(name: str, mode: str, good: bool, detail: str) -> None:
-    offer = accelerators(HardwareListing.from_json((LISTINGS / f"{name}.json").read_text()), mode)
+    capability = accelerators(HardwareListing.from_json((LISTINGS / f"{name}.json").read_text()), mode)
 
-    assert offer.good is good
-    assert offer.detail.endswith(detail)
-    assert good or offer.means
+    assert capability.good is good
+    assert capability.detail.endswith(detail)
+    assert good or capability.means
 
 
 def test_a_machine_without_any_is_well_as_long_as_nobody_asked_for_real_ones() -> None:

@@ -1,4 +1,4 @@
-"""Judging walls and limits by what was recorded on real machines (``sights/``), whole and with a piece missing."""
+"""Judging isolation layers and limits by recordings of real machines (``inspections/``), whole and with gaps."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from runners.diagnostics.isolation_checks import find_gaps as all_gaps
 from runners.wire.protocol import Health, Safeguard
 
 SIGHTS = Path(__file__).parent / "inspections"
-PLAIN = RunnerSettings(outer_wall="auto")
-IN_A_CONTAINER = RunnerSettings(outer_wall="none")
+PLAIN = RunnerSettings(outer_sandbox="auto")
+IN_A_CONTAINER = RunnerSettings(outer_sandbox="none")
 
 
 def recorded(name: str) -> SandboxInspection:
@@ -25,15 +25,15 @@ def recorded(name: str) -> SandboxInspection:
 def judged(
     sight: SandboxInspection, outer: str = "bubblewrap", settings: RunnerSettings = PLAIN
 ) -> dict[str, Safeguard]:
-    return {wall.name: wall for wall in check_isolation(sight, settings, outer)}
+    return {safeguard.name: safeguard for safeguard in check_isolation(sight, settings, outer)}
 
 
-def off(walls: dict[str, Safeguard]) -> list[str]:
-    return [wall.name for wall in walls.values() if not wall.in_force]
+def off(safeguards: dict[str, Safeguard]) -> list[str]:
+    return [safeguard.name for safeguard in safeguards.values() if not safeguard.in_force]
 
 
-def gaps(walls: dict[str, Safeguard]) -> list[str]:
-    return [wall.name for wall in missing_essentials(walls.values())]
+def gaps(safeguards: dict[str, Safeguard]) -> list[str]:
+    return [safeguard.name for safeguard in missing_essentials(safeguards.values())]
 
 
 def changed(sight: SandboxInspection, who: str, **facts: Any) -> SandboxInspection:
@@ -53,65 +53,65 @@ def test_on_a_machine_that_has_everything_all_is_in_force() -> None:
 
 
 def test_a_plain_user_without_cgroups_lacks_the_limit_on_memory_and_the_share_of_cpu() -> None:
-    walls = judged(recorded("plain-user"))
+    safeguards = judged(recorded("plain-user"))
 
-    assert off(walls) == ["memory", "CPU share"]
-    assert "RLIMIT_NPROC" in walls["processes"].detail
-    assert walls["memory"].detail == "only watched; memfd, sockets and page tables escape"
-    assert "people you trust" in walls["memory"].means
+    assert off(safeguards) == ["memory", "CPU share"]
+    assert "RLIMIT_NPROC" in safeguards["processes"].detail
+    assert safeguards["memory"].detail == "only watched; memfd, sockets and page tables escape"
+    assert "people you trust" in safeguards["memory"].means
 
 
 @pytest.mark.parametrize("name", ["plain-user", "container"])
 def test_memory_that_is_only_watched_is_a_gap_but_no_reason_to_refuse(name: str) -> None:
     settings = IN_A_CONTAINER if name == "container" else PLAIN
-    walls = judged(recorded(name), "none" if name == "container" else "bubblewrap", settings)
+    safeguards = judged(recorded(name), "none" if name == "container" else "bubblewrap", settings)
 
-    assert gaps(walls) == []
-    assert [wall.name for wall in all_gaps(walls.values())] == ["memory"]
-    assert not Health(status="ready", walls=list(walls.values())).safe
-    assert why_unsafe(walls.values(), settings.model_copy(update={"strangers": True})) == ""
+    assert gaps(safeguards) == []
+    assert [safeguard.name for safeguard in all_gaps(safeguards.values())] == ["memory"]
+    assert not Health(status="ready", safeguards=list(safeguards.values())).safe
+    assert why_unsafe(safeguards.values(), settings.model_copy(update={"untrusted_users": True})) == ""
 
 
 def test_a_container_that_was_named_as_the_wall_is_one() -> None:
-    walls = judged(recorded("container"), "none", IN_A_CONTAINER)
+    safeguards = judged(recorded("container"), "none", IN_A_CONTAINER)
 
-    assert off(walls) == ["own /proc", "memory", "CPU share"]
-    assert gaps(walls) == []
-    assert "systempaths=unconfined" in walls["own /proc"].means
-    assert walls["all together"].detail.startswith("8,192 MiB and 8,192 processes")
+    assert off(safeguards) == ["own /proc", "memory", "CPU share"]
+    assert gaps(safeguards) == []
+    assert "systempaths=unconfined" in safeguards["own /proc"].means
+    assert safeguards["all together"].detail.startswith("8,192 MiB and 8,192 processes")
 
 
 def test_a_container_that_nobody_named_is_none() -> None:
-    assert gaps(judged(recorded("container"), "none")) == ["outer wall"]
+    assert gaps(judged(recorded("container"), "none")) == ["outer sandbox"]
 
 
 def test_a_container_with_a_network_and_rights_is_none() -> None:
-    wall = judged(recorded("container-with-network"), "none", IN_A_CONTAINER)["outer wall"]
+    safeguard = judged(recorded("container-with-network"), "none", IN_A_CONTAINER)["outer sandbox"]
 
-    assert not wall.in_force
+    assert not safeguard.in_force
     for found in ("it reaches a network (lo, eth0)", "it has capabilities", "it may gain privileges"):
-        assert found in wall.detail
-    assert "docker-compose.yml" in wall.means
+        assert found in safeguard.detail
+    assert "docker-compose.yml" in safeguard.means
 
 
 def test_a_machine_that_was_called_a_container_is_none() -> None:
     sight = recorded("no-bubblewrap").model_copy(update={"container": ""})
 
-    assert "no sign of a container" in judged(sight, "none", IN_A_CONTAINER)["outer wall"].detail
+    assert "no sign of a container" in judged(sight, "none", IN_A_CONTAINER)["outer sandbox"].detail
 
 
 def test_root_is_no_wall_in_a_container_either() -> None:
     sight = with_status(recorded("container"), "supervisor", Uid="0 0 0 0")
 
-    assert gaps(judged(sight, "none", IN_A_CONTAINER)) == ["outer wall"]
+    assert gaps(judged(sight, "none", IN_A_CONTAINER)) == ["outer sandbox"]
 
 
-def test_without_bubblewrap_there_is_no_outer_wall() -> None:
-    walls = judged(recorded("no-bubblewrap"), "none")
+def test_without_bubblewrap_there_is_no_outer_sandbox() -> None:
+    safeguards = judged(recorded("no-bubblewrap"), "none")
 
-    assert gaps(walls) == ["outer wall"]
-    assert "apt-get install bubblewrap" in walls["outer wall"].means
-    assert "a runner started as root needs bubblewrap" in walls["outer wall"].means
+    assert gaps(safeguards) == ["outer sandbox"]
+    assert "apt-get install bubblewrap" in safeguards["outer sandbox"].means
+    assert "a runner started as root needs bubblewrap" in safeguards["outer sandbox"].means
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------
@@ -129,9 +129,9 @@ WHOLE = recorded("root-with-cgroups")
         (with_status(WHOLE, "init", CapBnd="000001ffffffffff"), ["no capabilities"]),
         (with_status(WHOLE, "kernel", Uid="0 0 0 0"), ["plain user"]),
         (with_status(WHOLE, "kernel", NSpid="10098"), ["PID namespace"]),
-        (with_status(WHOLE, "zygote", Uid="0 0 0 0"), ["outer wall"]),
-        (changed(WHOLE, "zygote", namespaces=WHOLE.supervisor.namespaces), ["outer wall"]),
-        (changed(WHOLE, "zygote", interfaces=("lo", "eth0")), ["outer wall"]),
+        (with_status(WHOLE, "zygote", Uid="0 0 0 0"), ["outer sandbox"]),
+        (changed(WHOLE, "zygote", namespaces=WHOLE.supervisor.namespaces), ["outer sandbox"]),
+        (changed(WHOLE, "zygote", interfaces=("lo", "eth0")), ["outer sandbox"]),
         (changed(WHOLE, "init", hidden=False), ["hidden PID 1"]),
         (changed(WHOLE, "kernel", uid_map="0 0 4294967295"), ["user namespace"]),
         (changed(WHOLE, "kernel", interfaces=("lo", "eth0")), ["network namespace"]),
@@ -142,7 +142,7 @@ def test_a_piece_that_is_missing_is_a_gap(sight: SandboxInspection, expected: li
 
 
 @pytest.mark.parametrize(
-    ("namespace", "wall"),
+    ("namespace", "safeguard"),
     [
         ("user", "user namespace"),
         ("mnt", "mount namespace"),
@@ -151,12 +151,12 @@ def test_a_piece_that_is_missing_is_a_gap(sight: SandboxInspection, expected: li
         ("uts", "IPC, UTS namespaces"),
     ],
 )
-def test_a_namespace_that_is_shared_or_cannot_be_read_is_a_gap(namespace: str, wall: str) -> None:
+def test_a_namespace_that_is_shared_or_cannot_be_read_is_a_gap(namespace: str, safeguard: str) -> None:
     own = WHOLE.kernel.namespaces
     shared = changed(WHOLE, "kernel", namespaces=own | {namespace: WHOLE.supervisor.namespaces[namespace]})
     unread = changed(WHOLE, "kernel", namespaces={k: v for k, v in own.items() if k != namespace})
 
-    assert gaps(judged(shared)) == gaps(judged(unread)) == [wall]
+    assert gaps(judged(shared)) == gaps(judged(unread)) == [safeguard]
 
 
 @pytest.mark.parametrize(
@@ -176,18 +176,18 @@ def test_a_folder_of_the_host_that_can_be_written_or_is_the_root_is_a_gap(mount:
 
 def test_where_nothing_could_be_read_nothing_is_in_force() -> None:
     nothing = InspectedProcess()
-    walls = judged(SandboxInspection(supervisor=nothing, zygote=nothing, init=nothing, kernel=nothing))
+    safeguards = judged(SandboxInspection(supervisor=nothing, zygote=nothing, init=nothing, kernel=nothing))
 
-    assert [w.name for w in walls.values() if w.essential and w.in_force] == []
-    assert [w.name for w in walls.values() if w.kind == "wall" and w.in_force] == []
+    assert [w.name for w in safeguards.values() if w.essential and w.in_force] == []
+    assert [w.name for w in safeguards.values() if w.kind == "isolation" and w.in_force] == []
 
 
 def test_what_is_missing_says_what_follows_and_what_to_do() -> None:
     nothing = InspectedProcess()
-    for wall in judged(
+    for safeguard in judged(
         SandboxInspection(supervisor=nothing, zygote=nothing, init=nothing, kernel=nothing), "none"
     ).values():
-        assert wall.in_force or len(wall.means) > 40, wall.name
+        assert safeguard.in_force or len(safeguard.means) > 40, safeguard.name
 
 
 # --- limits -----------------------------------------------------------------------------------------------------
@@ -205,20 +205,20 @@ def test_a_limit_is_in_force_only_with_a_value_as_small_as_was_asked_for() -> No
 
 def test_version_2_of_cgroups_is_read_as_well() -> None:
     group = {"memory.max": str(2048 << 20), "memory.swap.max": "0", "pids.max": "512", "cpu.max": "200000 100000"}
-    walls = judged(WHOLE.model_copy(update={"group": group}))
+    safeguards = judged(WHOLE.model_copy(update={"group": group}))
 
-    assert off(walls) == []
-    assert walls["memory"].detail == "2,048 MiB for a session, with swap; cgroup version 2"
-    assert walls["CPU share"].detail == "2 cores; cgroup version 2"
+    assert off(safeguards) == []
+    assert safeguards["memory"].detail == "2,048 MiB for a session, with swap; cgroup version 2"
+    assert safeguards["CPU share"].detail == "2 cores; cgroup version 2"
 
 
 def test_an_endless_group_holds_nothing() -> None:
     group = {"memory.max": "max", "pids.max": "max", "cpu.max": "max 100000"}
-    walls = judged(WHOLE.model_copy(update={"group": group, "around": group}))
+    safeguards = judged(WHOLE.model_copy(update={"group": group, "around": group}))
 
-    assert off(walls) == ["memory", "CPU share"]
-    assert walls["memory"].detail.startswith("only watched")
-    assert "all together" not in walls
+    assert off(safeguards) == ["memory", "CPU share"]
+    assert safeguards["memory"].detail.startswith("only watched")
+    assert "all together" not in safeguards
 
 
 def test_a_folder_without_a_size_is_a_gap() -> None:
@@ -228,8 +228,8 @@ def test_a_folder_without_a_size_is_a_gap() -> None:
 
 
 def test_every_limit_setting_has_a_row_or_is_one_that_the_system_keeps() -> None:
-    rows = [wall for wall in judged(WHOLE).values() if wall.kind == "limit"]
-    kept = [wall.name for wall in rows if wall.detail.endswith("; the supervisor")]
+    rows = [safeguard for safeguard in judged(WHOLE).values() if safeguard.kind == "limit"]
+    kept = [safeguard.name for safeguard in rows if safeguard.detail.endswith("; the supervisor")]
     measured = {"memory_mb", "processes", "cpu_cores", "disk_mb", "inodes", "open_files", "file_mb"}
 
     assert len(kept) == len(Limits.model_fields.keys() - measured) + 2
@@ -238,19 +238,19 @@ def test_every_limit_setting_has_a_row_or_is_one_that_the_system_keeps() -> None
 # --- the decision -----------------------------------------------------------------------------------------------
 
 
-def test_strangers_code_is_refused_where_a_wall_is_missing_unless_that_was_accepted() -> None:
+def test_untrusted_code_is_refused_where_an_isolation_layer_is_missing_unless_that_was_accepted() -> None:
     whole = list(judged(recorded("root-with-cgroups")).values())
     open_ = list(judged(recorded("no-bubblewrap"), "none").values())
 
-    assert why_unsafe(whole, RunnerSettings(strangers=True)) == ""
-    assert why_unsafe(open_, RunnerSettings(strangers=False)) == ""
-    assert why_unsafe(open_, RunnerSettings(strangers=True)).endswith("Missing: outer wall.")
-    assert why_unsafe(open_, RunnerSettings(strangers=True, unsafe_runner=ACCEPTANCE)) == ""
+    assert why_unsafe(whole, RunnerSettings(untrusted_users=True)) == ""
+    assert why_unsafe(open_, RunnerSettings(untrusted_users=False)) == ""
+    assert why_unsafe(open_, RunnerSettings(untrusted_users=True)).endswith("Missing: outer sandbox.")
+    assert why_unsafe(open_, RunnerSettings(untrusted_users=True, unsafe_runner=ACCEPTANCE)) == ""
 
 
 def test_health_is_safe_only_with_every_essential_wall() -> None:
-    assert Health(status="ready", walls=list(judged(recorded("root-with-cgroups")).values())).safe
-    assert not Health(status="ready", walls=list(judged(recorded("no-bubblewrap"), "none").values())).safe
+    assert Health(status="ready", safeguards=list(judged(recorded("root-with-cgroups")).values())).safe
+    assert not Health(status="ready", safeguards=list(judged(recorded("no-bubblewrap"), "none").values())).safe
     assert not Health(status="broken").safe
 
 

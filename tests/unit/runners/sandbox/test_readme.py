@@ -1,4 +1,4 @@
-"""The threat model names every wall that the doctor reports, and what it says of the policy is so."""
+"""The threat model names every isolation layer that the doctor reports, and what it says of the policy is so."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ def test_every_wall_has_a_row() -> None:
     sight = SandboxInspection.model_validate_json(
         (HERE.parents[1] / "diagnostics" / "inspections" / "plain-user.json").read_text()
     )
-    walls = [wall.name for wall in check_isolation(sight, RunnerSettings(), "bubblewrap") if wall.kind != "limit"]
-    assert len(walls) > 10
-    assert [name for name in walls if not [row for row in ROWS if row.startswith(name)]] == []
+    safeguards = [
+        safeguard.name
+        for safeguard in check_isolation(sight, RunnerSettings(), "bubblewrap")
+        if safeguard.kind != "limit"
+    ]
+    assert len(safeguards) > 10
+    assert [name for name in safeguards if not [row for row in ROWS if row.startswith(name)]] == []
 
 
 def test_figures_are_those_of_the_policy() -> None:

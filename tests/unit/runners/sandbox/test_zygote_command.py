@@ -1,4 +1,4 @@
-"""Which wall stands around the zygote."""
+"""Which outer sandbox the zygote runs in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BWRAP = "/usr/bin/bwrap"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "root", "bubblewrap", "wall"),
+    ("wanted", "root", "bubblewrap", "outer"),
     [
         ("auto", True, BWRAP, "bubblewrap"),
         ("auto", False, BWRAP, "bubblewrap"),
@@ -23,9 +23,9 @@ BWRAP = "/usr/bin/bwrap"
     ],
 )
 def test_the_wall_follows_the_setting_and_the_machine(
-    wanted: str, root: bool, bubblewrap: str | None, wall: str
+    wanted: str, root: bool, bubblewrap: str | None, outer: str
 ) -> None:
-    assert choose_outer_sandbox(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap) == wall
+    assert choose_outer_sandbox(RunnerSettings(outer_sandbox=wanted), root=root, bubblewrap=bubblewrap) == outer
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_the_wall_follows_the_setting_and_the_machine(
 )
 def test_where_no_wall_can_stand_nothing_starts(wanted: str, root: bool, bubblewrap: str | None, why: str) -> None:
     with pytest.raises(OuterSandboxUnavailable, match=why):
-        choose_outer_sandbox(RunnerSettings(outer_wall=wanted), root=root, bubblewrap=bubblewrap)
+        choose_outer_sandbox(RunnerSettings(outer_sandbox=wanted), root=root, bubblewrap=bubblewrap)
 
 
 def test_what_a_session_may_be_given_the_zygote_has_to_pass_on(monkeypatch: pytest.MonkeyPatch) -> None:

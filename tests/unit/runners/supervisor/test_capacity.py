@@ -45,14 +45,14 @@ def test_what_the_operator_says_holds_but_too_many_for_the_processes_is_said() -
     said = session_capacity(RunnerSettings(max_sessions=40), AvailableResources(8192, 8192))
 
     assert (said.count, said.why) == (40, "LOCKSTEP_MAX_SESSIONS")
-    assert not said.wall(3).in_force
-    assert "LOCKSTEP_RUNNER_PIDS=22528" in said.wall(3).means
-    assert session_capacity(RunnerSettings(max_sessions=40), AvailableResources(1024, 22_528)).wall(3).in_force
+    assert not said.safeguard(3).in_force
+    assert "LOCKSTEP_RUNNER_PIDS=22528" in said.safeguard(3).means
+    assert session_capacity(RunnerSettings(max_sessions=40), AvailableResources(1024, 22_528)).safeguard(3).in_force
 
 
 def test_doctor_shows_the_seats_and_where_they_come_from() -> None:
-    limited = session_capacity(RunnerSettings(), AvailableResources(8192, memory_is_limited=True)).wall(3)
-    whole = session_capacity(RunnerSettings(), AvailableResources(8192)).wall(3)
+    limited = session_capacity(RunnerSettings(), AvailableResources(8192, memory_is_limited=True)).safeguard(3)
+    whole = session_capacity(RunnerSettings(), AvailableResources(8192)).safeguard(3)
 
     assert limited.detail == "27 at once, 3 for a learner; as many as 8,192 MiB allow, the limit of its cgroup"
     assert whole.detail.endswith("three quarters of the machine's memory")

@@ -16,8 +16,8 @@ def no_zygote(keras: KerasVersion, given: DeviceAllocation | None) -> ZygoteClie
     pytest.fail("a sandbox was asked for")
 
 
-async def test_strangers_get_no_kernel_whose_time_has_no_limit() -> None:
-    leases = LeaseManager(no_zygote, lambda: True, lambda: None, RunnerSettings(strangers=True))
+async def test_untrusted_users_get_no_kernel_whose_time_has_no_limit() -> None:
+    leases = LeaseManager(no_zygote, lambda: True, lambda: None, RunnerSettings(untrusted_users=True))
 
-    with pytest.raises(LeasesForbidden, match="strangers can reach this runner"):
+    with pytest.raises(LeasesForbidden, match="untrusted users can reach this runner"):
         await leases.take(LeaseRequest(topology="cpu", keras=3, key="0" * 32))

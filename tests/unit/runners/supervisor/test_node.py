@@ -71,12 +71,12 @@ async def node(tmp_path: Path, pool: Slow, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_a_session_keeps_its_place_until_it_is_gone_though_another_has_its_name(node: Node, pool: Slow) -> None:
-    node.ask_session("s", SPEC)
+    node.request_session("s", SPEC)
     await asyncio.sleep(0)
     ending = asyncio.create_task(node.end("s"))
     await asyncio.sleep(0)
 
-    assert node.ask_session("s", SPEC).state == SessionState.queued
+    assert node.request_session("s", SPEC).state == SessionState.queued
     await asyncio.sleep(0.05)
     assert node.session("s").state == SessionState.queued
 
@@ -89,11 +89,11 @@ async def test_a_session_keeps_its_place_until_it_is_gone_though_another_has_its
 
 
 async def test_a_node_that_ends_waits_for_sessions_whose_names_others_have(node: Node, pool: Slow) -> None:
-    node.ask_session("s", SPEC)
+    node.request_session("s", SPEC)
     await asyncio.sleep(0)
     ending = asyncio.create_task(node.end("s"))
     await asyncio.sleep(0)
-    node.ask_session("s", SPEC)
+    node.request_session("s", SPEC)
 
     closing = asyncio.create_task(node.close())
     await asyncio.sleep(0.05)
@@ -135,7 +135,7 @@ async def test_a_fault_for_a_process_whose_sandbox_has_ended_is_declined_with_a_
     node: Node, pool: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool.may_let_go.set()
-    node.ask_session("s", SessionSpec(owner="o", topology="workers:2", keras=3))
+    node.request_session("s", SessionSpec(owner="o", topology="workers:2", keras=3))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     sandbox = Sandbox("s", tmp_path, os.getpid(), -1, ours, NullCgroup())
     sandbox.members = tuple(ClusterMember(task=f"worker {n}", state="running", address="127.0.0.1:1") for n in (0, 1))
