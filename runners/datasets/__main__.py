@@ -11,9 +11,9 @@ from pathlib import Path
 
 from runners.datasets.cache import Cache, CacheState, DamagedDataSet
 from runners.datasets.catalog import Catalog, DataSet, DataSetError, find_data_set, read_catalog
+from runners.datasets.download import DownloadProgress
 from runners.datasets.fetch import Fetcher
 from runners.datasets.prepared import prepare
-from runners.datasets.progress import DownloadProgress
 
 _SERVED = {
     CacheState.whole: "real",

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from runners.datasets.catalog import Arrays, DataFile, DataSet, DataSetError
+from runners.datasets.catalog import Arrays, DataFile, DataSet, DataSetError, UndecodableFile
 from runners.datasets.decode import decode
-from runners.datasets.undecodable import UndecodableFile
 
 _BLOCK = 1 << 20
 

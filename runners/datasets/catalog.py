@@ -37,6 +37,18 @@ class BadCatalog(DataSetError):
     """A catalog file contradicts itself or lacks something."""
 
 
+class Undecodable(ValueError):
+    """The bytes are not what the catalog says. ``str()`` says what is wrong, without naming the file."""
+
+
+class UndecodableFile(Undecodable):
+    """``file`` cannot be decoded."""
+
+    def __init__(self, file: str, detail: str) -> None:
+        super().__init__(detail)
+        self.file = file
+
+
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runners.datasets.catalog import Arrays, ArraySpec
-from runners.datasets.undecodable import Undecodable
+from runners.datasets.catalog import Arrays, ArraySpec, Undecodable
 
 _SIDE, _COLOURS = 32, 3
 _ROW = _SIDE * _SIDE * _COLOURS

@@ -13,10 +13,9 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from runners.datasets.catalog import Arrays, ArraySpec, DataSet
+from runners.datasets.catalog import Arrays, ArraySpec, DataSet, Undecodable, UndecodableFile
 from runners.datasets.cifar import read_cifar, write_cifar
 from runners.datasets.npz import read_npz, write_npz
-from runners.datasets.undecodable import Undecodable, UndecodableFile
 
 _IDX_UBYTE = 8
 """IDX's code for unsigned bytes, the only type the known files use."""

@@ -19,8 +19,7 @@ import httpx
 
 from runners.datasets.cache import Cache, wrong_digest
 from runners.datasets.catalog import DataFile, DataSet, DataSetError
-from runners.datasets.download import DiskFull, FetchFailed, WrongContent, download
-from runners.datasets.progress import DownloadProgress
+from runners.datasets.download import DiskFull, DownloadProgress, FetchFailed, WrongContent, download
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _UNREADABLE = 0o200

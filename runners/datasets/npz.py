@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runners.datasets.catalog import Arrays, ArraySpec
-from runners.datasets.undecodable import Undecodable
+from runners.datasets.catalog import Arrays, ArraySpec, Undecodable
 
 _LONGEST_HEADER = 4096
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runners.datasets.catalog import Arrays, ArraySpec
+from runners.datasets.catalog import Arrays, ArraySpec, Undecodable
 from runners.datasets.cifar import read_cifar, write_cifar
 from runners.datasets.portable_rng import PortableRandom
-from runners.datasets.undecodable import Undecodable
 
 TEN, HUNDRED = "cifar-10-python.tar.gz", "cifar-100-python.tar.gz"
 TRAIN, TEST = 10, 4

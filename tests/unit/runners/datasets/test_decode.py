@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.datasets.catalog import ArraySpec
+from runners.datasets.catalog import ArraySpec, Undecodable
 from runners.datasets.decode import parse_idx, read_idx_gz
-from runners.datasets.undecodable import Undecodable
 
 SPEC = ArraySpec(file="x.gz", dtype="uint8", shape=(2, 3))
 HEADER = bytes((0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3))

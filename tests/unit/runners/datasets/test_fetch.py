@@ -14,9 +14,8 @@ import pytest
 
 from runners.datasets.cache import Cache, CacheState
 from runners.datasets.catalog import DataSet, DataSetError
-from runners.datasets.download import DiskFull, FetchFailed, WrongContent
+from runners.datasets.download import DiskFull, DownloadProgress, FetchFailed, WrongContent
 from runners.datasets.fetch import AllSourcesFailed, CacheNotWritable, Fetcher, FetchInProgress
-from runners.datasets.progress import DownloadProgress
 from tests.unit.runners.datasets.conftest import Answer, Server, Tiny
 
 NAME = "x_train.gz"

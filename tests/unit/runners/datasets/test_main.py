@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runners.datasets.__main__ import main
-from runners.datasets.progress import DownloadProgress
+from runners.datasets.download import DownloadProgress
 from tests.unit.runners.datasets.conftest import Server, Tiny
 
 

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runners.datasets.catalog import Arrays, ArraySpec
+from runners.datasets.catalog import Arrays, ArraySpec, Undecodable
 from runners.datasets.npz import parse_npy, read_npz, write_npz
-from runners.datasets.undecodable import Undecodable
 
 SPECS = {
     "x": ArraySpec(file="a.npz", dtype="float32", shape=(2, 3)),
