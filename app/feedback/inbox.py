@@ -39,7 +39,7 @@ LessonKey = Annotated[str, Query(max_length=200, pattern="^[^\x00]*$")]
 class InboxAction(StrEnum):
     """What an instructor does with a problem."""
 
-    handle = "handle"
+    resolve = "resolve"
     reopen = "reopen"
 
 
@@ -72,8 +72,8 @@ async def show_inbox(
     )
 
 
-@router.post("/feedback/inbox/{problem_id}", name="handle_feedback")
-async def handle_problem(
+@router.post("/feedback/inbox/{problem_id}", name="update_problem")
+async def update_problem(
     request: Request, lang: str, problem_id: str, account: RequiredInstructor, catalog: CatalogDep, fields: FormFields
 ) -> Response:
     try:
@@ -84,8 +84,8 @@ async def handle_problem(
     db: Database = request.app.state.db
     try:
         async with db.writing() as session:
-            problem = await service.handle_problem_report(
-                session, account, problem_id, fields.get("text", ""), done=verb is InboxAction.handle
+            problem = await service.set_problem_resolved(
+                session, account, problem_id, fields.get("text", ""), resolved=verb is InboxAction.resolve
             )
             (row,) = await queries.load_problem_rows(session, [problem])
     except InvalidInput as e:

@@ -21,7 +21,7 @@ class ProblemStatus(StrEnum):
     """Which problems the inbox shows."""
 
     open = "open"
-    handled = "handled"
+    resolved = "resolved"
     all = "all"
 
 
@@ -81,7 +81,7 @@ async def list_problem_reports(
     found = select(ProblemReport).order_by(ProblemReport.id.desc())
     if narrowed.which is ProblemStatus.open:
         found = found.where(IS_OPEN)
-    elif narrowed.which is ProblemStatus.handled:
+    elif narrowed.which is ProblemStatus.resolved:
         found = found.where(ProblemReport.resolved_at.is_not(None))
     if narrowed.kind:
         found = found.where(ProblemReport.kind == narrowed.kind)
@@ -94,7 +94,7 @@ async def list_problem_reports(
 
 
 async def load_problem_rows(session: AsyncSession, found: Sequence[ProblemReport]) -> Sequence[ProblemRow]:
-    """The problems with who reported and who handled them."""
+    """The problems with who reported and who resolved them."""
     learners = {one.learner_id for one in found if one.learner_id}
     handlers = {one.resolved_by for one in found if one.resolved_by}
     people = select(Account).where(Account.learner_id.in_(learners) | Account.id.in_(handlers))

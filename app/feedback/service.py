@@ -117,10 +117,10 @@ async def vote_on_lesson(
     await session.execute(row.on_conflict_do_update(index_elements=["learner_id", "lesson"], set_=values))
 
 
-async def handle_problem_report(
-    session: AsyncSession, instructor: Account, problem_id: str, note: str, *, done: bool
+async def set_problem_resolved(
+    session: AsyncSession, instructor: Account, problem_id: str, note: str, *, resolved: bool
 ) -> ProblemReport:
-    """Mark a problem as handled, or open it again, with a note if there is one to write.
+    """Mark a problem as resolved, or reopen it. A note that is not empty replaces the last one.
 
     Raises:
         ProblemReportNotFound: there is none of that id.
@@ -129,7 +129,7 @@ async def handle_problem_report(
     problem = await get_problem_report(session, problem_id)
     if note.strip():
         problem.note = clean_text(note, MAX_COMMENT_LENGTH)
-    problem.resolved_at = (problem.resolved_at or now()) if done else None
+    problem.resolved_at = (problem.resolved_at or now()) if resolved else None
     problem.resolved_by = instructor.id
     await session.flush()
     return problem

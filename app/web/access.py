@@ -55,7 +55,7 @@ ACCESS: dict[str, Access] = {
     "lesson_vote": Access.learner,
     "vote_on_lesson": Access.learner,
     "feedback_inbox": Access.instructor,
-    "handle_feedback": Access.instructor,
+    "update_problem": Access.instructor,
     "feedback_votes": Access.instructor,
     "export": Access.learner,
     "create_run": Access.learner,

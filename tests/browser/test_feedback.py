@@ -29,7 +29,7 @@ async def inbox_holds(hall: VisitorFactory, text: str, times: int = 1) -> Page:
     return page
 
 
-async def test_a_problem_is_reported_from_a_cell_in_a_dialog_and_handled_by_an_instructor(hall: VisitorFactory) -> None:
+async def test_a_problem_is_reported_from_a_cell_and_resolved_by_an_instructor(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     link = page.get_by_role("link", name="Report a problem with the cell").first
     await link.click()
@@ -52,9 +52,9 @@ async def test_a_problem_is_reported_from_a_cell_in_a_dialog_and_handled_by_an_i
     inbox = await inbox_holds(hall, text)
     row = inbox.locator(".problem", has_text=text)
     await row.get_by_label("Note").fill("Mended")
-    await row.get_by_role("button", name="Mark as handled").click()
+    await row.get_by_role("button", name="Mark as resolved").click()
     await expect(row).to_contain_text("Tea Cher: Mended")
-    await expect(row.get_by_role("button", name="Open again")).to_be_visible()
+    await expect(row.get_by_role("button", name="Reopen")).to_be_visible()
 
 
 async def test_what_was_sent_into_a_network_that_failed_is_kept_and_sent_again_once(hall: VisitorFactory) -> None:

@@ -86,28 +86,28 @@ async def test_only_instructors_read_and_handle_what_was_sent(room: Class) -> No
     for client, status in ((room.stranger, 401), (room.ada, 403), (room.bob, 403)):
         assert (await client.get(INBOX)).status_code == status
         assert (await client.get("/en/feedback/votes")).status_code == status
-        assert (await client.post(f"{INBOX}/{problem.id}", data={"verb": "handle"})).status_code == status
+        assert (await client.post(f"{INBOX}/{problem.id}", data={"verb": "resolve"})).status_code == status
     assert "Ada Byron" in (await room.teacher.get(INBOX)).text
-    assert (await room.teacher.post(f"{INBOX}/none", data={"verb": "handle"})).status_code == 404
+    assert (await room.teacher.post(f"{INBOX}/none", data={"verb": "resolve"})).status_code == 404
     assert (await room.teacher.post(f"{INBOX}/{problem.id}", data={"verb": "burn"})).status_code == 422
 
 
-async def test_a_problem_is_handled_with_a_note_and_opened_again(room: Class) -> None:
+async def test_a_problem_is_resolved_with_a_note_and_reopened(room: Class) -> None:
     await send(room.ada, "Mend me")
     (problem,) = await stored(room.app)
     address = f"{INBOX}/{problem.id}"
 
-    done = await room.teacher.post(address, data={"verb": "handle", "text": "Mended", "here": f"{INBOX}?which=open"})
+    done = await room.teacher.post(address, data={"verb": "resolve", "text": "Mended", "here": f"{INBOX}?which=open"})
     assert (done.status_code, done.headers["location"]) == (303, f"{INBOX}?which=open")
     assert "Mend me" not in (await room.teacher.get(INBOX)).text
-    handled = (await room.teacher.get(INBOX, params={"which": "handled"})).text
-    assert "Tea Cher: Mended" in handled
+    resolved = (await room.teacher.get(INBOX, params={"which": "resolved"})).text
+    assert "Tea Cher: Mended" in resolved
 
     row = await room.teacher.post(address, data={"verb": "reopen"}, headers=HTMX)
-    assert "Mark as handled" in row.text
+    assert "Mark as resolved" in row.text
     assert "<html" not in row.text
     assert "Mend me" in (await room.teacher.get(INBOX)).text
-    away = await room.teacher.post(address, data={"verb": "handle", "here": "//evil.example"})
+    away = await room.teacher.post(address, data={"verb": "resolve", "here": "//evil.example"})
     assert away.headers["location"].startswith("/en/feedback/inbox")
 
 
@@ -116,7 +116,7 @@ async def test_a_note_that_cannot_be_kept_comes_back(room: Class) -> None:
     (problem,) = await stored(room.app)
     for headers in ({}, HTMX):
         answer = await room.teacher.post(
-            f"{INBOX}/{problem.id}", data={"verb": "handle", "text": "n" * 501}, headers=headers
+            f"{INBOX}/{problem.id}", data={"verb": "resolve", "text": "n" * 501}, headers=headers
         )
         assert answer.status_code == 422
         assert "n" * 501 in answer.text

@@ -53,12 +53,12 @@ async def test_many_votes_of_one_learner_at_once_are_one(database: Database) -> 
 async def test_the_inbox_goes_on_behind_the_last_one_shown_and_misses_none(database: Database) -> None:
     async with database.writing() as session:
         for n in range(queries.PAGE_SIZE * 2 + 5):
-            handled = now() if n % 10 == 9 else None
+            resolved = now() if n % 10 == 9 else None
             kind = list(ProblemKind)[n % 5]
             session.add(
                 ProblemReport(
                     id=f"{n:04}", idempotency_key=str(n), kind=kind, page="", text="x", language="en", created_at=now(),
-                    resolved_at=handled,
+                    resolved_at=resolved,
                 )
             )  # fmt: skip
     seen: list[str] = []
@@ -69,7 +69,7 @@ async def test_the_inbox_goes_on_behind_the_last_one_shown_and_misses_none(datab
             seen += [row.problem.id for row in rows]
             if before is None:
                 break
-        done, _ = await queries.list_problem_reports(session, InboxFilter(ProblemStatus.handled))
+        done, _ = await queries.list_problem_reports(session, InboxFilter(ProblemStatus.resolved))
         code, _ = await queries.list_problem_reports(session, InboxFilter(ProblemStatus.all, ProblemKind.code))
     assert seen == sorted((f"{n:04}" for n in range(65) if n % 10 != 9), reverse=True)
     assert [row.problem.id for row in done] == ["0059", "0049", "0039", "0029", "0019", "0009"]
@@ -114,12 +114,12 @@ async def test_an_account_gets_its_own_and_leaves_problems_without_a_name(databa
     assert list(await votes(database)) == [("somebody", LESSON)]
 
 
-async def test_whoever_handled_a_problem_may_go(database: Database) -> None:
+async def test_the_account_that_resolved_a_problem_can_be_deleted(database: Database) -> None:
     teacher = await store_account(database)
     await report(database, "learner")
     async with database.writing() as session:
         (problem,) = await session.scalars(select(ProblemReport))
-        await service.handle_problem_report(session, teacher, problem.id, "Done", done=True)
+        await service.set_problem_resolved(session, teacher, problem.id, "Done", resolved=True)
     async with database.writing() as session:
         await session.delete(await session.get_one(Account, teacher.id))
     async with database.session() as session:
