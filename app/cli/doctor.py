@@ -20,7 +20,7 @@ def doctor(
     wants_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
     devices: Annotated[bool, typer.Option("--devices", help="Prove real GPUs or a TPU: 0 if it holds.")] = False,
 ) -> None:
-    """Look at machine, isolation layers, limits, database and lessons; or prove that real devices work in sessions.
+    """Look at machine, isolation, limits, patches, database and lessons; or prove that real devices work in sessions.
 
     Exit status: 0 well, 1 not working, 2 a setting cannot be used, 3 not safe for untrusted code.
     """

@@ -79,7 +79,10 @@ def find(target: str) -> tuple[Any, str, Any]:
 
 
 def _check_parameters(found: Any, expected: str) -> None:
-    names = [_written(parameter) for parameter in inspect.signature(_function(found)).parameters.values()]
+    try:
+        names = [_written(parameter) for parameter in inspect.signature(_function(found)).parameters.values()]
+    except (TypeError, ValueError):  # it is not a function any more, or one of C that does not say
+        raise Moved(f"its parameters cannot be read, and should be {expected}") from None
     wanted = [word.strip() for word in expected.strip("()").split(",") if word.strip()]
     if names != wanted and not (wanted[-1:] == ["..."] and names[: len(wanted) - 1] == wanted[:-1]):
         raise Moved(f"it takes ({', '.join(names)}) instead of {expected}")

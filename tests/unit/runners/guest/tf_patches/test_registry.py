@@ -131,6 +131,16 @@ def test_other_names_of_the_same_object_are_replaced_too(subject: Subject, monke
 MOVED = [
     ("def add(", "def plus(", "patched_library:add: it does not exist"),
     ("right=1", "second=1", "patched_library:add: it takes (left, second) instead of (left, right)"),
+    (
+        "def use",
+        "add = max\n\ndef use",
+        "patched_library:add: its parameters cannot be read, and should be (left, right)",
+    ),
+    (
+        "def use",
+        "add = 3\n\ndef use",
+        "patched_library:add: its parameters cannot be read, and should be (left, right)",
+    ),
     ("LIMIT", "MOST", "patched_library:add: patched_library has no LIMIT"),
     ("_size", "_length", "patched_library:add: Machine has no _size"),
     ("return add(2)", "return 2 + 1", "patched_library:add: patched_library:use does not use add"),
