@@ -155,6 +155,13 @@ def test_the_lesson_that_authors_start_from_is_a_lesson(tmp_path: Path) -> None:
     assert cell in example
 
 
+def test_decisions_are_numbered_in_order_each_number_once() -> None:
+    records = sorted((ROOT / "docs" / "develop" / "decisions").glob("[0-9]*.md"))
+    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
+    for number, record in enumerate(records, 1):
+        assert record.read_text().startswith(f"# {number}. ")
+
+
 def test_every_helper_for_learners_is_described() -> None:
     module = ast.parse((ROOT / "runners" / "guest" / "api" / "public_api.py").read_text())
     listed = next(
