@@ -23,6 +23,9 @@ README = (ROOT / "README.md").read_text()
 PAGES = {page.relative_to(ROOT): fill(page.read_text()) for page in sorted((ROOT / "docs").rglob("*.md"))}
 CONTRIBUTING = Path(".github/CONTRIBUTING.md")
 ALL = {**PAGES, Path("README.md"): README, CONTRIBUTING: (ROOT / CONTRIBUTING).read_text()}
+FOLDERS = ("app", "benchmarks", "docker", "lessons", "migrations", "runners", "tests")
+FILES = [f"/{file.relative_to(ROOT)}" for folder in FOLDERS for file in (ROOT / folder).rglob("*.*")]
+READMES = [Path(file[1:]) for file in FILES if file.endswith("/README.md")]
 LONGEST_README = 120
 """Lines."""
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -124,6 +127,18 @@ def test_a_page_names_only_what_exists(path: Path) -> None:
         assert (ROOT / path.parent / link).exists(), link
 
 
+@pytest.mark.parametrize("path", READMES, ids=str)
+def test_a_readme_of_a_folder_names_only_files_that_exist(path: Path) -> None:
+    text, folder = (ROOT / path).read_text(), ROOT / path.parent
+    for mentioned in re.findall(r"`([\w./-]+\.(?:css|html|json|md|py|toml|ts|ya?ml))`", text):
+        known = (folder / mentioned).exists() or any(file.endswith(f"/{mentioned}") for file in FILES)
+        assert known or mentioned in _FILES_IN_EXAMPLES, mentioned
+    for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", re.sub(r"```.*?```|`[^`\n]+`", "", text, flags=re.DOTALL)):
+        assert (folder / link).exists(), link
+
+
+_FILES_IN_EXAMPLES = {"/etc/docker/daemon.json"}
+"""Files of other machines that a README mentions."""
 _SET_BY_OTHERS = {
     "LOCKSTEP_CI_BASE",
     "LOCKSTEP_TEST_CHAOS_S",
