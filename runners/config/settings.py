@@ -238,8 +238,8 @@ class RunnerSettings(BaseSettings):
 def to_environment(settings: RunnerSettings) -> dict[str, str]:
     """Each variable with a value that would set it so.
 
-    Left out is what need not agree between an operator's shell and a runner: where its data is, and who may come, of
-    which a runner is told in other ways too.
+    Settings that may differ between an operator's shell and a runner are left out: the data directory, and whether
+    users are untrusted, which a runner learns in other ways too.
     """
     elsewhere = {"data_dir", "untrusted_users", "limits"}
     values = {f"LOCKSTEP_{name.upper()}": value for name, value in settings if name not in elsewhere}

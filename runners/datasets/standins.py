@@ -2,7 +2,7 @@
 
 There is one generator for images, one for reviews and one for rows of numbers; the catalog says which data set has
 which form. A model can learn what they make, but it depicts nothing: soft patterns, numbered words, columns without a
-meaning. The bytes are the same on every machine (see ``rolls``), and a test pins their digests.
+meaning. The bytes are the same on every machine (see ``portable_rng``), and a test pins their digests.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Which real GPUs or TPU a session gets, decided from what was found, what is asked for, and what others hold. Pure.
 
-``runners.devices.discovery`` looks at a machine and writes a ``HardwareListing``; ``usable`` reads from it what
-TensorFlow can use; ``decide`` gives a session some of that, or says in words why its devices are simulated or why it is
-refused.
+``runners.devices.discovery`` inspects a machine and writes a ``HardwareListing``. ``usable_devices`` picks from it what
+TensorFlow can use. ``allocate`` gives a session some of that, or explains why its devices are simulated or refused.
 
 A session has a GPU, or an instance of one that is cut up by MIG, for itself, unless the operator lets several share.
 Where more GPUs are asked for than are free, the free ones are split into several logical GPUs of one size. A cluster's
@@ -276,7 +275,7 @@ def _tpu(topology: Topology, found: UsableDevices, held: Mapping[str, int]) -> D
 
 
 def _gpus(topology: Topology, found: UsableDevices, held: Mapping[str, int], sharing: int) -> DeviceAllocation | str:
-    """Fewest holders first. Whole GPUs for who wants several, the smallest that will do for who wants one."""
+    """Prefer GPUs with the fewest holders: whole GPUs for several devices, the smallest sufficient one for one."""
     if not found.gpus:
         return "no GPU that TensorFlow can use was found on this machine"
     free = [unit for unit in found.gpus if held.get(unit.uuid, 0) < _sharers(unit, sharing)]

@@ -1,4 +1,4 @@
-"""Looks for real accelerators: ``python -m runners.devices.discovery`` prints a ``hardware.Listing`` as JSON.
+"""Looks for real accelerators: ``python -m runners.devices.discovery`` prints a ``allocation.HardwareListing`` as JSON.
 
 NVML is asked, in a process of its own that ends at once: neither the supervisor nor a zygote ever opens a GPU, and CUDA
 is initialised by nobody. Without a trace of an accelerator under ``/dev`` not even that process is started.

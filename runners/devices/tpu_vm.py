@@ -44,7 +44,7 @@ class Tpu:
     """A TPU that a session can be given."""
 
     kind: str
-    """Its accelerator type, a key of ``SHAPES``."""
+    """Its accelerator type, a key of ``TPU_TYPES``."""
     nodes: tuple[str, ...]
     """Device nodes below ``/dev``."""
     library: str

@@ -81,7 +81,7 @@ class SandboxInspection(_Observation):
     init: InspectedProcess
     kernel: InspectedProcess
     group: dict[str, str] = {}
-    """Limits as they stand in the files of the kernel's own cgroup, without line ends."""
+    """The limits in the files of the kernel's own cgroup, without line endings."""
     around: dict[str, str] = {}
     """The same of the supervisor's group: for all sessions together, itself and other programs in it."""
     container: str = ""
@@ -98,7 +98,7 @@ async def inspect_sandbox(init: int, landlock: int = 0) -> SandboxInspection:
         landlock: what PID 1 said of it; the system shows it nowhere.
 
     Raises:
-        Unseen: PID 1 or its kernel has ended, or the kernel did not come.
+        InspectionFailed: PID 1 or its kernel has ended, or the kernel did not come.
     """
     kernel = await _kernel_of(init)
     at_init, at_supervisor = inspect_process(init), inspect_process(os.getpid())

@@ -24,7 +24,7 @@ from runners.wire.protocol import Health, KernelExit, KernelLease, KernelSignal,
 _PATIENCE_S = 150.0
 """The first kernel of a supervisor waits until TensorFlow is loaded."""
 _SILENCE_S = 30.0
-"""The supervisor sends a line every two seconds; who is silent for this long has gone."""
+"""The supervisor sends a line every two seconds; one that is silent for this long has ended."""
 _PAUSE_S = 0.2
 
 
@@ -48,7 +48,7 @@ class Lease:
         """Ask for a kernel; blocks until its sandbox is there.
 
         Raises:
-            NoLease: the node is full, or the machine makes no sandboxes.
+            LeaseRefused: the node is full, or the machine makes no sandboxes.
         """
         answer = _send(socket, "POST", "/kernels", spec.model_dump_json())
         return cls(socket, KernelLease.model_validate_json(answer))
@@ -59,16 +59,16 @@ class Lease:
         return [Path(f"{self.told.ip}-{port}") for port in self.told.ports]
 
     def restart(self, spec: LeaseRequest) -> None:
-        """Have a fresh kernel in the same sandbox. Raises NoLease."""
+        """Have a fresh kernel in the same sandbox. Raises LeaseRefused."""
         answer = _send(self.socket, "POST", f"/kernels/{self.told.id}/restart", spec.model_dump_json())
         self.told = KernelLease.model_validate_json(answer)
 
     def signal(self, signum: int) -> None:
-        """Signal the kernel's process. Raises NoLease."""
+        """Signal the kernel's process. Raises LeaseRefused."""
         _send(self.socket, "POST", f"/kernels/{self.told.id}/signal", KernelSignal(signum=signum).model_dump_json())
 
     def close(self) -> None:
-        """End the kernel and its sandbox. Raises NoLease."""
+        """End the kernel and its sandbox. Raises LeaseRefused."""
         _send(self.socket, "DELETE", f"/kernels/{self.told.id}")
 
     def hold(self) -> Future[int]:
@@ -137,7 +137,7 @@ def _asked(
 
     Raises:
         SupervisorUnreachable: nobody answers.
-        NoLease: the answer is a refusal.
+        LeaseRefused: the answer is a refusal.
     """
     with closing(_UnixSocketConnection(socket, timeout_s)) as connection:
         try:

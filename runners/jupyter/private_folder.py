@@ -1,7 +1,7 @@
 """The private folder of one Jupyter process: links to its kernels' sockets, and its own supervisor's place.
 
-Locked for as long as that process lives. A process that was killed removes nothing: ``sweep`` does, for whoever comes
-by later, and the supervisor when such a process lets go of a kernel.
+It stays locked while that process lives. A killed process removes nothing; later processes do that with
+``remove_stale_folders``, and so does the supervisor when such a process releases a kernel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 _PREFIX = "lockstep-jupyter-"
 _UNLOCKED = "lockstep-new-jupyter-"
-"""Before it is locked a folder has a name that ``sweep`` passes by."""
+"""Before it is locked a folder has a name that ``remove_stale_folders`` passes by."""
 
 
 class PrivateFolder:

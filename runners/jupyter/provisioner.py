@@ -95,7 +95,7 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
 
         Raises:
             SupervisorUnavailable: none runs, and none could be started.
-            NoLease: the supervisor refused.
+            LeaseRefused: the supervisor refused.
         """
         await asyncio.to_thread(self._launch)
         ports = {f"{channel}_port": number for number, channel in enumerate(_CHANNELS, 1)}
@@ -155,7 +155,7 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         return lease
 
     def _link(self, files: list[Path]) -> None:
-        """Jupyter removes the names of ``ipc`` sockets before a restart: make them anew each time."""
+        """Jupyter removes the names of ``ipc`` sockets before a restart: create them again each time."""
         self._folder.mkdir(mode=0o700, exist_ok=True)
         for number, file in enumerate(files, 1):
             link = self._folder / f"c-{number}"

@@ -38,7 +38,7 @@ class Channel(asyncio.Protocol):
         self._flush()
 
     async def receive(self) -> list[bytes]:
-        """The next message's frames. One caller at a time; who is cancelled has lost nothing.
+        """The next message's frames. One caller at a time; cancelling it loses nothing.
 
         Raises:
             ZmtpError: nothing more can come.

@@ -1,8 +1,8 @@
 """Jupyter's messages as frames: what goes out is signed, what comes in is verified, bounded and read. Pure.
 
-A signature shows that a message comes out of this kernel's session and not out of the one before it: each kernel has a
-key of its own. It does not show who in the session wrote it, for the session knows its key. A message sent twice is
-therefore no worse than one that is made up, and no list of signatures is kept.
+A signature shows that a message comes from this kernel's session and not from an earlier kernel: each has a key of its
+own. It does not show which program of the session wrote it, because the whole session knows the key. A replayed message
+is therefore no worse than a forged one, and no list of signatures is kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class MalformedMessage(ValueError):
-    """A message that is none."""
+    """Invalid message."""
 
 
 class TooManyValues(MalformedMessage):
@@ -72,7 +72,7 @@ class MessageCodec:
 
         Raises:
             TooManyValues: it has more objects, lists and values than a message may have; nothing was read.
-            Malformed: it is not what the protocol says, or not signed with the key.
+            MalformedMessage: it is not what the protocol says, or not signed with the key.
         """
         self.extra_bytes = 0
         if _DELIMITER not in frames:

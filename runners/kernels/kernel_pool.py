@@ -34,7 +34,7 @@ log = structlog.get_logger()
 _ENVELOPE = MiB
 """What a message may have beside the output in it, in bytes."""
 MALFORMED_ERRORS = (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a message that is none raises."""
+"""The errors that reading an invalid message raises."""
 _READY_S = 60.0
 _READY_AFTER_IMPORT_S = 240.0
 """Of a kernel that imports TensorFlow first, as one with a real TPU does."""
@@ -143,7 +143,7 @@ class Kernel:
         """The next message of the kernel's output channel: trust nothing in it.
 
         Once the channel is broken and all that came before is taken, ``drained`` is set and this waits for ever. Raises
-        Malformed for a message that is none.
+        MalformedMessage for an invalid one.
         """
         message = await self._next(self._iopub)
         self._heard.note(message)
@@ -344,7 +344,7 @@ class KernelPool:
         return None
 
     def _let_go(self, kernel: Kernel) -> None:
-        """End a kernel whatever becomes of who asked; ``close`` waits for it."""
+        """End a kernel even if the caller is cancelled; ``close`` waits for it."""
         ending = asyncio.create_task(kernel.close(), name="unwanted-kernel")
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
@@ -370,7 +370,7 @@ class KernelPool:
                 await self._nobody_asks.wait()
                 try:
                     self._ready.setdefault(key, deque()).append(await self._make(*key))
-                    self._forget_old_keys()  # now: who asks for one machine after another keeps this loop going
+                    self._forget_old_keys()  # now: a learner who tries many topologies keeps this loop going
                 except IsolationIncomplete:
                     await asyncio.sleep(_TRY_AGAIN_S)  # the next zygote may have all its isolation layers
                 except (ZygoteUnavailable, KernelNotReady, SandboxGone):

@@ -44,7 +44,7 @@ def to_event_fields(message: Mapping[str, Any], mime_types: Collection[str] = MI
         mime_types: what a display may be made of.
 
     Returns:
-        The kind of event and its fields, or None for a message that makes none. A display of which nothing may be
+        The kind of event and its fields, or None for a message that becomes no event. A display of which nothing may be
         shown is an event of the kind ``unshown`` with its ``types`` and its ``size`` in characters.
     """
     content = message.get("content")

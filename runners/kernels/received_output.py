@@ -1,4 +1,4 @@
-"""What a kernel printed and the supervisor heard of it: the difference is told after a crash."""
+"""Compares what a kernel printed with what the supervisor received, and recovers the rest after a crash."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class ZmtpLimits:
 class ZmtpPeer:
     """The other end of a connection: what it sends is fed in, whole messages are taken out one by one.
 
-    After a ZmtpError it is of no more use. It holds no more than one message of ``limits`` beside what was fed at once.
+    It cannot be used after a ZmtpError. It holds no more than one message of ``limits`` beside what was fed at once.
     """
 
     def __init__(self, ours: SocketType, limits: ZmtpLimits) -> None:

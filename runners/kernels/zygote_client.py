@@ -343,7 +343,7 @@ class ZygoteClient:
         """Make one sandbox with a kernel, look at it from outside, and judge which isolation layers are in force.
 
         Raises:
-            ZygoteUnavailable, SandboxGone, Unseen: no sandbox with a kernel can be made.
+            ZygoteUnavailable, SandboxGone, InspectionFailed: no sandbox with a kernel can be made.
         """
         sandbox = await self._make()
         try:

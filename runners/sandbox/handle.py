@@ -37,7 +37,7 @@ class SandboxGone(Exception):
 
 @dataclass
 class Sandbox:
-    """A live sandbox. Made by ``zygotes``, owned by one kernel.
+    """A live sandbox. Made by ``zygote_client``, owned by one kernel.
 
     ``folder`` holds the listening sockets ``k-1`` … ``k-5``; only the supervisor sees it.
     """
@@ -67,7 +67,7 @@ class Sandbox:
     _answered: asyncio.Event = field(default_factory=asyncio.Event)
     _asked: int = 0
     _answers: dict[int, asyncio.Future[str]] = field(default_factory=dict)
-    """Of the faults that PID 1 has not answered yet, by their number."""
+    """Injected failures that PID 1 has not confirmed yet, by number."""
 
     def watch(self) -> None:
         """Begin to listen: for words of PID 1, and for its end."""

@@ -1,6 +1,6 @@
-"""What a sandbox looks like from inside, as frozen data: decided here, carried out in ``inside``.
+"""What a sandbox looks like from inside, as frozen data: decided here and applied in ``setup``.
 
-Nothing in this module touches the machine but for asking which folders exist, so it is tested without a sandbox.
+This module only checks which folders exist and changes nothing, so tests need no sandbox.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Tmpfs:
 
 @dataclass(frozen=True, slots=True)
 class SandboxPolicy:
-    """Everything that ``inside`` needs to build one sandbox."""
+    """Everything that ``setup`` needs to build one sandbox."""
 
     read_only: tuple[tuple[str, str], ...]
     """(source on the host, target inside), each with what is mounted below it."""
@@ -83,7 +83,7 @@ class SandboxPolicy:
     proc_shown: tuple[str, ...]
     """Files and folders of the host's /proc that a session without a real one sees beside the harmless ones."""
     landlock: tuple[tuple[str, int], ...]
-    """(path, ``landlock.Right``s of files and folders below it)."""
+    """(path, ``landlock.AccessRight``s of files and folders below it)."""
     seccomp: tuple[str, ...] = field(repr=False, default=())
     """The compiled filters, as hexadecimal text."""
 
@@ -185,7 +185,7 @@ def _etc_files() -> tuple[tuple[str, str], ...]:
 
 
 def _nvidia_smi(limits: Limits) -> str:
-    """Tells of simulated GPUs, where the PATH leads to it: see ``devices/smi.py``."""
+    """Tells of simulated GPUs, where the PATH leads to it: see ``nvidia_smi.py``."""
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {_SMI} {limits.memory_mb} "$@"\n'
 
 
@@ -210,7 +210,7 @@ def _rlimits(limits: Limits, given: DeviceAllocation | None) -> tuple[tuple[str,
 
 
 def _environment(given: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
-    # A program that the learner starts imports TensorFlow anew: on a TPU VM libtpu would look for chips it has not.
+    # A program that the learner starts imports TensorFlow again: on a TPU VM, libtpu would look for chips it lacks.
     no_tpu = () if given and given.tpu else (("TPU_LOAD_LIBRARY", "0"),)
     return (
         *no_tpu,

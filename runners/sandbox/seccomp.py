@@ -246,7 +246,7 @@ DENY_RULES: tuple[DenyRule, ...] = (
     DenyRule(errno.ENOMEM, "memfd_create", (MaskedEqual(1, _MFD_HUGETLB, _MFD_HUGETLB),)),
     # leases, with which who only reads a file makes its owner wait; signals from folders, which nobody counts
     *(DenyRule(errno.EPERM, "fcntl", (MaskedEqual(1, n),)) for n in (_F_SETLEASE, _F_NOTIFY)),
-    # memory merged with that of others, who can tell by the time that a write takes
+    # memory merged with that of others, which write times reveal
     DenyRule(errno.EINVAL, "madvise", (MaskedEqual(2, _MADV_MERGEABLE),)),
     # core files: see the policy
     DenyRule(errno.EPERM, "setrlimit", (MaskedEqual(0, _RLIMIT_CORE),)),
@@ -275,7 +275,7 @@ _BINARY_TREE = 2
 
 
 def calls_in(groups: Mapping[str, str]) -> list[str]:
-    """The names in ``ALLOWED`` or ``REFUSED``."""
+    """The names in ``ALLOWED`` or ``DENIED``."""
     return [name for names in groups.values() for name in names.split()]
 
 

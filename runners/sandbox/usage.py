@@ -163,7 +163,7 @@ class UsageWatcher:
                 pause_s = self._pause_s()
             except SandboxGone:  # if it is only slow to answer, the next look will tell
                 pause_s = self._pause_s()
-            except Exception:  # whatever it was: who is not watched has no limits
+            except Exception:  # whatever it was: an unwatched session has no limits
                 if not said:
                     log.exception("sandbox could not be watched; going on", sandbox=self._sandbox.name)
                     said = True

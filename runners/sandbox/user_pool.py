@@ -22,7 +22,7 @@ class NoUserAvailable(Exception):
 
 
 class UserPool:
-    """Users to lend, who rested longest first. Of an empty range there are none: all sessions run as the supervisor's.
+    """Users to lend, longest unused first. An empty range has none: all sessions run as the supervisor's.
 
     Args:
         users: the range.

@@ -46,7 +46,7 @@ class Execution:
 
     def __init__(self, run: RunLog, limits: Limits) -> None:
         self.dropped = 0
-        """Messages that were none."""
+        """Invalid messages."""
         self._run = run
         self._limits = limits
         self._stop_now = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Whether a fault can be done to a process of a cluster as it is. Pure."""
+"""Decides whether a failure can be injected into a process of a cluster in its current state. Pure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class FailureRefusal(NamedTuple):
 def check_failure(
     fault: InjectedFailure, topology: Topology, members: tuple[ClusterMember, ...]
 ) -> FailureRefusal | None:
-    """Why ``fault`` cannot be done, or None if it can.
+    """Explain why ``fault`` cannot be injected; None if it can.
 
     Args:
-        fault: what is wished.
+        fault: what the learner asked for.
         topology: the session's.
         members: its processes as they are now; none while its kernel starts.
     """
@@ -58,7 +58,7 @@ def check_failure(
 
 
 def check_result(fault: InjectedFailure, result: str) -> FailureRefusal | None:
-    """Why PID 1 did not do what it was asked, by its answer (see ``kernel.team.Team.do``), or None if it did."""
+    """Why PID 1 did not do what it was asked, by its answer (see ``ClusterManager.do``), or None if it did."""
     match result:
         case "done" | "armed":
             return None

@@ -158,7 +158,7 @@ class LeaseManager:
         """Start a fresh kernel in the same sandbox, after ending all that ran there.
 
         Raises:
-            NoLease: there is none; where the sandbox itself has ended, there is none from now on.
+            LeaseNotFound: there is no such lease, or its sandbox has ended.
             LeaseMismatch: that takes another sandbox.
         """
         lease = self._find(name)
@@ -175,16 +175,16 @@ class LeaseManager:
         return lease.told(name)
 
     def signal(self, name: str, signum: int) -> None:
-        """Signal the kernel's process; one that has ended takes no notice. Raises NoLease."""
+        """Signal the kernel's process; one that has ended takes no notice. Raises LeaseNotFound."""
         with contextlib.suppress(SandboxGone):
             self._find(name).sandbox.send_signal(signum)
 
     def reading(self, name: str) -> AsyncIterator[KernelExit | None]:
-        """Hold the lease: None every few seconds, at last how the kernel now running ended. Raises NoLease at once."""
+        """Hold the lease: yield None every few seconds, then the kernel's exit. Raises LeaseNotFound at once."""
         return self._read(self._find(name))
 
     async def end(self, name: str) -> None:
-        """End the kernel and everything in its sandbox. Raises NoLease."""
+        """End the kernel and everything in its sandbox. Raises LeaseNotFound."""
         lease = self._find(name)
         del self._leases[name]
         for task in lease.tasks:
@@ -236,7 +236,7 @@ class LeaseManager:
         exited = lease.exited
         try:
             while not exited.done():
-                yield None  # first of all: who has read this holds the lease
+                yield None  # first of all: the client that has read this holds the lease
                 await asyncio.wait({exited}, timeout=_KEEP_ALIVE_S)
             yield KernelExit(status=exited.result())
         finally:

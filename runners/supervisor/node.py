@@ -179,25 +179,25 @@ class Node:
     # --- sessions ---------------------------------------------------------------------------------------------
 
     def request_session(self, name: str, spec: SessionSpec) -> SessionInfo:
-        """Find the session or make it. Raises Declined if it exists with another machine."""
+        """Find the session or make it. Raises RequestDeclined if it exists with another machine."""
         return self._info(self._ask(name, spec))
 
     def session(self, name: str) -> SessionInfo:
-        """Look at a session. Raises Unknown."""
+        """Look at a session. Raises UnknownSessionOrRun."""
         return self._info(self._session(name))
 
     def interrupt(self, name: str) -> SessionInfo:
-        """Stop what runs and what waits in a session. Raises Unknown."""
+        """Stop what runs and what waits in a session. Raises UnknownSessionOrRun."""
         self._session(name).interrupt()
         return self.session(name)
 
     def restart(self, name: str) -> SessionInfo:
-        """Give a session a fresh kernel. Raises Unknown."""
+        """Give a session a fresh kernel. Raises UnknownSessionOrRun."""
         self._session(name).restart()
         return self.session(name)
 
     def keep(self, name: str) -> SessionInfo:
-        """Somebody still wants the session: its idle time restarts. Raises Unknown."""
+        """Somebody still wants the session: its idle time restarts. Raises UnknownSessionOrRun."""
         self._session(name).keep()
         return self.session(name)
 
@@ -205,8 +205,8 @@ class Node:
         """Do something to one process of a session's cluster; the answer shows it done.
 
         Raises:
-            Unknown: there is no such session.
-            Declined: it is no cluster, has no such process, or this cannot be done to it as it is.
+            UnknownSessionOrRun: there is no such session.
+            RequestDeclined: it is no cluster, has no such process, or this cannot be done to it as it is.
         """
         session = self._session(name)
         if refusal := check_failure(fault, Topology.parse(session.spec.topology), session.members):
@@ -220,7 +220,7 @@ class Node:
         return self.session(name)
 
     def until_gone(self, name: str, patience_s: float) -> AsyncIterator[SessionInfo | None]:
-        """The session as it is when it is gone; None after each while before. Raises Unknown at once."""
+        """The session as it is when it is gone; None after each while before. Raises UnknownSessionOrRun at once."""
         return self._until_gone(self._session(name), patience_s)
 
     async def _until_gone(self, session: Session, patience_s: float) -> AsyncIterator[SessionInfo | None]:
@@ -232,7 +232,7 @@ class Node:
         yield session.info()
 
     async def end(self, name: str) -> None:
-        """End a session and wait for it. Raises Unknown."""
+        """End a session and wait for it. Raises UnknownSessionOrRun."""
         session = self._session(name)
         session.end("ended")
         await session.gone.wait()
@@ -366,8 +366,8 @@ class Node:
         """Take a run; the same id a second time changes nothing.
 
         Raises:
-            Unknown: the session belongs to somebody else.
-            Declined: the session or the node has too much to do.
+            UnknownSessionOrRun: the session belongs to somebody else.
+            RequestDeclined: the session or the node has too much to do.
         """
         known = self._runs.get(request.id)
         if known:
@@ -390,14 +390,14 @@ class Node:
         self._held_bytes += size
 
     def run(self, name: str) -> RunLog:
-        """Find a run. Raises Unknown."""
+        """Find a run. Raises UnknownSessionOrRun."""
         try:
             return self._runs[name]
         except KeyError:
             raise UnknownSessionOrRun(f"no run {name}") from None
 
     def stop(self, name: str) -> None:
-        """Interrupt a run or take it out of the queue; a finished one is left as it is. Raises Unknown."""
+        """Interrupt a run or take it out of the queue; a finished one is left as it is. Raises UnknownSessionOrRun."""
         run = self.run(name)
         with contextlib.suppress(UnknownSessionOrRun):
             self._session(run.request.session).stop(run)
@@ -440,7 +440,7 @@ def _count(name: LimitName, value: int) -> ReachedLimit:
 
 
 def _sweep_folders() -> None:
-    """Remove the folders of supervisors that were killed; who has this process's number was another."""
+    """Remove the folders of supervisors that were killed; another process that now has this number does not count."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*-*"):
         pid = folder.name.removeprefix(_FOLDER).split("-")[0]
         gone = pid == str(os.getpid()) or not Path(f"/proc/{pid}").exists()

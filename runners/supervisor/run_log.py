@@ -3,7 +3,7 @@
 Text is gathered for a moment before it becomes an event, longer as a run grows, so that an hour of progress bars is
 thousands of events and not a hundred thousand. The first text is never held back.
 
-What comes out is counted here, as bytes of events: all of it, and that of the last second. The second is the
+Output is counted here, as bytes of events: all of it, and that of the last second. The second is the
 supervisor's own: a kernel's clock can say anything.
 """
 
@@ -33,7 +33,7 @@ _MESSAGES_PER_OUTPUT = 8
 _MESSAGES_PER_EVENT = 20
 """Messages of any kind and size, for each event that a run may have. Text is gathered, so many make one event."""
 _MOST_UNSHOWN = 20
-"""MIME types that a run is told of."""
+"""The most MIME types that the notice of a run lists."""
 
 
 class RunLog:
@@ -54,7 +54,7 @@ class RunLog:
         mime_types: Collection[str] = MIME_TYPES,
         on_hold: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Begin with the code alone; ``on_hold`` is told of each change of ``held_bytes``."""
+        """Start with only the code; ``on_hold`` is called with each change of ``held_bytes``."""
         self.request = request
         self.accepted = time.monotonic()
         self.started: float | None = None

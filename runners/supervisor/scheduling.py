@@ -1,4 +1,4 @@
-"""Which idle sessions a full node evicts, who gets the next place, and how long the wait is about to be. Pure.
+"""Which idle sessions a full node evicts, which queued session is next, and how long it will wait. Pure.
 
 A session in which nothing runs ends after some time. While somebody who pressed Run waits for a place, the session
 that has been idle the longest is evicted at once. It only has to have been idle for ``grace_s``: a learner who got a
@@ -67,7 +67,7 @@ def _grace_left_s(session: IdleSession, grace_s: float) -> float:
 
 
 def queue_order(waiters: Sequence[QueuedSession], held: Mapping[str, int]) -> list[str]:
-    """The queue as it is served: who pressed Run first, then whose owner has fewest sessions, then who came first.
+    """The queue as it is served: sessions with a run first, then owners with the fewest sessions, then by arrival.
 
     Args:
         waiters: in order of arrival.

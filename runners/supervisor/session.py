@@ -38,7 +38,7 @@ _NOT_USABLE_AFTER = (Outcome.processes,)
 """Processes without end are still there: only a fresh kernel gets rid of them."""
 
 _JOIN_S = 2.0
-"""How long a process that was started anew may take to be there before a cell begins without it."""
+"""How long a restarted process may take to appear before a cell begins without it, in seconds."""
 _LOOK_S = 0.01
 
 _REASONS: dict[type[Exception], str] = {
@@ -61,7 +61,7 @@ _STARTED_ANEW = {
 
 
 class KernelSource(Protocol):
-    """Where a session gets its kernel: ``supply.Supply``, or a test's own."""
+    """Where a session gets its kernel: ``kernel_provider.KernelProvider``, or a test's own."""
 
     def is_cold(self, topology: str, keras: KerasVersion) -> bool:
         """Whether such a kernel has to wait for the import of TensorFlow."""
@@ -100,7 +100,7 @@ class Session:
         self._source = source
         self._on_run_end = on_run_end
         self.dropped = 0
-        """Messages from its kernels that were none."""
+        """Invalid messages from its kernels."""
         self._kernel: Kernel | None = None
         self._usage: UsageWatcher | None = None
         self._watching = contextlib.AsyncExitStack()
@@ -113,7 +113,7 @@ class Session:
         self._cold = False
         """Whether the kernel that is starting has to wait for an import."""
         self.used = False
-        """Whether a run was ever handed in."""
+        """Whether a run was ever submitted."""
         self._idle_since = self._workless_since = time.monotonic()
         self._running_since: float | None = None
         self.gone_at = 0.0
@@ -197,7 +197,7 @@ class Session:
         return ahead
 
     def _tell_of_cold(self, run: RunLog) -> None:
-        """Say once in a run why it waits for seconds where others do not."""
+        """Explain once in a run why it waits for seconds when others do not."""
         if self._cold and self.state == SessionState.starting:
             keras = self.spec.keras
             text = f"TensorFlow with Keras {keras} has to start first, which takes several seconds."
@@ -226,7 +226,7 @@ class Session:
         self._news.set()
 
     def end(self, because: str) -> None:
-        """Be over, soon; ``gone`` tells when. The second time changes nothing: what is made or ended now is let be."""
+        """Request the end; ``gone`` is set once it is over. Idempotent."""
         if self._end:
             return
         self._end = because

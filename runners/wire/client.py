@@ -48,7 +48,7 @@ class RequestRefused(RunnerError):
 
 
 class ResourceNotFound(RequestRefused):
-    """No such run or session there (any more)."""
+    """The supervisor has no such run or session (any more)."""
 
 
 class RunnerClient:
@@ -56,7 +56,7 @@ class RunnerClient:
 
     Args:
         socket: where it serves.
-        untrusted_users: people one does not know are behind these requests; the supervisor is told with each of them.
+        untrusted_users: whether untrusted users cause these requests; each request tells the supervisor so.
     """
 
     def __init__(self, socket: Path, *, untrusted_users: bool = False) -> None:
@@ -80,7 +80,7 @@ class RunnerClient:
         await self._http.aclose()
 
     async def health(self) -> Health:
-        """Ask how the supervisor is. Raises RunnerUnavailable while it is down."""
+        """Fetch the state of the supervisor. Raises RunnerUnavailable while it is down."""
         return Health.model_validate_json(await self._send("GET", "/health"))
 
     async def machine(self) -> HostSurvey:
@@ -124,7 +124,7 @@ class RunnerClient:
         raise RunnerUnavailable("the runner's word of a session's end did not come")
 
     async def fault(self, session: str, fault: InjectedFailure) -> SessionInfo:
-        """Do something to one process of the session's cluster. Raises Refused where that makes no sense."""
+        """Do something to one process of the session's cluster. Raises RequestRefused if that makes no sense."""
         return SessionInfo.model_validate_json(
             await self._send("POST", f"/sessions/{session}/faults", fault.model_dump_json())
         )
@@ -134,7 +134,7 @@ class RunnerClient:
         await self._send("DELETE", f"/sessions/{session}")
 
     async def submit(self, run: RunRequest) -> RunAccepted:
-        """Hand in a run. The same id a second time changes nothing and answers the same."""
+        """Submit a run. Idempotent by id."""
         return RunAccepted.model_validate_json(await self._send("POST", "/runs", run.model_dump_json()))
 
     async def stop(self, run: str) -> None:

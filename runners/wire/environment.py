@@ -1,4 +1,4 @@
-"""What a supervisor is told of the environment of the process that starts it: what it needs, and no secrets.
+"""Chooses which environment variables a supervisor gets from its parent: what it needs, and no secrets.
 
 It parses what hostile code sends. Whatever else its parent holds, the database's password or a token of Jupyter's, is
 not there to be taken.

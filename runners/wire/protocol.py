@@ -7,14 +7,14 @@ object a line (empty lines keep the connection alive).
 method    path                             meaning
 ========  ===============================  =========================================================
 GET       /health                          Health
-GET       /machine                         Machine
+GET       /host                            HostSurvey
 PUT       /sessions/{id}                   SessionSpec -> SessionInfo; asks for a session, idempotent
 GET       /sessions/{id}                   SessionInfo
 POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
 POST      /sessions/{id}/restart           a fresh kernel; runs in progress or queued end ``interrupted``
 POST      /sessions/{id}/keep              SessionInfo; the learner is still there: the idle time restarts
 GET       /sessions/{id}/gone              SessionInfo once the session is gone; empty lines until then
-POST      /sessions/{id}/faults            Fault -> SessionInfo; does it to one process of the session's cluster,
+POST      /sessions/{id}/faults            InjectedFailure -> SessionInfo; for one process of the cluster,
                                            has it wait for a step, or takes that back; answers when it is so
 DELETE    /sessions/{id}                   ends it
 POST      /runs                            RunRequest -> RunAccepted; idempotent by id
@@ -24,8 +24,8 @@ POST      /runs/{id}/stop                  interrupts this run, or takes it out 
 POST      /kernels                         LeaseRequest -> KernelLease; a bare kernel for a Jupyter client on this host
                                            (403 where untrusted users can reach the runner)
 POST      /kernels/{id}/restart            LeaseRequest -> KernelLease; a fresh kernel in the same sandbox
-POST      /kernels/{id}/signal             Signal
-GET       /kernels/{id}/exit               Exited once the kernel has ended; this stream is what holds the lease
+POST      /kernels/{id}/signal             KernelSignal
+GET       /kernels/{id}/exit               KernelExit once the kernel has ended; this stream holds the lease
 DELETE    /kernels/{id}                    ends it
 ========  ===============================  =========================================================
 
@@ -123,7 +123,7 @@ class LeaseRequest(WireModel):
 
 
 class InjectedFailure(WireModel):
-    """What a learner does to one process of a cluster, to see what the strategy makes of it."""
+    """A failure of one process of a cluster, injected to see how the strategy copes."""
 
     task: Annotated[str, Field(pattern=r"^(coordinator|chief|evaluator|worker [0-9]|ps [0-9])$")]
     action: Literal["kill", "pause", "resume", "slow", "restart", "disarm"]
@@ -168,7 +168,7 @@ class Ack(WireModel):
 
 
 class PendingFailure(WireModel):
-    """A fault that waits until its process reaches a step."""
+    """A failure that waits until its process reaches a step."""
 
     action: Literal["kill", "pause", "slow"]
     at_step: int = Field(ge=0, le=1_000_000_000)
@@ -206,7 +206,7 @@ class SessionInfo(WireModel):
     ends_in_s: float | None = None
     """Seconds until it ends if nothing runs, unless it is evicted before; None while busy or queued."""
     generation: int = 0
-    """How often the kernel was restarted."""
+    """How many times the kernel was restarted."""
     kernel_id: str = ""
     """A name for the kernel that it has now; empty while it has none. Variables live as long as their kernel."""
     runs: int = 0
@@ -329,7 +329,7 @@ class LibraryPatches(WireModel):
 
 
 class Health(WireModel):
-    """The supervisor's own account of itself."""
+    """The state of the supervisor."""
 
     status: Literal["starting", "ready", "broken"]
     detail: str = ""
@@ -338,11 +338,11 @@ class Health(WireModel):
     queued: int = 0
     warm_kernels: int = 0
     dropped_messages: int = 0
-    """Messages from kernels that were none, since the supervisor started."""
+    """Invalid messages from kernels since the supervisor started."""
     safeguards: list[Safeguard] = []
     """As they were last seen around a sandbox; empty until one was made."""
     untrusted_users: bool = False
-    """Whether it was told that people it does not know can reach it."""
+    """Whether untrusted users can reach it."""
     refuses: str = ""
     """Why no code is run here, in a sentence for the operator; empty if it is run."""
     settings: dict[str, str] = {}

@@ -48,9 +48,7 @@ NOTICES: dict[str, str] = {
         "and crashes in its first step. This one was given its own worker's. On real machines, make the two in "
         "separate programs."
     ),
-    "never-began": (
-        "{task} had not begun this cell after {seconds} seconds and was ended. The next cell starts it anew."
-    ),
+    "never-began": ("{task} had not begun this cell after {seconds} seconds and was ended. The next cell restarts it."),
     "steps-per-execution": (
         "fit of Keras 3 with steps_per_execution fails where replicas add up their gradients by collective ops, as "
         "MirroredStrategy does unless told otherwise: TensorFlow itself fails there. Give the strategy "

@@ -33,7 +33,7 @@ POSSIBLE_TOPOLOGIES = (
 TOPOLOGY_FORMS = (
     f"cpu, gpu:N, tpu:N, workers:N, workers:2xgpu:2 or ps:W+P, with at most {MAX_DEVICES} devices or processes"
 )
-"""The same in short, for who has seen it before."""
+"""A shorter version for readers who have seen the long one."""
 
 _N = "([1-9][0-9]{0,8})"
 _ONE_MACHINE = re.compile(rf"(gpu|tpu):{_N}", re.ASCII)

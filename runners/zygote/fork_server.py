@@ -170,7 +170,7 @@ def import_tensorflow(keras: int, *, hardware: bool = False) -> list[PatchState]
 
 
 def import_in_kernel(keras: int) -> None:
-    """``load`` in a kernel, where the environment is the sandbox's already, and stays as it is."""
+    """``import_tensorflow`` in a kernel, where the environment is the sandbox's already, and stays as it is."""
     environment = dict(os.environ)
     import_tensorflow(keras, hardware=True)
     os.environ.clear()
@@ -264,7 +264,7 @@ def _child(
 
 
 def read_report(report: socket.socket) -> tuple[int, int]:
-    """PID 1's number, from who has forked it, and the version of Landlock, from PID 1; on a busy machine that word
+    """PID 1's number, from its parent, and the version of Landlock, from PID 1; on a busy machine that word
     comes first. Both have let go of the other end once they have said what they had to say.
 
     Raises:

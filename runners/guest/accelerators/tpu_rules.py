@@ -131,7 +131,7 @@ class TracedOperation:
 
 @dataclass(frozen=True, slots=True)
 class TpuFinding:
-    """What a TPU would say of one operation; ``operation`` is its name for people."""
+    """Findings about one operation on a TPU; ``operation`` is its human-readable name."""
 
     kind: FindingKind
     operation: str
@@ -139,7 +139,7 @@ class TpuFinding:
 
 
 def could_matter(op: str, dtypes: Iterable[str]) -> bool:
-    """Whether ``judge`` may have something to say of such an operation, before anything costly is asked of it."""
+    """Whether ``find_violations`` may find anything: a cheap check before any costly one."""
     return _kind_of(op) is not None or (op in _MATMULS and not _WIDE.isdisjoint(dtypes))
 
 

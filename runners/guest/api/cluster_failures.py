@@ -42,7 +42,7 @@ def resume(task: str) -> None:
 
 
 def restart(task: str) -> None:
-    """Start a process that has ended anew, at the same address and without what it knew. Raises as ``kill``."""
+    """Restart a process that has ended, at the same address and with no memory of before. Raises as ``kill``."""
     _do(task, "restart")
 
 

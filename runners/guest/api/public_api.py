@@ -169,7 +169,7 @@ def _value(name: str, value: Any) -> Value:
     if not any(kind in str(getattr(dtype, "name", dtype)) for kind in ("float", "int")):
         raise TypeError(f"{name} has to be a number, not of the type {getattr(dtype, 'name', dtype)}")
     if type(value).__name__ == "EagerTensor":
-        return lambda: float(value)  # it never changes: who reads it now might wait for a GPU
+        return lambda: float(value)  # it never changes, and reading it now might wait for a GPU
     return _plain(value)
 
 

@@ -29,7 +29,7 @@ def address(port: int) -> str:
 def tf_config(topology: Topology, ports: Sequence[int], number: int) -> str:
     """What ``TF_CONFIG`` says to the task at place ``number`` of ``topology.tasks``; ``ports`` are in that order.
 
-    The evaluator is no part of the cluster that trains: only it is told of itself.
+    The evaluator is not part of the training cluster: only its own TF_CONFIG mentions it.
     """
     here = topology.tasks[number]
     cluster: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
-"""A page of memory that all processes of a session share: what each of them is doing, and which fault awaits it.
+"""A page of memory that all processes of a session share: what each is doing, and its pending failure.
 
-PID 1 makes it before it forks. Every process can write all of it, the learner's code included, so PID 1 believes
-nothing of it: a step, an action and a state are all that it reads, and the state only to pass it on.
+PID 1 creates it before it forks. Every process can write all of it, learner code included, so PID 1 does not trust it:
+it reads only a step, an action and a state, and the state only to pass it on.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class SharedState:
         self._write("h", task, _EXIT, status)
 
     def fault_at(self, task: int) -> int:
-        """The step at which a fault awaits it, -1 if none does."""
+        """The step at which a failure is pending for it, or -1."""
         return int(self._read("q", task, _FAULT_STEP))
 
     def await_step(self, task: int, step: int, action: FailureAction) -> None:
@@ -137,7 +137,7 @@ class SharedState:
         self._write("q", task, _FAULT_STEP, step)
 
     def take_fault(self, task: int) -> FailureAction | None:
-        """The fault that awaits it, which then does no more."""
+        """Take the pending failure, so that it happens only once."""
         value, at = int(self._read("b", task, _FAULT)), self.fault_at(task)
         self._write("q", task, _FAULT_STEP, _NONE)
         return FailureAction(value) if at != _NONE and 1 <= value <= len(FailureAction) else None

@@ -1,4 +1,4 @@
-"""The step that this process's training has reached: what ``at_step`` of a fault waits for.
+"""The step that this process's training has reached: what ``at_step`` of an injected failure waits for.
 
 The hooks of ``fit`` and ``lockstep.log`` call ``reached``; it costs less than a microsecond.
 """
@@ -15,7 +15,7 @@ _carry_out: Callable[[FailureAction], None] | None = None
 
 
 def attach(board: SharedState, task: int, carry_out: Callable[[FailureAction], None]) -> None:
-    """Be the ``task``th process of a cluster; ``carry_out`` does to it what awaited it."""
+    """Be the ``task``th process of a cluster; ``apply_pending`` does to it what awaited it."""
     global _board, _task, _carry_out
     _board, _task, _carry_out = board, task, carry_out
 

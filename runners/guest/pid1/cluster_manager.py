@@ -27,7 +27,7 @@ _STOPPED_S, _GOING_S = 0.09, 0.01
 _MOST_STEP = 1_000_000_000
 _TELL_S = 0.1
 _LOOK_S = 1.0
-"""How often somebody who waits for a step of a process is told where it is."""
+"""How often a learner who waits for a step of a process sees its progress, in seconds."""
 
 Fork = Callable[[Callable[[], None], int], int]
 """Forks a child that does this and ends; the descriptor takes what it says if it fails. Returns its number."""
@@ -90,7 +90,7 @@ class ClusterManager:
         self._tell([])
 
     def members(self) -> list[dict[str, Any]]:
-        """The fields of a ``protocol.Member`` for each, in order."""
+        """The fields of a ``protocol.ClusterMember`` for each, in order."""
         return [self._member(number) for number in range(len(self._topology.tasks))]
 
     def _member(self, number: int) -> dict[str, Any]:
@@ -144,7 +144,7 @@ class ClusterManager:
 
         Args:
             task: a lane.
-            action: one of ``protocol.Fault``.
+            action: one of ``protocol.InjectedFailure``.
             at_step: the step to wait for; None: now.
             late: do it now where that step is behind the task already.
 
@@ -180,7 +180,7 @@ class ClusterManager:
         return next((n for n, known in enumerate(self._topology.tasks) if known.lane == task), None)
 
     def _reached(self, task: Any, action: Any) -> None:
-        """A process says that it is at its step. It goes on if that fault was taken back meanwhile."""
+        """A process says that it is at its step. It continues if that failure was canceled meanwhile."""
         number = self._number(task)
         if number is None or number not in self._armed:
             return
@@ -202,7 +202,7 @@ class ClusterManager:
                 self._end(number)
             case "kill" if pid is not None:
                 self._board.set_status(number, ProcessStatus.ended)
-                _signal(pid, signal.SIGKILL)  # the kernel itself: PID 1 has more to say of its end
+                _signal(pid, signal.SIGKILL)  # the kernel itself: PID 1 reports its end in more detail
             case "pause" if pid is not None:
                 self._slow.discard(number)
                 self._board.set_status(number, ProcessStatus.paused)
@@ -222,7 +222,7 @@ class ClusterManager:
     def tick(self) -> float | None:
         """Do what it is time for; returns seconds until there is more to do, None for never.
 
-        The supervisor is told of changes ten times a second at most: a program may wish for thousands.
+        The supervisor gets at most ten updates a second: a program may cause thousands.
         """
         now = time.monotonic()
         if self._armed and (seen := [self._board.step(number) for number in self._armed]) != self._told_steps:

@@ -1,17 +1,17 @@
 """PID 1 of a sandbox: it keeps the warm copy of TensorFlow and forks kernels from it, one at a time.
 
-A restart is therefore a fork, never an import; so is each further process of a cluster (see ``team``). Only where a
-session has a real TPU does each kernel import TensorFlow itself, and PID 1 has none of it: the imports of this module
-are small. PID 1 runs no learner code, and nothing inside can signal it or look into it. It speaks with the supervisor
-over its control socket, one JSON object a packet:
+A restart is therefore a fork, never an import; so is each further process of a cluster (see ``cluster_manager``). Only
+in a session with a real TPU does each kernel import TensorFlow itself. PID 1 never does: the imports of this module
+are small. PID 1 runs no learner code, and nothing inside can signal it or read its memory. It talks to the supervisor
+over its control socket, one JSON object per packet:
 
     supervisor -> PID 1   {"op": "start", "topology": …, "keras": …, "key": …, "keyboard": …,
                           "kernel": N}    its number, counted from 1
                           {"op": "signal", "signum": N}    {"op": "kill"}    {"op": "usage"}
                           {"op": "fault", "id": N, "task": …, "action": …, "at_step": …}
     PID 1 -> supervisor   {"exited": N, "kernel": N, "trace": …}    the kernel's exit status, negative for a signal;
-                                          of a crash what Python's faulthandler wrote, or who pretended to be it
-                          {"members": [{…}, …]}    of a cluster, as in ``protocol.Member``, whenever one of them changes
+                                          of a crash, what Python's faulthandler (or an impostor) wrote
+                          {"members": [{…}, …]}    of a cluster, as ``protocol.ClusterMember``, whenever one changes
                           {"fault": N, "result": …}    what became of it (``ClusterManager.do``), after the
                                           members as they are then
                           {"failed": …}   a kernel did not come up, and why
@@ -59,7 +59,7 @@ class Init:
 
     Args:
         control: the supervisor's end is trusted.
-        listeners: bound Unix sockets for the kernel's channels, in the order of ``app.CHANNELS``.
+        listeners: bound Unix sockets for the kernel's channels, in the order of ``kernel_app.CHANNELS``.
         printed: the memory of ``runners.wire.journal``; closed here.
         first: what each kernel begins with.
     """

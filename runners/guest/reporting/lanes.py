@@ -2,7 +2,7 @@
 
 A replica's text is marked where it is printed, ``tf.print`` while its function is traced and ``print`` in its thread,
 and the marks are taken out again where text leaves the kernel. A mark holds a number that each session draws anew, so
-no text has one by chance; who forges one has their own text shown in another lane.
+so no text has one by chance; forging one only shows a program's own text in another lane.
 """
 
 from __future__ import annotations

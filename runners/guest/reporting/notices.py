@@ -11,7 +11,7 @@ _said: set[str] = set()
 
 
 def notify_once(code: str, **values: str | float) -> None:
-    """``say`` a sentence, unless one of its code was said in this process."""
+    """``notify`` a sentence, unless one of its code was said in this process."""
     if code not in _said:
         _said.add(code)
         notify(code, **values)

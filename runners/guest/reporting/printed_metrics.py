@@ -42,7 +42,7 @@ class PrintedMetrics:
         return None if epoch is None else MetricPoint(epoch, "epoch", found.values)
 
     def _step(self, step: int, steps: int | None, epoch: int | None) -> int:
-        """Steps that begin anew with each epoch go on from the epoch before."""
+        """Steps that restart with each epoch continue from the previous epoch."""
         last_epoch, last_step = self._at
         epoch = last_epoch if epoch is None else epoch
         if epoch > last_epoch and step <= last_step:

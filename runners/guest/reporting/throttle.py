@@ -17,7 +17,7 @@ class Throttle(Generic[T]):
 
     Args:
         interval_s: seconds.
-        send: takes an item; called by who offers it.
+        send: takes an item; called in the thread that offers it.
         clock: seconds.
         spare: items.
     """
@@ -72,7 +72,7 @@ class Throttle(Generic[T]):
             self._send(item)
 
     def forget(self) -> None:
-        """Begin anew; what waits is lost."""
+        """Start over; items that wait are lost."""
         with self._lock:
             self._sent, self._waiting = {}, {}
             self._spare = self._most_spare

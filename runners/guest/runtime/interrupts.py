@@ -5,7 +5,7 @@ keeps the answer for the life of the process. An exception in the middle of ``is
 on every list, say, is taken for a composite tensor, and each function fails that is traced in this kernel.
 
 Output is the other such place: an exception between two lines of what hands text over would lose the text. See
-``hold_off``.
+``defer_during``.
 """
 
 from __future__ import annotations

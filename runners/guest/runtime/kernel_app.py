@@ -155,7 +155,7 @@ class WarmShell(ZMQInteractiveShell):  # type: ignore[misc]
         super().ask_exit()
 
     def move_in(self, kernel: WarmKernel) -> None:
-        """Belong to ``kernel``, and find out anew what depends on the process and its folders."""
+        """Attach to ``kernel``, and recompute what depends on the process and its folders."""
         self.parent = self.kernel = kernel
         self.init_environment()
         self.home_dir = get_home_dir()
@@ -189,7 +189,7 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
         self._ports = {name: number for number, name in enumerate(CHANNELS, 1)}
 
     def open(self) -> None:
-        """Be the kernel of this process: what ``initialize`` does after ``build``."""
+        """Be the kernel of this process: what ``initialize`` does after ``build_kernel_app``."""
         self.shell_port, self.iopub_port, self.stdin_port, self.control_port, self.hb_port = 1, 2, 3, 4, 5
         self.transport, self.ip = "ipc", "channel"
         self.init_sockets()
@@ -232,7 +232,7 @@ class WarmKernelApp(IPKernelApp):  # type: ignore[misc]
 def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
     """Make, in the zygote, all of a kernel that needs no thread, socket or topology: the application and its shell.
 
-    What is built here is built once and shared; what is left for ``prepare`` every learner waits for.
+    What is built here is built once and shared; what is left for ``prepare_kernel`` every learner waits for.
 
     Args:
         ask_for_devices: whether TensorFlow may find out here which devices there are, once for all children.
@@ -248,7 +248,7 @@ def build_kernel_app(*, ask_for_devices: bool = True) -> WarmKernelApp:
     shell.run_line_magic("matplotlib", "inline")
     shorten_long_tracebacks(shell.InteractiveTB)
     graph_errors.leave_out_frames(paths_below_cell())
-    warnings.filterwarnings("ignore", "To exit: use")  # IPython's word for who sits at a terminal
+    warnings.filterwarnings("ignore", "To exit: use")  # IPython's hint for terminal users
     tf_print.tag_replicas()
     instrumentation.watch_cells(shell.events)
     portpicker.install()
@@ -280,7 +280,7 @@ def prepare_kernel(
     own: TaskContext | None = None,
     news: socket.socket | None = None,
 ) -> WarmKernelApp:
-    """Make this process, a child of one that called ``build``, a kernel that answers once ``start`` is called on it.
+    """Turn this child of a process that called ``build_kernel_app`` into a kernel; it answers once ``start`` is called.
 
     Args:
         listeners: bound, listening Unix sockets in the order of CHANNELS.

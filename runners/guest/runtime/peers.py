@@ -121,7 +121,7 @@ class Peers:
             for member in self._runners():
                 member.failure, member.waiting_cell, member.begun = None, line, False
                 if member.ended and self._own.board.status(member.number) != ProcessStatus.ended:
-                    member.ended = False  # it is being started anew
+                    member.ended = False  # it is being restarted
                 if member.ended:
                     member.failure = TaskFailure(member.task, "WorkerEnded", "it has ended")
                 self._hand_over(member)
@@ -157,7 +157,7 @@ class Peers:
         return [member.failure for member in self._runners() if member.failure], interrupted
 
     def _name_who_is_held(self, left: list[_PeerProcess], named: set[int]) -> None:
-        """Say once of each for whom the cell waits why it does."""
+        """Explain once for each process why the cell waits for it."""
         for member in left:
             status = self._own.board.status(member.number)
             if status in (ProcessStatus.paused, ProcessStatus.slow) and member.number not in named:
@@ -236,7 +236,7 @@ class Peers:
         if not data:
             self._epoll.unregister(self._news.fileno())
             return
-        if len(fds) < _ENDS:  # this process may open no more: who has just started finds its link closed, and ends
+        if len(fds) < _ENDS:  # out of descriptors: the process that has just started finds its link closed, and ends
             for fd in fds:
                 os.close(fd)
             return

@@ -139,7 +139,7 @@ def is_in_tensorflow(frame: FrameType) -> bool:
 def find_awaited(own: TaskContext, board: SharedState, waited_s: float) -> list[tuple[int, str]]:
     """For whom a task may be waiting: its number and ``ended``, ``paused``, ``slow``, ``done`` or ``late``.
 
-    Those that train together wait for each other; the evaluator is not among them, and who serves is never late.
+    Processes that train together wait for each other; the evaluator is not among them, and servers are never late.
     """
     found: list[tuple[int, str]] = []
     for number, task in enumerate(own.topology.tasks):

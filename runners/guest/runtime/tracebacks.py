@@ -23,9 +23,9 @@ _BELOW_A_CELL = (
 
 
 def paths_below_cell() -> list[str]:
-    """What the frames of who calls a cell begin with, as Python writes them.
+    """How the frames of the code that calls a cell begin, as Python writes them.
 
-    TensorFlow says of a failed operation where it was made, from the process's first frame on.
+    For a failed operation, TensorFlow reports where it was created, from the process's first frame on.
     """
     return [*(f'File "{folder}' for folder in _BELOW_A_CELL), 'File "<frozen runpy>"']
 
