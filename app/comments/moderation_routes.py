@@ -18,7 +18,6 @@ from app.comments import moderation, queries
 from app.comments.errors import AuthorNotFound, ModerationConflict, ReasonRequired
 from app.comments.forms import CommentForm, FormAction
 from app.comments.models import Comment
-from app.comments.notification_content import lesson_title
 from app.comments.permissions import Viewer
 from app.comments.queries import ModerationQueue
 from app.comments.reactions import award_helpful
@@ -142,7 +141,7 @@ async def redirect_to_author(request: Request, handle: str) -> RedirectResponse:
 def _lesson_titles(catalog: CatalogView, views: Iterable[CommentView]) -> dict[str, str]:
     """What the lessons of some comments are called, by "course/slug"."""
     keys = {view.comment.lesson for view in views}
-    return {key: lesson_title(catalog, key) for key in keys}
+    return {key: catalog.lesson_title(key, i18n.current_language()) for key in keys}
 
 
 async def _apply_action(

@@ -11,8 +11,7 @@ from app import i18n
 from app.accounts.models import Account, Role
 from app.comments.markdown import to_plain_text
 from app.comments.models import Comment, CommentState
-from app.lessons.catalog import Catalog, CatalogView
-from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
+from app.lessons.catalog import Catalog
 from app.notifications.views import NotificationContent
 
 _MAX_EXCERPT_LENGTH = 280
@@ -34,7 +33,7 @@ class CommentDescriber:
             shown = shown.where(Comment.lesson.not_in(catalog.hidden))
         return {
             comment.id: NotificationContent(
-                lesson_title(catalog, comment.lesson),
+                catalog.lesson_title(comment.lesson, i18n.current_language()),
                 comment_excerpt(comment.source),
                 "comment",
                 {"comment_id": comment.id},
@@ -42,15 +41,6 @@ class CommentDescriber:
             )
             for comment in await session.scalars(shown)
         }
-
-
-def lesson_title(catalog: CatalogView, key: str) -> str:
-    """What a lesson is called in the language of the request; its slug if it is gone. ``key`` is "course/slug"."""
-    course, _slash, slug = key.partition("/")
-    try:
-        return catalog.lesson(course, slug, i18n.current_language()).title
-    except (CourseNotFound, LessonNotFound, LessonUnavailable):
-        return slug
 
 
 def comment_excerpt(source: str) -> str:

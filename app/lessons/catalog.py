@@ -115,6 +115,14 @@ class CatalogView:
             raise LessonUnavailable(course=course, slug=slug)
         return lesson
 
+    def lesson_title(self, key: str, language: str) -> str:
+        """The title of the lesson ``key``, which is ``course/slug``; its slug if it cannot be read any more."""
+        course, _slash, slug = key.partition("/")
+        try:
+            return self.lesson(course, slug, language).title
+        except (CourseNotFound, LessonNotFound, LessonUnavailable):
+            return slug
+
     def outline(self, course: str, language: str) -> Outline:
         """A course with its lessons, each in the language asked for or in English.
 

@@ -65,11 +65,12 @@ class CourseSource:
 
     def speaking(self, language: str) -> Course:
         """The course in one language; English words where there are none."""
-        modules = tuple(Module(m.slug, _localized(m.title, language), m.lessons) for m in self.modules)
-        return Course(self.slug, _localized(self.title, language), _localized(self.summary, language), modules)
+        modules = tuple(Module(m.slug, localized(m.title, language), m.lessons) for m in self.modules)
+        return Course(self.slug, localized(self.title, language), localized(self.summary, language), modules)
 
 
-def _localized(words: LocalizedText, language: str) -> str:
+def localized(words: LocalizedText, language: str) -> str:
+    """The text in that language; in English where it has not been translated. Pure."""
     return words.get(language) or words[DEFAULT_LANGUAGE]
 
 

@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
 from app.accounts.models import Account
+from app.lessons.course_file import localized
 from app.notifications.views import NotificationContent
 from app.progress.achievement_catalog import AchievementCatalog
 
@@ -23,9 +24,7 @@ class AchievementDescriber:
     ) -> Mapping[str, NotificationContent]:
         lang = i18n.current_language()
         return {
-            rule.id: NotificationContent(
-                rule.title.get(lang) or rule.title[i18n.DEFAULT_LANGUAGE], "", "achievements", {}
-            )
+            rule.id: NotificationContent(localized(rule.title, lang), "", "achievements", {})
             for rule in self._rulebook.rules
             if rule.id in ids
         }

@@ -17,7 +17,7 @@ from app import i18n
 from app.accounts.models import Account
 from app.db import UtcDateTime, now
 from app.lessons.catalog import Catalog
-from app.lessons.course_file import LocalizedText
+from app.lessons.course_file import LocalizedText, localized
 from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
 from app.progress import timezones
 from app.progress.achievement_file import Achievement, AchievementProgress
@@ -271,13 +271,7 @@ class ProgressSummary:
             lesson = next(each for each in (*lessons[behind:], *lessons) if each in left)
             anchor = ""
         course, _, slug = lesson.partition("/")
-        return ResumePoint(course, slug, self._title_of_lesson(course, slug), anchor)
-
-    def _title_of_lesson(self, course: str, slug: str) -> str:
-        try:
-            return self._catalog.lesson(course, slug, i18n.current_language()).title
-        except (CourseNotFound, LessonNotFound, LessonUnavailable):
-            return slug
+        return ResumePoint(course, slug, self._catalog.lesson_title(lesson, i18n.current_language()), anchor)
 
     def _item(self, kind: str, subject: str, xp: int, at: datetime) -> NewsItem | None:
         """Put an entry in words; None for an achievement that is no longer there."""
@@ -289,7 +283,7 @@ class ProgressSummary:
                 return None
             title, description, badge = _localized(rule.title), _localized(rule.description), rule.badge
         elif kind == "lesson":
-            title = self._title_of_lesson(course, slug)
+            title = self._catalog.lesson_title(subject, i18n.current_language())
         elif kind == "cell":
             title = self._title_of_cell(subject)
         elif kind in ("module", "course"):
@@ -362,7 +356,7 @@ def _percent(part: int, whole: int) -> int:
 
 
 def _localized(words: LocalizedText) -> str:
-    return words.get(i18n.current_language()) or words[i18n.DEFAULT_LANGUAGE]
+    return localized(words, i18n.current_language())
 
 
 def _achievement_view(rule: Achievement, earned_at: datetime | None, way: AchievementProgress) -> AchievementView:
