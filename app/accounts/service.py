@@ -14,7 +14,7 @@ from app import i18n
 from app.accounts.handles import generate_handle
 from app.accounts.models import Account, EmailFrequency, Role
 from app.db import advisory_lock, now
-from app.errors import PermissionDenied
+from app.errors import NotFound, PermissionDenied
 from app.i18n import N_
 
 MAX_NAME_LENGTH = 80
@@ -29,6 +29,13 @@ _BIDI_OR_HIDDEN = re.compile(
 """What turns the direction of the text around it, or hides in it."""
 _MAX_COMBINING_MARKS = 4
 """Combining marks on one letter: more of them cover the lines around it."""
+
+
+class LearnerNotFound(NotFound):
+    """The same for a handle that nobody has and for an account that does not want to be seen."""
+
+    code = "learner_unknown"
+    message = N_("There is nobody of this name.")
 
 
 class AccountDeleted(PermissionDenied):
@@ -69,6 +76,14 @@ async def find_by_email(session: AsyncSession, email: str, *, held: bool = False
     """The account of an address, in whatever spelling. ``held``: nobody changes it before this transaction ends."""
     found = select(Account).where(Account.email_key == email_key(email))
     return await session.scalar(found.with_for_update().execution_options(populate_existing=True) if held else found)
+
+
+async def find_by_handle(session: AsyncSession, handle: str) -> Account | None:
+    """The account of a handle, in upper or lower case; None while it is disabled, too."""
+    if "\0" in handle or not handle.isascii():
+        return None  # PostgreSQL takes no NUL, not even to look for it
+    known = select(Account).where(Account.handle == handle.lower(), Account.disabled_at.is_(None))
+    return await session.scalar(known)
 
 
 async def find_claimed_account(session: AsyncSession, email: str) -> Account | None:

@@ -13,11 +13,6 @@ class CommentNotFound(NotFound):
     message = N_("There is no such comment. It may have been deleted.")
 
 
-class AuthorNotFound(NotFound):
-    code = "person_unknown"
-    message = N_("There is nobody of this name.")
-
-
 class CommentedCellNotFound(NotFound):
     """The lesson has no such cell."""
 

@@ -22,7 +22,7 @@ from app.comments.autolink import autolink_rule
 from app.lessons.highlight import highlight_code
 from app.web.user_text import escape_bidi_controls
 
-RENDERER_VERSION = 3
+RENDERER_VERSION = 4
 """Kept beside what was made of a source: raise it when the same source is to look different."""
 
 MAX_MENTIONS = 10
@@ -162,7 +162,7 @@ def _code_block_html(code: str) -> str:
 
 
 def _mention_link(shown: str, handle: str, env: EnvType) -> str:
-    return f'<a class="mention" href="/people/{handle}">{shown}</a>' if handle in env["known"] else shown
+    return f'<a class="mention" href="/learners/{handle}/comments">{shown}</a>' if handle in env["known"] else shown
 
 
 def _limited_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:

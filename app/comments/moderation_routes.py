@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from fastapi import APIRouter
-from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -14,8 +13,9 @@ from starlette.responses import RedirectResponse, Response
 from app import i18n
 from app.accounts.dependencies import OptionalAccount, RequiredInstructor
 from app.accounts.models import Account
+from app.accounts.service import LearnerNotFound, find_by_handle
 from app.comments import moderation, queries
-from app.comments.errors import AuthorNotFound, ModerationConflict, ReasonRequired
+from app.comments.errors import ModerationConflict, ReasonRequired
 from app.comments.forms import CommentForm, FormAction
 from app.comments.models import Comment
 from app.comments.permissions import Viewer
@@ -117,24 +117,27 @@ async def moderate_comment(
     return RedirectResponse(f"{request.app.url_path_for('moderation', lang=lang)}?kind={kind}", 303)
 
 
-@router.get("/people/{handle}/comments", name="comments_of")
+@router.get("/learners/{handle}/comments", name="comments_by_author")
 async def show_comments_by_author(
     request: Request, lang: str, handle: str, catalog: CatalogDep, account: OptionalAccount, before: BeforeCursor = None
 ) -> Response:
     viewer = Viewer.of(account)
     db: Database = request.app.state.db
     async with db.session() as session:
-        person = await _get_author(session, handle)
-        listed = await queries.list_comments_by_author(session, viewer, person.id, before, catalog.hidden)
-        if not (listed.comments or _may_see_author(viewer, person)):
-            raise AuthorNotFound
+        author = await find_by_handle(session, handle)
+        if author is None:
+            raise LearnerNotFound
+        listed = await queries.list_comments_by_author(session, viewer, author.id, before, catalog.hidden)
+        if not (listed.comments or _may_see_author(viewer, author)):
+            raise LearnerNotFound
         views = await comment_views(session, viewer, listed.comments)
-    return render_private_page(request, "comments/author.html", person=person, views=views, before=listed.before)
+    return render_private_page(request, "comments/author.html", author=author, views=views, before=listed.before)
 
 
-@unlocalized_router.get("/people/{handle}", name="person")
+@unlocalized_router.get("/learners/{handle}/comments", name="mention")
 async def redirect_to_author(request: Request, handle: str) -> RedirectResponse:
-    address = request.app.url_path_for("comments_of", lang=i18n.current_language(), handle=handle)
+    """Where a mention leads: comments are rendered once, for readers of every language."""
+    address = request.app.url_path_for("comments_by_author", lang=i18n.current_language(), handle=handle)
     return RedirectResponse(address, 302, {"vary": "accept-language, cookie", "cache-control": "no-store"})
 
 
@@ -169,14 +172,6 @@ async def _reload_comment(db: Database, viewer: Viewer, comment_id: str) -> tupl
     return comment, view
 
 
-def _may_see_author(viewer: Viewer, person: Account) -> bool:
-    """Whether this viewer may learn a person's name though nothing of theirs is there to be read."""
-    return person.public_profile or viewer.instructor or viewer.account_id == person.id
-
-
-async def _get_author(session: AsyncSession, handle: str) -> Account:
-    known = select(Account).where(Account.handle == handle.lower(), Account.disabled_at.is_(None))
-    person = await session.scalar(known) if "\0" not in handle and handle.isascii() else None
-    if person is None:
-        raise AuthorNotFound
-    return person
+def _may_see_author(viewer: Viewer, author: Account) -> bool:
+    """Whether this viewer may see the name of an author whose comments it cannot read."""
+    return author.public_profile or viewer.instructor or viewer.account_id == author.id

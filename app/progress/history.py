@@ -9,7 +9,6 @@ from datetime import date
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.accounts.models import Account
 from app.progress.models import LedgerEntry
 
 ENTRIES_PER_PAGE = 20
@@ -45,11 +44,3 @@ async def find_cells_run(session: AsyncSession, learner_id: str | None, names: S
     """Those of the cells, ``course/lesson#cell`` each, that the learner has run."""
     mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind == "cell", LedgerEntry.subject.in_(names))
     return set(await session.scalars(select(LedgerEntry.subject).where(*mine)))
-
-
-async def find_public_account(session: AsyncSession, handle: str) -> Account | None:
-    """The account of that handle, if it wants a public profile."""
-    if "\0" in handle:
-        return None  # PostgreSQL takes no such text, not even to look for it
-    shown = (Account.handle == handle, Account.public_profile, Account.disabled_at.is_(None))
-    return await session.scalar(select(Account).where(*shown))

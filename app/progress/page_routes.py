@@ -12,14 +12,14 @@ from starlette.responses import HTMLResponse
 
 from app import i18n
 from app.accounts.dependencies import OptionalAccount, OptionalLearnerId
+from app.accounts.service import LearnerNotFound, find_by_handle
 from app.accounts.tokens import learner_marker
 from app.db import Database
-from app.errors import NotFound
 from app.lessons.catalog import CatalogDep
 from app.lessons.url_paths import LESSON_PATH
 from app.progress import page_views
 from app.progress.activity_calendar import WEEKS, calendar_weeks
-from app.progress.history import find_cells_run, find_public_account, load_active_days, load_history
+from app.progress.history import find_cells_run, load_active_days, load_history
 from app.progress.levels import level_steps
 from app.progress.service import ProgressServiceDep
 from app.progress.timezones import learner_timezone
@@ -33,12 +33,6 @@ CourseSlug = Annotated[str, Query(max_length=80)]
 LedgerCursor = Annotated[str, Query(pattern=r"^[0-9]{0,16}$")]
 PageNumber = Annotated[int, Query(alias="page", ge=1, le=_MAX_PAGES)]
 _UTC = ZoneInfo("UTC")
-
-
-class LearnerNotFound(NotFound):
-    """The same for a name that nobody has and for an account without a public profile."""
-
-    code = "learner_unknown"
 
 
 @router.get("/progress", name="progress_header")
@@ -145,8 +139,8 @@ async def show_profile(
     request: Request, lang: str, handle: str, catalog: CatalogDep, progress: ProgressServiceDep
 ) -> HTMLResponse:
     async with _get_database(request).session() as session:
-        account = await find_public_account(session, handle)
-        if account is None:
+        account = await find_by_handle(session, handle)
+        if account is None or not account.public_profile:
             raise LearnerNotFound
         figures = await progress.summary.header(session, account.learner_id)
         views = await progress.summary.achievements(session, account.learner_id)

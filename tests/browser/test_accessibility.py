@@ -39,7 +39,7 @@ async def made_ready(url: str, account: Account) -> dict[str, str]:
     await db.close()
     return {
         "profile": f"learners/{mine.handle}",
-        "person": f"people/{mine.handle}/comments",
+        "comments_by_author": f"learners/{mine.handle}/comments",
         "thread": f"comments/{comment.id}",
         "history": f"comments/{comment.id}/history",
         "reply": f"comments/{comment.id}/reply",

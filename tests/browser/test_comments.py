@@ -195,7 +195,7 @@ async def test_a_name_is_suggested_and_mentioned_by_keyboard(hall: VisitorFactor
     await page.keyboard.press("Control+Enter")
 
     link = page.locator(".thread a.mention", has_text=account.handle)
-    await expect(link).to_have_attribute("href", f"/people/{account.handle}")
+    await expect(link).to_have_attribute("href", f"/learners/{account.handle}/comments")
     await link.click()
     await expect(page.get_by_role("heading", name="Comments by Bob Moore")).to_be_visible()
 

@@ -251,7 +251,7 @@ async def test_what_is_said_about_a_draft_is_told_to_instructors_only(app: FastA
         await notifications.notify(session, [learner.id, other.id], NotificationKind.mention, comment.id, teacher.id)
     for account, told in ((learner, False), (other, True)):
         async with await signed_in_browser(app, account) as client:
-            for path in ("/en/notifications", f"/en/people/{teacher.handle}/comments"):
+            for path in ("/en/notifications", f"/en/learners/{teacher.handle}/comments"):
                 answer = await client.get(path, headers=HTML)
                 assert (WORDS in answer.text) is told, path
                 assert (TITLE in answer.text) is (told and "notifications" in path)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 from fastapi import FastAPI
 
-from app.accounts.service import create_account, email_key, find_by_email, normalize_email, normalize_name
+from app.accounts.service import (
+    create_account,
+    email_key,
+    find_by_email,
+    find_by_handle,
+    normalize_email,
+    normalize_name,
+)
 from app.db import Database
 from tests.factories.accounts import signed_in_browser, store_account
 
@@ -81,3 +88,14 @@ async def test_a_browser_of_the_factory_is_signed_in(app: FastAPI) -> None:
     async with await signed_in_browser(app, account) as client:
         assert (await client.get("/runs", params={"lesson": "small/first"})).json() == {"runs": []}
         assert not client.cookies.get("lockstep_visitor")
+
+
+async def test_a_handle_is_found_in_either_case(database: Database) -> None:
+    ada = await store_account(database)
+    async with database.session() as session:
+        for handle in (ada.handle, ada.handle.upper()):
+            found = await find_by_handle(session, handle)
+            assert found is not None
+            assert found.id == ada.id
+        for handle in (f"{ada.handle}\0", "ada-\uac00", "nobody-of-this-name"):
+            assert await find_by_handle(session, handle) is None

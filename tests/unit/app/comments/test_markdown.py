@@ -155,7 +155,7 @@ def test_only_people_who_are_there_become_links() -> None:
     html = to_html("@ada and @nobody, `@ada`, [@ada](https://example.org), mail@ada.org, /@ada", {"ada"})
 
     assert html.count('class="mention"') == 1
-    assert '<a class="mention" href="/people/ada" rel="nofollow ugc noopener">@ada</a> and @nobody' in html
+    assert '<a class="mention" href="/learners/ada/comments" rel="nofollow ugc noopener">@ada</a> and @nobody' in html
 
 
 def test_who_is_mentioned_is_read_from_the_words_alone() -> None:

@@ -96,16 +96,16 @@ async def test_mentions_lead_to_what_somebody_wrote(room: Classroom) -> None:
     await post_comment(room.ada, f"@{bob} and @nobody-there")
 
     page = (await room.stranger.get(COMMENTS_URL)).text
-    assert f'href="/people/{bob}"' in page
-    assert 'href="/people/nobody-there"' not in page
-    onward = await room.stranger.get(f"/people/{bob}", headers={"accept-language": "ko"})
-    assert onward.headers["location"] == f"/ko/people/{bob}/comments"
-    assert "Here I am" in (await room.stranger.get(f"/en/people/{bob}/comments")).text
-    assert (await room.stranger.get("/en/people/nobody-there/comments")).status_code == 404
+    assert f'href="/learners/{bob}/comments"' in page
+    assert 'href="/learners/nobody-there/comments"' not in page
+    onward = await room.stranger.get(f"/learners/{bob}/comments", headers={"accept-language": "ko"})
+    assert onward.headers["location"] == f"/ko/learners/{bob}/comments"
+    assert "Here I am" in (await room.stranger.get(f"/en/learners/{bob}/comments")).text
+    assert (await room.stranger.get("/en/learners/nobody-there/comments")).status_code == 404
 
 
 async def test_nobody_learns_the_name_of_who_has_written_nothing(room: Classroom) -> None:
-    ada = f"/en/people/{room.names['ada'].handle}/comments"
+    ada = f"/en/learners/{room.names['ada'].handle}/comments"
     for client, status in ((room.stranger, 404), (room.bob, 404), (room.ada, 200), (room.teacher, 200)):
         answer = await client.get(ada)
         assert (answer.status_code, "Ada Byron" in answer.text) == (status, status == 200)
