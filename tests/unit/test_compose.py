@@ -51,7 +51,7 @@ def test_the_runner_has_no_network_no_capability_and_cannot_gain_any() -> None:
     assert not {"privileged", "cap_add", "devices", "pid", "ipc", "ports"} & runner.keys()
 
 
-def test_the_runner_knows_of_untrusted_users_and_that_its_container_is_the_outer_sandbox() -> None:
+def test_the_runner_expects_untrusted_users_and_a_container_as_outer_sandbox() -> None:
     recipe = (ROOT / "docker" / "runner.Dockerfile").read_text()
 
     assert re.search(r"^CMD .*\"runners.supervisor.server\".*\"--untrusted-users\"", recipe, re.MULTILINE)

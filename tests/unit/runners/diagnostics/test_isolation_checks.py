@@ -238,7 +238,7 @@ def test_every_limit_setting_has_a_row_or_is_one_that_the_system_keeps() -> None
 # --- the decision -----------------------------------------------------------------------------------------------
 
 
-def test_untrusted_code_is_refused_where_an_isolation_layer_is_missing_unless_that_was_accepted() -> None:
+def test_untrusted_code_is_refused_where_a_layer_is_missing_unless_accepted() -> None:
     whole = list(judged(recorded("root-with-cgroups")).values())
     open_ = list(judged(recorded("no-bubblewrap"), "none").values())
 
