@@ -273,7 +273,7 @@ async def _stop_mail_worker(sender: OutboxWorker, sending: asyncio.Task[None]) -
     """Let the mail that is on its way arrive, for a while. What it does in SQL is never broken off."""
     _done, late = await asyncio.wait({sending}, timeout=_MAIL_SHUTDOWN_S)
     if late:
-        sender.hurry()
+        sender.cancel_delivery()
     await sending
 
 

@@ -29,11 +29,11 @@ ShouldSend = Callable[[AsyncSession, OutboxEmail], Awaitable[bool]]
 class OutboxWorker:
     """Sends mails until the bus is closed."""
 
-    def __init__(self, db: Database, bus: Bus, transport: Transport, still_wanted: ShouldSend) -> None:
+    def __init__(self, db: Database, bus: Bus, transport: Transport, should_send: ShouldSend) -> None:
         self._db = db
         self._bus = bus
         self._transport = transport
-        self._still_wanted = still_wanted
+        self._should_send = should_send
         self._swept_at = float("-inf")
         self._handing: asyncio.Task[None] | None = None
 
@@ -55,7 +55,7 @@ class OutboxWorker:
         if mail is None:
             return False
         async with self._db.session() as session:
-            wanted = await self._still_wanted(session, mail)
+            wanted = await self._should_send(session, mail)
         if not wanted:
             _log.info("a mail is not sent: whom it is about has gone or moved", mail=mail.id)
             await outbox.delete_sent(self._db, mail)
@@ -80,7 +80,7 @@ class OutboxWorker:
             await outbox.delete_sent(self._db, mail)
         return True
 
-    def hurry(self) -> None:
+    def cancel_delivery(self) -> None:
         """Wait no longer for the server that has a mail in hand just now."""
         if self._handing is not None:
             self._handing.cancel()

@@ -52,7 +52,7 @@ def latest_digest_time(at: datetime, time_zone: str) -> datetime:
 class NotificationMailer:
     """Puts mails about notifications into the outbox until the bus is closed.
 
-    ``address`` makes the path of a route. ``base`` is what comes before it.
+    ``url_path_for`` makes the path of a route. ``base_url`` is what comes before it.
     """
 
     def __init__(
@@ -61,27 +61,27 @@ class NotificationMailer:
         bus: Bus,
         unsubscribing: UnsubscribeTokens,
         describers: Describers,
-        address: Callable[..., str],
-        base: str,
+        url_path_for: Callable[..., str],
+        base_url: str,
     ) -> None:
         self._db = db
         self._bus = bus
         self._unsubscribing = unsubscribing
         self._describers = describers
-        self._address = address
-        self._base = base
+        self._url_path_for = url_path_for
+        self._base_url = base_url
 
     async def run(self) -> None:
         """Mail what is due, then wait for more."""
         with self._bus.subscribe(service.MAILER_TOPIC) as subscription:
             while not self._bus.closed:
                 try:
-                    await self.mail_all(now())
+                    await self.send_due(now())
                 except (SQLAlchemyError, OSError) as e:
                     log_failure(_log, "notifications cannot be read or mailed", e)
                 await subscription.wait(_POLL_INTERVAL_S)
 
-    async def mail_all(self, at: datetime) -> int:
+    async def send_due(self, at: datetime) -> int:
         """Mail what is due at that moment; returns the number of mails."""
         mailed, after, seen = 0, (at - _MAX_AGE, ""), set[str]()
         while not self._bus.closed:
@@ -91,24 +91,24 @@ class NotificationMailer:
                 until = _cutoff(frequency, time_zone, at)
                 if told_at <= until and account_id not in seen:
                     seen.add(account_id)
-                    mailed += await self._try(account_id, at, until)
+                    mailed += await self._send_safely(account_id, at, until)
             if len(waiting) < _BATCH_SIZE:
                 break
             after = waiting[-1].created_at, waiting[-1].id
         return mailed
 
-    async def _try(self, account_id: str, at: datetime, until: datetime) -> bool:
+    async def _send_safely(self, account_id: str, at: datetime, until: datetime) -> bool:
         if self._bus.closed:
             return False
         try:
             async with self._db.session() as session:
                 account = await session.get_one(Account, account_id)
-            return await self._mail(account, at, until)
+            return await self._send(account, at, until)
         except Exception as e:  # one that cannot be written must not hold up the others; it stays unclaimed
             log_failure(_log, "a mail about notifications could not be written", e, account=account_id)
             return False
 
-    async def _mail(self, account: Account, at: datetime, until: datetime) -> bool:
+    async def _send(self, account: Account, at: datetime, until: datetime) -> bool:
         mine = (*_unsent_conditions(at), Notification.account_id == account.id, Notification.created_at <= until)
         claim = update(Notification).where(*mine).values(emailed_at=at).returning(Notification.id)
         async with self._db.writing() as session:
@@ -117,27 +117,27 @@ class NotificationMailer:
                 return False
             claimed = select(Notification).where(Notification.id.in_(ids)).order_by(Notification.id)
             with i18n.use_language(account.language):
-                told = await build_views(session, self._describers, account, list(await session.scalars(claimed)))
-                told = [view for view in told if view.about is not None]
-                if told:
-                    await outbox.enqueue(session, self._letter(account, told))
-            return bool(told)
+                views = await build_views(session, self._describers, account, list(await session.scalars(claimed)))
+                views = [view for view in views if view.about is not None]
+                if views:
+                    await outbox.enqueue(session, self._render(account, views))
+            return bool(views)
 
-    def _letter(self, account: Account, told: Sequence[NotificationView]) -> TemplatedEmail:
+    def _render(self, account: Account, views: Sequence[NotificationView]) -> TemplatedEmail:
         """The mail about some notifications, in the language in use."""
-        kinds = {NotificationKind(view.notification.kind) for view in told}
+        kinds = {NotificationKind(view.notification.kind) for view in views}
         one_kind = kinds.pop() if len(kinds) == 1 and account.email_frequency == EmailFrequency.immediately else None
         token = self._unsubscribing.token(UnsubscribeRequest(account.id, one_kind))
 
         def url(route: str, **parts: str) -> str:
-            return f"{self._base}{self._address(route, lang=account.language, **parts)}"
+            return f"{self._base_url}{self._url_path_for(route, lang=account.language, **parts)}"
 
         items = [
             {"view": view, "url": f"{url(view.about.route, **view.about.parts)}{view.about.anchor}"}
-            for view in told[:_MAX_ITEMS]
+            for view in views[:_MAX_ITEMS]
             if view.about is not None
         ]
-        values = {"name": account.name, "items": items, "more": len(told) - len(items), "count": len(told)}
+        values = {"name": account.name, "items": items, "more": len(views) - len(items), "count": len(views)}
         values |= {"all_url": url("notifications"), "settings_url": url("settings_page")}
         unsubscribe_url = url("unsubscribe_page", token=token)
         template = "notifications/mail/notifications.html"

@@ -26,7 +26,7 @@ class UnreadCountStreams:
     def __init__(self, db: Database, bus: Bus) -> None:
         self._db = db
         self._bus = bus
-        self._seats = ConnectionLimiter(MAX_STREAMS)
+        self._streams = ConnectionLimiter(MAX_STREAMS)
 
     def frames(self, sign_in: AuthSession | None) -> AsyncIterator[list[ServerSentEvent]]:
         """``unread`` with a number, now and whenever it is another; ``over`` without a sign-in, or once it has ended.
@@ -36,24 +36,24 @@ class UnreadCountStreams:
         """
         if sign_in is None:
             return _ended_stream()
-        if self._seats.full(sign_in.account_id):
+        if self._streams.full(sign_in.account_id):
             raise TooManyRequests
         return self._frames(sign_in.account_id, sign_in.token_hash)
 
     async def _frames(self, account_id: str, token_hash: str) -> AsyncIterator[list[ServerSentEvent]]:
-        with self._seats.taken(account_id) as seated, self._bus.subscribe(account_topic(account_id)) as events:
-            told = None
-            while seated and not self._bus.closed:
-                unread = await self._look(account_id, token_hash)
+        with self._streams.taken(account_id) as admitted, self._bus.subscribe(account_topic(account_id)) as events:
+            sent = None
+            while admitted and not self._bus.closed:
+                unread = await self._current_count(account_id, token_hash)
                 if unread is None:
                     yield [_ENDED]
                     return
-                if unread != told:
+                if unread != sent:
                     yield [ServerSentEvent("unread", str(unread))]
-                told = unread
+                sent = unread
                 await events.wait(_POLL_INTERVAL_S)
 
-    async def _look(self, account_id: str, token_hash: str) -> int | None:
+    async def _current_count(self, account_id: str, token_hash: str) -> int | None:
         live = (AuthSession.token_hash == token_hash, AuthSession.expires_at > now(), Account.disabled_at.is_(None))
         async with self._db.session() as session:
             signed_in = select(AuthSession.account_id).join(Account, Account.id == AuthSession.account_id).where(*live)

@@ -192,7 +192,7 @@ async def test_a_server_that_takes_its_time_does_not_keep_us_from_ending(databas
     sending = asyncio.create_task(sender.run())
     await asked.wait()
     bus.close()
-    sender.hurry()
+    sender.cancel_delivery()
     await asyncio.wait_for(sending, 10)
     assert [mail.state for mail in await kept(database)] == [EmailState.unconfirmed]
 

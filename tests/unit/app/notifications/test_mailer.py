@@ -126,8 +126,8 @@ async def test_a_reply_is_mailed_at_once_as_text_and_as_html(database: Database,
     ada = await somebody(database, language)
     await tell(database, ada, "c1", actor_id=bob.id)
 
-    assert await mailer(database).mail_all(now()) == 1
-    assert await mailer(database).mail_all(now()) == 0
+    assert await mailer(database).send_due(now()) == 1
+    assert await mailer(database).send_due(now()) == 0
     (mail,) = (await delivered(database)).mails
 
     text, html = mail.get_body(("plain",)), mail.get_body(("html",))
@@ -155,7 +155,7 @@ async def test_a_name_that_is_an_encoded_word_adds_no_header(database: Database,
     eve = await store_account(database, name=name, email="eve@example.org")
     ada = await somebody(database)
     await tell(database, ada, "c1", kind=kind, actor_id=eve.id)
-    await mailer(database).mail_all(now())
+    await mailer(database).send_due(now())
 
     postbox = await delivered(database)
 
@@ -190,9 +190,9 @@ async def test_a_digest_holds_all_that_is_unread_in_one_mail_once_a_day(database
         await session.execute(update(Notification).where(Notification.subject == "read").values(read_at=eight))
 
     this = mailer(database)
-    assert await this.mail_all(eight + timedelta(hours=1)) == 1
-    assert await this.mail_all(eight + timedelta(hours=2)) == 0
-    assert await this.mail_all(eight + timedelta(hours=23, minutes=59)) == 0
+    assert await this.send_due(eight + timedelta(hours=1)) == 1
+    assert await this.send_due(eight + timedelta(hours=2)) == 0
+    assert await this.send_due(eight + timedelta(hours=23, minutes=59)) == 0
     (mail,) = (await delivered(database)).mails
     text, html = mail.get_body(("plain",)), mail.get_body(("html",))
     assert text is not None
@@ -204,7 +204,7 @@ async def test_a_digest_holds_all_that_is_unread_in_one_mail_once_a_day(database
     assert re.search(SCRIPTS[language], text.get_content())
     assert OURS.read(mail["list-unsubscribe"].rpartition("/")[2].rstrip(">")).kind is None
 
-    assert await this.mail_all(eight + timedelta(days=1)) == 1
+    assert await this.send_due(eight + timedelta(days=1)) == 1
     (second,) = await outbox(database)
     assert "comment/later" in second.text
     assert "comment/c1" not in second.text
@@ -214,8 +214,8 @@ async def test_before_eight_no_digest_goes_out(database: Database) -> None:
     ada = await somebody(database, email_frequency=EmailFrequency.daily)
     eight = datetime(2026, 11, 21, 8, tzinfo=UTC)
     await tell(database, ada, "c1", eight - timedelta(hours=10))
-    assert await mailer(database).mail_all(eight - timedelta(seconds=1)) == 0
-    assert await mailer(database).mail_all(eight) == 1
+    assert await mailer(database).send_due(eight - timedelta(seconds=1)) == 0
+    assert await mailer(database).send_due(eight) == 1
 
 
 async def test_who_wants_none_or_cannot_be_reached_gets_no_mail(database: Database) -> None:
@@ -231,12 +231,12 @@ async def test_who_wants_none_or_cannot_be_reached_gets_no_mail(database: Databa
     await tell(database, picky, "a1", kind=NotificationKind.achievement)
     await tell(database, picky, GONE, kind=NotificationKind.mention)
     await tell(database, picky, "old", now() - timedelta(days=4), kind=NotificationKind.mention)
-    assert await mailer(database).mail_all(now()) == 0
+    assert await mailer(database).send_due(now()) == 0
     assert await outbox(database) == []
 
     async with database.writing() as session:
         await service.opt_in_to_emails(session, picky.id, NotificationKind.reply)
-    assert await mailer(database).mail_all(now()) == 1
+    assert await mailer(database).send_due(now()) == 1
 
 
 async def test_several_processes_that_mail_at_once_send_each_digest_once(database: Database) -> None:
@@ -247,7 +247,7 @@ async def test_several_processes_that_mail_at_once_send_each_digest_once(databas
             await tell(database, account, f"c{number}", eight - timedelta(hours=1))
     others = [Database(database.engine.url.render_as_string(hide_password=False)) for _ in range(3)]
     try:
-        counts = await asyncio.gather(*(mailer(db).mail_all(eight) for db in (database, *others)))
+        counts = await asyncio.gather(*(mailer(db).send_due(eight) for db in (database, *others)))
     finally:
         for db in others:
             await db.close()
@@ -275,9 +275,9 @@ async def test_one_mail_that_cannot_be_written_holds_up_no_other_and_stays_waiti
         return await said(session, account, subjects)
 
     broken = NotificationMailer(database, Bus(), OURS, dict.fromkeys(NotificationKind, fails), path, BASE)
-    assert await broken.mail_all(now()) == 1
+    assert await broken.send_due(now()) == 1
     assert [mail.recipient for mail in await outbox(database)] == ["ko@example.org"]
-    assert await mailer(database).mail_all(now()) == 1
+    assert await mailer(database).send_due(now()) == 1
 
 
 async def test_comments_tell_who_is_mentioned_or_answered_and_mails_quote_them(
@@ -297,7 +297,7 @@ async def test_comments_tell_who_is_mentioned_or_answered_and_mails_quote_them(
 
     describers = dict.fromkeys(NotificationKind, CommentDescriber(Catalog(tmp_path)))
     this = NotificationMailer(database, Bus(), OURS, describers, path, BASE)
-    assert await this.mail_all(now()) == 2
+    assert await this.send_due(now()) == 2
     for mail in await outbox(database):
         assert "<b>four</b>" in mail.text
         assert "&lt;b&gt;four&lt;/b&gt;" in mail.html
@@ -320,7 +320,7 @@ async def test_however_many_wait_they_are_read_in_small_steps_and_none_is_left_o
         for subject in ("c1", "c2"):
             await tell(database, person, subject, at)
 
-    assert await mailer(database).mail_all(at + timedelta(hours=1)) == 5
+    assert await mailer(database).send_due(at + timedelta(hours=1)) == 5
 
     assert {mail.recipient for mail in await outbox(database)} == {f"cy{number}@example.org" for number in range(5)}
 
