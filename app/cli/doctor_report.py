@@ -127,13 +127,19 @@ def _patches(patches: LibraryPatches) -> Iterator[str]:
     """A row for each subject: when it applies and what it replaces, or which targets have moved."""
     for subject in dict.fromkeys(patch.subject for patch in patches.patches):
         of_subject = [patch for patch in patches.patches if patch.subject == subject]
-        replaced = dict.fromkeys(patch.target.partition(":")[2] for patch in of_subject if patch.changes)
+        replaced = dict.fromkeys(_short(patch.target) for patch in of_subject if patch.changes)
         detail = f"{of_subject[0].when}: {', '.join(replaced) or 'nothing replaced, only relied on'}"
         problems = " ".join(patch.problem for patch in of_subject if patch.problem)
         loaded = any(patch.state != "not loaded" for patch in of_subject)
         yield from _row("moved" if problems else "ok" if loaded else "later", subject, detail, problems)
     if not patches.patches:
         yield "  Not known: no zygote was started."
+
+
+def _short(target: str) -> str:
+    """A target without its module, and without its class if both do not fit in the last column."""
+    name = target.partition(":")[2]
+    return name if len(name) < _WIDTH - _INDENT else name.rpartition(".")[2]
 
 
 def _verdict(findings: DoctorReport) -> str:

@@ -109,10 +109,12 @@ GONE = {"state": "moved", "problem": "tensorflow:device: it does not exist."}
 
 
 def test_patches_are_listed_by_subject_and_one_that_has_moved_is_named_and_is_1() -> None:
-    well = replace(findings(OUTER), patches=LibraryPatches(patches=[PATCH, OTHER]))
+    long = PATCH.model_copy(update={"subject": "long", "target": f"library:{'Owner' * 10}.attribute"})
+    well = replace(findings(OUTER), patches=LibraryPatches(patches=[PATCH, OTHER, long]))
     moved = replace(well, patches=LibraryPatches(patches=[PATCH, OTHER.model_copy(update=GONE)]))
 
     assert well.status == 0
+    assert "\n  ok      long                gpu: attribute\n" in "\n".join(to_text(well))
     assert "\n  ok      gpu_names           gpu: merge_device, device\n" in "\n".join(to_text(well))
     assert moved.status == 1
     assert "\n  moved   gpu_names" in "\n".join(to_text(moved))
