@@ -1,16 +1,17 @@
-"""Every table there is: importing this module fills ``Base.metadata``."""
+"""Every table there is: importing this module fills ``Base.metadata``.
+
+The tables of a feature are in its ``models.py``. Rate limits belong to no feature.
+"""
 
 from __future__ import annotations
 
-from app import rate_limit
-from app.accounts import models as accounts
-from app.comments import models as comments
-from app.db import Base
-from app.feedback import models as feedback
-from app.mail import models as mail
-from app.notifications import models as notifications
-from app.progress import models as progress
-from app.runs import models as runs
+from importlib import import_module
+from pathlib import Path
 
-MODULES = (accounts, comments, feedback, mail, notifications, progress, rate_limit, runs)
+from app import rate_limit as _rate_limit  # noqa: F401
+from app.db import Base
+
+for _file in sorted(Path(__file__).parent.glob("*/models.py")):
+    import_module(f"app.{_file.parent.name}.models")
+
 TABLES = tuple(Base.metadata.sorted_tables)

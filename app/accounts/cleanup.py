@@ -1,4 +1,4 @@
-"""What nobody needs any more is swept away; features add theirs in ``main``.
+"""What nobody needs any more is swept away; features add theirs in their ``feature.py``.
 
 Sign-ins and links that are over, tries that are forgotten, accounts that were never opened.
 
@@ -20,9 +20,12 @@ from app.bus import Bus
 from app.database_health import log_failure
 from app.db import Database, now
 from app.rate_limit import delete_expired_counters
+from app.web.dependencies import AppKey
 
 CleanupTask = Callable[[AsyncSession], Awaitable[bool]]
 """Deletes some of what a feature has kept long enough; True if there is more to do now."""
+CLEANUP_TASKS = AppKey[Sequence[CleanupTask]]("cleanup_tasks")
+"""Those of all features."""
 
 _log = structlog.get_logger("house")
 _INTERVAL_S = 3600.0

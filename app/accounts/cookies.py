@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.web.cookies import browser_cookie_name, set_cookie_value
+from app.web.dependencies import SETTINGS
 
 _SCOPE_KEY = "lockstep.cookies"
 
@@ -43,4 +44,4 @@ class CookieMiddleware:
 
 
 def _secure(request: Request) -> bool:
-    return request.url.scheme == "https" or bool(request.app.state.settings.secure)
+    return request.url.scheme == "https" or SETTINGS.get(request.app).secure

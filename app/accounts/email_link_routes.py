@@ -26,9 +26,10 @@ from app.accounts.email_links import (
     use_link,
 )
 from app.accounts.emails import AccountMailer
+from app.accounts.identity_providers import IDENTITY_PROVIDERS
 from app.accounts.login import Login, log_in, set_login_cookies
 from app.accounts.models import Account, EmailLink
-from app.accounts.passwords import AsyncPasswordHasher, password_weakness
+from app.accounts.passwords import PASSWORD_HASHER, password_weakness
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.routes import account_page, redirect_to, translate_errors
 from app.accounts.service import (
@@ -44,6 +45,7 @@ from app.accounts.trusted_devices import trust_device
 from app.db import Database, advisory_lock, now
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts
+from app.web.dependencies import DATABASE, DatabaseDep
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 
@@ -63,7 +65,7 @@ async def forgot_password_page(request: Request, lang: str, email: str = "") -> 
 
 
 @router.post("/forgotten", name="forgotten")
-async def request_password_reset(request: Request, lang: str) -> Response:
+async def request_password_reset(request: Request, lang: str, db: DatabaseDep) -> Response:
     form = await read_form(request)
     email = normalize_email(form.get("email", ""))
     template = "accounts/forgot_password.html"
@@ -75,13 +77,12 @@ async def request_password_reset(request: Request, lang: str) -> Response:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
     answer = account_page(request, "accounts/email_sent.html", email=email)
     # Looked up behind the answer: how long it takes says nothing about the address.
-    answer.background = BackgroundTask(_send_reset_link, request.app.state.db, AccountMailer(request), email)
+    answer.background = BackgroundTask(_send_reset_link, db, AccountMailer(request), email)
     return answer
 
 
 @router.get("/mail/{token}", name="mail_link_page")
-async def email_link_page(request: Request, lang: str, token: str) -> HTMLResponse:
-    db: Database = request.app.state.db
+async def email_link_page(request: Request, lang: str, token: str, db: DatabaseDep) -> HTMLResponse:
     try:
         async with db.session() as session:
             link, account = await find_link(session, token)
@@ -93,9 +94,8 @@ async def email_link_page(request: Request, lang: str, token: str) -> HTMLRespon
 
 
 @router.post("/mail/{token}", name="mail_link")
-async def use_email_link(request: Request, lang: str, token: str) -> Response:
+async def use_email_link(request: Request, lang: str, token: str, db: DatabaseDep) -> Response:
     form = await read_form(request)
-    db: Database = request.app.state.db
     try:
         async with db.session() as session:
             link, account = await find_link(session, token)
@@ -115,10 +115,10 @@ async def use_email_link(request: Request, lang: str, token: str) -> Response:
 async def _confirm(request: Request, link: EmailLink, account: Account, password: str) -> Response:
     """The mailbox is theirs; the password says that they are who signed up."""
     await count_auth_attempt(request, "confirm", account.email)  # apart from sign-ins: strangers who guess have no link
-    passwords: AsyncPasswordHasher = request.app.state.passwords
+    passwords = PASSWORD_HASHER.get(request.app)
     if not await passwords.check(account.password_hash, password):
         return _link_page(request, link, account, 422, wrong=translate_errors({"password": WRONG_PASSWORD}))
-    db: Database = request.app.state.db
+    db = DATABASE.get(request.app)
     async with db.writing() as session:
         await use_link(session, link)
         entrance = await _confirm_and_log_in(request, session, account)
@@ -135,9 +135,9 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
     """
     if weak := password_weakness(password, name=account.name, email=account.email):
         return _link_page(request, link, account, 422, wrong=translate_errors({"password": weak}))
-    passwords: AsyncPasswordHasher = request.app.state.passwords
+    passwords = PASSWORD_HASHER.get(request.app)
     hashed = await passwords.hash(password)
-    db: Database = request.app.state.db
+    db = DATABASE.get(request.app)
     postman = AccountMailer(request)
     async with db.writing() as session:
         await use_link(session, link)
@@ -145,7 +145,7 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
         entrance = await _confirm_and_log_in(request, session, account, password_hash=hashed)
         await revoke_links(session, account)
         await clear_email_requests(request, session, "reset", account.email)
-        ways = await list_passwordless_methods(session, account, request.app.state.sites)
+        ways = await list_passwordless_methods(session, account, IDENTITY_PROVIDERS.get(request.app))
         await postman.changed(session, account, "password", account.email, ways)
     set_login_cookies(request, entrance, what="password")
     look = str(request.app.url_path_for("security_page", lang=i18n.current_language()))
@@ -158,7 +158,7 @@ async def _change(request: Request, link: EmailLink, account: Account) -> Respon
     Who opens it has to be in the account: a mail that went to a stranger for a slip of the pen gives nothing away.
     """
     await _require_link_owner(request, account)
-    db: Database = request.app.state.db
+    db = DATABASE.get(request.app)
     postman = AccountMailer(request)
     async with db.writing() as session:
         await advisory_lock(session, f"address {email_key(link.email)}")

@@ -15,6 +15,7 @@ from app.accounts.models import Account, EmailLink
 from app.mail.models import OutboxEmail
 from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
+from app.web.dependencies import ONLY_LOCAL, SETTINGS
 
 _TEMPLATE_DIR = "accounts/mail"
 _SENT_TO_OLD_ADDRESS = "address_changed.html"
@@ -81,7 +82,7 @@ async def should_send(session: AsyncSession, mail: OutboxEmail) -> bool:
 
 def site_url(request: Request) -> str:
     """What an address of this site begins with. Empty where only the request says, and anyone may have written that."""
-    state = request.app.state
-    if state.settings.public_url:
-        return str(state.settings.public_url)
-    return str(request.base_url).rstrip("/") if state.only_local else ""
+    public_url = SETTINGS.get(request.app).public_url
+    if public_url:
+        return public_url
+    return str(request.base_url).rstrip("/") if ONLY_LOCAL.get(request.app) else ""

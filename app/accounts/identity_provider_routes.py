@@ -26,6 +26,7 @@ from app.accounts.identities import (
     unlink_identity,
 )
 from app.accounts.identity_providers import (
+    IDENTITY_PROVIDERS,
     AuthorizationRequest,
     IdentityProvider,
     InvalidProviderResponse,
@@ -40,10 +41,10 @@ from app.accounts.models import Account, AuthSession, Identity
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key
 from app.accounts.routes import account_page, redirect_to, translate_errors
 from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
-from app.db import Database
 from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt, network_limit_key, refund_attempt
 from app.web.client_network import request_network
+from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
 
@@ -54,8 +55,9 @@ CallbackValue = Annotated[str, Query(max_length=4000)]
 
 
 @router.get("/sign-in/with/{site}", name="site_sign_in")
-async def provider_login(request: Request, lang: str, site: str, next: str = "", invitation: str = "") -> Response:
-    db: Database = request.app.state.db
+async def provider_login(
+    request: Request, lang: str, site: str, db: DatabaseDep, next: str = "", invitation: str = ""
+) -> Response:
     facts = {"next": local_path(next) or ""}
     try:
         there = _find_provider(request, site)
@@ -76,12 +78,12 @@ async def provider_callback(
     request: Request,
     site: str,
     account: OptionalAccount,
+    db: DatabaseDep,
     state: CallbackValue = "",
     code: CallbackValue = "",
     iss: CallbackValue = "",
 ) -> Response:
     there = _find_provider(request, site)
-    db: Database = request.app.state.db
     facts: Mapping[str, str] = {"lang": i18n.current_language()}
     linking = False
     try:
@@ -114,7 +116,7 @@ async def provider_page(
 
 @router.post("/settings/security/sites/{site}", name="link_site")
 async def link_provider(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str, db: DatabaseDep
 ) -> Response:
     """Who asks is checked; then a link leads on, for a form may not lead to another site."""
     there = _find_provider(request, site)
@@ -123,7 +125,6 @@ async def link_provider(
         wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
         if wrong:
             return await _provider_page(request, account, here, site, 422, wrong=translate_errors(wrong))
-        db: Database = request.app.state.db
         async with db.writing() as session:
             await count_attempt(session, account_limit_key("handshake", account.id), AUTH_CHALLENGES)
         address = await _start_authorization(request, site, there, {}, account.id)
@@ -134,11 +135,10 @@ async def link_provider(
 
 @router.post("/settings/security/sites/{site}/remove", name="unlink_site")
 async def unlink_provider(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str, db: DatabaseDep
 ) -> Response:
     there = _find_provider(request, site)
     form = await read_form(request)
-    db: Database = request.app.state.db
     try:
         wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
         if wrong:
@@ -152,7 +152,7 @@ async def unlink_provider(
 
 def enabled_issuers(request: Request) -> list[str]:
     """Of the sites that may sign in here."""
-    return [site.settings.issuer for site in request.app.state.sites.values()]
+    return [site.settings.issuer for site in IDENTITY_PROVIDERS.get(request.app).values()]
 
 
 async def _start_authorization(
@@ -162,7 +162,7 @@ async def _start_authorization(
     state, nonce, verifier = (secrets.token_urlsafe(size) for size in (32, 32, 48))
     address = await site.address(AuthorizationRequest(_redirect_uri(request, name), state, nonce, verifier))
     kept = {**facts, "nonce": nonce, "verifier": verifier, "lang": i18n.current_language()}
-    db: Database = request.app.state.db
+    db = DATABASE.get(request.app)
     async with db.writing() as session:
         await create_challenge(request, session, f"site {name}", state, kept, account_id)
     return address
@@ -172,7 +172,7 @@ async def _complete_authorization(
     request: Request, begun: AuthChallengeContext, account: Account | None, person: UserInfo
 ) -> Response:
     """Link the person to the account that asked, or sign them in."""
-    db: Database = request.app.state.db
+    db = DATABASE.get(request.app)
     if begun.account_id is not None:
         if account is None or account.id != begun.account_id:
             raise AuthChallengeExpired
@@ -193,7 +193,7 @@ async def _complete_authorization(
 async def _sign_up(request: Request, session: AsyncSession, begun: AuthChallengeContext, person: UserInfo) -> Account:
     token = begun.data.get("invitation")
     invited = await find_invitation(session, token) if token else None
-    policy = request.app.state.settings.sign_up
+    policy = SETTINGS.get(request.app).sign_up
     return await sign_up_with_identity(session, person, policy, invited, i18n.current_language())
 
 
@@ -201,7 +201,7 @@ async def _provider_page(
     request: Request, account: Account, here: AuthSession, name: str, http_status: int = 200, /, **context: Any
 ) -> HTMLResponse:
     site = _find_provider(request, name)
-    db: Database = request.app.state.db
+    db = DATABASE.get(request.app)
     identity: Identity | None = None
     async with db.session() as session:
         try:
@@ -214,7 +214,7 @@ async def _provider_page(
 
 
 def _find_provider(request: Request, name: str) -> IdentityProvider:
-    found: IdentityProvider | None = request.app.state.sites.get(name)
+    found = IDENTITY_PROVIDERS.get(request.app).get(name)
     if found is None:
         raise ProviderNotFound
     return found
@@ -222,4 +222,4 @@ def _find_provider(request: Request, name: str) -> IdentityProvider:
 
 def _redirect_uri(request: Request, site: str) -> str:
     path = request.app.url_path_for("site_answer", site=site)
-    return f"{request.app.state.settings.public_url}{path}"
+    return f"{SETTINGS.get(request.app).public_url}{path}"

@@ -11,13 +11,14 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 import structlog
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from authlib.oidc.core import CodeIDToken
+from fastapi import Depends
 from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
@@ -26,6 +27,7 @@ from app.accounts.service import normalize_email, normalize_name
 from app.errors import LockstepError, NotFound, ServiceUnavailable
 from app.i18n import N_
 from app.settings import IdentityProviderSettings
+from app.web.dependencies import AppKey
 
 _log = structlog.get_logger("accounts")
 _TIMEOUT_S = 10.0
@@ -287,3 +289,8 @@ def _user_info(site: IdentityProviderSettings, subject: object, email: object, n
 def _invalid_response(why: str) -> InvalidProviderResponse:
     _log.warning("another site was not believed", why=why)
     return InvalidProviderResponse()
+
+
+IDENTITY_PROVIDERS = AppKey[Mapping[str, IdentityProvider]]("sites")
+"""The sites that may sign people in here, by the name in their addresses."""
+IdentityProvidersDep = Annotated[Mapping[str, IdentityProvider], Depends(IDENTITY_PROVIDERS.from_request)]

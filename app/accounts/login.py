@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from app.accounts import flash
 from app.accounts.auth_sessions import AUTH_SESSION_LIFETIME, create_auth_session, revoke_auth_session
-from app.accounts.merge import MergeResult, merge_visitor
+from app.accounts.merge import MERGERS, MergeResult, merge_visitor
 from app.accounts.models import Account
 from app.accounts.session_cookie import session_token_hash, set_account_cookie, set_session_cookie
 from app.accounts.trusted_devices import trust_device
@@ -44,7 +44,7 @@ async def log_in(request: Request, session: AsyncSession, account: Account, *, m
         await revoke_auth_session(session, before)
     visitor, merged = read_visitor_id(request), MergeResult()
     if visitor is not None:
-        merged = await merge_visitor(session, visitor, account, request.app.state.mergers, adopt=new)
+        merged = await merge_visitor(session, visitor, account, MERGERS.get(request.app), adopt=new)
     user_agent, ip_address = request.headers.get("user-agent", ""), request.client.host if request.client else ""
     token = await create_auth_session(session, account, method=method, user_agent=user_agent, ip_address=ip_address)
     return Login(token, account.email, account.learner_id, merged)

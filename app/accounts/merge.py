@@ -15,9 +15,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account, MergedVisitor
 from app.db import advisory_lock, dialect_insert, now
+from app.web.dependencies import AppKey
 
 Merger = Callable[[AsyncSession, str, str], Awaitable[Mapping[str, int]]]
 """Moves what a feature keeps from one learner to another. Returns how much came in, by kind: ``{"runs": 12}``."""
+MERGERS = AppKey[Sequence[Merger]]("mergers")
 
 
 @dataclass(frozen=True, slots=True)

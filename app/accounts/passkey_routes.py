@@ -40,8 +40,8 @@ from app.accounts.routes import account_page, translate_errors
 from app.accounts.service import normalize_name
 from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
 from app.accounts.sign_up import INVALID_NAME
-from app.db import Database
 from app.rate_limit import TooManyAttempts, count_attempt
+from app.web.dependencies import DATABASE, DatabaseDep
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
 
@@ -60,11 +60,10 @@ async def passkey_options(request: Request, lang: str) -> Response:
 
 
 @router.post("/passkey/sign-in", name="passkey_sign_in")
-async def passkey_sign_in(request: Request, lang: str, body: dict[str, Any]) -> Response:
+async def passkey_sign_in(request: Request, lang: str, body: dict[str, Any], db: DatabaseDep) -> Response:
     place, credential = _require_relying_party(request), _read_credential(body)
     challenge, identifier = read_challenge(credential), read_credential_id(credential)
     await count_auth_attempt(request, "passkey", identifier)
-    db: Database = request.app.state.db
     async with db.writing() as session:
         await consume_signed_challenge(request, session, challenge)
     async with db.writing() as session:
@@ -79,7 +78,7 @@ async def passkey_sign_in(request: Request, lang: str, body: dict[str, Any]) -> 
 
 @router.post("/settings/security/passkeys/options", name="new_passkey_options")
 async def new_passkey_options(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, db: DatabaseDep
 ) -> Response:
     """Who asks is checked here; what the device answers is bound to this."""
     form = await read_form(request)
@@ -90,7 +89,6 @@ async def new_passkey_options(
     if wrong or name is None:
         return JSONResponse({"wrong": translate_errors(wrong)}, 422, _NO_STORE)
     place = _require_relying_party(request)
-    db: Database = request.app.state.db
     async with db.writing() as session:
         await count_attempt(session, account_limit_key("handshake", account.id), AUTH_CHALLENGES)
         challenge, options = await registration_options(session, place, account)
@@ -99,10 +97,11 @@ async def new_passkey_options(
 
 
 @router.post("/settings/security/passkeys", name="add_passkey")
-async def add_new_passkey(request: Request, lang: str, account: RequiredAccount, body: dict[str, Any]) -> Response:
+async def add_new_passkey(
+    request: Request, lang: str, account: RequiredAccount, body: dict[str, Any], db: DatabaseDep
+) -> Response:
     place, credential = _require_relying_party(request), _read_credential(body)
     challenge = read_challenge(credential)
-    db: Database = request.app.state.db
     async with db.writing() as session:
         begun = await consume_challenge(request, session, _REGISTRATION, challenge)
     if begun.account_id != account.id:
@@ -125,7 +124,7 @@ async def passkey_page(
 
 @router.post("/settings/security/passkeys/{passkey}", name="rename_passkey")
 async def rename_passkey(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, passkey: str
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, passkey: str, db: DatabaseDep
 ) -> Response:
     form = await read_form(request)
     name = normalize_name(form.get("name", ""))
@@ -134,7 +133,6 @@ async def rename_passkey(
         return _passkey_page(
             request, account, here, mine, 422, form=form, wrong=translate_errors({"name": INVALID_NAME})
         )
-    db: Database = request.app.state.db
     async with db.writing() as session:
         (await find_passkey(session, account, passkey)).name = name
     return redirect_with_flash(request, "security_page", "saved")
@@ -142,11 +140,10 @@ async def rename_passkey(
 
 @router.post("/settings/security/passkeys/{passkey}/remove", name="remove_passkey")
 async def remove_own_passkey(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, passkey: str
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, passkey: str, db: DatabaseDep
 ) -> Response:
     form = await read_form(request)
     mine = await _own_passkey(request, account, passkey)
-    db: Database = request.app.state.db
     try:
         wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
         if wrong:
@@ -159,8 +156,7 @@ async def remove_own_passkey(
 
 
 async def _own_passkey(request: Request, account: Account, passkey: str) -> Passkey:
-    db: Database = request.app.state.db
-    async with db.session() as session:
+    async with DATABASE.get(request.app).session() as session:
         return await find_passkey(session, account, passkey)
 
 

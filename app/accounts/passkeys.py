@@ -35,6 +35,7 @@ from app.accounts.service import lock_account
 from app.db import advisory_lock, now
 from app.errors import LockstepError, NotFound
 from app.i18n import N_
+from app.web.dependencies import SETTINGS
 
 MAX_PASSKEYS = 20
 """Of one account."""
@@ -89,7 +90,7 @@ class RelyingParty:
 
 def relying_party_of(request: Request) -> RelyingParty | None:
     """The place of this site; None if its address can have none."""
-    public = str(request.app.state.settings.public_url)
+    public = SETTINGS.get(request.app).public_url
     if public:
         return relying_party_at(public)
     here = str(request.base_url).rstrip("/")
@@ -111,7 +112,7 @@ def relying_party_at(address: str) -> RelyingParty | None:
 def localhost_url(request: Request) -> str:
     """The same site by the name under which it can have passkeys, where that is on this machine; else nothing."""
     url = request.base_url
-    loopback = url.hostname in ("127.0.0.1", "::1") and not request.app.state.settings.public_url
+    loopback = url.hostname in ("127.0.0.1", "::1") and not SETTINGS.get(request.app).public_url
     return str(url.replace(hostname="localhost")).rstrip("/") if loopback else ""
 
 

@@ -6,14 +6,16 @@ import asyncio
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.profiles import RFC_9106_LOW_MEMORY
+from fastapi import Depends
 
 from app.errors import ServiceUnavailable
 from app.i18n import N_
+from app.web.dependencies import AppKey
 
 T = TypeVar("T")
 MIN_LENGTH, MAX_LENGTH = 8, 200
@@ -122,3 +124,7 @@ def password_weakness(password: str, *, name: str, email: str) -> str | None:
 def _normalize(password: str) -> str:
     """Keyboards differ in how they write one and the same character."""
     return unicodedata.normalize("NFC", password)
+
+
+PASSWORD_HASHER = AppKey[AsyncPasswordHasher]("passwords")
+PasswordHasherDep = Annotated[AsyncPasswordHasher, Depends(PASSWORD_HASHER.from_request)]

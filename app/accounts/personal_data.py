@@ -1,4 +1,4 @@
-"""What is somebody's: handed out as one JSON document, erased with their account. Features add theirs in ``main``."""
+"""What is somebody's: handed out as one JSON document, erased with their account. Each ``feature.py`` names its own."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends
 from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -16,11 +17,19 @@ from app.accounts.handles import retire_handle
 from app.accounts.models import Account, AuthSession, Identity, Passkey
 from app.accounts.service import lock_account
 from app.db import Database
+from app.web.dependencies import AppKey
 
 Exporter = Callable[[AsyncSession, Account], AsyncIterator[Mapping[str, Any]]]
 """Yields what a feature keeps of an account, as rows of plain data and moments, read one by one."""
 Eraser = Callable[[AsyncSession, Account], Awaitable[None]]
 """Deletes what a feature keeps of an account, or takes the name off it."""
+
+EXPORTERS = AppKey[Mapping[str, Exporter]]("exporters")
+"""What people get of their own data, by its name in the document."""
+ExportersDep = Annotated[Mapping[str, Exporter], Depends(EXPORTERS.from_request)]
+ERASERS = AppKey[Sequence[Eraser]]("erasers")
+"""What goes with an account."""
+ErasersDep = Annotated[Sequence[Eraser], Depends(ERASERS.from_request)]
 
 _CHUNK_BYTES = 65_536
 _EXPORTED_FIELDS = (

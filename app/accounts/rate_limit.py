@@ -9,9 +9,9 @@ from starlette.requests import Request
 
 from app.accounts.service import email_key
 from app.accounts.trusted_devices import trusted_device
-from app.db import Database
 from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key, refund_attempt, reset_attempts
 from app.web.client_network import request_network
+from app.web.dependencies import DATABASE
 
 ATTEMPTS_PER_ACCOUNT = RateLimitPolicy(free_attempts=5)
 ATTEMPTS_PER_NETWORK = RateLimitPolicy(free_attempts=40, max_delay_s=300.0)
@@ -35,7 +35,7 @@ async def count_auth_attempt(request: Request, action: str, who: str) -> None:
 
     Raises TooManyAttempts.
     """
-    db: Database = request.app.state.db
+    db = DATABASE.get(request.app)
     device = trusted_device(request, who)
     async with db.writing() as session:
         if device is None:
@@ -54,7 +54,7 @@ async def clear_auth_attempts(request: Request, session: AsyncSession, action: s
 
 async def count_email_request(request: Request, action: str, email: str) -> None:
     """Count an email that somebody asks for, whoever owns the address. Raises TooManyAttempts."""
-    db: Database = request.app.state.db
+    db = DATABASE.get(request.app)
     async with db.writing() as session:
         await count_attempt(session, network_limit_key(action, request_network(request)), EMAILS_PER_NETWORK)
         await count_attempt(session, account_limit_key(action, email), EMAILS_PER_RECIPIENT)

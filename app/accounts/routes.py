@@ -19,11 +19,12 @@ from app import i18n
 from app.accounts import flash
 from app.accounts.dependencies import OptionalAccount
 from app.accounts.emails import AccountMailer
+from app.accounts.identity_providers import IDENTITY_PROVIDERS
 from app.accounts.invitations import ValidInvitation, check_sign_up_allowed, find_invitation, use_invitation
 from app.accounts.login import AccountDisabled, log_in, log_out, set_login_cookies
 from app.accounts.models import Account
 from app.accounts.passkeys import localhost_url, relying_party_of
-from app.accounts.passwords import AsyncPasswordHasher
+from app.accounts.passwords import AsyncPasswordHasher, PasswordHasherDep
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.service import MAX_EMAIL_LENGTH, AccountDeleted, find_by_email, lock_account, normalize_email
 from app.accounts.sign_up import SignUpRequest, sign_up, validate_sign_up
@@ -31,9 +32,12 @@ from app.db import Database
 from app.errors import LockstepError, PermissionDenied
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts
+from app.settings import Settings
+from app.web.dependencies import SETTINGS, DatabaseDep, SettingsDep
+from app.web.error_handlers import handle_framework_error
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
-from app.web.rendering import render_fragment, render_private_page
+from app.web.rendering import is_htmx_request, render_fragment, render_private_page
 from app.web.security_headers import CLEAR_CACHE_HEADERS
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
@@ -50,16 +54,15 @@ async def sign_in_page(request: Request, lang: str, account: OptionalAccount, ne
 
 
 @router.post("/sign-in", name="sign_in")
-async def sign_in(request: Request, lang: str) -> Response:
+async def sign_in(request: Request, lang: str, db: DatabaseDep, passwords: PasswordHasherDep) -> Response:
     form = await read_form(request)
     email, password = form.get("email", "").strip(), form.get("password", "")
     email = (
         normalize_email(email) or email[:MAX_EMAIL_LENGTH]
     )  # as it was kept: a name in other letters has another spelling there
-    db: Database = request.app.state.db
     try:
         await count_auth_attempt(request, "sign-in", email)
-        account, anew = await _authenticate(request, email, password)
+        account, anew = await _authenticate(db, passwords, email, password)
         async with db.writing() as session:
             known, account = account.password_hash, await lock_account(session, account)
             if account.password_hash != known:
@@ -74,8 +77,7 @@ async def sign_in(request: Request, lang: str) -> Response:
 
 
 @router.post("/sign-out", name="sign_out")
-async def sign_out(request: Request, lang: str) -> Response:
-    db: Database = request.app.state.db
+async def sign_out(request: Request, lang: str, db: DatabaseDep) -> Response:
     async with db.writing() as session:
         await log_out(request, session)
     flash.add(request, "signed_out")
@@ -86,10 +88,16 @@ async def sign_out(request: Request, lang: str) -> Response:
 
 @router.get("/sign-up", name="sign_up_page")
 async def sign_up_page(
-    request: Request, lang: str, account: OptionalAccount, next: str = "", invitation: str = ""
+    request: Request,
+    lang: str,
+    account: OptionalAccount,
+    db: DatabaseDep,
+    settings: SettingsDep,
+    next: str = "",
+    invitation: str = "",
 ) -> HTMLResponse:
     try:
-        invited = await _find_invitation(request, invitation)
+        invited = await _find_invitation(db, settings, invitation)
     except PermissionDenied as e:
         return _sign_up_closed_page(request, e)
     form = {"next": local_path(next) or "", "invitation": invitation, "email": (invited and invited.email) or ""}
@@ -97,18 +105,18 @@ async def sign_up_page(
 
 
 @router.post("/sign-up", name="sign_up")
-async def submit_sign_up(request: Request, lang: str) -> Response:
+async def submit_sign_up(
+    request: Request, lang: str, settings: SettingsDep, db: DatabaseDep, passwords: PasswordHasherDep
+) -> Response:
     form = await read_form(request)
     try:
-        invited = await _find_invitation(request, form.get("invitation", ""))
+        invited = await _find_invitation(db, settings, form.get("invitation", ""))
     except PermissionDenied as e:
         return _sign_up_closed_page(request, e)
     newcomer, wrong = validate_sign_up(form, lang, invited)
     template = "accounts/sign_up.html"
     if wrong:
         return account_page(request, template, 422, form=form, wrong=translate_errors(wrong))
-    db: Database = request.app.state.db
-    passwords: AsyncPasswordHasher = request.app.state.passwords
     postman = AccountMailer(request)
     entrance = None
     try:
@@ -161,7 +169,7 @@ class InvalidCredentials(LockstepError):
 
 def account_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
     """A page for one person, never kept."""
-    settings = request.app.state.settings
+    settings = SETTINGS.get(request.app)
     usual: dict[str, Any] = {
         "form": _EMPTY_FORM,
         "wrong": {},
@@ -171,7 +179,7 @@ def account_page(request: Request, template: str, http_status: int = 200, /, **c
     }
     usual |= {"sign_up": settings.sign_up, "mails": bool(settings.smtp_url)}
     usual |= {"passkey_place": relying_party_of(request), "named_address": localhost_url(request)}
-    usual["sites"] = [(name, site.settings.label) for name, site in request.app.state.sites.items()]
+    usual["sites"] = [(name, site.settings.label) for name, site in IDENTITY_PROVIDERS.get(request.app).items()]
     return render_private_page(request, template, http_status, **{**usual, **context})
 
 
@@ -186,16 +194,19 @@ def translate_errors(wrong: Mapping[str, str]) -> dict[str, str]:
     return {field: i18n.gettext(message) for field, message in wrong.items()}
 
 
-async def redirect_to_login(request: Request, error: Exception) -> Response:
-    """Somebody who is signed out wants a page: they may sign in, and come back to it."""
+async def answer_login_required(request: Request, error: Exception) -> Response:
+    """Lead someone who opens a page to the sign-in, and back to the page afterwards; tell anyone else."""
+    opened = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    if not opened or is_htmx_request(request):
+        return await handle_framework_error(request, error)
     address = request.url_for("sign_in_page", lang=i18n.current_language()).include_query_params(next=request.url.path)
     return RedirectResponse(str(address), 303, {"cache-control": "no-store"})
 
 
-async def _authenticate(request: Request, email: str, password: str) -> tuple[Account, str | None]:
+async def _authenticate(
+    db: Database, passwords: AsyncPasswordHasher, email: str, password: str
+) -> tuple[Account, str | None]:
     """The account that is open to this password, and a hash with today's parameters where it has one of others."""
-    db: Database = request.app.state.db
-    passwords: AsyncPasswordHasher = request.app.state.passwords
     async with db.session() as session:
         account = await find_by_email(session, email)
     fits = await passwords.check(account.password_hash if account else None, password)
@@ -209,14 +220,13 @@ async def _sign_up_in_background(db: Database, newcomer: SignUpRequest, hashed: 
         await sign_up(session, newcomer, hashed, None, postman)
 
 
-async def _find_invitation(request: Request, token: str) -> ValidInvitation | None:
+async def _find_invitation(db: Database, settings: Settings, token: str) -> ValidInvitation | None:
     """The invitation, if there is one. Raises PermissionDenied where nobody signs up, or not without one."""
     invited = None
     if token:
-        db: Database = request.app.state.db
         async with db.session() as session:
             invited = await find_invitation(session, token)
-    check_sign_up_allowed(request.app.state.settings.sign_up, invited)
+    check_sign_up_allowed(settings.sign_up, invited)
     return invited
 
 

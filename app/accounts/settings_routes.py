@@ -28,11 +28,12 @@ from app.accounts.email_links import LinkPurpose, revoke_links
 from app.accounts.emails import AccountMailer
 from app.accounts.handles import change_handle, validate_handle
 from app.accounts.identities import list_identities
+from app.accounts.identity_providers import IDENTITY_PROVIDERS, IdentityProvidersDep
 from app.accounts.login import clear_login_cookies
 from app.accounts.models import Account, AuthSession, EmailFrequency
 from app.accounts.passkeys import list_passkeys
-from app.accounts.passwords import AsyncPasswordHasher, password_weakness
-from app.accounts.personal_data import erase_account, export_personal_data
+from app.accounts.passwords import PASSWORD_HASHER, PasswordHasherDep, password_weakness
+from app.accounts.personal_data import ErasersDep, ExportersDep, erase_account, export_personal_data
 from app.accounts.rate_limit import (
     EXPORTS_PER_ACCOUNT,
     account_limit_key,
@@ -48,6 +49,7 @@ from app.accounts.user_agent import describe_browser
 from app.db import Database, advisory_lock, now
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts, count_attempt
+from app.web.dependencies import DATABASE, DatabaseDep, SettingsDep
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.security_headers import CLEAR_CACHE_HEADERS
@@ -66,13 +68,12 @@ async def settings_page(request: Request, lang: str, account: RequiredAccount) -
 
 
 @router.post("", name="settings_profile")
-async def save_profile(request: Request, lang: str, account: RequiredAccount) -> Response:
+async def save_profile(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
     form = await read_form(request)
     name, handle = normalize_name(form.get("name", "")), form.get("handle", "").strip().removeprefix("@").lower()
     wrong: dict[str, str] = {} if name else {"name": INVALID_NAME}
     if form.get("time_zone") not in available_timezones():
         wrong["time_zone"] = INVALID_TIME_ZONE
-    db: Database = request.app.state.db
     async with db.writing() as session:
         await advisory_lock(session, "handles")
         mine = await lock_account(session, account)
@@ -99,10 +100,17 @@ async def security_page(
 
 
 @router.post("/security/password", name="change_password")
-async def change_password(request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession) -> Response:
+async def change_password(
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    here: RequiredAuthSession,
+    db: DatabaseDep,
+    passwords: PasswordHasherDep,
+    sites: IdentityProvidersDep,
+) -> Response:
     form = await read_form(request)
     new = form.get("new_password", "")
-    passwords: AsyncPasswordHasher = request.app.state.passwords
     try:
         wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
     except TooManyAttempts as e:
@@ -112,7 +120,6 @@ async def change_password(request: Request, lang: str, account: RequiredAccount,
     if wrong:
         return await _security_page(request, account, here, 422, wrong=translate_errors(wrong))
     hashed = await passwords.hash(new)
-    db: Database = request.app.state.db
     postman = AccountMailer(request)
     async with db.writing() as session:
         mine = await lock_account(session, account)
@@ -122,14 +129,16 @@ async def change_password(request: Request, lang: str, account: RequiredAccount,
         token = await create_auth_session(
             session, mine, method=here.method, user_agent=here.user_agent, ip_address=here.ip_address
         )
-        ways = await list_passwordless_methods(session, mine, request.app.state.sites)
+        ways = await list_passwordless_methods(session, mine, sites)
         await postman.changed(session, mine, "password", mine.email, ways)
     set_session_cookie(request, token, int(AUTH_SESSION_LIFETIME.total_seconds()))
     return redirect_with_flash(request, "security_page", "password")
 
 
 @router.post("/security/email", name="change_email")
-async def change_email(request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession) -> Response:
+async def change_email(
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, db: DatabaseDep
+) -> Response:
     form = await read_form(request)
     email = normalize_email(form.get("email", ""))
     try:
@@ -143,16 +152,15 @@ async def change_email(request: Request, lang: str, account: RequiredAccount, he
     if wrong or email is None:
         return await _security_page(request, account, here, 422, form=form, wrong=translate_errors(wrong))
     answer = redirect_with_flash(request, "security_page", "change_sent")
-    answer.background = BackgroundTask(_send_change_link, request.app.state.db, AccountMailer(request), account, email)
+    answer.background = BackgroundTask(_send_change_link, db, AccountMailer(request), account, email)
     return answer
 
 
 @router.post("/security/sign-ins", name="end_sign_ins")
 async def revoke_auth_sessions(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession
+    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, db: DatabaseDep
 ) -> Response:
     form = await read_form(request)
-    db: Database = request.app.state.db
     async with db.writing() as session:
         if form.get("which") == "others":
             await revoke_all_auth_sessions(session, account, but=here.token_hash)
@@ -167,18 +175,31 @@ async def data_page(request: Request, lang: str, account: RequiredAccount, here:
 
 
 @router.get("/data/export", name="export_data")
-async def export_data(request: Request, lang: str, account: RequiredAccount) -> StreamingResponse:
+async def export_data(
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    db: DatabaseDep,
+    exporters: ExportersDep,
+    settings: SettingsDep,
+) -> StreamingResponse:
     name = f"lockstep-{account.handle}.json"
     headers = {"content-disposition": f'attachment; filename="{name}"', "cache-control": "no-store"}
-    state = request.app.state
-    async with state.db.writing() as session:
+    async with db.writing() as session:
         await count_attempt(session, account_limit_key("export", account.id), EXPORTS_PER_ACCOUNT)
-    stream = export_personal_data(state.db, account, state.exporters, state.settings.data_dir)
+    stream = export_personal_data(db, account, exporters, settings.data_dir)
     return StreamingResponse(stream, media_type="application/json", headers=headers)
 
 
 @router.post("/data/delete", name="delete_account")
-async def delete_account(request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession) -> Response:
+async def delete_account(
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    here: RequiredAuthSession,
+    db: DatabaseDep,
+    erasers: ErasersDep,
+) -> Response:
     form = await read_form(request)
     try:
         wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
@@ -195,9 +216,8 @@ async def delete_account(request: Request, lang: str, account: RequiredAccount, 
         return account_page(
             request, _DATA_TEMPLATE, 422, account=account, fresh=logged_in_recently(here), wrong=translate_errors(wrong)
         )
-    db: Database = request.app.state.db
     async with db.writing() as session:
-        await erase_account(session, account, request.app.state.erasers)
+        await erase_account(session, account, erasers)
     clear_login_cookies(request)
     flash.add(request, "deleted")
     return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303, CLEAR_CACHE_HEADERS)
@@ -212,10 +232,10 @@ async def reauthenticate(
     await count_auth_attempt(
         request, "password", account.email
     )  # apart from sign-ins: guesses there lock nobody out here
-    passwords: AsyncPasswordHasher = request.app.state.passwords
+    passwords = PASSWORD_HASHER.get(request.app)
     if not await passwords.check(account.password_hash, password):
         return {field: WRONG_PASSWORD}
-    db: Database = request.app.state.db
+    db = DATABASE.get(request.app)
     async with db.writing() as session:
         await clear_auth_attempts(request, session, "password", account.email)
     return {}
@@ -256,15 +276,15 @@ def _profile_page(
 async def _security_page(
     request: Request, account: Account, here: AuthSession, http_status: int = 200, /, **context: Any
 ) -> HTMLResponse:
-    db: Database = request.app.state.db
-    async with db.session() as session:
+    sites = IDENTITY_PROVIDERS.get(request.app)
+    async with DATABASE.get(request.app).session() as session:
         sign_ins = await list_auth_sessions(session, account)
         passkeys = await list_passkeys(session, account)
-        ways = await list_passwordless_methods(session, account, request.app.state.sites)
+        ways = await list_passwordless_methods(session, account, sites)
         linked = {each.issuer: each for each in await list_identities(session, account)}
     facts = {"account": account, "here": here, "sign_ins": sign_ins, "fresh": logged_in_recently(here)}
     facts |= {"browser_words": describe_browser, "passkeys": passkeys, "ways": ways, "after_reset": False}
-    facts["linked"] = {name: linked.get(site.settings.issuer) for name, site in request.app.state.sites.items()}
+    facts["linked"] = {name: linked.get(site.settings.issuer) for name, site in sites.items()}
     return account_page(request, _SECURITY_TEMPLATE, http_status, **{**facts, **context})
 
 

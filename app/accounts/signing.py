@@ -16,20 +16,24 @@ from pathlib import Path
 
 from starlette.requests import Request
 
+from app.web.dependencies import AppKey
+
 SIGN_IN_SECRET, UNSUBSCRIBE_SECRET = "sign-in", "unsubscribe"
 """The files in the folder ``secrets``, by what they are for."""
+SECRETS = AppKey[tuple[bytes, ...]]("secrets")
+"""The secret of sign-ins, and the one before it if there is one."""
 _SECRET_BYTES = 32
 _PREVIOUS_SUFFIX = ".before"
 
 
 def sign(request: Request, what: str, *parts: str) -> str:
     """43 characters that only this site makes of these parts, for one use of them."""
-    return _sign(request.app.state.secrets[0], what, *parts)
+    return _sign(SECRETS.get(request.app)[0], what, *parts)
 
 
 def verify_signature(request: Request, mark: str, what: str, *parts: str) -> bool:
     """Whether this site has made it of these parts, with its secret or the one before."""
-    return any(hmac.compare_digest(mark, _sign(secret, what, *parts)) for secret in request.app.state.secrets)
+    return any(hmac.compare_digest(mark, _sign(secret, what, *parts)) for secret in SECRETS.get(request.app))
 
 
 def load_secrets(file: Path) -> tuple[bytes, ...]:

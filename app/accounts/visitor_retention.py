@@ -22,6 +22,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.accounts.merge import lock_visitor
 from app.accounts.models import Account, MergedVisitor
 from app.db import now
+from app.web.dependencies import AppKey
 
 Purger = Callable[[AsyncSession, str, datetime, int], Awaitable[int]]
 """Deletes what a feature keeps of a learner from before a moment, or takes their name off it: so many rows at most.
@@ -42,6 +43,10 @@ class RetentionRule:
     at: InstrumentedAttribute[datetime]
     """When they did it."""
     forget: Purger
+
+
+RETENTION_RULES = AppKey[Sequence[RetentionRule]]("retention_rules")
+"""Those of all features."""
 
 
 class VisitorRetention:

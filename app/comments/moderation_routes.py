@@ -27,6 +27,7 @@ from app.db import Database
 from app.errors import InvalidInput
 from app.lessons.catalog import CatalogDep, CatalogView
 from app.progress.service import ProgressServiceDep
+from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, count_field, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.pagination import BeforeCursor
@@ -55,10 +56,10 @@ async def show_moderation_queue(
     lang: str,
     account: RequiredInstructor,
     catalog: CatalogDep,
+    db: DatabaseDep,
     kind: ModerationQueue = ModerationQueue.held,
     before: BeforeCursor = None,
 ) -> Response:
-    db: Database = request.app.state.db
     async with db.session() as session:
         listed = await queries.list_moderation_queue(session, kind, before)
         views = await comment_views(session, Viewer.of(account), listed.comments)
@@ -77,12 +78,13 @@ async def moderate_comment(
     catalog: CatalogDep,
     fields: FormFields,
     progress: ProgressServiceDep,
+    db: DatabaseDep,
 ) -> Response:
     try:
         verb = ModerationAction(fields.get("verb", ""))
     except ValueError as e:
         raise InvalidInput(reason="verb") from e
-    reason, db = fields.get("text", ""), request.app.state.db
+    reason = fields.get("text", "")
     viewer, note = Viewer.of(account), ""
     try:
         async with db.writing() as session:
@@ -119,10 +121,15 @@ async def moderate_comment(
 
 @router.get("/learners/{handle}/comments", name="comments_by_author")
 async def show_comments_by_author(
-    request: Request, lang: str, handle: str, catalog: CatalogDep, account: OptionalAccount, before: BeforeCursor = None
+    request: Request,
+    lang: str,
+    handle: str,
+    catalog: CatalogDep,
+    account: OptionalAccount,
+    db: DatabaseDep,
+    before: BeforeCursor = None,
 ) -> Response:
     viewer = Viewer.of(account)
-    db: Database = request.app.state.db
     async with db.session() as session:
         author = await find_by_handle(session, handle)
         if author is None:

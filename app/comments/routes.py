@@ -43,21 +43,24 @@ from app.lessons.errors import CourseNotFound, LessonNotFound
 from app.lessons.model import Cell, Lesson
 from app.lessons.url_paths import LESSON_PATH
 from app.progress.service import ProgressServiceDep
-from app.web.access import ACCESS, Access
+from app.settings import Settings
+from app.web.access import Access, route_access
+from app.web.dependencies import DatabaseDep, SettingsDep
 from app.web.forms import FormFields, count_field, idempotency_key, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.pagination import BeforeCursor
 from app.web.rendering import render_page_or_fragment, render_private_page
 
 
-async def _hide_draft_comments(request: Request, catalog: CatalogDep, account: OptionalAccount) -> None:
+async def _hide_draft_comments(
+    request: Request, catalog: CatalogDep, account: OptionalAccount, db: DatabaseDep
+) -> None:
     """Comments on a draft do not exist for anyone who may not see it. Raises CommentNotFound."""
     comment_id = request.path_params.get("comment_id")
     if comment_id is None or not catalog.hidden:
         return
-    if account is None and ACCESS[request.scope["route"].name] is not Access.public:
+    if account is None and route_access(request) is not Access.public:
         return  # the route asks for a sign-in, whatever the comment is
-    db: Database = request.app.state.db
     async with db.session() as session:
         lesson = await queries.get_lesson_key(session, comment_id)
     if lesson in catalog.hidden:
@@ -77,11 +80,12 @@ async def show_comments(
     slug: str,
     catalog: CatalogDep,
     account: OptionalAccount,
+    db: DatabaseDep,
     cell: CellName = "",
     before: BeforeCursor = None,
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return await _comments_response(request, lesson, _find_cell(lesson, cell), account, before)
+    return await _comments_response(request, db, lesson, _find_cell(lesson, cell), account, before)
 
 
 @router.post(f"{LESSON_PATH}/comments", name="create_comment")
@@ -93,23 +97,22 @@ async def create_comment(
     catalog: CatalogDep,
     account: OptionalAccount,
     fields: FormFields,
+    db: DatabaseDep,
+    settings: SettingsDep,
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
     cell = _find_cell(lesson, fields.get("cell", ""))
     thread_id = fields.get("thread") or None
     key, text = idempotency_key(fields), fields.get("text", "")
     draft = editing.CommentDraft(lesson.key, cell.name if cell else "", thread_id, text, key, lang)
-    db: Database = request.app.state.db
     try:
-        writer = _require_writer(request, account)
+        writer = _require_writer(settings, account)
         async with db.writing() as session:
             if thread_id and await queries.get_lesson_key(session, thread_id) in catalog.hidden:
                 raise CommentNotFound
-            comment = await editing.create_comment(
-                session, writer, draft, request.app.state.settings.hold_first_comments
-            )
+            comment = await editing.create_comment(session, writer, draft, settings.hold_first_comments)
     except LockstepError as problem:
-        about = await _find_reply_target(request, account, thread_id)
+        about = await _find_reply_target(db, account, thread_id)
         ask = FormAction.reply if about else None
         form = CommentForm(lesson.key, draft.cell, ask, about, text, key, error=problem.sentence())
         return form_error_response(request, form, account, problem)
@@ -123,12 +126,12 @@ async def show_comment(
     comment_id: str,
     catalog: CatalogDep,
     account: OptionalAccount,
+    db: DatabaseDep,
     after: BeforeCursor = None,
     alone: bool = False,
 ) -> Response:
     """The thread of a comment. ``alone``: htmx gets nothing but the comment itself."""
     viewer = Viewer.of(account)
-    db: Database = request.app.state.db
     async with db.session() as session:
         comment = await queries.get_comment(session, viewer, comment_id)
         thread = await queries.get_thread(session, viewer, comment, after)
@@ -141,23 +144,26 @@ async def show_comment(
 
 
 @router.get("/comments/{comment_id}/reply", name="reply_form")
-async def reply_form(request: Request, lang: str, comment_id: str, account: OptionalAccount) -> Response:
-    form = await _form_for_comment(request, account, comment_id, FormAction.reply, Permission.reply)
+async def reply_form(
+    request: Request, lang: str, comment_id: str, account: OptionalAccount, db: DatabaseDep
+) -> Response:
+    form = await _form_for_comment(db, account, comment_id, FormAction.reply, Permission.reply)
     return form_response(request, form, account)
 
 
 @router.get("/comments/{comment_id}/ask/{ask}", name="comment_form")
 async def comment_form(
-    request: Request, lang: str, comment_id: str, ask: FormAction, account: RequiredAccount
+    request: Request, lang: str, comment_id: str, ask: FormAction, account: RequiredAccount, db: DatabaseDep
 ) -> Response:
     needed = Permission(ask)
-    return form_response(request, await _form_for_comment(request, account, comment_id, ask, needed), account)
+    return form_response(request, await _form_for_comment(db, account, comment_id, ask, needed), account)
 
 
 @router.get("/comments/{comment_id}/history", name="comment_history")
-async def show_history(request: Request, lang: str, comment_id: str, account: RequiredAccount) -> Response:
+async def show_history(
+    request: Request, lang: str, comment_id: str, account: RequiredAccount, db: DatabaseDep
+) -> Response:
     viewer = Viewer.of(account)
-    db: Database = request.app.state.db
     async with db.session() as session:
         comment = await queries.get_comment(session, viewer, comment_id)
         if Permission.history not in permissions_for(comment, viewer):
@@ -168,16 +174,21 @@ async def show_history(request: Request, lang: str, comment_id: str, account: Re
 
 @router.post("/comments/{comment_id}", name="change_comment")
 async def change_comment(
-    request: Request, lang: str, comment_id: str, account: RequiredAccount, fields: FormFields
+    request: Request,
+    lang: str,
+    comment_id: str,
+    account: RequiredAccount,
+    fields: FormFields,
+    db: DatabaseDep,
+    settings: SettingsDep,
 ) -> Response:
     text, edits = fields.get("text", ""), count_field(fields, "edits")
-    db: Database = request.app.state.db
     try:
         async with db.writing() as session:
-            comment = await editing.edit_comment(session, _require_writer(request, account), comment_id, text, edits)
+            comment = await editing.edit_comment(session, _require_writer(settings, account), comment_id, text, edits)
     except (InvalidInput, TooManyRequests) as problem:
         form = await _form_for_comment(
-            request, account, comment_id, FormAction.edit, Permission.edit, text, problem.sentence()
+            db, account, comment_id, FormAction.edit, Permission.edit, text, problem.sentence()
         )
         return form_error_response(request, form, account, problem)
     return redirect_to_comment(request, lang, comment, alone=True)
@@ -185,9 +196,13 @@ async def change_comment(
 
 @router.post("/comments/{comment_id}/delete", name="delete_comment")
 async def delete_comment(
-    request: Request, lang: str, comment_id: str, catalog: CatalogDep, account: RequiredAccount
+    request: Request,
+    lang: str,
+    comment_id: str,
+    catalog: CatalogDep,
+    account: RequiredAccount,
+    db: DatabaseDep,
 ) -> Response:
-    db: Database = request.app.state.db
     async with db.writing() as session:
         comment = await editing.delete_comment(session, account, comment_id)
         root = await session.get_one(Comment, comment.root_id)
@@ -206,6 +221,7 @@ async def react_to_comment(
     account: RequiredAccount,
     fields: FormFields,
     progress: ProgressServiceDep,
+    db: DatabaseDep,
 ) -> Response:
     """Of the two fields ``add`` and ``remove``, one names the kind."""
     on = "add" in fields
@@ -213,7 +229,6 @@ async def react_to_comment(
         kind = ReactionKind(fields["add"] if on else fields.get("remove", ""))
     except ValueError as e:
         raise InvalidInput(reason="add") from e
-    db: Database = request.app.state.db
     async with db.writing() as session:
         comment = await reactions.set_reaction(session, account, comment_id, kind, on=on)
         if on and kind is ReactionKind.helpful:
@@ -223,16 +238,15 @@ async def react_to_comment(
 
 @router.post("/comments/{comment_id}/report", name="report_comment")
 async def report_comment(
-    request: Request, lang: str, comment_id: str, account: RequiredAccount, fields: FormFields
+    request: Request, lang: str, comment_id: str, account: RequiredAccount, fields: FormFields, db: DatabaseDep
 ) -> Response:
     reason = fields.get("text", "")
-    db: Database = request.app.state.db
     try:
         async with db.writing() as session:
             await moderation.report_comment(session, account, comment_id, reason)
     except (InvalidInput, TooManyRequests) as problem:
         form = await _form_for_comment(
-            request, account, comment_id, FormAction.report, Permission.report, reason, problem.sentence()
+            db, account, comment_id, FormAction.report, Permission.report, reason, problem.sentence()
         )
         return form_error_response(request, form, account, problem)
     return render_page_or_fragment(request, "comments/_reported.html", "comments/reported.html", comment_id=comment_id)
@@ -247,6 +261,7 @@ async def suggest_handles(
     begins: Annotated[str, Query(max_length=40, pattern="^[a-z0-9-]*$")],
     catalog: CatalogDep,
     response: Response,
+    db: DatabaseDep,
     cell: CellName = "",
     thread: BeforeCursor = None,
 ) -> list[dict[str, str]]:
@@ -254,7 +269,6 @@ async def suggest_handles(
     response.headers["cache-control"] = "no-store"
     if lesson in catalog.hidden:
         return []
-    db: Database = request.app.state.db
     async with db.session() as session:
         found = await queries.find_handles(session, lesson, cell, thread, begins)
     return [{"handle": handle, "name": name} for handle, name in found]
@@ -264,10 +278,9 @@ async def suggest_handles(
 
 
 async def _comments_response(
-    request: Request, lesson: Lesson, cell: Cell | None, account: Account | None, before: str | None
+    request: Request, db: Database, lesson: Lesson, cell: Cell | None, account: Account | None, before: str | None
 ) -> Response:
     viewer = Viewer.of(account)
-    db: Database = request.app.state.db
     name = cell.name if cell else ""
     async with db.session() as session:
         threads, further = await queries.list_threads(session, viewer, lesson.key, name, before)
@@ -306,7 +319,7 @@ def _find_lesson(catalog: CatalogView, key: str, lang: str) -> Lesson | None:
         return None
 
 
-def _require_writer(request: Request, account: Account | None) -> Account:
+def _require_writer(settings: Settings, account: Account | None) -> Account:
     """The account, if it may write.
 
     Raises:
@@ -314,13 +327,12 @@ def _require_writer(request: Request, account: Account | None) -> Account:
     """
     if account is None:
         raise LoginRequired
-    if request.app.state.settings.smtp_url and account.email_confirmed_at is None:
+    if settings.smtp_url and account.email_confirmed_at is None:
         raise EmailNotConfirmed
     return account
 
 
-async def _find_reply_target(request: Request, account: Account | None, thread_id: str | None) -> Comment | None:
-    db: Database = request.app.state.db
+async def _find_reply_target(db: Database, account: Account | None, thread_id: str | None) -> Comment | None:
     async with db.session() as session:
         try:
             about = await queries.get_comment(session, Viewer.of(account), thread_id) if thread_id else None
@@ -330,7 +342,7 @@ async def _find_reply_target(request: Request, account: Account | None, thread_i
 
 
 async def _form_for_comment(
-    request: Request,
+    db: Database,
     account: Account | None,
     comment_id: str,
     ask: FormAction,
@@ -340,7 +352,6 @@ async def _form_for_comment(
 ) -> CommentForm:
     """A form beside a comment that this account may fill in."""
     viewer = Viewer.of(account)
-    db: Database = request.app.state.db
     async with db.session() as session:
         comment = await queries.get_comment(session, viewer, comment_id)
     if needed not in permissions_for(comment, viewer):

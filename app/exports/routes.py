@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,7 +19,7 @@ from app.i18n import N_
 from app.lessons.catalog import CatalogDep
 from app.lessons.model import Lesson
 from app.lessons.url_paths import LESSON_PATH
-from app.runs.dispatcher import RunDispatcherDep
+from app.web.dependencies import AppKey, DatabaseDep, SettingsDep
 from app.web.languages import LANGUAGE_PREFIX
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
@@ -33,6 +33,9 @@ _MEDIA_TYPES: Mapping[ExportFormat, str] = {
     "py": "text/x-python; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
 }
+EXPORT_LOCK = AppKey[asyncio.Lock]("exporting")
+"""Held while a learner's outputs are converted: those who wait hold none in memory."""
+ExportLockDep = Annotated[asyncio.Lock, Depends(EXPORT_LOCK.from_request)]
 _EXECUTOR = ThreadPoolExecutor(1, "export")
 """A large notebook keeps a processor busy for seconds: other work in threads does not wait for it."""
 
@@ -68,15 +71,17 @@ async def download(
     form: ExportFormat,
     learner: OptionalLearnerId,
     catalog: CatalogDep,
-    desk: RunDispatcherDep,
+    db: DatabaseDep,
+    exporting: ExportLockDep,
+    settings: SettingsDep,
     what: Annotated[Literal["original", "mine"], Query(alias="with")] = "original",
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    origin = request.app.state.settings.public_url or str(request.base_url).rstrip("/")
+    origin = settings.public_url or str(request.base_url).rstrip("/")
     page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=slug)
     if what == "mine" and learner is not None:
-        async with request.app.state.exporting:  # those who wait hold no outputs in memory
-            async with desk.db.session() as session:
+        async with exporting:  # those who wait hold no outputs in memory
+            async with db.session() as session:
                 runs = await latest_runs_by_cell(session, learner, lesson.key)
             body = await _convert_in_thread(form, lesson, page, runs)
     else:

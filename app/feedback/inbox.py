@@ -19,12 +19,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.accounts.dependencies import RequiredInstructor
-from app.db import Database
 from app.errors import InvalidInput
 from app.feedback import queries, service
 from app.feedback.models import ProblemKind
 from app.feedback.queries import InboxFilter, ProblemStatus
 from app.lessons.catalog import CatalogDep, CatalogView
+from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, local_path
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.pagination import BeforeCursor
@@ -49,13 +49,13 @@ async def show_inbox(
     lang: str,
     account: RequiredInstructor,
     catalog: CatalogDep,
+    db: DatabaseDep,
     which: ProblemStatus = ProblemStatus.open,
     kind: str = "",
     lesson: LessonKey = "",
     before: BeforeCursor = None,
 ) -> Response:
     narrowed = InboxFilter(which, ProblemKind(kind) if kind in list(ProblemKind) else None, lesson)
-    db: Database = request.app.state.db
     async with db.session() as session:
         rows, further = await queries.list_problem_reports(session, narrowed, before)
     query = {"which": which, "kind": narrowed.kind or "", "lesson": lesson}
@@ -74,14 +74,19 @@ async def show_inbox(
 
 @router.post("/feedback/inbox/{problem_id}", name="update_problem")
 async def update_problem(
-    request: Request, lang: str, problem_id: str, account: RequiredInstructor, catalog: CatalogDep, fields: FormFields
+    request: Request,
+    lang: str,
+    problem_id: str,
+    account: RequiredInstructor,
+    catalog: CatalogDep,
+    fields: FormFields,
+    db: DatabaseDep,
 ) -> Response:
     try:
         verb = InboxAction(fields.get("verb", ""))
     except ValueError as e:
         raise InvalidInput(reason="verb") from e
     here, note, error, status = local_path(fields.get("here")) or _inbox_url(request, lang, {}), "", "", 200
-    db: Database = request.app.state.db
     try:
         async with db.writing() as session:
             problem = await service.set_problem_resolved(
@@ -110,10 +115,10 @@ async def show_votes(
     lang: str,
     account: RequiredInstructor,
     catalog: CatalogDep,
+    db: DatabaseDep,
     lesson: LessonKey = "",
     before: BeforeCursor = None,
 ) -> Response:
-    db: Database = request.app.state.db
     async with db.session() as session:
         counts = await queries.count_votes(session) if before is None else []
         sentences, further = await queries.list_vote_comments(session, lesson, before)

@@ -31,6 +31,7 @@ from app.lessons.catalog import CatalogDep
 from app.lessons.model import Lesson
 from app.lessons.url_paths import LESSON_PATH
 from app.web.client_network import request_network
+from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, idempotency_key, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_page_or_fragment
@@ -69,12 +70,17 @@ async def show_form(
 
 @router.post("/feedback", name="send_feedback")
 async def submit_problem_report(
-    request: Request, lang: str, catalog: CatalogDep, learner: LearnerId, network: ClientNetwork, fields: FormFields
+    request: Request,
+    lang: str,
+    catalog: CatalogDep,
+    learner: LearnerId,
+    network: ClientNetwork,
+    fields: FormFields,
+    db: DatabaseDep,
 ) -> Response:
     place = resolve_context(catalog, fields.get("page", ""), fields.get("cell", ""), lang)
     form = ProblemForm(place, idempotency_key(fields), fields.get("kind", ""), fields.get("text", ""))
     draft = service.ProblemDraft(form.kind, place.page, place.key, place.cell, form.text, form.key, lang)
-    db: Database = request.app.state.db
     try:
         async with db.writing() as session:
             await service.create_problem_report(session, service.FeedbackAuthor(learner, network), draft)
@@ -99,10 +105,11 @@ async def show_vote(
     slug: str,
     catalog: CatalogDep,
     learner: OptionalLearnerId,
+    db: DatabaseDep,
     said: bool = False,
 ) -> Response:
     lesson = catalog.lesson(course, slug, lang)
-    return _render_vote(request, lesson, await _find_vote(request, learner, lesson), said=said)
+    return _render_vote(request, lesson, await _find_vote(db, learner, lesson), said=said)
 
 
 @router.post(f"{LESSON_PATH}/helpful", name="vote_on_lesson")
@@ -115,12 +122,13 @@ async def submit_vote(
     learner: LearnerId,
     network: ClientNetwork,
     fields: FormFields,
+    db: DatabaseDep,
 ) -> Response:
     """``helpful`` is yes or no; a form without the field ``text`` leaves the comment as it is."""
     lesson = catalog.lesson(course, slug, lang)
     if (answer := fields.get("helpful")) not in ("yes", "no"):
         raise InvalidInput(reason="helpful")
-    comment, db = fields.get("text"), request.app.state.db
+    comment = fields.get("text")
     who = service.FeedbackAuthor(learner, network)
     try:
         async with db.writing() as session:
@@ -128,7 +136,7 @@ async def submit_vote(
                 session, who, lesson.key, helpful=answer == "yes", comment=comment, language=lang
             )
     except (InvalidInput, TooManyRequests) as problem:
-        before = await _find_vote(request, learner, lesson)
+        before = await _find_vote(db, learner, lesson)
         typed, status = redisplayed_text(comment or ""), problem.http_status
         return _render_vote(request, lesson, before, error=problem.sentence(), typed=typed, http_status=status)
     return _redirect(request, "lesson_vote", {"said": "1"}, lang=lang, course=course, slug=slug)
@@ -159,8 +167,7 @@ def _render_vote(
     )
 
 
-async def _find_vote(request: Request, learner: str | None, lesson: Lesson) -> LessonVote | None:
-    db: Database = request.app.state.db
+async def _find_vote(db: Database, learner: str | None, lesson: Lesson) -> LessonVote | None:
     async with db.session() as session:
         return await service.find_vote(session, learner, lesson.key)
 

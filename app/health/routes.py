@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
-from starlette.requests import Request
+from fastapi import APIRouter, Depends
 from starlette.responses import JSONResponse
 
-from app.health.checks import check_database, check_lessons, check_runner, run_with_timeout
+from app.health.checks import ReadinessLog, check_database, check_lessons, check_runner, run_with_timeout
+from app.lessons.catalog import WholeCatalogDep
+from app.web.dependencies import AppKey, DatabaseDep, RunnerDep
 
 router = APIRouter()
+
+READINESS_LOG = AppKey[ReadinessLog]("readiness_log")
+ReadinessLogDep = Annotated[ReadinessLog, Depends(READINESS_LOG.from_request)]
 
 
 @router.get("/healthz", name="healthz")
@@ -20,15 +24,16 @@ async def healthz() -> JSONResponse:
 
 
 @router.get("/readyz", name="readyz")
-async def readyz(request: Request) -> JSONResponse:
-    state = request.app.state
+async def readyz(
+    db: DatabaseDep, runner: RunnerDep, catalog: WholeCatalogDep, readiness_log: ReadinessLogDep
+) -> JSONResponse:
     asked = await asyncio.gather(
-        run_with_timeout("database", check_database(state.db)),
-        run_with_timeout("runner", check_runner(state.desk.runner)),
+        run_with_timeout("database", check_database(db)),
+        run_with_timeout("runner", check_runner(runner)),
     )
-    missing = [check for check in (*asked, check_lessons(state.catalog)) if not check.ok]
+    missing = [check for check in (*asked, check_lessons(catalog)) if not check.ok]
     refusing = [check for check in asked if check.refuses]
-    state.readiness_log.note([*missing, *refusing])
+    readiness_log.note([*missing, *refusing])
     body: dict[str, Any] = {"status": "not ready" if missing else "ready", "missing": [check.name for check in missing]}
     if reasons := {check.name: check.reason for check in missing if check.reason}:
         body["reasons"] = reasons

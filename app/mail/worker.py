@@ -16,6 +16,7 @@ from app.db import Database
 from app.mail import outbox
 from app.mail.models import EmailState, OutboxEmail
 from app.mail.transport import DeliveryUncertain, SendFailed, Transport
+from app.web.dependencies import AppKey
 
 _log = structlog.get_logger("mail")
 _POLL_INTERVAL_S = 10.0
@@ -24,6 +25,7 @@ _CLEANUP_INTERVAL_S = 300.0
 
 ShouldSend = Callable[[AsyncSession, OutboxEmail], Awaitable[bool]]
 """Whether a mail may go out by now: much may have happened since it was posted."""
+EMAIL_FILTER = AppKey[ShouldSend]("email_filter")
 
 
 class OutboxWorker:

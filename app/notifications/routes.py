@@ -18,14 +18,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.accounts.dependencies import OptionalAccount, RequiredAccount, get_principal
-from app.db import Database
 from app.errors import HttpStatusError, InvalidInput, NotFound
 from app.i18n import N_
 from app.notifications import service
 from app.notifications.models import EMAILED_KINDS, NotificationKind
-from app.notifications.unread_stream import UnreadCountStreams
-from app.notifications.unsubscribe_links import UnsubscribeRequest, UnsubscribeTokens
-from app.notifications.views import build_views
+from app.notifications.unread_stream import UnreadCountStreamsDep
+from app.notifications.unsubscribe_links import UnsubscribeRequest, UnsubscribeTokens, UnsubscribeTokensDep
+from app.notifications.views import DescribersDep, build_views
+from app.web.dependencies import DatabaseDep, SettingsDep
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.pagination import BeforeCursor
@@ -43,8 +43,7 @@ class NotificationNotFound(NotFound):
 
 
 @router.get(f"{LANGUAGE_PREFIX}/notifications/bell", name="bell")
-async def bell(request: Request, lang: str, account: OptionalAccount) -> HTMLResponse:
-    db: Database = request.app.state.db
+async def bell(request: Request, lang: str, account: OptionalAccount, db: DatabaseDep) -> HTMLResponse:
     unread = 0
     if account is not None:
         async with db.session() as session:
@@ -55,33 +54,43 @@ async def bell(request: Request, lang: str, account: OptionalAccount) -> HTMLRes
 
 
 @router.get("/notifications/stream", name="notifications_stream")
-async def stream(request: Request) -> Response:
+async def stream(request: Request, live: UnreadCountStreamsDep) -> Response:
     """Who is not signed in is told so in the stream's own words: a refusal is an error in the browser's console."""
     if "text/event-stream" not in request.headers.get("accept", ""):
         raise HttpStatusError(406)  # an EventSource asks for nothing else, and whoever does not would wait for an end
-    live: UnreadCountStreams = request.app.state.live
     return event_stream(live.frames((await get_principal(request)).sign_in))
 
 
 @router.get(f"{LANGUAGE_PREFIX}/notifications", name="notifications")
 async def show_notifications(
-    request: Request, lang: str, account: RequiredAccount, before: BeforeCursor = None
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    db: DatabaseDep,
+    describers: DescribersDep,
+    settings: SettingsDep,
+    before: BeforeCursor = None,
 ) -> HTMLResponse:
-    db: Database = request.app.state.db
     async with db.session() as session:
         listed = await service.list_notifications(session, account.id, before)
-        shown = await build_views(session, request.app.state.describers, account, listed.notifications)
+        shown = await build_views(session, describers, account, listed.notifications)
         unread = await service.unread_count(session, account.id)
         unmailed = await service.email_opt_outs(session, account.id)
-    mails = bool(request.app.state.settings.smtp_url)
+    mails = bool(settings.smtp_url)
     facts = {"views": shown, "before": listed.before, "unread": unread, "unmailed": unmailed, "mails": mails}
     return render_private_page(request, "notifications/page.html", account=account, **facts)
 
 
 @router.get(f"{LANGUAGE_PREFIX}/notifications/{{notification_id}}", name="notification")
-async def open_notification(request: Request, lang: str, notification_id: str, account: RequiredAccount) -> Response:
+async def open_notification(
+    request: Request,
+    lang: str,
+    notification_id: str,
+    account: RequiredAccount,
+    db: DatabaseDep,
+    describers: DescribersDep,
+) -> Response:
     """On to what it is about; it counts as read."""
-    db: Database = request.app.state.db
     async with db.writing() as session:
         row = (
             await service.get_notification(session, account.id, notification_id[:32])
@@ -91,7 +100,7 @@ async def open_notification(request: Request, lang: str, notification_id: str, a
         if row is None:
             raise NotificationNotFound
         await service.mark_read(session, account.id, row.id)
-        (view,) = await build_views(session, request.app.state.describers, account, [row])
+        (view,) = await build_views(session, describers, account, [row])
     if view.about is None:
         return _redirect_to_list(request, lang)
     address = request.app.url_path_for(view.about.route, lang=lang, **view.about.parts)
@@ -99,44 +108,43 @@ async def open_notification(request: Request, lang: str, notification_id: str, a
 
 
 @router.post(f"{LANGUAGE_PREFIX}/notifications/read", name="read_notifications")
-async def read_notifications(request: Request, lang: str, account: RequiredAccount) -> Response:
+async def read_notifications(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
     """The one that the form names, or all."""
     which = (await read_form(request)).get("which")
-    db: Database = request.app.state.db
     async with db.writing() as session:
         await service.mark_read(session, account.id, which)
     return _redirect_to_list(request, lang)
 
 
 @router.post(f"{LANGUAGE_PREFIX}/notifications/mails", name="begin_mails")
-async def resume_emails(request: Request, lang: str, account: RequiredAccount) -> Response:
+async def resume_emails(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
     kind = (await read_form(request)).get("kind", "")
     if kind not in EMAILED_KINDS:
         raise InvalidInput(reason="kind")
-    db: Database = request.app.state.db
     async with db.writing() as session:
         await service.opt_in_to_emails(session, account.id, NotificationKind(kind))
     return _redirect_to_list(request, lang)
 
 
 @router.get(f"{LANGUAGE_PREFIX}/unsubscribe/{{token}}", name="unsubscribe_page")
-async def unsubscribe_page(request: Request, lang: str, token: str) -> HTMLResponse:
-    return _unsubscribe_page(request, token, done=False)
+async def unsubscribe_page(
+    request: Request, lang: str, token: str, unsubscribing: UnsubscribeTokensDep
+) -> HTMLResponse:
+    return _unsubscribe_page(request, unsubscribing, token, done=False)
 
 
 @router.post(f"{LANGUAGE_PREFIX}/unsubscribe/{{token}}", name="unsubscribe")
-async def unsubscribe(request: Request, lang: str, token: str) -> HTMLResponse:
+async def unsubscribe(
+    request: Request, lang: str, token: str, db: DatabaseDep, unsubscribing: UnsubscribeTokensDep
+) -> HTMLResponse:
     """Pressed on the page, or sent by a mail program (RFC 8058): neither needs a sign-in."""
-    unsubscribing: UnsubscribeTokens = request.app.state.unsubscribing
     wish = unsubscribing.read(token)
-    db: Database = request.app.state.db
     async with db.writing() as session:
         await service.opt_out_of_emails(session, wish.account_id, wish.kind)
-    return _unsubscribe_page(request, token, done=True)
+    return _unsubscribe_page(request, unsubscribing, token, done=True)
 
 
-def _unsubscribe_page(request: Request, token: str, *, done: bool) -> HTMLResponse:
-    unsubscribing: UnsubscribeTokens = request.app.state.unsubscribing
+def _unsubscribe_page(request: Request, unsubscribing: UnsubscribeTokens, token: str, *, done: bool) -> HTMLResponse:
     wish = unsubscribing.read(token)
     all_token = unsubscribing.token(UnsubscribeRequest(wish.account_id, None))
     facts = {"wish": wish, "token": token, "all_token": all_token, "done": done}

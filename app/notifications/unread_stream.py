@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Annotated
 
+from fastapi import Depends
 from sqlalchemy import select
 
 from app.accounts.models import Account, AuthSession
@@ -11,6 +13,7 @@ from app.bus import Bus
 from app.db import Database, now
 from app.errors import TooManyRequests
 from app.notifications.service import account_topic, unread_count
+from app.web.dependencies import AppKey
 from app.web.sse import ConnectionLimiter, ServerSentEvent
 
 MAX_STREAMS = 8
@@ -21,7 +24,7 @@ _ENDED = ServerSentEvent("over", "{}")
 
 
 class UnreadCountStreams:
-    """Streams of counts. One for each process, ``app.state.live``."""
+    """Streams of counts. One for each process."""
 
     def __init__(self, db: Database, bus: Bus) -> None:
         self._db = db
@@ -64,3 +67,7 @@ class UnreadCountStreams:
 
 async def _ended_stream() -> AsyncIterator[list[ServerSentEvent]]:
     yield [_ENDED]
+
+
+UNREAD_COUNT_STREAMS = AppKey[UnreadCountStreams]("live")
+UnreadCountStreamsDep = Annotated[UnreadCountStreams, Depends(UNREAD_COUNT_STREAMS.from_request)]

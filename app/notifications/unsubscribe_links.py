@@ -8,11 +8,15 @@ import re
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import Depends
 
 from app.db import now
 from app.errors import NotFound
 from app.i18n import N_
 from app.notifications.models import EMAILED_KINDS, NotificationKind
+from app.web.dependencies import AppKey
 
 LINK_LIFETIME = timedelta(days=180)
 ALL_KINDS = "all"
@@ -62,6 +66,10 @@ class UnsubscribeTokens:
         if now() - datetime.fromtimestamp(int(found[3], 16), UTC) > LINK_LIFETIME:
             raise InvalidUnsubscribeLink
         return UnsubscribeRequest(found[1], None if found[2] == ALL_KINDS else NotificationKind(found[2]))
+
+
+UNSUBSCRIBE_TOKENS = AppKey[UnsubscribeTokens]("unsubscribing")
+UnsubscribeTokensDep = Annotated[UnsubscribeTokens, Depends(UNSUBSCRIBE_TOKENS.from_request)]
 
 
 def _sign(secret: bytes, said: str) -> str:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
+from fastapi import Depends
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.models import Account
 from app.i18n import gettext
 from app.notifications.models import Notification, NotificationKind
+from app.web.dependencies import AppKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class NotificationContent:
 Describer = Callable[[AsyncSession, Account, Sequence[str]], Awaitable[Mapping[str, NotificationContent]]]
 """Says what some subjects are about, in the language in use. Those that the account may not see are missing."""
 Describers = Mapping[NotificationKind, Describer]
+DESCRIBERS = AppKey[Describers]("describers")
+DescribersDep = Annotated[Describers, Depends(DESCRIBERS.from_request)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from app.lessons.errors import CourseNotFound, LessonFileError
 from app.progress.achievement_file import Achievement, AchievementCondition, parse_achievements
 from app.progress.badges import badge_names
 from app.progress.code_analysis import STRATEGY_CLASSES
+from app.web.dependencies import AppKey
 
 ACHIEVEMENTS_FILE = "achievements.toml"
 _log = structlog.get_logger("achievements")
@@ -50,6 +51,9 @@ class AchievementCatalog:
             return None, [e.fault]
         except OSError as e:
             return None, [LessonError(1, f"the file cannot be read: {e.strerror}; check its permissions")]
+
+
+ACHIEVEMENTS = AppKey[AchievementCatalog]("achievements")
 
 
 def _missing_badges(rules: tuple[Achievement, ...]) -> Iterator[LessonError]:

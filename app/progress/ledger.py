@@ -45,7 +45,7 @@ class AwardResult:
 
 
 class Ledger:
-    """Awards by the terms of the moment. One for each process, ``app.state.progress.ledger``."""
+    """Awards by the terms of the moment. One for each process, ``ProgressService.ledger``."""
 
     def __init__(self, terms: Callable[[], Requirements]) -> None:
         self._terms = terms

@@ -14,7 +14,6 @@ from app import i18n
 from app.accounts.dependencies import OptionalAccount, OptionalLearnerId
 from app.accounts.service import LearnerNotFound, find_by_handle
 from app.accounts.tokens import learner_marker
-from app.db import Database
 from app.lessons.catalog import CatalogDep
 from app.lessons.url_paths import LESSON_PATH
 from app.progress import page_views
@@ -23,6 +22,7 @@ from app.progress.history import find_cells_run, load_active_days, load_history
 from app.progress.levels import level_steps
 from app.progress.service import ProgressServiceDep
 from app.progress.timezones import learner_timezone
+from app.web.dependencies import DatabaseDep
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_fragment, render_page, render_private_page
 
@@ -43,12 +43,13 @@ async def show_header(
     account: OptionalAccount,
     catalog: CatalogDep,
     progress: ProgressServiceDep,
+    db: DatabaseDep,
     course: CourseSlug = "",
 ) -> HTMLResponse:
     if course and course not in progress.terms().courses:
         catalog.course(course, lang)  # raises CourseNotFound, unless it holds nothing but drafts and is an instructor's
         course = ""
-    async with _get_database(request).session() as session:
+    async with db.session() as session:
         figures = await progress.summary.header(session, learner, course or None)
     return render_fragment(
         request,
@@ -62,9 +63,14 @@ async def show_header(
 
 @router.get("/progress/awards", name="progress_awards")
 async def show_awards(
-    request: Request, lang: str, learner: OptionalLearnerId, progress: ProgressServiceDep, since: LedgerCursor = ""
+    request: Request,
+    lang: str,
+    learner: OptionalLearnerId,
+    progress: ProgressServiceDep,
+    db: DatabaseDep,
+    since: LedgerCursor = "",
 ) -> HTMLResponse:
-    async with _get_database(request).session() as session:
+    async with db.session() as session:
         news = await progress.summary.news(session, learner, since)
     return render_fragment(
         request, "progress/awards.html", cards=page_views.award_cards(news), cursor=news.cursor, xp=news.xp
@@ -80,10 +86,11 @@ async def show_lesson_end(
     learner: OptionalLearnerId,
     catalog: CatalogDep,
     progress: ProgressServiceDep,
+    db: DatabaseDep,
 ) -> HTMLResponse:
     lesson = catalog.lesson(course, slug, lang)
     names = [f"{lesson.key}#{cell.name}" for cell in lesson.cells]
-    async with _get_database(request).session() as session:
+    async with db.session() as session:
         outline = await progress.summary.outline(session, learner, course) if progress.counts(lesson.key) else []
         have_run = await find_cells_run(session, learner, names)
     state = next((state for state in outline if state.slug == slug), None)
@@ -107,9 +114,10 @@ async def show_achievements(
     account: OptionalAccount,
     catalog: CatalogDep,
     progress: ProgressServiceDep,
+    db: DatabaseDep,
     number: PageNumber = 1,
 ) -> HTMLResponse:
-    async with _get_database(request).session() as session:
+    async with db.session() as session:
         zone = await learner_timezone(session, learner) if learner else _UTC
         today = datetime.now(zone).date()
         figures = await progress.summary.header(session, learner)
@@ -136,9 +144,9 @@ async def show_achievements(
 
 @router.get("/learners/{handle}", name="learner_profile")
 async def show_profile(
-    request: Request, lang: str, handle: str, catalog: CatalogDep, progress: ProgressServiceDep
+    request: Request, lang: str, handle: str, catalog: CatalogDep, progress: ProgressServiceDep, db: DatabaseDep
 ) -> HTMLResponse:
-    async with _get_database(request).session() as session:
+    async with db.session() as session:
         account = await find_by_handle(session, handle)
         if account is None or not account.public_profile:
             raise LearnerNotFound
@@ -160,8 +168,3 @@ async def show_profile(
         earned=page_views.group_badges(views, _UTC)[0],
         lessons=page_views.completed_lessons(outlines, catalog, lang),
     )
-
-
-def _get_database(request: Request) -> Database:
-    db: Database = request.app.state.db
-    return db

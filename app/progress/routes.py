@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.accounts.dependencies import OptionalLearnerId
-from app.db import Database
 from app.lessons.catalog import CatalogDep
 from app.progress.reading_progress import ReadingReport
 from app.progress.service import ProgressServiceDep
 from app.progress.summary import LessonState, ProgressNews
+from app.web.dependencies import DatabaseDep
 from app.web.languages import LANGUAGE_PREFIX
 
 router = APIRouter()
@@ -27,11 +27,14 @@ _STATES_ADAPTER = TypeAdapter(list[LessonState])
 
 @router.post("/progress/marks", name="progress_marks")
 async def record_reading(
-    request: Request, marks: ReadingReport, learner: OptionalLearnerId, progress: ProgressServiceDep
+    request: Request,
+    marks: ReadingReport,
+    learner: OptionalLearnerId,
+    progress: ProgressServiceDep,
+    db: DatabaseDep,
 ) -> Response:
     if learner is None:
         return Response(status_code=204, headers=_NO_STORE)
-    db: Database = request.app.state.db
     async with db.writing() as session:
         kept = await progress.take_marks(session, learner, marks)
     return JSONResponse({"kept": kept}, headers=_NO_STORE)
@@ -42,9 +45,10 @@ async def show_news(
     request: Request,
     learner: OptionalLearnerId,
     progress: ProgressServiceDep,
-    since: Annotated[str, Query(pattern=r"^[0-9]{0,16}$")] = "",
+    db: DatabaseDep,
+    since: Annotated[str, Query(pattern="^[0-9]{0,16}$")] = "",
 ) -> Response:
-    async with request.app.state.db.session() as session:
+    async with db.session() as session:
         return _no_store_json(
             _NEWS_ADAPTER.dump_python(await progress.summary.news(session, learner, since), mode="json")
         )
@@ -58,11 +62,12 @@ async def show_outline(
     catalog: CatalogDep,
     progress: ProgressServiceDep,
     course: Annotated[str, Query(max_length=80)],
+    db: DatabaseDep,
 ) -> Response:
     catalog.course(course, lang)
     if course not in progress.terms().courses:  # it holds nothing but drafts
         return _no_store_json({"lessons": []})
-    async with request.app.state.db.session() as session:
+    async with db.session() as session:
         states = await progress.summary.outline(session, learner, course)
     return _no_store_json({"lessons": _STATES_ADAPTER.dump_python(states, mode="json")})
 

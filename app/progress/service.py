@@ -1,4 +1,4 @@
-"""Progress, put together: one for each process, made by ``main`` as ``app.state.progress``.
+"""Progress, put together: one for each process, made by ``main``.
 
 Routes ask for ``ProgressServiceDep``; it holds ``ledger`` (award, merge) and ``summary`` (what pages show).
 """
@@ -10,7 +10,6 @@ from typing import Annotated
 
 from fastapi import Depends
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.requests import Request
 
 from app.db import now
 from app.i18n import DEFAULT_LANGUAGE
@@ -25,6 +24,7 @@ from app.progress.lesson_progress import LessonVisit
 from app.progress.reading_progress import ReadingReport
 from app.progress.requirements import CourseRequirements, Requirements
 from app.progress.summary import ProgressSummary
+from app.web.dependencies import AppKey
 
 _EARLIEST_READING = datetime(2020, 1, 1, tzinfo=UTC)
 """No browser has read a page here before."""
@@ -124,9 +124,5 @@ def _plausible_time(milliseconds: int) -> datetime:
     return max(_EARLIEST_READING, datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds))
 
 
-async def _get_progress(request: Request) -> ProgressService:
-    progress: ProgressService = request.app.state.progress
-    return progress
-
-
-ProgressServiceDep = Annotated[ProgressService, Depends(_get_progress)]
+PROGRESS = AppKey[ProgressService]("progress")
+ProgressServiceDep = Annotated[ProgressService, Depends(PROGRESS.from_request)]

@@ -163,7 +163,7 @@ class ProgressNews:
 
 
 class ProgressSummary:
-    """Reads for the pages. One for each process, ``app.state.progress.summary``."""
+    """Reads for the pages. One for each process, ``ProgressService.summary``."""
 
     def __init__(self, catalog: Catalog, terms: Callable[[], Requirements]) -> None:
         self._catalog = catalog

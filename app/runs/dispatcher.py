@@ -37,6 +37,7 @@ from app.runs.service import check_code, count_runs_ahead, has_run, run_request,
 from app.runs.stream import RunStreams
 from app.settings import Settings
 from app.web.client_network import client_network
+from app.web.dependencies import AppKey
 from runners.wire.client import RequestRefused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.wire.protocol import RunAccepted
 
@@ -156,11 +157,6 @@ class RunDispatcher:
                 await asyncio.sleep(_SUBMIT_RETRY_INTERVAL_S)
 
 
-async def _get_dispatcher(request: Request) -> RunDispatcher:
-    desk: RunDispatcher = request.app.state.desk
-    return desk
-
-
 async def _requested_lesson(catalog: CatalogDep, lesson: str) -> Lesson:
     return find_lesson(catalog, lesson)
 
@@ -171,6 +167,7 @@ def find_lesson(catalog: CatalogView, key: str) -> Lesson:
     return catalog.lesson(course, slug, i18n.current_language())
 
 
-RunDispatcherDep = Annotated[RunDispatcher, Depends(_get_dispatcher)]
+DISPATCHER = AppKey[RunDispatcher]("desk")
+RunDispatcherDep = Annotated[RunDispatcher, Depends(DISPATCHER.from_request)]
 RequestedLesson = Annotated[Lesson, Depends(_requested_lesson)]
 """The lesson named by ``?lesson=course/slug``."""

@@ -1,8 +1,13 @@
-"""Who may use which route: every route by name, and nothing by default. A test walks the routes."""
+"""Who may use a route. Every feature says it for each of its routes; nothing is open by default."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+
+from starlette.requests import Request
+
+from app.web.dependencies import AppKey
 
 
 class Access(StrEnum):
@@ -18,100 +23,10 @@ class Access(StrEnum):
     admin = "admin"
 
 
-ACCESS: dict[str, Access] = {
-    "static": Access.public,
-    "docs": Access.public,
-    "healthz": Access.public,
-    "readyz": Access.public,
-    "root": Access.public,
-    "home": Access.public,
-    "course": Access.public,
-    "lesson": Access.public,
-    "lesson_source": Access.public,
-    "lesson_asset": Access.public,
-    "progress_header": Access.learner,
-    "progress_awards": Access.learner,
-    "lesson_end": Access.learner,
-    "achievements": Access.learner,
-    "learner_profile": Access.public,
-    "comments": Access.public,
-    "comment": Access.public,
-    "reply_form": Access.public,
-    "create_comment": Access.account,
-    "comment_form": Access.account,
-    "comment_history": Access.account,
-    "change_comment": Access.account,
-    "delete_comment": Access.account,
-    "react_to_comment": Access.account,
-    "report_comment": Access.account,
-    "comment_handles": Access.account,
-    "comments_by_author": Access.public,
-    "mention": Access.public,
-    "moderation": Access.instructor,
-    "moderate_comment": Access.instructor,
-    "feedback": Access.public,
-    "send_feedback": Access.learner,
-    "feedback_thanks": Access.public,
-    "lesson_vote": Access.learner,
-    "vote_on_lesson": Access.learner,
-    "feedback_inbox": Access.instructor,
-    "update_problem": Access.instructor,
-    "feedback_votes": Access.instructor,
-    "export": Access.learner,
-    "create_run": Access.learner,
-    "list_runs": Access.learner,
-    "show_run": Access.learner,
-    "run_events": Access.learner,
-    "run_stream": Access.learner,
-    "run_display": Access.learner,
-    "stop_run": Access.learner,
-    "progress_marks": Access.learner,
-    "progress_news": Access.learner,
-    "progress_outline": Access.learner,
-    "session_panel": Access.learner,
-    "session_stream": Access.learner,
-    "session_start": Access.learner,
-    "session_keep": Access.learner,
-    "session_restart": Access.learner,
-    "session_interrupt": Access.learner,
-    "session_fault": Access.learner,
-    "sign_in_page": Access.public,
-    "sign_in": Access.public,
-    "sign_up_page": Access.public,
-    "sign_up": Access.public,
-    "sign_out": Access.public,
-    "account_menu": Access.learner,
-    "bell": Access.learner,
-    "notifications_stream": Access.learner,
-    "notifications": Access.account,
-    "notification": Access.account,
-    "read_notifications": Access.account,
-    "begin_mails": Access.account,
-    "unsubscribe_page": Access.public,
-    "unsubscribe": Access.public,
-    "forgotten_page": Access.public,
-    "forgotten": Access.public,
-    "mail_link_page": Access.public,
-    "mail_link": Access.public,
-    "settings_page": Access.account,
-    "settings_profile": Access.account,
-    "security_page": Access.account,
-    "change_password": Access.account,
-    "change_email": Access.account,
-    "end_sign_ins": Access.account,
-    "passkey_options": Access.public,
-    "passkey_sign_in": Access.public,
-    "new_passkey_options": Access.account,
-    "add_passkey": Access.account,
-    "passkey_page": Access.account,
-    "rename_passkey": Access.account,
-    "remove_passkey": Access.account,
-    "site_sign_in": Access.public,
-    "site_answer": Access.public,
-    "site_page": Access.account,
-    "link_site": Access.account,
-    "unlink_site": Access.account,
-    "data_page": Access.account,
-    "export_data": Access.account,
-    "delete_account": Access.account,
-}
+ROUTE_ACCESS = AppKey[Mapping[str, Access]]("route_access")
+"""Who each route is for, by the name of the route: what the features say, put together."""
+
+
+def route_access(request: Request) -> Access | None:
+    """Who the route of a request is for; None where no route was found."""
+    return ROUTE_ACCESS.get(request.app).get(getattr(request.scope.get("route"), "name", ""))

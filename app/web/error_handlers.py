@@ -5,9 +5,6 @@ The last resort around the whole application, so that nothing below it needs to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import structlog
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import SQLAlchemyError
@@ -20,12 +17,9 @@ from app import i18n
 from app.database_health import classify_database_error, log_failure
 from app.errors import HttpStatusError, InvalidInput, LockstepError, NotFound, PermissionDenied
 from app.observability import redact_path, request_id
-from app.web.rendering import render_page
+from app.web.rendering import PAGE_SHELL, render_page
 
 _log = structlog.get_logger("faults")
-
-ErrorPageContext = Callable[[Request, LockstepError], Mapping[str, Any]]
-"""What else an error page may offer, such as the outline: given by ``main`` as ``app.state.helpful``."""
 
 
 class ErrorHandlers:
@@ -113,7 +107,7 @@ def _wants_json(request: Request) -> bool:
 def _error_page(request: Request, problem: LockstepError, message: str) -> Response:
     facts = {"status": problem.http_status, "code": problem.code, "message": message}
     try:
-        more = request.app.state.helpful(request, problem)
+        more = PAGE_SHELL.get(request.app).error_context(request, problem)
         return render_page(request, "error.html", problem.http_status, request_id=request_id(), **facts, **more)
     except Exception:
         _log.exception("the error page failed")

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import i18n
 from app.web.cookies import browser_cookie_name, set_cookie_value
+from app.web.dependencies import SETTINGS
 
 LANGUAGE_COOKIE = "lockstep_lang"
 LANGUAGE_HEADER = "x-lockstep-lang"
@@ -48,7 +49,7 @@ def language_alternates(request: Request, query: str = "") -> list[LanguageAlter
     rest = path[len(path.split("/", 2)[1]) + 1 :] if language_in_path(path) else "/"
     if query and language_in_path(path):
         rest += f"?{query}"
-    base = request.app.state.settings.public_url
+    base = SETTINGS.get(request.app).public_url
     return [
         LanguageAlternate(
             language.code, language.name, f"{base}/{language.code}{rest}", language.code == i18n.current_language()

@@ -12,7 +12,7 @@ languages), ``nav`` (``label, url, current``) and ``documented`` (this server ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,8 +23,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from app import i18n
-from app.web.access import ACCESS, Access
-from app.web.assets import docs_built
+from app.errors import LockstepError
+from app.web.access import Access, route_access
+from app.web.assets import Assets, docs_built
+from app.web.dependencies import SETTINGS, AppKey
 from app.web.languages import language_alternates
 from app.web.page_cache import PageCache
 from app.web.topology_icon import topology_icon
@@ -40,6 +42,21 @@ class NavItem:
     label: str
     url: str
     current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PageShell:
+    """What surrounds the content of every page."""
+
+    assets: Assets
+    cache: PageCache
+    navigation: Callable[[Request], Sequence[NavItem]]
+    """The links of the top bar."""
+    error_context: Callable[[Request, LockstepError], Mapping[str, Any]]
+    """What an error page offers beside its message, such as the outline of the courses."""
+
+
+PAGE_SHELL = AppKey[PageShell]("page_shell")
 
 
 def render_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
@@ -80,11 +97,11 @@ def is_htmx_request(request: Request) -> bool:
 def render_cached_page(request: Request, template: str, context: Callable[[], Mapping[str, Any]]) -> Response:
     """A page that is the same for everyone in one edition of the lessons; its path says in which language.
 
-    From now on the shelf has it, and answers most readers before this is called again.
+    From now on the cache has it, and answers most readers before this is called again.
     """
-    shelf: PageCache = request.app.state.shelf
+    cache = PAGE_SHELL.get(request.app).cache
     path = request.scope["path"]
-    kept = shelf.find(path) or shelf.put(
+    kept = cache.find(path) or cache.put(
         path, lambda: _render_template(request, template, {**_layout_context(request, "", listed=True), **context()})
     )
     return kept.answer(request.headers)
@@ -92,17 +109,15 @@ def render_cached_page(request: Request, template: str, context: Callable[[], Ma
 
 def _layout_context(request: Request, query: str, *, listed: bool) -> dict[str, Any]:
     """What stands around the content of a page. ``query`` is the one that the page in another language has too."""
-    route = getattr(request.scope.get("route"), "name", "")
     return {
         "languages": language_alternates(request, query),
-        "listed": listed and ACCESS.get(route) is Access.public,
-        "nav": request.app.state.nav(request),
+        "listed": listed and route_access(request) is Access.public,
+        "nav": PAGE_SHELL.get(request.app).navigation(request),
         "documented": docs_built(),
     }
 
 
 def _render_template(request: Request, template: str, context: Mapping[str, Any]) -> str:
-    state = request.app.state
 
     def url_for(route: str, /, **parts: Any) -> str:
         return str(request.app.url_path_for(route, **parts))  # templates write a plain string faster
@@ -111,10 +126,10 @@ def _render_template(request: Request, template: str, context: Mapping[str, Any]
         "request": request,
         "lang": i18n.current_language(),
         "url_for": url_for,
-        "static": state.assets.address,
+        "static": PAGE_SHELL.get(request.app).assets.address,
     }
     return (
-        template_environment(state.settings.environment == "development")
+        template_environment(SETTINGS.get(request.app).environment == "development")
         .get_template(template)
         .render({**everywhere, **context})
     )

@@ -18,7 +18,7 @@ from app.accounts.personal_data import erase_account
 from app.accounts.service import AccountDeleted, create_account, find_by_email, lock_account
 from app.accounts.sign_up import SignUpRequest, sign_up
 from app.db import Database, now
-from app.main import ERASERS, create_app
+from app.main import FEATURES, create_app
 from app.runs.models import Run
 from app.runs.personal_data import move_runs
 from app.settings import Settings
@@ -170,7 +170,8 @@ async def test_what_comes_into_an_account_while_it_is_deleted_goes_with_it(
 
     async def delete_it() -> None:
         async with database.writing() as session:
-            await erase_account(session, account, ERASERS)
+            erasers = [eraser for feature in FEATURES for eraser in feature.erasers]
+            await erase_account(session, account, erasers)
             await asyncio.sleep(0.3)
 
     async def come_in() -> None:

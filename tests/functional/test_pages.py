@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,7 @@ from sqlalchemy import event
 from app.main import create_app
 from app.settings import Settings
 from app.web import rendering
+from app.web.rendering import PAGE_SHELL
 from tests.factories.accounts import signed_in_browser
 from tests.factories.browser_client import browser_client
 
@@ -118,7 +120,8 @@ async def test_a_fault_of_ours_shows_no_trace(app: FastAPI, monkeypatch: pytest.
 async def test_an_error_page_that_fails_itself_still_says_what_happened(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app.state, "helpful", lambda *_: 1 / 0)
+    shell = replace(PAGE_SHELL.get(app), error_context=lambda *_: {"courses": 1 / 0})
+    monkeypatch.setattr(app.state, "page_shell", shell)
     async with browser_client(app) as client:
         response = await client.get("/en/none", headers=HTML)
 

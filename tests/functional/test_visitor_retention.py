@@ -20,12 +20,13 @@ from app.accounts.visitor_retention import VisitorRetention
 from app.bus import Bus
 from app.db import Base, Database, now
 from app.feedback.models import LessonVote, ProblemReport
-from app.main import RETENTION_RULES
+from app.main import FEATURES
 from app.progress.models import LearnerTimeZone, LedgerEntry, LessonProgress
 from app.runs.models import Run, RunEvent, RunState
 from app.runs.personal_data import move_runs, purge_runs
 from tests.factories.accounts import store_account
 
+RETENTION_RULES = [rule for feature in FEATURES for rule in feature.retention_rules]
 KEPT = timedelta(days=396)
 LONG_AGO = now() - KEPT - timedelta(days=1)
 LATELY = now() - KEPT + timedelta(days=1)

@@ -86,7 +86,7 @@ def _problems(kind: type[LockstepError]) -> Iterator[type[LockstepError]]:
 
 
 def test_what_a_problem_says_is_marked_to_be_translated() -> None:
-    assert main.ROUTERS, "what every feature says is there"
+    assert main.FEATURES, "what every feature says is there"
     kinds = [kind for kind in _problems(LockstepError) if kind.__module__.startswith("app.")]
     assert len(kinds) > 50
 

@@ -11,7 +11,7 @@ from sqlalchemy import insert
 from app.accounts.models import Account
 from app.accounts.personal_data import export_personal_data
 from app.db import Database, now, sortable_id
-from app.main import EXPORTERS
+from app.main import FEATURES
 from app.progress.models import LedgerEntry
 from tests.factories.accounts import store_account
 from tests.factories.comments import make_comment
@@ -41,9 +41,10 @@ async def test_much_is_taken_along_with_little_in_memory_and_nothing_of_another(
     await write(database, mine, MANY, "mine")
     await write(database, theirs, 100, "theirs")
 
+    exporters = {name: exporter for feature in FEATURES for name, exporter in feature.exporters.items()}
     with (tmp_path / "taken.json").open("wb") as taken:
         tracemalloc.start()
-        async for piece in export_personal_data(database, mine, EXPORTERS, tmp_path):
+        async for piece in export_personal_data(database, mine, exporters, tmp_path):
             taken.write(piece)
         _now, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()

@@ -1,0 +1,94 @@
+"""Accounts, and who asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from app.accounts.cleanup import CLEANUP_TASKS, CleanupTask, run_cleanup
+from app.accounts.dependencies import LoginRequired
+from app.accounts.email_link_routes import router as email_link_router
+from app.accounts.emails import should_send
+from app.accounts.identity_provider_routes import callback_router
+from app.accounts.identity_provider_routes import router as identity_provider_router
+from app.accounts.identity_providers import IDENTITY_PROVIDERS, make_identity_providers
+from app.accounts.passkey_routes import router as passkey_router
+from app.accounts.passwords import PASSWORD_HASHER, AsyncPasswordHasher
+from app.accounts.personal_data import export_account
+from app.accounts.routes import answer_login_required, router
+from app.accounts.settings_routes import router as settings_router
+from app.accounts.signing import SECRETS, SIGN_IN_SECRET, load_secrets
+from app.accounts.visitor_retention import RETENTION_RULES, VisitorRetention
+from app.feature import Feature
+from app.mail.worker import EMAIL_FILTER
+from app.web.access import Access
+from app.web.dependencies import BUS, DATABASE, SETTINGS
+
+
+def setup(app: FastAPI) -> None:
+    PASSWORD_HASHER.set(app, AsyncPasswordHasher())
+    IDENTITY_PROVIDERS.set(app, make_identity_providers(SETTINGS.get(app).oidc))
+    EMAIL_FILTER.set(app, should_send)
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Sign cookies and challenges, and run everybody's cleanup."""
+    secret_file = SETTINGS.get(app).data_dir / "secrets" / SIGN_IN_SECRET
+    SECRETS.set(app, await asyncio.to_thread(load_secrets, secret_file))
+    cleaning = asyncio.create_task(run_cleanup(DATABASE.get(app), BUS.get(app), CLEANUP_TASKS.get(app)))
+    try:
+        yield
+    finally:
+        await cleaning
+
+
+def cleanup_tasks(app: FastAPI) -> list[CleanupTask]:
+    return [VisitorRetention(RETENTION_RULES.get(app), SETTINGS.get(app).visitors_kept)]
+
+
+FEATURE = Feature(
+    name="accounts",
+    routers=(router, email_link_router, settings_router, passkey_router, identity_provider_router, callback_router),
+    access={
+        "sign_in_page": Access.public,
+        "sign_in": Access.public,
+        "sign_out": Access.public,
+        "sign_up_page": Access.public,
+        "sign_up": Access.public,
+        "account_menu": Access.learner,
+        "forgotten_page": Access.public,
+        "forgotten": Access.public,
+        "mail_link_page": Access.public,
+        "mail_link": Access.public,
+        "settings_page": Access.account,
+        "settings_profile": Access.account,
+        "security_page": Access.account,
+        "change_password": Access.account,
+        "change_email": Access.account,
+        "end_sign_ins": Access.account,
+        "data_page": Access.account,
+        "export_data": Access.account,
+        "delete_account": Access.account,
+        "passkey_options": Access.public,
+        "passkey_sign_in": Access.public,
+        "new_passkey_options": Access.account,
+        "add_passkey": Access.account,
+        "passkey_page": Access.account,
+        "rename_passkey": Access.account,
+        "remove_passkey": Access.account,
+        "site_sign_in": Access.public,
+        "site_answer": Access.public,
+        "site_page": Access.account,
+        "link_site": Access.account,
+        "unlink_site": Access.account,
+    },
+    exception_handlers={LoginRequired: answer_login_required},
+    setup=setup,
+    lifespan=lifespan,
+    cleanup_tasks=cleanup_tasks,
+    exporters={"account": export_account},
+)

@@ -1,0 +1,25 @@
+"""Lessons to download."""
+
+from __future__ import annotations
+
+import asyncio
+
+from fastapi import FastAPI
+
+from app.exports.routes import EXPORT_LOCK, router
+from app.feature import Feature
+from app.web.access import Access
+
+
+def setup(app: FastAPI) -> None:
+    EXPORT_LOCK.set(app, asyncio.Lock())
+
+
+FEATURE = Feature(
+    name="exports",
+    routers=(router,),
+    access={
+        "export": Access.learner,
+    },
+    setup=setup,
+)

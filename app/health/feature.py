@@ -1,0 +1,25 @@
+"""What load balancers ask."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from app.feature import Feature
+from app.health.checks import ReadinessLog
+from app.health.routes import READINESS_LOG, router
+from app.web.access import Access
+
+
+def setup(app: FastAPI) -> None:
+    READINESS_LOG.set(app, ReadinessLog())
+
+
+FEATURE = Feature(
+    name="health",
+    routers=(router,),
+    access={
+        "healthz": Access.public,
+        "readyz": Access.public,
+    },
+    setup=setup,
+)

@@ -1,0 +1,51 @@
+"""Lessons, course maps and the home page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from fastapi import FastAPI
+
+from app.feature import Feature
+from app.lessons.catalog import CATALOG, Catalog
+from app.lessons.navigation import course_links, course_outlines
+from app.lessons.routes import router
+from app.web.access import Access
+from app.web.dependencies import SETTINGS
+
+
+def setup(app: FastAPI) -> None:
+    CATALOG.set(app, Catalog(SETTINGS.get(app).lessons_dir))
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Read the lessons, then follow changes of their files."""
+    catalog = CATALOG.get(app)
+    await asyncio.to_thread(catalog.reload)
+    watcher = asyncio.create_task(catalog.watch())
+    try:
+        yield
+    finally:
+        watcher.cancel()
+        with suppress(asyncio.CancelledError):
+            await watcher
+
+
+FEATURE = Feature(
+    name="lessons",
+    routers=(router,),
+    access={
+        "home": Access.public,
+        "course": Access.public,
+        "lesson": Access.public,
+        "lesson_source": Access.public,
+        "lesson_asset": Access.public,
+    },
+    setup=setup,
+    lifespan=lifespan,
+    navigation=course_links,
+    error_context=course_outlines,
+)

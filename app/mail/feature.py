@@ -1,0 +1,43 @@
+"""The outbox."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from app.feature import Feature
+from app.mail.transport import LogTransport, SmtpServer, SmtpTransport, Transport
+from app.mail.worker import EMAIL_FILTER, OutboxWorker
+from app.settings import Settings
+from app.web.dependencies import BUS, DATABASE, SETTINGS
+
+_SHUTDOWN_TIMEOUT_S = 3.0
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Send what is in the outbox. On shutdown a mail that is on its way has a while to arrive."""
+    worker = OutboxWorker(DATABASE.get(app), BUS.get(app), _transport(SETTINGS.get(app)), EMAIL_FILTER.get(app))
+    sending = asyncio.create_task(worker.run())
+    try:
+        yield
+    finally:
+        _done, late = await asyncio.wait({sending}, timeout=_SHUTDOWN_TIMEOUT_S)
+        if late:
+            worker.cancel_delivery()  # what it does in SQL is never broken off
+        await sending
+
+
+def _transport(settings: Settings) -> Transport:
+    if settings.smtp_url:
+        return SmtpTransport(SmtpServer.read(settings.smtp_url), settings.mail_from)
+    return LogTransport()
+
+
+FEATURE = Feature(
+    name="mail",
+    lifespan=lifespan,
+)

@@ -1,0 +1,49 @@
+"""XP, levels, achievements and reading progress."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from app.feature import Feature
+from app.lessons.catalog import CATALOG
+from app.notifications.models import NotificationKind
+from app.progress.achievement_catalog import ACHIEVEMENTS, AchievementCatalog
+from app.progress.notification_content import AchievementDescriber
+from app.progress.page_routes import router as page_router
+from app.progress.personal_data import RETENTION_RULES, erase_progress, export_progress
+from app.progress.routes import localized_router, router
+from app.progress.service import PROGRESS, ProgressService
+from app.web.access import Access
+
+
+def setup(app: FastAPI) -> None:
+    catalog = CATALOG.get(app)
+    achievements = ACHIEVEMENTS.set(app, AchievementCatalog(catalog))
+    catalog.after_reload(achievements.reload)
+    PROGRESS.set(app, ProgressService(catalog, achievements))
+
+
+def describers(app: FastAPI) -> dict[NotificationKind, AchievementDescriber]:
+    return {NotificationKind.achievement: AchievementDescriber(ACHIEVEMENTS.get(app))}
+
+
+FEATURE = Feature(
+    name="progress",
+    routers=(localized_router, page_router, router),
+    access={
+        "progress_marks": Access.learner,
+        "progress_news": Access.learner,
+        "progress_outline": Access.learner,
+        "progress_header": Access.learner,
+        "progress_awards": Access.learner,
+        "lesson_end": Access.learner,
+        "achievements": Access.learner,
+        "learner_profile": Access.public,
+    },
+    setup=setup,
+    exporters={"progress": export_progress},
+    erasers=(erase_progress,),
+    mergers=lambda app: (PROGRESS.get(app).ledger.merge,),
+    retention_rules=RETENTION_RULES,
+    describers=describers,
+)

@@ -1,0 +1,65 @@
+"""What routes may depend on: the objects that one process shares, each with its type.
+
+``app.state`` is an untyped bag. An ``AppKey`` is a typed name in it, kept in the module that owns the object, with an
+alias for routes beside it::
+
+    DATABASE = AppKey[Database]("db")
+    DatabaseDep = Annotated[Database, Depends(DATABASE.from_request)]
+
+A route takes ``db: DatabaseDep``; the wiring calls ``DATABASE.set(app, …)`` and ``DATABASE.get(app)``. No other module
+touches ``app.state``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Generic, TypeVar
+
+from fastapi import Depends
+from starlette.applications import Starlette
+from starlette.requests import Request
+
+from app.bus import Bus
+from app.db import Database
+from app.settings import Settings
+from runners.wire.client import RunnerClient
+
+T = TypeVar("T")
+
+
+class AppKey(Generic[T]):
+    """A typed name on ``app.state``."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def set(self, app: Starlette, value: T) -> T:
+        """Share an object, and return it."""
+        setattr(app.state, self._name, value)
+        return value
+
+    def get(self, app: Starlette) -> T:
+        """Return the shared object. Raises AttributeError before it is set."""
+        value: T = getattr(app.state, self._name)
+        return value
+
+    async def from_request(self, request: Request) -> T:
+        """The same, as a dependency of a route."""
+        return self.get(request.app)
+
+
+SETTINGS = AppKey[Settings]("settings")
+SettingsDep = Annotated[Settings, Depends(SETTINGS.from_request)]
+
+DATABASE = AppKey[Database]("db")
+"""Set while the application runs."""
+DatabaseDep = Annotated[Database, Depends(DATABASE.from_request)]
+
+BUS = AppKey[Bus]("bus")
+"""Set while the application runs. Routes have no need of it: events go out with the commit that stores their cause."""
+
+ONLY_LOCAL = AppKey[bool]("only_local")
+"""Whether only this machine reaches the port that the application listens on."""
+
+RUNNER = AppKey[RunnerClient]("runner")
+"""The way to the supervisor. Set while the application runs."""
+RunnerDep = Annotated[RunnerClient, Depends(RUNNER.from_request)]

@@ -1,0 +1,44 @@
+"""Objects that one process shares, by a typed name."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Annotated
+
+import httpx
+import pytest
+from fastapi import Depends, FastAPI
+
+from app.web.dependencies import AppKey
+
+TEA = AppKey[str]("tea")
+
+
+async def test_a_route_gets_what_the_wiring_has_set() -> None:
+    app = FastAPI()
+
+    @app.get("/")
+    async def tea(kind: Annotated[str, Depends(TEA.from_request)]) -> str:
+        return kind
+
+    assert TEA.set(app, "green") == "green"
+    assert TEA.get(app) == "green"
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+        assert (await client.get("/")).json() == "green"
+
+
+def test_what_was_never_set_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="tea"):
+        TEA.get(FastAPI())
+
+
+def test_only_app_keys_touch_the_state_of_the_application() -> None:
+    found = [
+        f"{file}:{node.lineno}"
+        for file in sorted(Path("app").rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr == "state" and ast.unparse(node.value).endswith("app")
+    ]
+
+    assert {place.partition(":")[0] for place in found} == {"app/web/dependencies.py"}
