@@ -181,7 +181,7 @@ async def inject_failure(
     if fault.action not in _SCHEDULED_MESSAGES:
         fault = fault.model_copy(update={"at_step": None})
     try:
-        info = await runner.fault(session_id(learner or "", lesson, machine), fault)
+        info = await runner.inject_failure(session_id(learner or "", lesson, machine), fault)
     except ResourceNotFound:
         return InjectionResult(gettext("There is no such session any more."))
     except RequestRefused as e:

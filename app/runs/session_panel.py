@@ -140,7 +140,7 @@ async def watch_until_gone(
     runner: RunnerClient, bus: Bus, names: Sequence[str]
 ) -> AsyncIterator[list[ServerSentEvent]]:
     """Yield one frame when one of these sessions is gone, or when the runner cannot tell any more."""
-    waiting = [asyncio.ensure_future(runner.gone(name)) for name in names]
+    waiting = [asyncio.ensure_future(runner.wait_until_gone(name)) for name in names]
     try:
         with bus.subscribe("sessions") as subscription:
             while not bus.closed:

@@ -106,7 +106,7 @@ class Sandbox:
         """Signal the kernel's process; SIGKILL is for all that runs in the sandbox. ``kill`` waits for the end."""
         self._say({"op": "kill"} if signum == signal.SIGKILL else {"op": "signal", "signum": int(signum)})
 
-    async def fault(self, fault: InjectedFailure) -> str:
+    async def inject_failure(self, fault: InjectedFailure) -> str:
         """Have PID 1 do it to a process of the cluster; ``members`` are as it left them.
 
         Returns:

@@ -201,7 +201,7 @@ class Node:
         self._session(name).keep()
         return self.session(name)
 
-    async def fault(self, name: str, fault: InjectedFailure) -> SessionInfo:
+    async def inject_failure(self, name: str, fault: InjectedFailure) -> SessionInfo:
         """Do something to one process of a session's cluster; the answer shows it done.
 
         Raises:
@@ -212,7 +212,7 @@ class Node:
         if refusal := check_failure(fault, Topology.parse(session.spec.topology), session.members):
             raise RequestDeclined(refusal.status, refusal.code, refusal.message)
         try:
-            result = await session.fault(fault)
+            result = await session.inject_failure(fault)
         except SandboxGone:
             raise RequestDeclined(409, "not-started", f"{fault.task} is not there any more; run a cell first") from None
         if refusal := check_result(fault, result):

@@ -120,7 +120,7 @@ async def session_gone(request: Request) -> Response:
 
 async def inject_failure(request: Request) -> Response:
     fault = InjectedFailure.model_validate_json(await _body(request))
-    return _json(await _node(request).fault(_name(request), fault))
+    return _json(await _node(request).inject_failure(_name(request), fault))
 
 
 async def end_session(request: Request) -> Response:
@@ -167,7 +167,7 @@ ROUTES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/sessions/{id}/restart", restart_session),
     ("POST", "/sessions/{id}/keep", keep_session),
     ("GET", "/sessions/{id}/gone", session_gone),
-    ("POST", "/sessions/{id}/faults", inject_failure),
+    ("POST", "/sessions/{id}/failures", inject_failure),
     ("DELETE", "/sessions/{id}", end_session),
     ("POST", "/runs", submit_run),
     ("GET", "/runs/{id}/events", run_events),

@@ -170,11 +170,11 @@ class Session:
         """The processes of its cluster; none where there is no cluster, or no kernel yet."""
         return self._kernel.sandbox.members if self._kernel and self.state != SessionState.gone else ()
 
-    async def fault(self, fault: InjectedFailure) -> str:
+    async def inject_failure(self, fault: InjectedFailure) -> str:
         """Do something to a process of its cluster; what became of it. Raises SandboxGone."""
         if not self._kernel:
             raise SandboxGone("there is no kernel")
-        return await self._kernel.sandbox.fault(fault)
+        return await self._kernel.sandbox.inject_failure(fault)
 
     def admit(self) -> None:
         """There is room: begin to live. One that has ended meanwhile stays in the queue until it is buried."""
@@ -370,7 +370,7 @@ class Session:
             await self._fresh_kernel()
             return
         for task in ended:
-            await self.fault(InjectedFailure(task=task, action="restart"))
+            await self.inject_failure(InjectedFailure(task=task, action="restart"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_JOIN_S):
                 while self._ended_members():  # noqa: ASYNC110 - PID 1 tells of them in its own time

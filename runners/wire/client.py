@@ -111,7 +111,7 @@ class RunnerClient:
         """Say that somebody still wants the session: its idle time restarts."""
         return SessionInfo.model_validate_json(await self._send("POST", f"/sessions/{session}/keep"))
 
-    async def gone(self, session: str) -> SessionInfo:
+    async def wait_until_gone(self, session: str) -> SessionInfo:
         """Wait until the session is gone, however long that takes.
 
         Raises:
@@ -123,10 +123,10 @@ class RunnerClient:
                 return SessionInfo.model_validate_json(line)
         raise RunnerUnavailable("the runner's word of a session's end did not come")
 
-    async def fault(self, session: str, fault: InjectedFailure) -> SessionInfo:
+    async def inject_failure(self, session: str, fault: InjectedFailure) -> SessionInfo:
         """Do something to one process of the session's cluster. Raises RequestRefused if that makes no sense."""
         return SessionInfo.model_validate_json(
-            await self._send("POST", f"/sessions/{session}/faults", fault.model_dump_json())
+            await self._send("POST", f"/sessions/{session}/failures", fault.model_dump_json())
         )
 
     async def end(self, session: str) -> None:

@@ -8,14 +8,14 @@ method    path                             meaning
 ========  ===============================  =========================================================
 GET       /health                          Health
 GET       /host                            HostSurvey
-PUT       /sessions/{id}                   SessionSpec -> SessionInfo; asks for a session, idempotent
+PUT       /sessions/{id}                   SessionSpec -> SessionInfo; requests a session, idempotent
 GET       /sessions/{id}                   SessionInfo
 POST      /sessions/{id}/interrupt         interrupts the run in progress, drops those behind it
 POST      /sessions/{id}/restart           a fresh kernel; runs in progress or queued end ``interrupted``
 POST      /sessions/{id}/keep              SessionInfo; the learner is still there: the idle time restarts
 GET       /sessions/{id}/gone              SessionInfo once the session is gone; empty lines until then
-POST      /sessions/{id}/faults            InjectedFailure -> SessionInfo; for one process of the cluster,
-                                           has it wait for a step, or takes that back; answers when it is so
+POST      /sessions/{id}/failures          InjectedFailure -> SessionInfo; for one process of the cluster,
+                                           now, at a step, or to cancel it; answers once it is done
 DELETE    /sessions/{id}                   ends it
 POST      /runs                            RunRequest -> RunAccepted; idempotent by id
 GET       /runs/{id}/events?after=N        events N+1, N+2, … as they happen, up to ``finished``

@@ -167,7 +167,7 @@ class ScriptedSupervisor:
                 Route("/sessions/{id}/restart", self._restart, methods=["POST"]),
                 Route("/sessions/{id}/keep", self._keep, methods=["POST"]),
                 Route("/sessions/{id}/gone", self._gone, methods=["GET"]),
-                Route("/sessions/{id}/faults", self._fault, methods=["POST"]),
+                Route("/sessions/{id}/failures", self._fault, methods=["POST"]),
                 Route("/runs", self._submit, methods=["POST"]),
                 Route("/runs/{id}/events", self._events),
                 Route("/runs/{id}/ack", self._ack, methods=["POST"]),

@@ -142,7 +142,7 @@ async def test_warned_workers_save_the_same_step_and_resume_from_it_after_a_rest
     assert "error" not in told.kinds
     assert told.lanes("stdout") == {f"worker {n}": "from 0\n" for n in (0, 1)}
 
-    await client.fault(learner.session, InjectedFailure(task="worker 1", action="kill"))  # as the cloud would
+    await client.inject_failure(learner.session, InjectedFailure(task="worker 1", action="kill"))  # as the cloud would
     while (await client.session(learner.session)).members[1].state != "ended":  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     told = await learner.run(WARNED)
@@ -297,7 +297,7 @@ async def test_a_worker_paused_after_another_restarts_is_named_and_catches_up(cl
     async for event in client.events(accepted.id):
         if event.kind == "notice" and event.code == "waiting-for-paused":
             assert (event.lane, event.values["other"]) == ("coordinator", "worker 0")
-            await client.fault(learner.session, InjectedFailure(task="worker 0", action="resume"))
+            await client.inject_failure(learner.session, InjectedFailure(task="worker 0", action="resume"))
     told = await learner.read(accepted)
     assert told.outcome == "ok", told.events[-3:]
     assert told.lanes("stdout") == {"coordinator": "True\n"}

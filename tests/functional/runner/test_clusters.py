@@ -135,14 +135,14 @@ def step():
 
 async def test_a_worker_pauses_at_its_step_is_waited_for_by_name_and_goes_on(workers: SessionClient) -> None:
     assert (await workers.run(STEPS)).outcome == "ok"
-    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="pause", at_step=2))
+    await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="pause", at_step=2))
     accepted = await workers.submit("for i in range(4):\n    lockstep.log(i, loss=1.0)\n    step()\nprint('through')")
     async for event in workers.client.events(accepted.id):
         if event.kind == "notice" and event.code == "waiting-for-paused":
             states = {m.task: m.state for m in (await workers.client.session(workers.session)).members}
             assert states == {"worker 0": "running", "worker 1": "paused"}
             assert (event.lane, event.values["other"]) == ("worker 0", "worker 1")
-            await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="resume"))
+            await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="resume"))
     told = await workers.read(accepted)
     assert told.outcome == "ok"
     assert "notice" in told.kinds
@@ -158,30 +158,30 @@ async def test_a_killed_worker_is_named_and_the_whole_cluster_starts_anew(worker
     assert ("member-ended", "worker 1") in codes
     assert ("waiting-for-ended", "worker 0") in codes
     with pytest.raises(RequestRefused, match="has ended"):
-        await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="pause"))
+        await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="pause"))
     told = await workers.run("print('me' in globals())")
     assert [e.code for e in told.events if e.kind == "notice"] == ["cluster-restarted"]
     assert told.lanes() == {"worker 0": "False\n", "worker 1": "False\n"}
     with pytest.raises(RequestRefused, match="there is no ps 0"):
-        await workers.client.fault(workers.session, InjectedFailure(task="ps 0", action="kill"))
+        await workers.client.inject_failure(workers.session, InjectedFailure(task="ps 0", action="kill"))
 
 
 async def test_an_evaluator_that_has_ended_comes_back_alone_and_a_paused_one_is_named(client: RunnerClient) -> None:
     learner = SessionClient(client, topology="workers:1+evaluator")
     assert (await learner.run("kept = 1")).outcome == "ok"
-    await client.fault(learner.session, InjectedFailure(task="evaluator", action="kill"))
+    await client.inject_failure(learner.session, InjectedFailure(task="evaluator", action="kill"))
     while (await client.session(learner.session)).members[1].state != "ended":  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     told = await learner.run("print('kept' in globals())")
     assert told.outcome == "ok"
     assert "member-restarted" in [e.code for e in told.events if e.kind == "notice"]
     assert told.lanes() == {"worker 0": "True\n", "evaluator": "False\n"}
-    await client.fault(learner.session, InjectedFailure(task="evaluator", action="pause"))
+    await client.inject_failure(learner.session, InjectedFailure(task="evaluator", action="pause"))
     accepted = await learner.submit("print('on')")
     async for event in client.events(accepted.id):
         if event.kind == "notice":
             assert (event.code, event.values["other"]) == ("waiting-for-paused", "evaluator")
-            await client.fault(learner.session, InjectedFailure(task="evaluator", action="resume"))
+            await client.inject_failure(learner.session, InjectedFailure(task="evaluator", action="resume"))
     told = await learner.read(accepted)
     assert told.outcome == "ok"
     assert "notice" in told.kinds
@@ -191,22 +191,24 @@ async def test_an_evaluator_that_has_ended_comes_back_alone_and_a_paused_one_is_
 async def test_the_answer_to_a_fault_shows_it_done(workers: SessionClient) -> None:
     assert (await workers.run("1")).outcome == "ok"
 
-    killed = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill"))
+    killed = await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="kill"))
     assert [member.state for member in killed.members] == ["running", "ended"]
-    started = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="restart"))
+    started = await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="restart"))
     assert [member.state for member in started.members] == ["running", "running"]
 
 
 async def test_what_waits_for_a_step_can_be_taken_back_and_is_not_done(workers: SessionClient) -> None:
     assert (await workers.run("import lockstep")).outcome == "ok"
-    armed = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=2))
+    armed = await workers.client.inject_failure(
+        workers.session, InjectedFailure(task="worker 1", action="kill", at_step=2)
+    )
     assert armed.members[1].armed == PendingFailure(action="kill", at_step=2)
 
-    taken_back = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="disarm"))
+    taken_back = await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="disarm"))
 
     assert taken_back.members[1].armed is None
     with pytest.raises(RequestRefused, match="taken back already"):
-        await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="disarm"))
+        await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="disarm"))
     told = await workers.run("for i in range(5):\n    lockstep.log(i, loss=1.0)\nprint('through')")
     assert told.outcome == "ok"
     assert told.lanes() == {"worker 0": "through\n", "worker 1": "through\n"}
@@ -221,18 +223,20 @@ async def test_a_step_that_is_past_is_refused_in_its_run_and_awaited_before_the_
         if printed == 2:
             break
     with pytest.raises(RequestRefused, match="is past step 5"):
-        await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=5))
+        await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=5))
     await workers.client.stop(accepted.id)
     assert (await workers.read(accepted)).outcome == "interrupted"
 
-    later = await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=5))
+    later = await workers.client.inject_failure(
+        workers.session, InjectedFailure(task="worker 1", action="kill", at_step=5)
+    )
     assert [member.state for member in later.members] == ["running", "running"]
     assert later.members[1].armed == PendingFailure(action="kill", at_step=5)
 
 
 async def test_a_loop_that_counts_no_steps_leaves_a_fault_waiting_where_it_can_be_seen(workers: SessionClient) -> None:
     assert (await workers.run("1")).outcome == "ok"
-    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=3))
+    await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="kill", at_step=3))
 
     assert (await workers.run("for i in range(10):\n    pass")).outcome == "ok"
 
@@ -244,7 +248,7 @@ async def test_who_serves_a_coordinator_counts_no_steps(client: RunnerClient) ->
     learner = SessionClient(client, topology="ps:1+1")
     assert (await learner.run("1")).outcome == "ok"
     with pytest.raises(RequestRefused, match="counts no steps"):
-        await client.fault(learner.session, InjectedFailure(task="worker 0", action="kill", at_step=3))
+        await client.inject_failure(learner.session, InjectedFailure(task="worker 0", action="kill", at_step=3))
     members = (await client.session(learner.session)).members
     assert [member.serves for member in members] == [False, True, True]
     await learner.leave()
@@ -252,13 +256,13 @@ async def test_who_serves_a_coordinator_counts_no_steps(client: RunnerClient) ->
 
 async def test_a_run_says_that_the_notebooks_own_process_is_paused(workers: SessionClient) -> None:
     assert (await workers.run("1")).outcome == "ok"
-    await workers.client.fault(workers.session, InjectedFailure(task="worker 0", action="pause"))
+    await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 0", action="pause"))
     while (await workers.client.session(workers.session)).members[0].state != "paused":  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     accepted = await workers.submit("print('on')")
     async for event in workers.client.events(accepted.id):
         if event.kind == "notice" and event.code == "member-paused":
-            await workers.client.fault(workers.session, InjectedFailure(task="worker 0", action="resume"))
+            await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 0", action="resume"))
     told = await workers.read(accepted)
     assert told.outcome == "ok"
     assert "notice" in told.kinds

@@ -238,7 +238,7 @@ async def test_whoever_presses_run_on_a_full_node_gets_the_place_of_a_finished_s
     *sitting, late = class_[:4]
     for learner in sitting:
         await learner.run("x = 1")
-    gone = asyncio.create_task(late.client.gone(sitting[0].session))
+    gone = asyncio.create_task(late.client.wait_until_gone(sitting[0].session))
 
     async with asyncio.timeout(20):  # it takes half a second of grace and the start of a kernel
         told = await late.run("print('my turn')")

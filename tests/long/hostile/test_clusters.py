@@ -87,8 +87,8 @@ async def test_forged_lines_and_wishes_change_nothing(workers: SessionClient) ->
 async def test_what_is_scribbled_on_the_board_is_only_a_lie(workers: SessionClient) -> None:
     await workers.run(SCRIBBLE)
     assert (await workers.run("print('on')")).outcome in (Outcome.ok, Outcome.error)
-    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="pause", at_step=5))
-    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="resume"))
+    await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="pause", at_step=5))
+    await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="resume"))
 
 
 WISHES = """
@@ -129,8 +129,8 @@ async def test_a_killed_kernel_takes_its_cluster_along(workers: SessionClient) -
 
 async def test_a_session_ends_whatever_its_workers_do(workers: SessionClient) -> None:
     await workers.submit("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(1)")
-    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="slow"))
-    await workers.client.fault(workers.session, InjectedFailure(task="worker 1", action="pause"))
+    await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="slow"))
+    await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="pause"))
     members = (await workers.client.session(workers.session)).members
     assert [member.task for member in members] == ["worker 0", "worker 1"]
 

@@ -254,4 +254,4 @@ async def test_what_a_run_leaves_behind_meets_the_limit_of_cpu_time_after_its_en
     learner: SessionClient, code: str
 ) -> None:
     assert (await learner.run(code)).outcome == "ok"
-    assert (await learner.client.gone(learner.session)).gone_because == "cpu"
+    assert (await learner.client.wait_until_gone(learner.session)).gone_because == "cpu"

@@ -18,7 +18,7 @@ class _Waiting(RunnerClient):
         super().__init__(socket)
         self.asked = asyncio.Event()
 
-    async def gone(self, session: str) -> SessionInfo:
+    async def wait_until_gone(self, session: str) -> SessionInfo:
         """Wait forever."""
         self.asked.set()
         return await asyncio.Future()

@@ -143,7 +143,7 @@ async def test_a_fault_for_a_process_whose_sandbox_has_ended_is_declined_with_a_
     with monkeypatch.context() as patch, ours:
         patch.setattr(node._sessions["s"], "_kernel", SimpleNamespace(sandbox=sandbox, given=None))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(node)), base_url="http://node") as http:
-            answer = await http.post("/sessions/s/faults", json={"task": "worker 1", "action": "kill"})
+            answer = await http.post("/sessions/s/failures", json={"task": "worker 1", "action": "kill"})
     assert answer.status_code == 409
     assert (answer.json()["code"], answer.json()["message"]) == (
         "not-started",
