@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import structlog
 
-from runners.config.settings import Limits
+from runners.config.settings import Limits, MiB
 from runners.devices.device_pool import NoDeviceAvailable
 from runners.kernels.kernel_pool import Kernel, KernelNotReady
 from runners.kernels.zygote_client import ZygoteUnavailable
-from runners.sandbox.handle import SandboxGone
+from runners.sandbox.handle import Sandbox, SandboxGone
 from runners.sandbox.usage import UsageWatcher
 from runners.supervisor.execution import Execution
 from runners.supervisor.run_log import RunLog
@@ -34,6 +34,8 @@ from runners.wire.protocol import (
 
 log = structlog.get_logger()
 
+_MOST_OF_FILES = 0.75
+"""The part of a session's memory that its files may take; a sandbox with more is replaced when its kernel ends."""
 _NOT_USABLE_AFTER = (Outcome.processes,)
 """Processes without end are still there: only a fresh kernel gets rid of them."""
 
@@ -351,6 +353,8 @@ class Session:
         self.state, self._cold = SessionState.starting, self._kernel.cold
         try:
             await self._kernel.sandbox.kill()
+            if await self._files_fill_memory(self._kernel.sandbox):
+                raise SandboxGone("the files of the sandbox leave no memory for a program")
             await self._kernel.restart()
             self._name_kernel()
         except (SandboxGone, KernelNotReady, RuntimeError):
@@ -359,6 +363,11 @@ class Session:
         self.generation += 1
         self._runs = 0
         self._become_idle()
+
+    async def _files_fill_memory(self, sandbox: Sandbox) -> bool:
+        """Whether the files, which are kept in memory, would have the next run killed too."""
+        await sandbox.ask_usage()
+        return sandbox.file_bytes > _MOST_OF_FILES * self._limits.memory_mb * MiB
 
     async def _start_anew(self, ended: list[str], run: RunLog) -> None:
         """Start processes of the cluster that have ended: those that train together have to begin together."""

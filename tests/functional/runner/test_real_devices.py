@@ -111,7 +111,7 @@ from tensorflow.python.eager import context
 for keras in (3, 2):
     if not os.fork():
         fork_server.set_up_environment(keras)
-        zygote.load(keras, hardware=True)
+        fork_server.import_tensorflow(keras, hardware=True)
         assert context.context()._physical_devices is None
         assert "libcuda" not in open("/proc/self/maps").read()
         print("Keras", tensorflow.keras.__version__[0], flush=True)
