@@ -25,7 +25,7 @@ class LockstepError(Exception):
 
     status: ClassVar[int] = 500
     code: str = "internal"
-    message: ClassVar[str] = N_("Something failed on our side. It has been logged.")
+    message: ClassVar[str] = N_("Something went wrong on our side. The error was logged.")
     retry_after_s: ClassVar[int | None] = None
     """Seconds after which the same request may succeed; a client gets it as ``Retry-After``."""
 
@@ -52,18 +52,18 @@ class NotFound(LockstepError):
 class PermissionDenied(LockstepError):
     status = 403
     code = "not_allowed"
-    message = N_("This request was not allowed.")
+    message = N_("This request is not allowed.")
 
 
 class CrossSiteRequest(PermissionDenied):
     code = "cross_site"
-    message = N_("This request came from another site, so it was not carried out.")
+    message = N_("This request came from another site, so it was rejected.")
 
 
 class RequestTooLarge(LockstepError):
     status = 413
     code = "too_large"
-    message = N_("The request is larger than {most_bytes:,} bytes.")
+    message = N_("The request is larger than the limit of {most_bytes:,} bytes.")
 
 
 class InvalidInput(LockstepError):
@@ -75,20 +75,20 @@ class InvalidInput(LockstepError):
 class TooManyRequests(LockstepError):
     status = 429
     code = "too_many"
-    message = N_("Too many requests. Wait a little.")
+    message = N_("Too many requests. Wait a moment, then try again.")
 
 
 class ServiceUnavailable(LockstepError):
     status = 503
     code = "unavailable"
-    message = N_("A part of Lockstep is not available right now.")
+    message = N_("Part of Lockstep is unavailable right now. Try again in a moment.")
 
 
 class DatabaseUnavailable(ServiceUnavailable):
     """The database cannot be reached or written."""
 
     code = "storage_down"
-    message = N_("The database cannot be read or written right now. Try again in a moment.")
+    message = N_("The database is unavailable right now. Try again in a moment.")
     retry_after_s = 10
 
 
@@ -96,7 +96,7 @@ class DatabaseBusy(DatabaseUnavailable):
     """Every connection to the database is in use, or others are writing, for as long as a request waits."""
 
     code = "storage_busy"
-    message = N_("The server has too many requests to answer right now. Try again in a few seconds.")
+    message = N_("The server is handling too many requests right now. Try again in a few seconds.")
     retry_after_s = 5
 
 
@@ -105,8 +105,9 @@ class DatabaseFull(DatabaseUnavailable):
 
     code = "storage_full"
     message = N_(
-        "The server's disk is full, so nothing was run or saved. Everything that you saved before is still there. "
-        "Try again in a few minutes. If this continues, tell the people who run this site."
+        "The server's disk is full, so nothing ran and nothing was saved. Everything that you saved "
+        "before is still there. Try again in a few minutes. If this continues, tell the operator of "
+        "this site."
     )
     retry_after_s = 60
 
@@ -114,7 +115,7 @@ class DatabaseFull(DatabaseUnavailable):
 class HttpStatusError(LockstepError):
     """An HTTP error of the framework, such as a method that is not allowed."""
 
-    message = N_("The server answered with status {status}.")
+    message = N_("The server responded with status {status}.")
 
     def __init__(self, status: int) -> None:
         super().__init__(status=status)

@@ -61,7 +61,7 @@ class TooManyAttempts(TooManyRequests):
     """``wait``: how long, in words."""
 
     code = "too_many_tries"
-    message = N_("There were too many tries. Wait {wait}, then try again.")
+    message = N_("Too many attempts. Wait {wait}, then try again.")
 
     def __init__(self, delay_s: float) -> None:
         super().__init__(wait=_duration(delay_s))

@@ -58,7 +58,7 @@ class IdentityProviderSettings(BaseModel):
         local = parts.hostname is not None and not is_public_url(url)
         plain = not (parts.query or parts.fragment or "@" in parts.netloc or url != url.strip())
         if url and not (plain and parts.hostname and (parts.scheme == "https" or (parts.scheme == "http" and local))):
-            raise ValueError("it must be an address such as https://login.example.org")
+            raise ValueError("it must be an address, such as https://login.example.org")
         return url
 
 
@@ -153,14 +153,14 @@ class Settings(BaseSettings):
             return None
         whole = path.expanduser().absolute()
         if len(os.fsencode(whole)) > MAX_SOCKET_PATH_BYTES:
-            raise ValueError(f"the path of a socket may have at most {MAX_SOCKET_PATH_BYTES} bytes: {whole}")
+            raise ValueError(f"a socket path can have at most {MAX_SOCKET_PATH_BYTES} bytes: {whole}")
         return whole
 
     @field_validator("database_url")
     @classmethod
     def _async_driver(cls, url: str) -> str:
         if url and not url.startswith(_DRIVERS):
-            raise ValueError(f"it must begin with {' or '.join(_DRIVERS)}")
+            raise ValueError(f"it must start with {' or '.join(_DRIVERS)}")
         return url
 
     @field_validator("public_url")
@@ -176,9 +176,9 @@ class Settings(BaseSettings):
     def _smtp_server(cls, url: str) -> str:
         parts = urlsplit(url)
         if url and (parts.scheme not in ("smtp", "smtps") or not parts.hostname or parts.path not in ("", "/")):
-            raise ValueError("it must be like smtp://user:password@mail.example.org:587 or smtps://…")
+            raise ValueError("it must look like smtp://user:password@mail.example.org:587 or smtps://…")
         if parts.query and (parts.query != "tls=off" or parts.scheme == "smtps"):
-            raise ValueError("after the ? only tls=off may stand, and only behind smtp://")
+            raise ValueError("the only option after the ? is tls=off, and only for smtp://")
         return url
 
     @field_validator("mail_from")
@@ -196,26 +196,26 @@ class Settings(BaseSettings):
             variable = f"{_PREFIX}OIDC__{name.upper()}"
             issuer, label = _KNOWN_PROVIDERS.get(name, ("", name.capitalize()))
             if not _PROVIDER_NAME.fullmatch(name):
-                raise ValueError(f"the name in {variable}__… may have letters, digits and hyphens, 30 at most")
+                raise ValueError(f"the name in {variable}__… can have at most 30 letters, digits, and hyphens")
             if not (site.issuer or issuer):
                 raise ValueError(f"{variable}__ISSUER is missing")
             whole[name] = site.model_copy(update={"issuer": site.issuer or issuer, "label": site.label or label})
         if len({site.issuer for site in whole.values()}) < len(whole):
-            raise ValueError("two of the sites have the same issuer")
+            raise ValueError("two identity providers have the same issuer")
         return whole
 
     @model_validator(mode="after")
     def _whole_sign_in(self) -> Self:
         # Where another site sends people back to must not be what some request said.
         if self.oidc and not self.public_url:
-            raise ValueError("LOCKSTEP_OIDC__… needs LOCKSTEP_PUBLIC_URL beside it")
+            raise ValueError("LOCKSTEP_OIDC__… requires LOCKSTEP_PUBLIC_URL")
         return self
 
     @model_validator(mode="after")
     def _whole_mail(self) -> Self:
         # A link in a mail must not name the host that some request said it came to.
         if self.smtp_url and not (self.mail_from and self.public_url):
-            raise ValueError("LOCKSTEP_SMTP_URL needs LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL beside it")
+            raise ValueError("LOCKSTEP_SMTP_URL requires LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL")
         return self
 
     @classmethod
@@ -230,7 +230,7 @@ class Settings(BaseSettings):
         except ValidationError as e:
             raise InvalidSettings("\n".join(map(_format_error, e.errors(include_url=False)))) from None
         except SettingsError:
-            raise InvalidSettings("LOCKSTEP_OIDC cannot be used: it must be a JSON object.") from None
+            raise InvalidSettings("LOCKSTEP_OIDC is not valid: it must be a JSON object.") from None
         lessons = settings.lessons_dir.absolute()
         if "lessons_dir" not in settings.model_fields_set and not lessons.is_dir():
             lessons = project_folder("lessons")
@@ -295,5 +295,5 @@ def _format_error(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return f"{name} is missing."
     if error["loc"][0] == "oidc" and error["loc"][-1] not in _LOGGABLE_PROVIDER_FIELDS:
-        return f"{name} cannot be used: {reason[:1].lower() if len(error['loc']) > 1 else reason[:1]}{reason[1:]}."
+        return f"{name} is not valid: {reason[:1].lower() if len(error['loc']) > 1 else reason[:1]}{reason[1:]}."
     return f"{name} cannot be {_CREDENTIALS.sub('//…@', str(error['input']))[:80]!r}: {reason[:1].lower()}{reason[1:]}."

@@ -37,7 +37,7 @@ _CONSUMED = "answered"
 class AuthChallengeExpired(LockstepError):
     status = 410
     code = "handshake_gone"
-    message = N_("This took too long, or was begun in another browser. Try again.")
+    message = N_("This took too long, or it was started in another browser. Try again.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from app.web.languages import LANGUAGE_PREFIX
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
 
-WRONG_PASSWORD = N_("This is not the password.")
+WRONG_PASSWORD = N_("Incorrect password.")
 _PAGES = {
     LinkPurpose.confirm: "accounts/confirm.html",
     LinkPurpose.reset: "accounts/new_password.html",

@@ -45,22 +45,22 @@ class InvalidEmailLink(LockstepError):
 class EmailLinkNotFound(InvalidEmailLink):
     status = 404
     code = "link_unknown"
-    message = N_("This link is not one of ours, or a part of it is missing. Copy it whole from the mail.")
+    message = N_("This link is not valid, or part of it is missing. Copy the whole link from the email.")
 
 
 class EmailLinkExpired(InvalidEmailLink):
     code = "link_expired"
-    message = N_("This link is too old.")
+    message = N_("This link has expired.")
 
 
 class EmailLinkUsed(InvalidEmailLink):
     code = "link_used"
-    message = N_("This link has been used, or a newer one has taken its place.")
+    message = N_("This link was already used, or a newer one has replaced it.")
 
 
 class EmailLinkForAnotherAccount(PermissionDenied):
     code = "link_of_another"
-    message = N_("This link belongs to another account. Sign in to that one, then open the link again.")
+    message = N_("This link belongs to another account. Sign in to that account, then open the link again.")
 
 
 async def create_link(session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> str:

@@ -44,17 +44,17 @@ _MESSAGES = {
     **PROVIDER_ERRORS,
     "signed_in": N_("You are signed in."),
     "signed_out": N_("You are signed out."),
-    "adopted": N_("What you did in this browser is in your account now."),
+    "adopted": N_("Your work in this browser is now in your account."),
     "saved": N_("Saved."),
-    "password": N_("Your password is changed. Every other browser is signed out."),
-    "email": N_("Your e-mail address is changed."),
-    "change_sent": N_("A link is on its way to the new address. Until it is opened, the old one stays."),
+    "password": N_("Your password was changed. Every other browser was signed out."),
+    "email": N_("Your email address was changed."),
+    "change_sent": N_("We sent a link to the new address. The old address stays in use until you open it."),
     "ended": N_("Signed out there."),
-    "passkey": N_("The passkey is added. You can sign in with it from now on."),
-    "passkey_removed": N_("The passkey is removed. Your device may still offer it: delete it there too."),
-    "linked": N_("The other site is linked. You can sign in with it from now on."),
+    "passkey": N_("The passkey was added. You can now sign in with it."),
+    "passkey_removed": N_("The passkey was removed. Your device may still offer it: delete it there too."),
+    "linked": N_("The other site is linked. You can now sign in with it."),
     "unlinked": N_("The other site is no longer linked."),
-    "deleted": N_("Your account is deleted."),
+    "deleted": N_("Your account was deleted."),
 }
 
 
@@ -78,9 +78,9 @@ def to_messages(counts: Mapping[str, int]) -> list[str]:
     found = [gettext(_MESSAGES[kind]) for kind in counts if kind in _MESSAGES]
     things = [words for kind, count in counts.items() if (words := _merged_count(kind, count))]
     if things:
-        found.append(gettext("Brought in from this browser: {things}.").format(things=", ".join(things)))
+        found.append(gettext("Imported from this browser: {things}.").format(things=", ".join(things)))
     if things or "adopted" in counts:
-        found.append(gettext("XP count what this server saw: cells that it ran, not pages that were only read."))
+        found.append(gettext("XP counts what this server saw: cells that it ran, not pages that were only read."))
     return found
 
 

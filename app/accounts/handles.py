@@ -40,9 +40,9 @@ _LOOKALIKE_CHARACTERS = str.maketrans({"0": "o", "3": "e", "4": "a", "5": "s", "
 _LOOKALIKE_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
 
-INVALID_HANDLE = N_("3 to 30 small letters, digits and hyphens, with no hyphen at either end.")
-HANDLE_TAKEN = N_("Somebody has or had this one, or it sounds like the site itself. Choose another.")
-TOO_MANY_HANDLE_CHANGES = N_("You have changed your handle too often. Keep this one, or take one of your earlier ones.")
+INVALID_HANDLE = N_("Use 3 to 30 lowercase letters, digits, and hyphens, with no hyphen at either end.")
+HANDLE_TAKEN = N_("This handle is taken, was used before, or could be mistaken for the site itself. Choose another.")
+TOO_MANY_HANDLE_CHANGES = N_("You have changed your handle too often. Keep this one, or go back to an earlier one.")
 
 
 def slugify_handle(name: str) -> str:

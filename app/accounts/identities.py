@@ -24,31 +24,31 @@ from app.i18n import N_
 class EmailAlreadyRegistered(PermissionDenied):
     code = "link_first"
     message = N_(
-        "An account here has your address already. Sign in to it as you usually do, then link the other site under "
-        "Settings, Security."
+        "An account with this email address already exists. Sign in to it as you usually do, then link "
+        "the other site under Settings, Security."
     )
 
 
 class EmailNotVerified(PermissionDenied):
     code = "no_confirmed_email"
-    message = N_("The other site has confirmed no e-mail address of yours, so no account can be made from it.")
+    message = N_("The other site has no confirmed email address for you. Confirm your address there, then try again.")
 
 
 class InvitationEmailMismatch(PermissionDenied):
     code = "invited_another"
-    message = N_("The invitation is for another address.")
+    message = N_("This invitation is for another address. Sign up with the address that it was sent to.")
 
 
 class IdentityAlreadyLinked(LockstepError):
     status = 409
     code = "identity_taken"
-    message = N_("This account of the other site belongs to another account here.")
+    message = N_("This account from the other site is already linked to another account here.")
 
 
 class ProviderAlreadyLinked(LockstepError):
     status = 409
     code = "site_linked_already"
-    message = N_("Your account is linked to the other site already.")
+    message = N_("Your account is already linked to the other site.")
 
 
 class ProviderNotLinked(NotFound):
@@ -59,7 +59,7 @@ class ProviderNotLinked(NotFound):
 class LastAuthMethod(PermissionDenied):
     status = 409
     code = "last_way_in"
-    message = N_("This is the only way into your account. Set a password first.")
+    message = N_("You cannot remove your only way to sign in. Set a password first.")
 
 
 async def find_account_by_identity(session: AsyncSession, person: UserInfo) -> Account | None:

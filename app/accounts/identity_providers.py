@@ -44,24 +44,24 @@ _GITHUB_URL = "https://github.com"
 
 class ProviderNotFound(NotFound):
     code = "site_unknown"
-    message = N_("Nobody signs in with this site here.")
+    message = N_("You cannot sign in with that site here. Sign in another way.")
 
 
 class ProviderUnavailable(ServiceUnavailable):
     code = "site_silent"
-    message = N_("The other site does not answer right now. Try again later, or sign in another way.")
+    message = N_("The other site is not responding. Try again later, or sign in another way.")
 
 
 class InvalidProviderResponse(LockstepError):
     status = 422
     code = "site_not_believed"
-    message = N_("What the other site said could not be checked, so nobody was signed in. Try again.")
+    message = N_("The other site's response could not be verified, so you are not signed in. Try again.")
 
 
 class ProviderAccessDenied(LockstepError):
     status = 422
     code = "site_declined"
-    message = N_("The other site did not sign you in.")
+    message = N_("The other site did not sign you in. Try again, or sign in another way.")
 
 
 @dataclass(frozen=True, slots=True)

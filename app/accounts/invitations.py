@@ -22,17 +22,17 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 class InvalidInvitation(PermissionDenied):
     code = "invitation_gone"
-    message = N_("This invitation is too old, has been used, or is not one of ours. Ask for another one.")
+    message = N_("This invitation has expired, was already used, or is not valid. Ask for a new one.")
 
 
 class InvitationRequired(PermissionDenied):
     code = "invitation_needed"
-    message = N_("Accounts are made by invitation here: open the link that you were sent.")
+    message = N_("This site is by invitation only. To create an account, open the link in your invitation.")
 
 
 class SignUpClosed(PermissionDenied):
     code = "sign_up_closed"
-    message = N_("No new accounts are made here.")
+    message = N_("This site does not accept new accounts.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from app.i18n import N_
 
 class AccountDisabled(PermissionDenied):
     code = "account_disabled"
-    message = N_("This account has been closed by whoever runs this site.")
+    message = N_("The operator of this site closed this account.")
 
 
 @dataclass(frozen=True, slots=True)

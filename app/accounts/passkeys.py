@@ -48,19 +48,19 @@ class PasskeyRejected(LockstepError):
 
     status = 422
     code = "no_passkey"
-    message = N_("This passkey opens no account here. Sign in another way, or try another one.")
+    message = N_("No account here uses this passkey. Sign in another way, or try another passkey.")
 
 
 class InvalidPasskeyResponse(LockstepError):
     status = 422
     code = "passkey_unusable"
-    message = N_("The answer of your device could not be used. Try again.")
+    message = N_("Your device's response could not be verified. Try again.")
 
 
 class PasskeyAlreadyRegistered(LockstepError):
     status = 409
     code = "passkey_known"
-    message = N_("This passkey is in use already.")
+    message = N_("This passkey is already in use.")
 
 
 class TooManyPasskeys(LockstepError):
@@ -71,7 +71,7 @@ class TooManyPasskeys(LockstepError):
 
 class PasskeyNotFound(NotFound):
     code = "passkey_unknown"
-    message = N_("There is no such passkey.")
+    message = N_("This passkey does not exist.")
 
 
 class PasskeysUnsupported(LockstepError):

@@ -46,13 +46,13 @@ _COMMON_WORDS = frozenset(
 
 TOO_SHORT = N_("Use at least 8 characters.")
 TOO_LONG = N_("Use at most 200 characters.")
-TOO_COMMON = N_("This is among the first that anyone would guess. A few unrelated words make a good password.")
-TOO_SIMILAR = N_("This is little more than your name or address. A few unrelated words make a good password.")
+TOO_COMMON = N_("This password is too common. A few unrelated words make a good password.")
+TOO_SIMILAR = N_("This password is too similar to your name or address. A few unrelated words make a good password.")
 
 
 class TooManyPasswordChecks(ServiceUnavailable):
     code = "too_many_checks"
-    message = N_("Very many people are signing in right now. Try again in a moment.")
+    message = N_("Too many people are signing in right now. Try again in a moment.")
 
 
 class AsyncPasswordHasher:

@@ -42,9 +42,7 @@ from app.web.security_headers import CLEAR_CACHE_HEADERS
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
 
-INVALID_CREDENTIALS = N_(
-    "This e-mail and password do not fit together. If you have just signed up, open the link in our mail first."
-)
+INVALID_CREDENTIALS = N_("Incorrect email or password. If you just signed up, open the link in our email first.")
 _EMPTY_FORM: Mapping[str, str] = {}
 
 

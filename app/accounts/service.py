@@ -35,14 +35,14 @@ class LearnerNotFound(NotFound):
     """The same for a handle that nobody has and for an account that does not want to be seen."""
 
     code = "learner_unknown"
-    message = N_("There is nobody of this name.")
+    message = N_("Nobody here has this handle.")
 
 
 class AccountDeleted(PermissionDenied):
     """It was deleted meanwhile."""
 
     code = "account_gone"
-    message = N_("This account does not exist any more.")
+    message = N_("This account no longer exists.")
 
 
 def normalize_email(text: str) -> str | None:

@@ -56,7 +56,7 @@ from app.web.security_headers import CLEAR_CACHE_HEADERS
 
 router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/settings")
 
-INVALID_TIME_ZONE = N_("Choose a time zone of the list.")
+INVALID_TIME_ZONE = N_("Choose a time zone from the list.")
 LOGIN_TOO_OLD = N_("You signed in a while ago. Sign out, sign in again, and come back within ten minutes.")
 _SECURITY_TEMPLATE = "accounts/security.html"
 _DATA_TEMPLATE = "accounts/data.html"

@@ -17,9 +17,9 @@ from app.accounts.service import create_account, email_key, find_claimed_account
 from app.db import advisory_lock, now
 from app.i18n import N_
 
-INVALID_EMAIL = N_("Write a whole e-mail address, such as ada@example.org.")
-INVALID_NAME = N_("Write a name of up to 80 letters.")
-INVITATION_FOR_OTHER_EMAIL = N_("The invitation is for another address.")
+INVALID_EMAIL = N_("Enter a complete email address, such as ada@example.org.")
+INVALID_NAME = N_("Enter a name of at most 80 characters.")
+INVITATION_FOR_OTHER_EMAIL = N_("This invitation is for another address. Sign up with the address that it was sent to.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,5 +86,5 @@ def _load_or_create(file: Path) -> bytes:
 def _read_secret(file: Path) -> bytes:
     secret = file.read_bytes()
     if len(secret) < _SECRET_BYTES:
-        raise ValueError(f"{file} is too short to be a secret: delete it, and a new one is made")
+        raise ValueError(f"{file} is too short to be a secret. Delete it, and Lockstep creates a new one")
     return secret

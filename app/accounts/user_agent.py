@@ -23,4 +23,4 @@ def describe_browser(agent: str) -> str:
     system = next((name for sign, name in _OPERATING_SYSTEMS if sign in agent), "")
     if browser and system:
         return gettext("{browser} on {system}").format(browser=browser, system=system)
-    return browser or agent[:60] or gettext("A browser that does not say its name")
+    return browser or agent[:60] or gettext("Unknown browser")

@@ -19,7 +19,7 @@ from runners.wire.protocol import Health, KerasVersion
 _START_TIMEOUT_S = 120.0
 _MAX_FAILURES = 2
 _POLL_INTERVAL_S = 0.05
-_SETTINGS_REFUSED = "A runner cannot be started here: it refuses its settings."
+_SETTINGS_REFUSED = "Cannot start a runner here because its settings are not valid."
 
 
 class NoRunnerAvailable(Exception):
@@ -38,7 +38,7 @@ async def connect_runner(settings: Settings, keras: KerasVersion = 3) -> AsyncIt
             yield client
             return
     if settings.runner_socket is not None:
-        raise NoRunnerAvailable(f"The runner at {settings.runner_socket} does not answer.")
+        raise NoRunnerAvailable(f"The runner at {settings.runner_socket} is not responding.")
     if has_runner_settings(os.environ) and (refused := shell_settings().refused):
         raise NoRunnerAvailable("\n".join((*refused, _SETTINGS_REFUSED)))
     said: list[str] = []
@@ -59,7 +59,9 @@ async def describe_settings_mismatch(client: RunnerClient, settings: Settings) -
     others = shell.refused or settings_differences((await client.health()).settings, shell.values)
     if not others:
         return ""
-    return f"The runner already running at {client.socket} is used, which is set otherwise: {'; '.join(others)}."
+    return (
+        f"Using the runner that is already running at {client.socket}, which has other settings: {'; '.join(others)}."
+    )
 
 
 async def wait_until_started(client: RunnerClient) -> Health:
@@ -86,7 +88,7 @@ async def _wait_until_it_responds(client: RunnerClient, local: LocalRunner, said
         if local.refused:  # it has said why on standard error
             raise NoRunnerAvailable(_SETTINGS_REFUSED)
         if local.failures >= _MAX_FAILURES:
-            raise NoRunnerAvailable(f"A runner cannot be started here. {said[-1]}")
+            raise NoRunnerAvailable(f"Cannot start a runner here. {said[-1]}")
         if time.monotonic() > give_up_at:
             raise NoRunnerAvailable("The runner did not start in time.")
         await asyncio.sleep(_POLL_INTERVAL_S)

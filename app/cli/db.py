@@ -17,18 +17,18 @@ from app.settings import Settings
 _EXCEPTION_CLASS = re.compile(r"^\([\w.]+\) (<class '[\w.]+'>: )?")
 """What SQLAlchemy puts before the words: the class of the error."""
 
-app = typer.Typer(help="Look after the database.", no_args_is_help=True)
+app = typer.Typer(help="Manage the database.", no_args_is_help=True)
 
 
 @app.callback()
 def _about() -> None:
-    """Look after the database."""
+    """Manage the database."""
 
 
 @app.command()
 def upgrade() -> None:
-    """Apply the migrations that are missing."""
-    print_message(f"The database is at {upgrade_database(read_settings())}.")
+    """Apply pending migrations."""
+    print_message(f"The database is at revision {upgrade_database(read_settings())}.")
 
 
 def upgrade_database(settings: Settings) -> str:

@@ -35,8 +35,7 @@ _MAX_DEVICES_PER_SESSION = 8
 _QUEUE_TIMEOUT_S = 10.0
 """How long a session may wait for its place; one that a learner leaves idle gives way sooner."""
 _NO_FREE_SESSION = (
-    "The runner has no place for another session beside those that live: try again when it is less busy, or raise "
-    "LOCKSTEP_MAX_SESSIONS."
+    "The runner has no free slot for another session. Try again when it is less busy, or raise LOCKSTEP_MAX_SESSIONS."
 )
 _RESULT_PREFIX = "lockstep-proof "
 _DRIVER_PROGRAM = """
@@ -44,7 +43,7 @@ import ctypes, sys
 cuda = ctypes.CDLL("libcuda.so.1")
 count, device, uuid = ctypes.c_int(), ctypes.c_int(), (ctypes.c_ubyte * 16)()
 if cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count)):
-    sys.exit("the driver does not answer")
+    sys.exit("the driver is not responding")
 for number in range(count.value):
     cuda.cuDeviceGet(ctypes.byref(device), number)
     cuda.cuDeviceGetUuid_v2(uuid, device)
@@ -119,7 +118,7 @@ class DeviceTrial:
         if f"device:{kind.upper()}:" not in str(self.said.get("device", "")):
             return f"the matrices were multiplied on {self.said.get('device')}"
         if self.said.get("right") is not True:
-            return "it computed something else than it should"
+            return "it computed a wrong result"
         if self.said.get("replicas") != int(count):
             return f"its strategy has {self.said.get('replicas')} replicas"
         return ""
@@ -149,7 +148,7 @@ class DeviceCheckResult:
     def lines(self) -> Iterator[str]:
         """For people."""
         if not self.trials:
-            yield f"No real device was proven. {self.why_none}"
+            yield f"No real device was found. {self.why_none}"
             return
         for trial in self.trials:
             names = ", ".join(trial.names) or "no device"
@@ -158,15 +157,19 @@ class DeviceCheckResult:
         for device in self.shared:
             yield f"failed  two sessions could open {device} at the same time"
         if self.untried:
-            yield f"There may be more devices than these. {self.untried}"
-        yield "All of it is real, and no session saw another's." if self.holds else "This is no proof: see above."
+            yield f"There may be more devices. {self.untried}"
+        yield (
+            "All devices are real, and no session could see another's."
+            if self.holds
+            else "The check failed: see above."
+        )
 
 
 async def check_devices(client: RunnerClient) -> DeviceCheckResult:
     """Try every real device of the runner, GPUs and TPU. Ends all that it began."""
     begun: list[str] = []
     trials: list[DeviceTrial] = []
-    why, untried = "The runner has simulated devices only; see 'accelerators' in lockstep doctor.", ""
+    why, untried = "The runner has only simulated devices; see 'accelerators' in lockstep doctor.", ""
     try:
         for _ in range(_MAX_DEVICES):
             trial, refusal = await _run_trial(client, "gpu:1", begun)
@@ -200,7 +203,7 @@ async def _run_tpu_trials(client: RunnerClient, topology: str, begun: list[str])
     await _end_sessions(client, begun)
     if third is None or third.judged():
         after = third.judged() if third else "it is not real"
-        third = DeviceTrial(topology, trouble=f"once the first session had ended, in the next one: {after}")
+        third = DeviceTrial(topology, trouble=f"in the next session after the first one ended: {after}")
         return [first, *([second] if second else []), third], ""
     return [first, *([second] if second else [])], ""
 

@@ -17,8 +17,11 @@ from app.cli.shell_settings import ShellSettings, shell_settings
 
 
 def doctor(
-    wants_json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object.")] = False,
-    devices: Annotated[bool, typer.Option("--devices", help="Prove real GPUs or a TPU: 0 if it holds.")] = False,
+    wants_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    devices: Annotated[
+        bool,
+        typer.Option("--devices", help="Check that real GPUs or a TPU work in sessions. Exit status 0 if they do."),
+    ] = False,
 ) -> None:
     """Look at machine, isolation, limits, patches, database and lessons; or prove that real devices work in sessions.
 

@@ -67,7 +67,7 @@ async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:
 async def _check_database(settings: Settings) -> HealthCheck:
     db = Database(settings.database)
     if (file := db.file()) is not None and not file.exists():
-        return HealthCheck("database", True, "none yet: 'lockstep serve' makes it")
+        return HealthCheck("database", True, "none yet: 'lockstep serve' creates it")
     try:
         return await run_with_timeout("database", check_database(db))
     finally:

@@ -19,8 +19,8 @@ NOT_WORKING, NOT_SAFE = 1, 3
 _WIDTH = 80
 _INDENT = 30
 _RUNNING_NOTE = (
-    "Limits are those of the runner already running at {}; "
-    "settings of this shell take effect when it is next started from here."
+    "These are the limits of the runner that is already running at {}. "
+    "Settings of this shell take effect the next time you start it from here."
 )
 _DIFFERING_NOTE = " It has {}."
 
@@ -90,7 +90,7 @@ def to_json(findings: DoctorReport) -> str:
 def to_text(findings: DoctorReport) -> Iterator[str]:
     """Everything as lines of at most 80 characters, but for long paths and settings."""
     if findings.unusable:
-        yield from ("A setting cannot be used:", *findings.unusable)
+        yield from ("Invalid settings:", *findings.unusable)
         return
     yield "This installation"
     for name, value in findings.settings.items():
@@ -104,20 +104,20 @@ def to_text(findings: DoctorReport) -> Iterator[str]:
             "" if capability.good else capability.means,
         )
     if not findings.capabilities:
-        yield "  It could not be looked at: this part of Lockstep is not installed here."
+        yield "  Unknown: this part of Lockstep is not installed here."
     for kind, title in (("isolation", "Isolation layers around learners' code"), ("limit", "Limits on learners' code")):
         yield from ("", title)
         for safeguard in (safeguard for safeguard in findings.safeguards if safeguard.kind == kind):
             mark = "on" if safeguard.in_force else "missing" if safeguard.essential else "off"
             yield from _row(mark, safeguard.name, safeguard.detail, "" if safeguard.in_force else safeguard.means)
         if not findings.safeguards:
-            yield "  Not known: no sandbox was made."
+            yield "  Unknown: no sandbox was created."
     yield from ("", "Patches of TensorFlow and other libraries")
     yield from _patches(findings.patches)
     if findings.running is not None:
         others = _DIFFERING_NOTE.format(", ".join(findings.differing)) if findings.differing else ""
         yield from ("", *textwrap.wrap(_RUNNING_NOTE.format(findings.running) + others, _WIDTH, break_long_words=False))
-    yield from ("", "The parts")
+    yield from ("", "Components")
     for check in findings.checks:
         yield from _row("ok" if check.ok else "missing", check.name, check.detail)
     yield from ("", *textwrap.wrap(_verdict(findings), _WIDTH))
@@ -133,7 +133,7 @@ def _patches(patches: LibraryPatches) -> Iterator[str]:
         loaded = any(patch.state != "not loaded" for patch in of_subject)
         yield from _row("moved" if problems else "ok" if loaded else "later", subject, detail, problems)
     if not patches.patches:
-        yield "  Not known: no zygote was started."
+        yield "  Unknown: no zygote was started."
 
 
 def _short(target: str) -> str:
@@ -144,10 +144,11 @@ def _short(target: str) -> str:
 
 def _verdict(findings: DoctorReport) -> str:
     if findings.missing:
-        return f"Lockstep does not work like this. Missing: {', '.join(findings.missing)}."
+        return f"Lockstep does not work in this state. Missing: {', '.join(findings.missing)}."
     if findings.gaps:
-        refused = "refuses to run it" if findings.health and findings.health.refuses else "is for people you trust"
-        return f"Untrusted code would not be safe here, and this runner {refused}. Missing: {', '.join(findings.gaps)}."
+        refused = "refuses to run it" if findings.health and findings.health.refuses else "is only for people you trust"
+        missing = ", ".join(findings.gaps)
+        return f"Code from untrusted users is not safe here, and this runner {refused}. Missing: {missing}."
     return "All is well. Every isolation layer and limit that untrusted code needs is in force."
 
 

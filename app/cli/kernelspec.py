@@ -17,22 +17,28 @@ import typer
 from app.cli.console import USAGE_ERROR, fail, read_settings
 from runners.wire.protocol import POSSIBLE_TOPOLOGIES
 
-app = typer.Typer(no_args_is_help=True, help="Lockstep's kernels in JupyterLab, nbclient and papermill.")
+app = typer.Typer(no_args_is_help=True, help="Manage Lockstep's kernels for JupyterLab, nbclient, and papermill.")
 
 
 @app.command()
 def install(
-    topology: Annotated[str | None, typer.Option(help=f"One kernel with this machine: {POSSIBLE_TOPOLOGIES}.")] = None,
-    keras: Annotated[int | None, typer.Option(min=2, max=3, help="One kernel with this Keras.")] = None,
+    topology: Annotated[
+        str | None, typer.Option(help=f"Install one kernel with this machine: {POSSIBLE_TOPOLOGIES}.")
+    ] = None,
+    keras: Annotated[
+        int | None, typer.Option(min=2, max=3, help="Install one kernel with this version of Keras.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="The kernel's name in notebooks.")] = None,
-    display_name: Annotated[str | None, typer.Option(help="The kernel's name for people.")] = None,
-    user: Annotated[bool, typer.Option("--user", help="For you, in every Jupyter (the default).")] = False,
-    prefix: Annotated[Path | None, typer.Option(help="Below this folder.")] = None,
-    sys_prefix: Annotated[bool, typer.Option("--sys-prefix", help="In Lockstep's own environment.")] = False,
+    display_name: Annotated[str | None, typer.Option(help="The kernel's display name.")] = None,
+    user: Annotated[
+        bool, typer.Option("--user", help="Install for the current user, in every Jupyter (the default).")
+    ] = False,
+    prefix: Annotated[Path | None, typer.Option(help="Install under this directory.")] = None,
+    sys_prefix: Annotated[bool, typer.Option("--sys-prefix", help="Install in Lockstep's own environment.")] = False,
 ) -> None:
-    """Add one kernel for each machine that the lessons start on, a CPU, and Keras 2; or the one that you describe."""
+    """Install one kernel for each machine that the lessons start on, a CPU, and Keras 2; or the one you describe."""
     if sum((user, prefix is not None, sys_prefix)) > 1:
-        fail("Say one of --user, --prefix and --sys-prefix.", USAGE_ERROR)
+        fail("Use only one of --user, --prefix, and --sys-prefix.", USAGE_ERROR)
     options = {"topology": topology, "keras": keras, "name": name, "display-name": display_name, "prefix": prefix}
     settings = read_settings()
     _run_tool(
@@ -46,23 +52,23 @@ def install(
 
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show Lockstep's kernels that Jupyter finds here."""
+    """List Lockstep's kernels that Jupyter finds here."""
     _run_tool("list", *(["--json"] if as_json else []))
 
 
 @app.command()
 def remove(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]…")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every kernel of Lockstep's.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Remove all of Lockstep's kernels.")] = False,
 ) -> None:
-    """Remove kernels of Lockstep's."""
+    """Remove Lockstep's kernels."""
     _run_tool("remove", *(["--all"] if everything else []), "--", *(names or []))
 
 
 def _run_tool(*arguments: str) -> None:
     """Run the tool; its exit status becomes ours."""
     if importlib.util.find_spec("jupyter_client") is None:
-        fail("The runner's packages are not installed here; run this where the runner is.")
+        fail("The runner's packages are not installed here. Run this command where the runner is installed.")
     try:
         raise typer.Exit(subprocess.run([sys.executable, "-m", "runners.jupyter.kernelspec", *arguments]).returncode)
     except KeyboardInterrupt:

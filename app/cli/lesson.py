@@ -22,12 +22,12 @@ from app.progress.achievement_catalog import AchievementCatalog
 from app.settings import Settings
 from runners.wire.client import RunnerClient, RunnerError
 
-app = typer.Typer(no_args_is_help=True, help="The lessons: list them, check them.")
+app = typer.Typer(no_args_is_help=True, help="List and check lessons.")
 
 
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every lesson. The exit status is 1 if there is none for a mistake."""
+    """List every lesson. The exit status is 1 if errors leave none to list."""
     settings = read_settings()
     catalog = _catalog(settings)
     rows = [
@@ -49,13 +49,13 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
 
 @app.command()
 def check(
-    slug: Annotated[str | None, typer.Argument(help="One lesson; all if left out.")] = None,
-    static: Annotated[bool, typer.Option("--static", help="Only read the files; run nothing.")] = False,
+    slug: Annotated[str | None, typer.Argument(help="The lesson to check. Default: all.")] = None,
+    static: Annotated[bool, typer.Option("--static", help="Read the files, but run no cells.")] = False,
     jobs: Annotated[
-        int, typer.Option(min=1, max=8, help="Lessons to run at a time; each is shown once it is over.")
+        int, typer.Option(min=1, max=8, help="Number of lessons to run at a time. Each is shown when it finishes.")
     ] = 1,
 ) -> None:
-    """Read every lesson in every language, then run its cells in the sandbox. The exit status is 1 after a mistake."""
+    """Read every lesson in every language, then run its cells in the sandbox. The exit status is 1 after an error."""
     settings = read_settings()
     catalog = _catalog(settings)
     lessons, mistakes = _select_lessons(catalog, slug)
@@ -65,14 +65,14 @@ def check(
         mistakes += _achievement_errors(catalog)
     for mistake in mistakes:
         typer.echo(_format_error(mistake))
-    typer.echo(f"{_pluralize(len(lessons), 'lesson')} read, {_pluralize(len(mistakes), 'mistake')}.")
+    typer.echo(f"{_pluralize(len(lessons), 'lesson')} read, {_pluralize(len(mistakes), 'error')}.")
     failures = 0
     if not static:
         try:
             failures = asyncio.run(_run_lessons(settings, lessons, jobs))
         except (NoRunnerAvailable, RunnerError) as e:
             fail(str(e))
-        above = f", and {_pluralize(len(mistakes), 'mistake')} above the first cell" if mistakes else ""
+        above = f", and {_pluralize(len(mistakes), 'error')} listed above the first cell" if mistakes else ""
         typer.echo(f"{_pluralize(failures, 'unexpected outcome')}{above}.")
     if mistakes or failures:
         raise typer.Exit(1)
@@ -184,7 +184,7 @@ async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Callable[[str]
                 show("".join(f"    {line}\n" for line in traceback_tail(performance)))
     skipped = sum(CellTag.skip_execution in cell.tags for cell in lesson.cells)
     if skipped:
-        show(f"  {_pluralize(skipped, 'cell')} tagged {CellTag.skip_execution} not run\n")
+        show(f"  {_pluralize(skipped, 'cell')} tagged {CellTag.skip_execution} skipped\n")
     return failures
 
 

@@ -115,7 +115,7 @@ class LocalRunner:
             if time.monotonic() - begin > _STABLE_AFTER_S:
                 pause_s = _FIRST_DELAY_S
             self.failures += 1
-            self._tell(f"The runner ended with status {child.returncode}; starting it again in {pause_s:g} s.")
+            self._tell(f"The runner exited with status {child.returncode}. Restarting it in {pause_s:g} s.")
             self._stopping.wait(pause_s)
             pause_s = min(pause_s * 2, _MAX_DELAY_S)
 

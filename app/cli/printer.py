@@ -82,7 +82,7 @@ class TextPrinter:
         if machine.real:
             self._err.write(f"lockstep: {words}.\n")
         elif Topology.parse(machine.topology).simulated:
-            self._err.write(f"lockstep: {words}. Times tell nothing about real ones.\n")
+            self._err.write(f"lockstep: {words}. Timings say nothing about real devices.\n")
 
     def show(self, event: Event) -> None:
         notice = (event.lane, event.text) if isinstance(event, NoticeEvent) else None

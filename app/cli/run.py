@@ -17,15 +17,17 @@ from runners.wire.protocol import MAX_CODE_BYTES, POSSIBLE_TOPOLOGIES, KerasVers
 
 
 def run(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A Python script; - reads standard input.")],
-    topology: Annotated[str, typer.Option(help=f"The machine it sees: {POSSIBLE_TOPOLOGIES}.")] = "gpu:4",
-    keras: Annotated[int, typer.Option(min=2, max=3, help="Which Keras tf.keras is.")] = 3,
-    timeout: Annotated[float | None, typer.Option(help="Seconds it may take.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One event a line; the last has the outcome.")] = False,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A Python script, or - for standard input.")],
+    topology: Annotated[str, typer.Option(help=f"The machine to run on: {POSSIBLE_TOPOLOGIES}.")] = "gpu:4",
+    keras: Annotated[int, typer.Option(min=2, max=3, help="The version of Keras to use.")] = 3,
+    timeout: Annotated[float | None, typer.Option(help="Stop the script after this many seconds.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON event per line; the last has the outcome.")
+    ] = False,
 ) -> None:
-    """Run a script in the sandbox, on the machine it names; what is simulated is said on standard error.
+    """Run a script in the sandbox on a given machine. Standard error says what is simulated.
 
-    Exit status: 0 its outcome is ok, 1 it is another or there is no runner, 2 asked wrongly, 130 interrupted.
+    Exit status: 0 ok, 1 any other outcome or no runner, 2 usage error, 130 interrupted.
     """
     spec = _spec(topology, keras)
     settings = read_settings()
@@ -58,9 +60,9 @@ def _read_source(file: str) -> str:
     try:
         source = _first_bytes(file, MAX_CODE_BYTES + len(codecs.BOM_UTF8) + 1).removeprefix(codecs.BOM_UTF8)
     except OSError as e:
-        fail(f"{file} cannot be read: {e.strerror or e}.", USAGE_ERROR)
+        fail(f"Cannot read {file}: {e.strerror or e}.", USAGE_ERROR)
     if len(source) > MAX_CODE_BYTES:
-        fail(f"{file} is too long: at most {MAX_CODE_BYTES:,} bytes can be run at once.", USAGE_ERROR)
+        fail(f"{file} is too long. The limit is {MAX_CODE_BYTES:,} bytes.", USAGE_ERROR)
     try:
         return source.decode()
     except UnicodeDecodeError:
@@ -73,7 +75,7 @@ def _first_bytes(file: str, most: int) -> bytes:
     path = Path(file)
     kind = path.stat().st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # opening a folder says what it is, opening a pipe may wait
-        fail(f"{file} is not a file; - reads standard input.", USAGE_ERROR)
+        fail(f"{file} is not a regular file. Use - to read standard input.", USAGE_ERROR)
     with path.open("rb") as script:
         return script.read(most)
 

@@ -27,7 +27,7 @@ def run_script(request: RunRequest, settings: Settings, *, as_json: bool) -> int
     except NoRunnerAvailable as e:
         fail(str(e))
     except RequestRefused as e:
-        fail(f"The runner declined: {e}")
+        fail(f"The runner rejected the script: {e}")
     except RunnerError as e:
         fail(f"The runner failed: {e}")
 

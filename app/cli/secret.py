@@ -9,21 +9,21 @@ import typer
 from app.accounts.signing import SIGN_IN_SECRET, UNSUBSCRIBE_SECRET, delete_previous_secret, rotate_secret
 from app.cli.console import fail, print_message, read_settings
 
-app = typer.Typer(help="Look after what this site signs with.", no_args_is_help=True)
+app = typer.Typer(help="Manage the secrets that sign links and cookies.", no_args_is_help=True)
 
 
 @app.callback()
 def _about() -> None:
-    """Look after what this site signs with."""
+    """Manage the secrets that sign links and cookies."""
 
 
 @app.command("rotate")
 def rotate_(
     now: Annotated[
-        bool, typer.Option("--now", help="Believe nothing that was signed before: the old secrets are known to others.")
+        bool, typer.Option("--now", help="Reject everything signed before, because the old secrets have leaked.")
     ] = False,
 ) -> None:
-    """Make new secrets. What the old ones have signed stays good until they are made anew once more."""
+    """Create new secrets. What the old ones signed stays valid until the next rotation."""
     folder = read_settings().data_dir / "secrets"
     try:
         for name in (SIGN_IN_SECRET, UNSUBSCRIBE_SECRET):
@@ -31,5 +31,5 @@ def rotate_(
             if now:
                 delete_previous_secret(folder / name)
     except OSError as e:
-        fail(f"The secrets in {folder} cannot be replaced: {e.strerror}.")
-    print_message(f"New secrets are in {folder}. They count from the next start of the server on.")
+        fail(f"Cannot replace the secrets in {folder}: {e.strerror}.")
+    print_message(f"Created new secrets in {folder}. Restart the server to use them.")

@@ -40,10 +40,10 @@ _ALL_INTERFACES_WARNING = (
 
 def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Web processes; they share one runner.")] = 1,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Number of web processes. They share one runner.")] = 1,
 ) -> None:
-    """Serve the course, with a runner of its own unless LOCKSTEP_RUNNER_SOCKET names one."""
+    """Serve the site, and start a runner unless LOCKSTEP_RUNNER_SOCKET names one."""
     settings = read_settings()
     if settings.runner_socket is None and has_runner_settings(os.environ) and (refused := shell_settings().refused):
         fail("\n".join(refused), USAGE_ERROR)
@@ -55,7 +55,7 @@ def serve(
     listener = _listen(host, port)
     upgrade_database(settings)
     address = settings.public_url or _url(host, listener.getsockname()[1])
-    banner = f"Lockstep is at {address} (Ctrl-C ends it).\n{_documentation(address)}"
+    banner = f"Lockstep is at {address} (press Ctrl-C to stop).\n{_documentation(address)}"
     if ipaddress.ip_address(listener.getsockname()[0]).is_unspecified:
         banner += f"\n{_ALL_INTERFACES_WARNING}"
     untrusted_users = not _is_local(listener) or is_public_url(settings.public_url)
@@ -102,7 +102,9 @@ def _serve_with_runner(
     if not runner.refused:
         return status
     if asyncio.run(_responds(settings.socket)):
-        print_message(f"Another Lockstep uses {settings.data_dir}. Choose another folder with LOCKSTEP_DATA_DIR.")
+        print_message(
+            f"Another Lockstep is already using {settings.data_dir}. Choose another directory with LOCKSTEP_DATA_DIR."
+        )
     return USAGE_ERROR
 
 
@@ -162,7 +164,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as e:
-        why = getattr(e, "strerror", None) or "it is no address"
+        why = getattr(e, "strerror", None) or "it is not an address"
         fail(f"Cannot listen on {host}: {why}. Choose another with --host, such as 127.0.0.1 or 0.0.0.0.")
     try:
         listener = socket.socket(family, kind, protocol)

@@ -27,7 +27,7 @@ from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
 from app.settings import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Accounts: make them, invite, give them a role, shut them.")
+app = typer.Typer(no_args_is_help=True, help="Manage accounts: create, invite, set roles, disable.")
 T = TypeVar("T")
 
 EmailArgument = Annotated[str, typer.Argument(metavar="EMAIL")]
@@ -41,29 +41,31 @@ class _CommandRefused(Exception):
 @app.command()
 def create(
     email: EmailArgument,
-    name: Annotated[str, typer.Option(help="As others see it; the part before the @ if empty.")] = "",
-    role: Annotated[Role, typer.Option(help="What it may do.")] = Role.learner,
+    name: Annotated[
+        str, typer.Option(help="The name that others see. Default: the part of the email before the @.")
+    ] = "",
+    role: Annotated[Role, typer.Option(help="What the account may do.")] = Role.learner,
     password_stdin: Annotated[
         bool, typer.Option("--password-stdin", help="Read the password from standard input instead of asking.")
     ] = False,
 ) -> None:
-    """Make an account that can be used at once."""
+    """Create an account that can sign in immediately."""
     address = _valid_email(email)
     shown = normalize_name(name or address.partition("@")[0])
     if shown is None:
-        fail("This name cannot be used: write one line of up to 80 letters.", USAGE_ERROR)
+        fail("This name cannot be used. Enter one line of at most 80 characters.", USAGE_ERROR)
     password = sys.stdin.readline().rstrip("\r\n") if password_stdin else _prompt_for_password()
     if weak := password_weakness(password, name=shown, email=address):
         fail(weak, USAGE_ERROR)
 
     async def work(session: AsyncSession) -> str:
         if await find_claimed_account(session, address) is not None:
-            raise _CommandRefused(f"{address} has an account already.")
+            raise _CommandRefused(f"{address} already has an account.")
         hashed = await AsyncPasswordHasher().hash(password)
         account = await create_account(
             session, email=address, name=shown, password_hash=hashed, role=role, confirmed=True
         )
-        return f"{address} has an account now: @{account.handle}, {role}."
+        return f"Created an account for {address}: @{account.handle}, {role}."
 
     print_message(_run_in_transaction(work))
 
@@ -72,15 +74,15 @@ def create(
 def invite_(
     email: EmailArgument, role: Annotated[Role, typer.Option(help="What the account may do.")] = Role.learner
 ) -> None:
-    """Print a link with which somebody makes an account, and mail it where a mail server is set."""
+    """Print an invitation link, and email it if a mail server is set up."""
     address = _valid_email(email)
     settings = read_settings()
     if settings.sign_up == "closed":
-        fail("LOCKSTEP_SIGN_UP is closed: no invitation would be accepted.")
+        fail("LOCKSTEP_SIGN_UP is closed, so no invitation would be accepted. Set it to invitation or open.")
 
     async def work(session: AsyncSession) -> str:
         if await find_claimed_account(session, address) is not None:
-            raise _CommandRefused(f"{address} has an account already.")
+            raise _CommandRefused(f"{address} already has an account.")
         token = await create_invitation(session, address, role)
         url = f"{settings.public_url or _DEFAULT_URL}/{DEFAULT_LANGUAGE}/sign-up?invitation={token}"
         if settings.smtp_url:
@@ -90,51 +92,55 @@ def invite_(
         return url
 
     typer.echo(_run_in_transaction(work, settings))
-    print_message(f"Whoever opens it within {INVITATION_LIFETIME.days} days makes an account for {address}: {role}.")
+    print_message(
+        f"This link creates an account for {address} ({role}). It expires in {INVITATION_LIFETIME.days} days."
+    )
     if not settings.public_url:
-        print_message("LOCKSTEP_PUBLIC_URL is not set: put the address of your site in place of its beginning.")
+        print_message(
+            "LOCKSTEP_PUBLIC_URL is not set: replace the beginning of the link with the address of your site."
+        )
 
 
 @app.command()
-def role(email: EmailArgument, role: Annotated[Role, typer.Argument(help="learner, instructor or admin.")]) -> None:
-    """Give an account a role."""
+def role(email: EmailArgument, role: Annotated[Role, typer.Argument(help="learner, instructor, or admin.")]) -> None:
+    """Set the role of an account."""
 
     async def work(session: AsyncSession) -> str:
         account = await _find_account(session, email)
         account.role = role
-        return f"{account.email} is {role} now."
+        return f"{account.email} now has the role {role}."
 
     print_message(_run_in_transaction(work))
 
 
 @app.command()
 def disable(email: EmailArgument) -> None:
-    """Shut an account: every browser is signed out, and nobody gets in. What it wrote stays."""
+    """Disable an account: sign it out of every browser and block sign-in. Its comments stay."""
 
     async def work(session: AsyncSession) -> str:
         account = await _find_account(session, email)
         account.disabled_at = account.disabled_at or now()
         await revoke_all_auth_sessions(session, account)
-        return f"{account.email} is shut."
+        return f"{account.email} is disabled."
 
     print_message(_run_in_transaction(work))
 
 
 @app.command()
 def enable(email: EmailArgument) -> None:
-    """Open an account again."""
+    """Enable a disabled account."""
 
     async def work(session: AsyncSession) -> str:
         account = await _find_account(session, email)
         account.disabled_at = None
-        return f"{account.email} is open."
+        return f"{account.email} is enabled."
 
     print_message(_run_in_transaction(work))
 
 
 @app.command("list")
 def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show every account."""
+    """List all accounts."""
 
     async def work(session: AsyncSession) -> list[Account]:
         return list(await session.scalars(select(Account).order_by(Account.created_at)))
@@ -156,11 +162,11 @@ def list_(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] =
     for row in rows:
         typer.echo(f"{row['state']:<12} {row['role']:<11} {row['email']}  @{row['handle']}  {row['name']}")
     if not rows:
-        print_message("There is no account yet.")
+        print_message("There are no accounts yet.")
 
 
 def _account_state(account: Account) -> str:
-    return "shut" if account.disabled_at else "open" if account.email_confirmed_at else "unconfirmed"
+    return "disabled" if account.disabled_at else "enabled" if account.email_confirmed_at else "unconfirmed"
 
 
 def _prompt_for_password() -> str:
@@ -171,14 +177,14 @@ def _prompt_for_password() -> str:
 def _valid_email(email: str) -> str:
     address = normalize_email(email)
     if address is None:
-        fail(f"{email[:320]!r} is no e-mail address.", USAGE_ERROR)
+        fail(f"{email[:320]!r} is not an email address.", USAGE_ERROR)
     return address
 
 
 async def _find_account(session: AsyncSession, email: str) -> Account:
     account = await find_by_email(session, email)
     if account is None:
-        raise _CommandRefused(f"There is no account of {email[:320]}.")
+        raise _CommandRefused(f"There is no account for {email[:320]}.")
     return account
 
 

@@ -10,7 +10,7 @@ class CommentNotFound(NotFound):
     """No such comment, or it is out of sight for whoever asks."""
 
     code = "comment_unknown"
-    message = N_("There is no such comment. It may have been deleted.")
+    message = N_("This comment does not exist. It may have been deleted.")
 
 
 class CommentedCellNotFound(NotFound):
@@ -24,24 +24,26 @@ class ThreadClosed(InvalidInput):
     """The comment that began the thread is out of sight."""
 
     code = "thread_closed"
-    message = N_("This thread is closed: what began it is out of sight. Your text is still here.")
+    message = N_("This thread is closed because the original comment was removed. Your text is still here.")
 
 
 class CommentRateLimited(TooManyRequests):
     """More comments in a short time than one account may write. ``wait`` is a length of time in words."""
 
     code = "too_fast"
-    message = N_("You have written a lot in a short time. Wait {wait}, then send again: your text is kept.")
+    message = N_("You have written a lot in a short time. Wait {wait}, then send it again: your text is kept.")
 
 
 class EditLimitReached(TooManyRequests):
     code = "edited_too_often"
-    message = N_("This comment was changed {most} times; it cannot be changed again. Write a reply instead.")
+    message = N_("This comment was changed {most} times, which is the limit. Write a reply instead.")
 
 
 class ReportLimitReached(TooManyRequests):
     code = "reported_too_often"
-    message = N_("You have reported {most} comments within a day. The instructors will look at these first.")
+    message = N_(
+        "You have reported {most} comments in one day, which is the limit. The instructors will review these first."
+    )
 
 
 class EditConflict(InvalidInput):
@@ -49,7 +51,8 @@ class EditConflict(InvalidInput):
 
     code = "changed_meanwhile"
     message = N_(
-        "This comment was changed elsewhere meanwhile. Below is your text; sending it again replaces the other."
+        "This comment was changed elsewhere in the meantime. Your text is below; sending it again "
+        "replaces the other version."
     )
 
 
@@ -57,26 +60,26 @@ class ModerationConflict(InvalidInput):
     """Its author has changed it since the instructor read it."""
 
     code = "read_again"
-    message = N_("This comment was changed after you had opened this page. Read it again, then decide.")
+    message = N_("This comment was changed after you opened this page. Read it again, then decide.")
 
 
 class NotCommentAuthor(PermissionDenied):
     code = "comment_not_yours"
-    message = N_("Only its author can do this.")
+    message = N_("Only the author can do this.")
 
 
 class OwnCommentForbidden(PermissionDenied):
     code = "comment_your_own"
-    message = N_("This is your own comment: others can do this.")
+    message = N_("This is your own comment: only others can do this.")
 
 
 class EmailNotConfirmed(PermissionDenied):
     code = "email_unconfirmed"
-    message = N_("Confirm your e-mail address first: the link is in the mail that you were sent.")
+    message = N_("Confirm your email address first: open the link in the email that we sent you.")
 
 
 class ReasonRequired(InvalidInput):
     """A field beside a comment, such as why it is hidden, is empty or too long."""
 
     code = "reason_needed"
-    message = N_("Say why in a few words, at most {most} characters.")
+    message = N_("Give a short reason of at most {most} characters.")

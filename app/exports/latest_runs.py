@@ -30,8 +30,8 @@ class OutputsTooLarge(RequestTooLarge):
 
     code = "outputs_too_large"
     message = N_(
-        "Your outputs are too large for a file. Run the cells that print or display the most again, with less output, "
-        "or download the lesson without your outputs."
+        "Your outputs are too large for a file. Rerun the cells with the most output so that they "
+        "print or display less, or download the lesson without your outputs."
     )
 
 

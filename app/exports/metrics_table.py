@@ -27,7 +27,7 @@ def metrics_table(metrics: Sequence[MetricEvent]) -> str:
     widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
     lines = ["  ".join(map(str.rjust, line, widths)).rstrip() for line in (head, *body)]
     if len(shown) < len(rows):
-        lines.append(f"({len(shown)} of {len(rows)} rows, evenly spread)")
+        lines.append(f"({len(shown)} of {len(rows)} rows, evenly spaced)")
     return "\n".join(lines)
 
 

@@ -79,7 +79,7 @@ _Edit = tuple[tuple[int, int], list[str]]
 
 
 def _find_edits(writer: _Writer, lines: list[str], tokens: list[Token], start: int, end: int) -> list[_Edit]:
-    """What has to be written in another way, in order. What lies inside a directive is left to the directive."""
+    """What must be written in another way, in order. What lies inside a directive is left to the directive."""
     edits: list[_Edit] = []
     done = start
     in_text = False

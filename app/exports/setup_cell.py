@@ -182,21 +182,21 @@ def setup_note(lesson: Lesson) -> str:
     topology = Topology.parse(lesson.topology)
     match topology.kind:
         case "cpu":
-            said = [gettext("In Lockstep this lesson runs on one CPU.")]
+            said = [gettext("In Lockstep, this lesson runs on one CPU.")]
         case "gpu":
             said = [_gpu_setup(topology.devices)]
-            said.append(gettext("The cell below makes them here too, unless this machine has enough real ones."))
+            said.append(gettext("The cell below creates them here too, unless this machine has enough real ones."))
         case kind:
             said = [_original_machine_note(lesson), _how_to_get_machine(lesson)]
             if kind == "tpu":
-                said.append(gettext("A machine with a real TPU works, too."))
+                said.append(gettext("A machine with a real TPU works too."))
             else:
-                said.append(gettext("A real cluster works, too, if each process has its own TF_CONFIG."))
-            said.append(gettext("Elsewhere, these cells are skipped and say so."))
+                said.append(gettext("A real cluster works too, if each process has its own TF_CONFIG."))
+            said.append(gettext("Elsewhere, these cells are skipped with a message."))
     others = [f"`{cell.name}` ({_machine_label(cell)})" for cell in lesson.cells if _runs_elsewhere(cell, lesson)]
     if others:
         said.append(
-            gettext("These cells have a machine of their own in Lockstep: {cells}.").format(cells=", ".join(others))
+            gettext("In Lockstep, these cells run on machines of their own: {cells}.").format(cells=", ".join(others))
         )
         said.append(gettext("Here, they are skipped or may behave differently."))
     return " ".join(said)
@@ -204,14 +204,14 @@ def setup_note(lesson: Lesson) -> str:
 
 def _gpu_setup(n: int) -> str:
     return ngettext(
-        "In Lockstep this lesson runs on {n} simulated GPU: a logical device of the CPU that stands for it.",
-        "In Lockstep this lesson runs on {n} simulated GPUs: logical devices of the CPU that stand for them.",
+        "In Lockstep, this lesson runs on {n} simulated GPU: a logical device of the CPU that takes its place.",
+        "In Lockstep, this lesson runs on {n} simulated GPUs: logical devices of the CPU that take their place.",
         n,
     ).format(n=n)
 
 
 def _original_machine_note(lesson: Lesson) -> str:
-    words = gettext("In Lockstep this lesson runs on this machine: {machine}.")
+    words = gettext("In Lockstep, this lesson runs on this machine: {machine}.")
     return words.format(machine=topology_label(lesson.topology))
 
 

@@ -56,7 +56,7 @@ async def run_with_timeout(name: str, looking: Awaitable[HealthCheck]) -> Health
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             return await looking
     except TimeoutError:
-        return HealthCheck(name, False, f"it did not answer within {CHECK_TIMEOUT_S:g} s")
+        return HealthCheck(name, False, f"no response within {CHECK_TIMEOUT_S:g} s")
 
 
 async def check_database(db: Database) -> HealthCheck:
@@ -69,12 +69,14 @@ async def check_database(db: Database) -> HealthCheck:
         problem = await db.storage.problem()
     except (SQLAlchemyError, OSError) as e:
         reason = (classify_database_error(e) or DatabaseUnavailable).code
-        return HealthCheck("database", False, f"it does not answer: {first_line(e)}", reason=reason)
+        return HealthCheck("database", False, f"not responding: {first_line(e)}", reason=reason)
     if problem is not None:
         return HealthCheck("database", False, f"it cannot store anything: {db.storage.reason}", reason=problem.code)
     if revision != HEAD_REVISION:
         return HealthCheck(
-            "database", False, f"it is at {revision or 'nothing'}, not {HEAD_REVISION}: run 'lockstep db upgrade'"
+            "database",
+            False,
+            f"at revision {revision or 'nothing'} instead of {HEAD_REVISION}: run 'lockstep db upgrade'",
         )
     return HealthCheck("database", True, f"{db.engine.dialect.name}, at {revision}")
 
@@ -102,5 +104,5 @@ def check_lessons(catalog: Catalog) -> HealthCheck:
     mistakes = len(catalog.problems)
     detail = f"{readable} of {lessons} can be read"
     return HealthCheck(
-        "lessons", readable > 0, f"{detail}; {mistakes} mistakes: run 'lockstep lesson check'" if mistakes else detail
+        "lessons", readable > 0, f"{detail}; {mistakes} errors: run 'lockstep lesson check'" if mistakes else detail
     )

@@ -80,11 +80,11 @@ class _Analyzer:
     def heading(self, token: Token, tokens: list[Token], i: int) -> None:
         level, text = int(token.tag[1]), _text(tokens[i + 1]).strip()
         if level == 1:
-            self.fault("the title is in the front matter; begin headings with ##")
+            self.fault("the title is in the front matter; start headings with ##")
         elif level > self.level + 1:
             self.fault(f"a heading of level {level} follows one of level {self.level}; write {'#' * (self.level + 1)}")
         if not text:
-            self.fault("the heading is empty; write its words or take it out")
+            self.fault("the heading is empty; write its text or remove it")
         self.level = max(level, 2) if level > 1 else 1
         name = self.target or _unique(_slug(text), self.found.ids)
         self.target = None
@@ -95,18 +95,18 @@ class _Analyzer:
     def named_target(self, token: Token, tokens: list[Token], i: int) -> None:
         name = token.content
         if not _TARGET_NAME.fullmatch(name) or name.startswith("cell-"):
-            self.fault(f"the target '{name[:40]}' cannot be a name; use letters, digits and hyphens")
+            self.fault(f"the target '{name[:40]}' cannot be a name; use letters, digits, and hyphens")
         elif name in self.found.ids:
-            self.fault(f"the target '{name}' is there twice; give this one another name")
+            self.fault(f"the target '{name}' is defined twice; give this one another name")
         elif i + 1 >= len(tokens) or tokens[i + 1].type != "heading_open":
-            self.fault(f"the target '{name}' names nothing; put it on the line above a heading")
+            self.fault(f"the target '{name}' labels nothing; put it on the line above a heading")
         else:
             self.target = name
 
     def fence(self, token: Token, tokens: list[Token], i: int) -> None:
         language = token.info.split()[0] if token.info.split() else ""
         if language and not can_highlight(language):
-            self.fault(f"unknown language '{language[:40]}' of a code block; write python, bash, text, …")
+            self.fault(f"unknown language '{language[:40]}' for a code block; write python, bash, text, …")
 
     def html(self, token: Token, tokens: list[Token], i: int) -> None:
         hint = "use % for a comment" if token.content.lstrip().startswith("<!--") else "write Markdown, or `code`"
@@ -120,12 +120,12 @@ class _Analyzer:
         self._picture(directive.argument, directive.option("alt"), directive.line, "an option ':alt: …'")
         width = directive.option("width")
         if width and not (re.fullmatch(r"[0-9]{1,4}", width) and int(width)):
-            self.fault("'width' has to be a whole number of pixels", directive.options["width"].line)
+            self.fault("'width' must be a whole number of pixels", directive.options["width"].line)
 
     def box(self, token: Token, tokens: list[Token], i: int) -> None:
         directive: Directive = token.meta["directive"]
         if "class" in directive.options and directive.option("class") not in ("dropdown", "note", "tip", "warning"):
-            self.fault("'class' has to be dropdown, note, tip or warning", directive.options["class"].line)
+            self.fault("'class' must be dropdown, note, tip or warning", directive.options["class"].line)
 
     def captioned(self, token: Token, tokens: list[Token], i: int) -> None:
         depth = 0
@@ -134,7 +134,7 @@ class _Analyzer:
             if later.type == "table_open" or depth == 0:
                 break
         if later.type != "table_open":
-            self.fault("{table} has no table in it; write one with | columns | like | these |")
+            self.fault("{table} contains no table; write one with | columns | like | these |")
 
     # --- text ---
 
@@ -189,9 +189,7 @@ class _Analyzer:
         except InvalidLink:
             target = LinkTarget("outside")
         if target.kind != "asset":
-            self.fault(
-                f"the picture '{source[:80]}' is not in the lesson; put it into assets/ and write assets/…", line
-            )
+            self.fault(f"the picture '{source[:80]}' is not in the lesson; put it in assets/ and write assets/…", line)
         else:
             self.found.references.append(LessonReference(target, line))
 

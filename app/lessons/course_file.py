@@ -104,7 +104,9 @@ class _CourseParser:
         entries = table.get("modules")
         if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
             self.faults.append(
-                LessonError(self.line_of("modules"), "the course has no modules; add a part that begins [[modules]]")
+                LessonError(
+                    self.line_of("modules"), "the course has no modules; add a section that starts with [[modules]]"
+                )
             )
             entries = []
         lines = [i for i, row in enumerate(self.text.split("\n"), 1) if re.match(r"\s*\[\[\s*modules\s*\]\]", row)]
@@ -120,14 +122,16 @@ class _CourseParser:
         lessons = entry.get("lessons", [])
         if not isinstance(lessons, list) or not all(isinstance(slug, str) for slug in lessons):
             self.faults.append(
-                LessonError(line, "'lessons' has to be a list of folders; write lessons = [\"first-lesson\"]")
+                LessonError(line, "'lessons' must be a list of folders; write lessons = [\"first-lesson\"]")
             )
             lessons = []
         for slug in (entry.get("slug"), *lessons):
             if not isinstance(slug, str) or not SLUG_PATTERN.fullmatch(slug) or len(slug) > MAX_SLUG_LENGTH:
                 at = self.line_of(str(slug), line)
                 self.faults.append(
-                    LessonError(at, f"{str(slug)[:60]!r} cannot be a slug; use small letters, digits and hyphens")
+                    LessonError(
+                        at, f"{str(slug)[:60]!r} is not a valid slug; use lowercase letters, digits, and hyphens"
+                    )
                 )
         return ModuleSource(str(entry.get("slug")), self.words(entry, "title", line), tuple(lessons))
 
@@ -135,7 +139,7 @@ class _CourseParser:
         value = table.get(key)
         value = {DEFAULT_LANGUAGE: value} if isinstance(value, str) else value
         if not isinstance(value, dict) or not all(isinstance(said, str) for said in value.values()):
-            self.faults.append(LessonError(line, f"'{key}' is missing or no text; write {key}.en = \"…\""))
+            self.faults.append(LessonError(line, f"'{key}' is missing or not a string; write {key}.en = \"…\""))
             return {DEFAULT_LANGUAGE: ""}
         for language in value:
             if language not in LANGUAGE_CODES:
@@ -161,7 +165,7 @@ class _CourseParser:
         for slug in dict.fromkeys(slugs):
             if slugs.count(slug) > 1:
                 line = self.line_of(slug, self.line_of(slug) + 1)
-                self.faults.append(LessonError(line, f"the {noun} '{slug[:60]}' is there twice; keep one"))
+                self.faults.append(LessonError(line, f"the {noun} '{slug[:60]}' is listed twice; keep one"))
 
     def line_of(self, words: str, after: int = 1) -> int:
         """The first line from ``after`` on that has the words; else ``after``, or the last line."""

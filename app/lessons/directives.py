@@ -50,9 +50,9 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
         "the language, `python` or `ipython3`",
         "A cell that learners can change and run. The body is its code.",
         {
-            "name": "Lowercase letters, digits and hyphens, unique in the lesson. Required. Comments, XP and "
+            "name": "Lowercase letters, digits, and hyphens, unique in the lesson. Required. Comments, XP and "
             "translations refer to the cell by its name, so don't change it later.",
-            "caption": "The title above the cell; made from the name if left out.",
+            "caption": "The title above the cell; derived from the name by default.",
             "tags": "A list of tags, see below.",
             "expect": "A text, or a list of texts, that the output has to contain.",
             "topology": "The machine the cell starts on, such as `gpu:4`. Replaces the lesson's.",
@@ -173,11 +173,11 @@ def _usage_errors(directive: Directive) -> Iterable[LessonError]:
         return
     if shape.argument == "none" and directive.argument:
         yield LessonError(
-            directive.line, f"{{{directive.name}}} takes no argument; put {directive.argument!r} below it"
+            directive.line, f"{{{directive.name}}} takes no argument; put {directive.argument!r} on the line below"
         )
     if shape.argument == "required" and not directive.argument:
         wanted = "the path of a file in assets/" if shape.kind in ("figure", "image") else "a title"
-        yield LessonError(directive.line, f"{{{directive.name}}} needs {wanted} behind its name")
+        yield LessonError(directive.line, f"{{{directive.name}}} needs {wanted} after its name")
     for key, entry in directive.options.items():
         if key not in shape.options and not (shape.kind == "cell" and key in JUPYTER_OPTIONS):
             known = f"use one of {_sorted_names(shape.options)}" if shape.options else "it takes none"

@@ -87,7 +87,9 @@ def decode_source(content: bytes) -> str:
     """
     if len(content) > MAX_SOURCE_BYTES:
         raise LessonDecodeError(
-            LessonError(1, f"the file has {len(content):,} bytes; split it into lessons of {MAX_SOURCE_BYTES:,}")
+            LessonError(
+                1, f"the file has {len(content):,} bytes; split it into lessons of at most {MAX_SOURCE_BYTES:,}"
+            )
         )
     try:
         text = content.decode("utf-8-sig")
@@ -142,8 +144,10 @@ def _parse_cell(directive: Directive) -> tuple[SourceCell, list[LessonError]]:
             LessonError(directive.line, "the cell has no name; add ':name: what-it-does' below its first line")
         )
     elif name and (not CELL_NAME_PATTERN.fullmatch(name) or len(name) > _MAX_CELL_NAME_LENGTH):
-        rule = f"use at most {_MAX_CELL_NAME_LENGTH} small letters, digits and hyphens, a letter first"
-        faults.append(LessonError(directive.options["name"].line, f"the cell's name {name[:60]!r} is wrong; {rule}"))
+        rule = f"use at most {_MAX_CELL_NAME_LENGTH} lowercase letters, digits, and hyphens, starting with a letter"
+        faults.append(
+            LessonError(directive.options["name"].line, f"the cell's name {name[:60]!r} is not valid; {rule}")
+        )
     cell = SourceCell(
         name,
         " ".join(directive.option("caption").split()) or None,
@@ -181,7 +185,7 @@ def _parse_option(
 
 def _parse_tags(value: YamlValue) -> frozenset[CellTag]:
     if not isinstance(value, list):
-        raise InvalidValue("has to be a list; write it as [hide-input, …]")
+        raise InvalidValue("must be a list; write it as [hide-input, …]")
     unknown = [item for item in value if item not in tuple(CellTag)]
     if unknown:
         raise InvalidValue(f"has an unknown tag {str(unknown[0])[:40]!r}; use {', '.join(CellTag)}")
@@ -191,10 +195,10 @@ def _parse_tags(value: YamlValue) -> frozenset[CellTag]:
 def _parse_expectations(value: YamlValue) -> tuple[str, ...]:
     texts = value if isinstance(value, list) else [value]
     if not 1 <= len(texts) <= MAX_EXPECTATIONS:
-        raise InvalidValue(f"has to be a text or a list of 1 to {MAX_EXPECTATIONS}")
+        raise InvalidValue(f"must be a string or a list of 1 to {MAX_EXPECTATIONS}")
     for text in texts:
         if not isinstance(text, str) or "\n" in text:
-            raise InvalidValue("has to hold texts of one line each; write each in quotation marks")
+            raise InvalidValue("must contain strings of one line each; put each in quotation marks")
         try:
             Expectation.parse(text)
         except VacuousExpectation:
@@ -210,7 +214,7 @@ def _duplicate_names(cells: list[SourceCell]) -> Iterator[LessonError]:
         if cell.name and cell.name in seen:
             yield LessonError(
                 cell.fence_line,
-                f"a cell named '{cell.name}' is on line {seen[cell.name]} already; give this one another name",
+                f"a cell named '{cell.name}' is already on line {seen[cell.name]}; give this one another name",
             )
         seen.setdefault(cell.name, cell.fence_line)
 
@@ -219,10 +223,10 @@ def _code_errors(cell: SourceCell) -> Iterator[LessonError]:
     size = len(cell.code.encode("utf-8", "surrogatepass"))
     if size > MAX_CODE_BYTES:
         yield LessonError(
-            cell.line, f"the code has {size:,} bytes; at most {MAX_CODE_BYTES:,} can be run, so split the cell"
+            cell.line, f"the code has {size:,} bytes, and the limit is {MAX_CODE_BYTES:,}; split the cell"
         )
     if not cell.code.strip():
-        yield LessonError(cell.fence_line, f"the cell '{cell.name}' has no code; write some, or take the cell out")
+        yield LessonError(cell.fence_line, f"the cell '{cell.name}' has no code; write some, or remove the cell")
     elif CellTag.raises_exception not in (cell.tags or ()):
         fault = find_syntax_issue(cell.code)
         if fault is not None:
@@ -259,9 +263,7 @@ def _merge_translation(
         )
     order = [cell.name for cell in cells if cell.name in originals]
     if not faults and order != [cell.name for cell in english]:
-        faults.append(
-            LessonError(1, "the cells stand in another order than in the English lesson; put them in its order")
-        )
+        faults.append(LessonError(1, "the cells are in a different order than in the English lesson; use its order"))
     return complete, faults
 
 
@@ -286,7 +288,7 @@ def _translation_errors(cell: SourceCell, original: SourceCell) -> Iterator[Less
             yield LessonError(
                 cell.line,
                 f"the code of '{cell.name}' differs from the English cell in more than comments and strings;"
-                " leave the body empty to take the English code",
+                " leave the body empty to use the English code",
             )
     for key in (*MACHINE_KEYS, "tags", "expect"):
         mine = getattr(cell, key)

@@ -51,4 +51,4 @@ class LessonUnavailable(ServiceUnavailable):
     """The lesson exists, but its file could never be read without a mistake."""
 
     code = "lesson_not_available"
-    message = N_("The lesson “{slug}” is not available: its file has a mistake that its author has to correct first.")
+    message = N_("The lesson “{slug}” is not available: its file has an error that its author has to fix first.")

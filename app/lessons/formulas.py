@@ -48,7 +48,7 @@ def _style_to_class(match: re.Match[str]) -> str:
     strange = [style for style in styles if style not in _STYLE_CLASSES]
     if strange:
         raise InvalidFormula(
-            f"it would need the style '{strange[0]}', which a lesson cannot have; write aligned, not align"
+            f"it would need the style '{strange[0]}', which lessons do not support; write aligned, not align"
         )
     names = " ".join(sorted({_STYLE_CLASSES[style] for style in styles} - {""}))
     return f' class="{names}"' if names else ""
@@ -56,5 +56,5 @@ def _style_to_class(match: re.Match[str]) -> str:
 
 def _short_reason(text: str) -> str:
     """The reason without the position, which counts bytes of the formula."""
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "it is no LaTeX")
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "it is not LaTeX")
     return _POSITION.sub("", first)

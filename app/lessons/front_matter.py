@@ -63,7 +63,7 @@ def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[F
     """Read the front matter, whose first line is line 1 of the file; ``english`` is given for a translation."""
     if text is None:
         return FrontMatter(), [
-            LessonError(1, "the file has no front matter; begin it with ---, 'title: …', 'summary: …', ---")
+            LessonError(1, "the file has no front matter; start it with ---, 'title: …', 'summary: …', ---")
         ]
     try:
         entries, repeated = parse_yaml_mapping(text, 2)
@@ -114,13 +114,13 @@ def _translation_conflicts(
 
 def _parse_text(value: YamlValue) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise InvalidValue("has to be a text; write the words behind the colon")
+        raise InvalidValue("must be a string; write the text after the colon")
     return " ".join(value.split())
 
 
 def _parse_minutes(value: YamlValue) -> int:
     if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,3}", value) or not 1 <= int(value) <= 600:
-        raise InvalidValue("has to be a whole number from 1 to 600")
+        raise InvalidValue("must be a whole number from 1 to 600")
     return int(value)
 
 
@@ -134,11 +134,13 @@ def _parse_requires(value: YamlValue) -> tuple[str, ...]:
 
 def _parse_list(value: YamlValue, noun: str, example: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise InvalidValue(f"has to be a list; write it as [{example}, …]")
+        raise InvalidValue(f"must be a list; write it as [{example}, …]")
     items = [str(item) for item in value]
     for item in items:
         if not SLUG_PATTERN.fullmatch(item) or len(item) > MAX_SLUG_LENGTH:
-            raise InvalidValue(f"has a {noun} {item[:80]!r}; use small letters, digits and hyphens, as in {example}")
+            raise InvalidValue(
+                f"has a {noun} {item[:80]!r}; use lowercase letters, digits, and hyphens, as in {example}"
+            )
     if len(set(items)) < len(items):
         raise InvalidValue(f"names a {noun} twice; keep one")
     return tuple(items)
@@ -162,7 +164,7 @@ def parse_topology(value: YamlValue) -> str:
     except TooLargeTopology as e:
         raise InvalidValue(f"is too large with {e.text[:40]!r}: {e.bound}") from None
     except UnknownTopology as e:
-        raise InvalidValue(f"names no machine with {e.text[:40]!r}; use {TOPOLOGY_FORMS}") from None
+        raise InvalidValue(f"is not a valid machine:  {e.text[:40]!r}; use {TOPOLOGY_FORMS}") from None
 
 
 def parse_topologies(value: YamlValue) -> tuple[str, ...]:
@@ -185,7 +187,7 @@ def parse_keras_versions(value: YamlValue) -> tuple[int, ...]:
 
 def _parse_options(value: YamlValue, reader: Callable[[YamlValue], T], example: str) -> tuple[T, ...]:
     if not isinstance(value, list) or not 1 <= len(value) <= MAX_MACHINE_OPTIONS:
-        raise InvalidValue(f"has to be a list of 1 to {MAX_MACHINE_OPTIONS}; write it as {example}")
+        raise InvalidValue(f"must be a list of 1 to {MAX_MACHINE_OPTIONS}; write it as {example}")
     items = tuple(reader(item) for item in value)
     for item in items:
         if items.count(item) > 1:
@@ -200,7 +202,7 @@ def parse_keras_version(value: YamlValue) -> int:
         Unfit: it is neither 2 nor 3.
     """
     if value not in ("2", "3"):
-        raise InvalidValue("has to be 2 or 3")
+        raise InvalidValue("must be 2 or 3")
     return int(str(value))
 
 

@@ -56,21 +56,21 @@ def inline_svg(source: bytes, alt: str) -> Markup:
     if len(source) > MAX_SVG_BYTES:
         raise InvalidSvg(f"it has more than {MAX_SVG_BYTES:,} bytes")
     if b"<!DOCTYPE" in source.upper() or b"<!ENTITY" in source.upper():
-        raise InvalidSvg("it declares a document type; take that out")
+        raise InvalidSvg("it declares a document type; remove it")
     try:
         root = ET.fromstring(source.decode())  # noqa: S314 - nothing is declared in it, so nothing expands
     except (ET.ParseError, ValueError) as e:
-        raise InvalidSvg(f"it is no well-formed XML: {e}") from e
+        raise InvalidSvg(f"it is not well-formed XML: {e}") from e
     size = _VIEW_BOX.fullmatch(root.get("viewBox", ""))
     if root.tag != f"{_SVG}svg" or size is None:
-        raise InvalidSvg('it has to be an <svg> with viewBox="0 0 WIDTH HEIGHT"')
+        raise InvalidSvg('it must be an <svg> with viewBox="0 0 WIDTH HEIGHT"')
     _check_attributes(root, _ROOT_ATTRIBUTES)
     words = root.find(f"{_SVG}desc")
     description = f"<desc>{escapeHtml(words.text or '')}</desc>" if words is not None else ""
     try:
         shapes = "".join(_element_html(child) for child in root)
     except RecursionError:
-        raise InvalidSvg("its elements are too deep in each other") from None
+        raise InvalidSvg("its elements are nested too deeply") from None
     name = escapeHtml(alt)
     return Markup(  # noqa: S704 - escaped piece by piece
         f'<svg class="drawing" role="img" aria-label="{name}" viewBox="{size[0]}" width="{size[1]}" height="{size[2]}">'
@@ -83,7 +83,7 @@ def _element_html(element: ET.Element) -> str:
     if tag in _TEXT_ALTERNATIVES:
         return ""
     if tag not in _SHAPES or element.tag == tag:
-        raise InvalidSvg(f"it has <{tag or 'something that is no element'}>; a drawing has only shapes and text")
+        raise InvalidSvg(f"it has <{tag or 'something that is not an element'}>; a drawing has only shapes and text")
     _check_attributes(element, _ATTRIBUTES)
     attributes = "".join(f' {name}="{escapeHtml(value)}"' for name, value in element.items())
     keeps_text = tag in ("text", "tspan")
@@ -97,8 +97,6 @@ def _check_attributes(element: ET.Element, allowed: frozenset[str]) -> None:
     for name, value in element.items():
         plain = name.rpartition("}")[2]
         if name not in allowed:
-            raise InvalidSvg(
-                f"it has the attribute '{plain}'; colours are fill and stroke, links and styles are left out"
-            )
+            raise InvalidSvg(f"it has the attribute '{plain}'; use fill and stroke for colors, and no links or styles")
         if element.tag != f"{_SVG}svg" and ("url" in value.lower() or not _VALUE.fullmatch(value)):
             raise InvalidSvg(f"its attribute '{plain}' is {value[:40]!r}; write numbers, words and var(--colour, #…)")

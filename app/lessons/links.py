@@ -48,11 +48,13 @@ def parse_link(href: str) -> LinkTarget:
     try:
         parts = urlsplit(href)
     except ValueError as e:
-        raise InvalidLink(f"'{href[:80]}' is no address; write https://…, ../lesson/lesson.md or assets/file") from e
+        raise InvalidLink(
+            f"'{href[:80]}' is not an address; write https://…, ../lesson/lesson.md or assets/file"
+        ) from e
     if parts.scheme in ("http", "https", "mailto"):
         return LinkTarget("outside", href)
     if parts.scheme or href.startswith("//"):
-        raise InvalidLink(f"'{href[:80]}' is not a kind of link a lesson may have; write https://…")
+        raise InvalidLink(f"'{href[:80]}' is not a kind of link that lessons support; write https://…")
     path, fragment = unquote(parts.path), unquote(parts.fragment)
     if not path or _LESSON_FILE.fullmatch(path.removeprefix("./")):
         return LinkTarget("here", fragment=fragment)
@@ -75,5 +77,5 @@ def _parse_lesson_link(href: str, path: str, fragment: str) -> LinkTarget:
         if (ups, len(names)) == (2, 2):
             return LinkTarget("lesson", names[1], course=names[0], fragment=fragment)
     raise InvalidLink(
-        f"'{href[:80]}' leads nowhere; write ../other-lesson/lesson.md, assets/file, #heading or https://…"
+        f"'{href[:80]}' is not a valid target; write ../other-lesson/lesson.md, assets/file, #heading or https://…"
     )

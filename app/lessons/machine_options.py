@@ -67,5 +67,5 @@ def machine_option_errors(said: MachineFields, entries: Mapping[str, YamlEntry])
         if one and several and one not in several:
             yield LessonError(
                 entries[listing].line,
-                f"'{listing}' leaves out {one}, which '{key}' says to start with; add it, or change '{key}'",
+                f"'{listing}' leaves out {one}, which '{key}' starts with; add it, or change '{key}'",
             )

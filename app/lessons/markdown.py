@@ -103,16 +103,16 @@ def _fence_errors(
     mark = token.markup
     closing = lines[end - 1].strip().lstrip("> ") if first < end - 1 <= len(lines) - 1 else ""
     if len(closing) < len(mark) or set(closing) != {mark[0]}:
-        hint = f"put {mark} at its end, and {mark}{mark[0]} round a block that holds {mark} itself"
+        hint = f"put {mark} at its end, and {mark}{mark[0]} around a block that contains {mark} itself"
         yield LessonError(first + 1, f"the {mark} opened here is never closed; {hint}")
     if directive is None:
         if token.type == "colon_fence":
             yield LessonError(
-                first + 1, f"{mark}{token.info} is no directive; write its name in braces, like {mark}{{note}}"
+                first + 1, f"{mark}{token.info} is not a directive; write its name in braces, as in {mark}{{note}}"
             )
     elif directive.name == "code-cell":
         if nested:
-            yield LessonError(first + 1, "a code cell cannot stand inside another block; move it to the left margin")
+            yield LessonError(first + 1, "a code cell cannot be inside another block; move it to the left margin")
         elif token.type == "colon_fence":
             yield LessonError(first + 1, "a code cell needs ``` and not :::, or Jupyter would not see it")
 

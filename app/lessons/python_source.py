@@ -50,7 +50,7 @@ def without_magics(code: str) -> tuple[str, list[str]]:
 
 
 def same_code(one: str, other: str) -> bool:
-    """True if two cells differ only in comments, strings and blank space. Code that is no Python has to be equal."""
+    """True if two cells differ only in comments, strings and blank space. Code that is no Python must be equal."""
     return one == other or _normalized_ast(one) == _normalized_ast(other)
 
 

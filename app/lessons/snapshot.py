@@ -133,7 +133,9 @@ def _course_folders(root: Path) -> list[Path]:
 def _load_course(folder: Path, before: CourseSource | None) -> tuple[CourseSource | None, list[LessonFileError]]:
     path = folder / "course.toml"
     if not SLUG_PATTERN.fullmatch(folder.name):
-        return None, [LessonFileError(path, 1, "the folder's name is no slug; use small letters, digits and hyphens")]
+        return None, [
+            LessonFileError(path, 1, "the folder's name is not a slug; use lowercase letters, digits, and hyphens")
+        ]
     try:
         course, faults = parse_course(decode_source(path.read_bytes()), folder.name)
     except LessonDecodeError as e:
@@ -146,7 +148,7 @@ def _load_course(folder: Path, before: CourseSource | None) -> tuple[CourseSourc
     listed = set(course.lessons)
     for lesson in sorted(folder.glob("*/lesson.md")):
         if lesson.parent.name not in listed:
-            text = f"the lesson '{lesson.parent.name}' is in no module; add it to the lessons of one"
+            text = f"the lesson '{lesson.parent.name}' is not in any module; add it to the lessons of one"
             mistakes.append(LessonFileError(path, 1, text, blocks=False))
     return course, mistakes
 
@@ -180,7 +182,7 @@ def _load_file(
     try:
         source = decode_source(path.read_bytes())
     except FileNotFoundError:
-        fault = LessonError(1, "the file is missing; write it, or take the lesson out of course.toml")
+        fault = LessonError(1, "the file is missing; write it, or remove the lesson from course.toml")
         return LoadedFile("", None, None, shown, _single_error(path, fault))
     except OSError as e:
         return LoadedFile(
@@ -303,7 +305,7 @@ def _reference_error(
 
 def _picture_error(file: Path, name: str) -> str | None:
     if not file.is_file():
-        return f"there is no file {name}; add it, or correct it"
+        return f"there is no file {name}; add it, or correct the name"
     try:
         inline_svg_file(file, "")
     except InvalidSvg as e:

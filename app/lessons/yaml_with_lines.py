@@ -67,7 +67,7 @@ def _entries(node: yaml.MappingNode, first_line: int) -> tuple[dict[str, YamlEnt
     for key_node, value_node in node.value:
         line = first_line + key_node.start_mark.line
         if not isinstance(key_node, yaml.ScalarNode):
-            raise InvalidYaml(line, "a key has to be a plain word")
+            raise InvalidYaml(line, "a key must be a plain word")
         entry = YamlEntry(_plain_value(value_node, budget, line), line)
         if key_node.value in entries:
             repeated.append((key_node.value, entry))
@@ -79,7 +79,7 @@ def _entries(node: yaml.MappingNode, first_line: int) -> tuple[dict[str, YamlEnt
 def _plain_value(node: yaml.Node, budget: list[int], line: int) -> YamlValue:
     budget[0] -= 1
     if budget[0] < 0:
-        raise InvalidYaml(line, "there is too much of it")
+        raise InvalidYaml(line, "it is too large")
     if isinstance(node, yaml.SequenceNode):
         return [_plain_value(item, budget, line) for item in node.value]
     if isinstance(node, yaml.MappingNode):

@@ -39,7 +39,7 @@ CSRF_EXEMPT_PATHS = r"/[a-z]+/unsubscribe/[^/]+"
 
 class NotificationNotFound(NotFound):
     code = "notification_unknown"
-    message = N_("There is no such notification.")
+    message = N_("This notification does not exist.")
 
 
 @router.get(f"{LANGUAGE_PREFIX}/notifications/bell", name="bell")

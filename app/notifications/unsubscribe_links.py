@@ -29,7 +29,7 @@ class InvalidUnsubscribeLink(NotFound):
     """The token is not ours, or too old."""
 
     code = "unsubscribe_unknown"
-    message = N_("This link is not one of ours, or too old. Sign in and choose in the settings when mails are sent.")
+    message = N_("This link is not valid or has expired. Sign in, then choose in your settings when to get emails.")
 
 
 @dataclass(frozen=True, slots=True)

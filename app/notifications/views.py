@@ -54,23 +54,23 @@ class NotificationView:
             case NotificationKind.mention:
                 return gettext("You were mentioned in a comment")
             case NotificationKind.answered:
-                return gettext("Your question has an answer")
+                return gettext("Your question was answered")
             case NotificationKind.achievement:
-                return gettext("You have a new achievement")
+                return gettext("You earned a new achievement")
 
     @property
     def sentence(self) -> str:
         """What happened, in the language in use."""
-        name = self.actor.name if self.actor else gettext("Somebody")
+        name = self.actor.name if self.actor else gettext("Someone")
         match NotificationKind(self.notification.kind):
             case NotificationKind.reply:
-                return gettext("%(name)s replied in a thread of yours") % {"name": name}
+                return gettext("%(name)s replied in one of your threads") % {"name": name}
             case NotificationKind.mention:
                 return gettext("%(name)s mentioned you") % {"name": name}
             case NotificationKind.answered:
                 return gettext("%(name)s marked a reply as the answer to your question") % {"name": name}
             case NotificationKind.achievement:
-                return gettext("You have a new achievement")
+                return gettext("You earned a new achievement")
 
 
 async def build_views(

@@ -136,12 +136,10 @@ class _AchievementParser:
 
     def rules(self, table: dict[str, Any]) -> tuple[Achievement, ...]:
         for key in table.keys() - {"achievements"}:
-            self.fault(self.line_of(key), f"unknown key '{key[:40]}'; every achievement begins with [[achievements]]")
+            self.fault(self.line_of(key), f"unknown key '{key[:40]}'; every achievement starts with [[achievements]]")
         entries = table.get("achievements", [])
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            self.fault(
-                self.line_of("achievements"), "'achievements' has to be a list; begin each with [[achievements]]"
-            )
+            self.fault(self.line_of("achievements"), "'achievements' must be a list; start each with [[achievements]]")
             return ()
         rows = enumerate(self.text.split("\n"), 1)
         lines = [i for i, row in rows if re.match(r"\s*\[\[\s*achievements\s*\]\]", row)]
@@ -150,7 +148,7 @@ class _AchievementParser:
         seen: dict[str, int] = {}
         for rule in rules:
             if rule.id and rule.id in seen:
-                self.fault(rule.line, f"the achievement '{rule.id}' is there twice, first on line {seen[rule.id]}")
+                self.fault(rule.line, f"the achievement '{rule.id}' is defined twice, first on line {seen[rule.id]}")
             seen.setdefault(rule.id, rule.line)
         return rules
 
@@ -161,10 +159,10 @@ class _AchievementParser:
         badge = self.slug(entry, "badge", line) if "badge" in entry else name
         xp, hidden = entry.get("xp", 0), entry.get("hidden", False)
         if not _is_whole_number(xp, 0, MAX_ACHIEVEMENT_XP):
-            self.fault(self.line_of("xp", line), f"'xp' has to be a whole number from 0 to {MAX_ACHIEVEMENT_XP}")
+            self.fault(self.line_of("xp", line), f"'xp' must be a whole number from 0 to {MAX_ACHIEVEMENT_XP}")
             xp = 0
         if not isinstance(hidden, bool):
-            self.fault(self.line_of("hidden", line), "'hidden' has to be true or false")
+            self.fault(self.line_of("hidden", line), "'hidden' must be true or false")
         title, description = self.words(entry, "title", line), self.words(entry, "description", line)
         return Achievement(
             name, badge, xp, hidden is True, title, description, self.needs(entry.get("needs"), line), line
@@ -174,24 +172,24 @@ class _AchievementParser:
         entries = value if isinstance(value, list) else [value]
         at = self.line_of("needs", line)
         if not entries or not all(isinstance(entry, dict) for entry in entries):
-            self.fault(at, f"'needs' is missing or says nothing; {_CONDITION_EXAMPLES}")
+            self.fault(at, f"'needs' is missing or empty; {_CONDITION_EXAMPLES}")
             return ()
         return tuple(need for entry in entries if (need := self.need(entry, at)) is not None)
 
     def need(self, entry: dict[str, Any], line: int) -> AchievementCondition | None:
         chosen = [key for key in ("kind", "module", "course", "streak", "level") if key in entry]
         if len(chosen) != 1:
-            self.fault(line, f"a condition has one of kind, module, course, streak and level; {_CONDITION_EXAMPLES}")
+            self.fault(line, f"a condition needs one of kind, module, course, streak, or level; {_CONDITION_EXAMPLES}")
             return None
         key = chosen[0]
         allowed = {"kind", "of", "count", "all"} if key == "kind" else {key}
         for other in entry.keys() - allowed:
-            self.fault(line, f"'{other[:40]}' does not go with '{key}'; {_CONDITION_EXAMPLES}")
+            self.fault(line, f"'{other[:40]}' cannot be combined with '{key}'; {_CONDITION_EXAMPLES}")
         if key == "kind":
             return self.counted(entry, line)
         if key in ("streak", "level"):
             if not _is_whole_number(entry[key], 1, _MAX_NUMBER):
-                self.fault(line, f"'{key}' has to be a whole number from 1 to {_MAX_NUMBER}")
+                self.fault(line, f"'{key}' must be a whole number from 1 to {_MAX_NUMBER}")
                 return None
             return (
                 AchievementCondition(streak=entry[key]) if key == "streak" else AchievementCondition(level=entry[key])
@@ -199,7 +197,7 @@ class _AchievementParser:
         parts = entry[key].split("/") if isinstance(entry[key], str) else []
         if len(parts) != (2 if key == "module" else 1) or not all(SLUG_PATTERN.fullmatch(part) for part in parts):
             example = "distributed-tensorflow/one-machine" if key == "module" else "distributed-tensorflow"
-            self.fault(line, f"'{key}' names no {key}; write {key} = \"{example}\"")
+            self.fault(line, f"'{key}' is not the name of a {key}; write {key} = \"{example}\"")
             return None
         return AchievementCondition(module=entry[key]) if key == "module" else AchievementCondition(course=entry[key])
 
@@ -209,19 +207,19 @@ class _AchievementParser:
             self.fault(line, f"unknown kind {str(kind)[:40]!r}; use one of {', '.join(EVENT_KINDS)}")
             return None
         if "all" in entry and ("of" in entry or "count" in entry):
-            self.fault(line, "'all' stands alone; take 'of' and 'count' out")
+            self.fault(line, "'all' cannot be combined with 'of' and 'count'; remove them")
         if not _is_whole_number(count, 1, _MAX_NUMBER):
-            self.fault(line, f"'count' has to be a whole number from 1 to {_MAX_NUMBER}")
+            self.fault(line, f"'count' must be a whole number from 1 to {_MAX_NUMBER}")
             count = 1
         of, every = self.patterns(entry.get("of", "*"), "of", line), self.patterns(entry.get("all", ()), "all", line)
         if "all" in entry and not every:
-            self.fault(line, "'all' is an empty list; name what is needed")
+            self.fault(line, "'all' is an empty list; list what is required")
         return AchievementCondition(kind=kind, of=of, count=count, all=every)
 
     def patterns(self, value: Any, key: str, line: int) -> tuple[str, ...]:
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list | tuple) or not all(isinstance(one, str) and one for one in listed):
-            self.fault(line, f'\'{key}\' has to be a text or a list of texts, as in {key} = ["gpu:8", "tpu:*"]')
+            self.fault(line, f'\'{key}\' must be a string or a list of strings, as in {key} = ["gpu:8", "tpu:*"]')
             return ()
         return tuple(listed)
 
@@ -229,7 +227,7 @@ class _AchievementParser:
         value = entry.get(key)
         if not isinstance(value, str) or not SLUG_PATTERN.fullmatch(value) or len(value) > MAX_SLUG_LENGTH:
             found = "is missing" if value is None else f"cannot be {str(value)[:60]!r}"
-            self.fault(self.line_of(key, line), f"'{key}' {found}; use small letters, digits and hyphens")
+            self.fault(self.line_of(key, line), f"'{key}' {found}; use lowercase letters, digits, and hyphens")
             return ""
         return value
 
@@ -237,7 +235,7 @@ class _AchievementParser:
         value = entry.get(key)
         value = {DEFAULT_LANGUAGE: value} if isinstance(value, str) else value
         if not isinstance(value, dict) or not all(isinstance(said, str) for said in value.values()):
-            self.fault(line, f"'{key}' is missing or no text; write {key}.en = \"…\"")
+            self.fault(line, f"'{key}' is missing or not a string; write {key}.en = \"…\"")
             return {DEFAULT_LANGUAGE: ""}
         for language in value.keys() - set(LANGUAGE_CODES):
             at = self.line_of(f"{key}.{language}", line)

@@ -34,9 +34,9 @@ KIND_LABELS: Mapping[str, str] = {
 DONE_STAGES = {LessonStage.completed, LessonStage.revisited}
 _CARD_LABELS: Mapping[str, str] = {
     "achievement": N_("Achievement"),
-    "lesson": N_("Lesson done"),
-    "module": N_("Module done"),
-    "course": N_("Course done"),
+    "lesson": N_("Lesson completed"),
+    "module": N_("Module completed"),
+    "course": N_("Course completed"),
 }
 _CARD_BADGES: Mapping[str, str] = {"lesson": "first-lesson", "module": "module", "course": "course"}
 

@@ -20,7 +20,7 @@ class RunNotFound(NotFound):
     """No such run, or it is someone else's."""
 
     code = "run_unknown"
-    message = N_("There is no such run.")
+    message = N_("This run does not exist.")
 
 
 class DisplayNotFound(NotFound):
@@ -49,28 +49,28 @@ class MachineUnavailable(InvalidInput):
     """The lesson offers no such machine, or no such Keras."""
 
     code = "machine_not_offered"
-    message = N_("This cannot run on {asked}. Possible: {possible}. Reload the page: the lesson may have changed.")
+    message = N_("This cannot run on {asked}, only on {possible}. Reload the page: the lesson may have changed.")
 
 
 class InvalidFailureAction(InvalidInput):
     """What was asked for is nothing that can be done to a process."""
 
     code = "fault_unknown"
-    message = N_("A process can be killed, paused, resumed, slowed down or started again, at once or at a step.")
+    message = N_("You can kill, pause, resume, slow down, or restart a process, either now or at a given step.")
 
 
 class CodeTooLong(RequestTooLarge):
     """More code than one run may carry."""
 
     code = "code_too_long"
-    message = N_("The code has {size:,} bytes; at most {most_bytes:,} can be run at once.")
+    message = N_("The code has {size:,} bytes, and the limit is {most_bytes:,}. Shorten it, or split it across cells.")
 
 
 class InvalidCode(InvalidInput):
     """The code has a character that no Python source may have: NUL, or half of a surrogate pair."""
 
     code = "code_not_text"
-    message = N_("The code contains a character that Python cannot read. Remove it and run again.")
+    message = N_("The code contains a character that Python cannot read. Remove it and run the cell again.")
 
 
 class TooManyRuns(TooManyRequests):
@@ -84,25 +84,21 @@ class AllSessionsBusy(TooManyRequests):
     """The learner has as many sessions as one may have, and none is idle."""
 
     code = "all_sessions_busy"
-    message = N_(
-        "All of your sessions are busy, and you may have no more at a time: {most}. Stop a run, or wait for one to end."
-    )
+    message = N_("All of your sessions are busy, and {most} is the limit. Stop a run, or wait for one to finish.")
 
 
 class SessionQueueFull(TooManyRequests):
     """As many runs wait in the session as may."""
 
     code = "session_full"
-    message = N_("As many runs wait in this session as may: {most}. Stop one, or wait for one to end.")
+    message = N_("This session's queue is full ({most} runs). Stop one, or wait for one to finish.")
 
 
 class ServerFull(TooManyRequests):
     """Every place on the runner is taken, and so is every place in the queue."""
 
     code = "node_full"
-    message = N_(
-        "Every place on this server is taken ({most} at a time), and so is the queue. Try again in a few minutes."
-    )
+    message = N_("This server is full ({most} sessions), and so is its queue. Try again in a few minutes.")
 
 
 class AddressLimitReached(TooManyRequests):
@@ -110,7 +106,7 @@ class AddressLimitReached(TooManyRequests):
 
     code = "address_full"
     message = N_(
-        "Too many people run code from your network at the moment: {most} at a time may. Try again in a few minutes."
+        "Too many people on your network are running code right now (limit: {most}). Try again in a few minutes."
     )
 
 
@@ -119,8 +115,8 @@ class QuotaReached(TooManyRequests):
 
     code = "quota_reached"
     message = N_(
-        "Your runs have stored as much output within an hour as this server allows: {most}. "
-        "Nothing was run. Wait a few minutes, and print less."
+        "Your runs have reached this server's hourly output limit ({most}). Nothing ran. Wait a few "
+        "minutes, and print less."
     )
 
 
@@ -129,8 +125,8 @@ class AddressQuotaReached(TooManyRequests):
 
     code = "address_quota_reached"
     message = N_(
-        "Visitors from your network have stored as much output within an hour as this server allows: {most}. "
-        "Nothing was run. Sign in, or wait a few minutes."
+        "Visitors from your network have reached this server's hourly output limit ({most}). Nothing "
+        "ran. Sign in, or wait a few minutes."
     )
 
 
@@ -138,7 +134,7 @@ class RunnerOffline(ServiceUnavailable):
     """The supervisor does not answer."""
 
     code = "runner_down"
-    message = N_("The runner is starting or not reachable. Nothing was run; try again in a moment.")
+    message = N_("The runner is starting or cannot be reached. Nothing ran. Try again in a moment.")
 
 
 class ExecutionDisabled(PermissionDenied):
@@ -146,7 +142,8 @@ class ExecutionDisabled(PermissionDenied):
 
     code = "unsafe"
     message = N_(
-        "This server runs no code for now: it cannot do so safely. Lessons can be read; please tell whoever runs it."
+        "This server is not running code right now because it cannot do so safely. You can still "
+        "read the lessons. Please tell the operator of this site."
     )
 
 
@@ -154,7 +151,7 @@ class RunRefused(LockstepError):
     """The supervisor declined the run for a reason we have no words for; its own are in English."""
 
     code = "run_refused"
-    message = N_("The runner declined this run: {reason}")
+    message = N_("The runner rejected this run: {reason}")
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason=reason)

@@ -29,7 +29,7 @@ _BUTTON_LABELS: dict[ProcessAction, str] = {
     "resume": N_("Resume"),
     "slow": N_("Slow"),
     "restart": N_("Start again"),
-    "disarm": N_("Take back"),
+    "disarm": N_("Cancel"),
 }
 _IMMEDIATE_LABELS: dict[ProcessAction, str] = {
     "kill": N_("Kill now"),
@@ -42,7 +42,7 @@ _PENDING_MESSAGES: dict[ProcessAction, str] = {
     "pause": N_("Will be paused at step {step}."),
     "slow": N_("Will be slowed down at step {step}."),
 }
-_STEPS_NOT_COUNTED = N_("No step is counted yet: only fit, train_on_batch and lockstep.log count steps.")
+_STEPS_NOT_COUNTED = N_("No steps counted yet: only fit, train_on_batch, and lockstep.log count steps.")
 _STATE_LABELS = {
     "starting": N_("starting"),
     "running": N_("running"),
@@ -51,25 +51,27 @@ _STATE_LABELS = {
     "ended": N_("ended"),
 }
 _REFUSAL_MESSAGES = {
-    "no-cluster": N_("This machine is one process; only those of a cluster can be killed, paused or slowed down."),
-    "unknown-task": N_("There is no such process on this machine."),
-    "not-started": N_("{task} is not there yet; run a cell first."),
+    "no-cluster": N_(
+        "This machine is a single process. You can kill, pause, or slow down only the processes of a cluster."
+    ),
+    "unknown-task": N_("This machine has no such process."),
+    "not-started": N_("{task} does not exist yet; run a cell first."),
     "own-process": N_("{task} is the process of the page itself: restart the session."),
     "still-running": N_("{task} has not ended."),
     "has-ended": N_("{task} has ended; start it again first."),
-    "counts-no-steps": N_("{task} serves the coordinator and counts no steps, so that step never comes."),
-    "step-passed": N_("{task} is past that step already. Choose a later step."),
-    "not-armed": N_("There is nothing to take back: {task} reached that step, or it was taken back before."),
+    "counts-no-steps": N_("{task} serves the coordinator and counts no steps, so it never reaches that step."),
+    "step-passed": N_("{task} has already passed that step. Choose a later step."),
+    "not-armed": N_("There is nothing to cancel: {task} reached that step, or this was canceled before."),
 }
 """By the supervisor's code."""
 _UNREACHABLE_STEP_CODES = ("counts-no-steps", "step-passed")
 _DONE_MESSAGES: dict[ProcessAction, str] = {
     "kill": N_("{task} was killed."),
     "pause": N_("{task} was paused."),
-    "resume": N_("{task} goes on."),
+    "resume": N_("{task} continues."),
     "slow": N_("{task} was slowed down."),
-    "restart": N_("{task} starts again."),
-    "disarm": N_("Taken back: {task} goes on undisturbed."),
+    "restart": N_("{task} is starting again."),
+    "disarm": N_("Canceled: {task} continues."),
 }
 _SCHEDULED_MESSAGES: dict[ProcessAction, str] = {
     "kill": N_("{task} will be killed at step {step}."),
@@ -159,7 +161,7 @@ def _pending_failure_view(member: ClusterMember) -> PendingFailureView | None:
         words=gettext(_PENDING_MESSAGES[member.armed.action]).format(step=number(member.armed.at_step)),
         progress=gettext(_STEPS_NOT_COUNTED)
         if step is None
-        else gettext("It is at step {step}.").format(step=number(step)),
+        else gettext("It is now at step {step}.").format(step=number(step)),
         buttons=(_immediate_button(member.armed.action, member.task), _action_button("disarm", member.task)),
     )
 
@@ -183,16 +185,16 @@ async def inject_failure(
     try:
         info = await runner.inject_failure(session_id(learner or "", lesson, machine), fault)
     except ResourceNotFound:
-        return InjectionResult(gettext("There is no such session any more."))
+        return InjectionResult(gettext("This session no longer exists."))
     except RequestRefused as e:
-        words = _REFUSAL_MESSAGES.get(e.refusal.code, N_("This was not done: {reason}"))
+        words = _REFUSAL_MESSAGES.get(e.refusal.code, N_("This failed: {reason}"))
         said = gettext(words).format(task=fault.task, reason=e.refusal.message)
         return InjectionResult(
             said, now=_immediate_button(fault.action, fault.task) if e.refusal.code in _UNREACHABLE_STEP_CODES else None
         )
     except RunnerUnavailable:
         return InjectionResult(
-            gettext("The runner is starting or not reachable. Nothing was done; try again in a moment.")
+            gettext("The runner is starting or cannot be reached. Nothing was changed. Try again in a moment.")
         )
     if fault.at_step is not None:
         said = gettext(_SCHEDULED_MESSAGES[fault.action]).format(task=fault.task, step=number(fault.at_step))

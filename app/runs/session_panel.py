@@ -23,9 +23,9 @@ _POLL_INTERVALS_S = {"queued": 2, "starting": 1, "busy": 2, "down": 2}
 _WARN_S = 135.0
 """A session that ends sooner than this is warned of: two minutes, and the time in which nobody asks."""
 _MAX_POLL_S = 20
-_KEPT_TEXT = N_("Kept. It ends in {time} if nothing runs.")
-_GONE_TEXT = N_("{how}. Outputs stay, variables are gone: run the cells that you need again first.")
-_WARNING_TEXT = N_("This session ends in {time} because nothing ran: its variables will be gone.")
+_KEPT_TEXT = N_("Session kept. It ends in {time} if nothing runs.")
+_GONE_TEXT = N_("{how}. Outputs stay, but variables are gone: first rerun the cells that you need.")
+_WARNING_TEXT = N_("This session ends in {time} because nothing is running. Its variables will be lost.")
 _ACTIVITY_ORDER = (SessionState.busy, SessionState.starting, SessionState.queued, SessionState.idle, SessionState.gone)
 
 
@@ -237,7 +237,7 @@ def _ends_soon(info: SessionInfo) -> bool:
 
 def _notice_text(info: SessionInfo | None, *, ending: bool, kept: bool, lost: bool) -> str:
     if lost:
-        return gettext("The variables of earlier runs are gone. Run the cells that the next one needs first.")
+        return gettext("The variables from earlier runs are gone. First run the cells that the next one needs.")
     if info is None:
         return ""
     if info.state is SessionState.gone:
@@ -280,7 +280,7 @@ def unavailable_view(lesson: Lesson, chosen: Machine) -> SessionView:
     return SessionView(
         lesson=lesson.key,
         state="down",
-        words=gettext("The runner is starting or not reachable. This page tries again by itself."),
+        words=gettext("The runner is starting or cannot be reached. This page retries automatically."),
         topology=chosen.topology,
         topology_words=topology_label(chosen.topology),
         keras=chosen.keras,

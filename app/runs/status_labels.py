@@ -19,26 +19,26 @@ _OUTCOME_LABELS = {
     Outcome.processes: N_("Stopped: it started more processes than allowed"),
     Outcome.disk: N_("Stopped: it wrote more to the disk than allowed"),
     Outcome.files: N_("Stopped: it opened more files than allowed"),
-    Outcome.crash: N_("Python crashed: the session starts anew with the next run"),
+    Outcome.crash: N_("Python crashed; the next run starts a new session"),
     Outcome.lost: N_("Lost: the runner restarted; run it again"),
 }
 
 _SESSION_FAILURES = {
-    "no-sandbox": N_("The runner could not make a sandbox."),
+    "no-sandbox": N_("The runner could not create a sandbox."),
     "no-kernel": N_("Python did not start in its sandbox."),
     "sandbox-gone": N_("The sandbox ended."),
-    "internal": N_("An error in Lockstep itself; the operator's log has it."),
+    "internal": N_("Lockstep itself failed. The operator's log has the details."),
 }
 """By the ``reason`` of the notice ``session-failed``."""
 
 _SESSION_END_LABELS = {
-    "idle": N_("The session ended after a while without a run; the next run starts a new one"),
-    "evicted": N_("Your session gave its place to someone who was waiting; the next run starts a new one"),
-    "replaced": N_("The session ended because you have begun another; the next run starts a new one"),
-    "ended": N_("The session was ended; the next run starts a new one"),
+    "idle": N_("The session ended because nothing ran for a while; the next run starts a new one"),
+    "evicted": N_("Your session ended to make room for someone who was waiting; the next run starts a new one"),
+    "replaced": N_("The session ended because you started another; the next run starts a new one"),
+    "ended": N_("The session ended; the next run starts a new one"),
     "memory": N_("The session ran out of memory; the next run starts a new one"),
     "cpu": N_("The session used more CPU time than allowed; the next run starts a new one"),
-    "failed": N_("Lockstep could not keep the session up; the next run starts a new one"),
+    "failed": N_("Lockstep could not keep the session running; the next run starts a new one"),
     "supervisor-stopped": N_("The runner was stopped; the next run starts a new session"),
 }
 
@@ -76,9 +76,9 @@ def session_failure_text(reason: str) -> str:
 def _queued_label(session: SessionInfo) -> str:
     position = session.position or 1
     if session.wait_s is None:
-        return gettext("Waiting for a free place: position {n}").format(n=position)
+        return gettext("Waiting for a free slot: position {n}").format(n=position)
     time = wait_text(round_wait_s(session.wait_s))
-    return gettext("Waiting for a free place: position {n}, {time}").format(n=position, time=time)
+    return gettext("Waiting for a free slot: position {n}, {time}").format(n=position, time=time)
 
 
 def wait_text(seconds: int) -> str:

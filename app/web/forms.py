@@ -26,7 +26,7 @@ async def read_form(request: Request) -> Mapping[str, str]:
     """The fields of a posted form; of several with one name the last. Raises Unreadable."""
     fields = await _parse_form(request, "strict")
     if any("\0" in name + value for name, value in fields.items()):
-        raise InvalidInput(reason=gettext("it holds a NUL character"))
+        raise InvalidInput(reason=gettext("it contains a NUL character"))
     return MappingProxyType(fields)
 
 
@@ -44,7 +44,7 @@ async def _parse_form(request: Request, errors: str) -> dict[str, str]:
         body = (await request.body()).decode()
         return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors=errors))
     except ValueError as e:
-        raise InvalidInput(reason=gettext("it is no form")) from e
+        raise InvalidInput(reason=gettext("it is not form data")) from e
 
 
 def new_idempotency_key() -> str:

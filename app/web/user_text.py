@@ -28,7 +28,7 @@ class TextEmpty(InvalidInput):
 
 class TextTooLong(InvalidInput):
     code = "text_too_long"
-    message = N_("This text has {size:,} characters; at most {most:,} are possible.")
+    message = N_("This text has {size:,} characters, and the limit is {most:,}.")
 
 
 class TextInvalid(InvalidInput):

@@ -44,9 +44,9 @@ MIME_TYPES = frozenset(
 """What a display may consist of by default. Scripts and widgets can never be added."""
 _DAY_S = 86_400.0
 _MIME_TYPE = re.compile(r"(application|image|text)/[a-z0-9][a-z0-9.+-]{0,99}")
-_NO_TYPE = "must be MIME types of text, images or data such as text/html or image/png, with commas between"
-_NO_PROGRAM = "must not hold {mime}: a browser may run it as a program"
-_NO_KERAS = "must be 3, 2, or both with a comma between"
+_NO_TYPE = "must be MIME types of text, images or data such as text/html or image/png, separated by commas"
+_NO_PROGRAM = "must not contain {mime}: a browser may run it as a program"
+_NO_KERAS = "must be 3, 2, or both, separated by a comma"
 _NO_CLUSTER = "must be one machine such as gpu:4, tpu:8 or cpu: clusters are kept ready while they are in use"
 _EXECUTABLE = re.compile(r".*(script|wasm|xhtml|xml-dtd|x-shockwave|widget).*|(application|text)/xml(-.*)?")
 
@@ -98,7 +98,7 @@ def _what_it_must_be(variable: str, mistake: ErrorDetails) -> str:
 def _no_such(variable: str) -> str:
     known = [f"LOCKSTEP_LIMITS__{name.upper()}" for name in Limits.model_fields]
     nearest = difflib.get_close_matches(variable, known, n=1, cutoff=0)
-    return f"there is no such setting; the nearest is {nearest[0]}"
+    return f"there is no such setting; did you mean {nearest[0]}"
 
 
 ACCEPTANCE = "I accept that untrusted users can harm this machine"

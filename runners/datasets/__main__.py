@@ -45,15 +45,17 @@ def _parser() -> argparse.ArgumentParser:
     listing = commands.add_parser("list", help="every data set, and whether sessions get the real one")
     listing.add_argument("--json", action="store_true")
     listing.set_defaults(command=_list)
-    fetching = commands.add_parser("fetch", help="download the real files, verify them, keep them")
+    fetching = commands.add_parser("fetch", help="download, verify, and cache the real files")
     fetching.add_argument("names", nargs="*", metavar="NAME")
-    fetching.add_argument("--all", action="store_true", help="every data set of the catalog")
-    fetching.add_argument("--source", help="a mirror's address or a folder, in place of the catalog's addresses")
+    fetching.add_argument("--all", action="store_true", help="every data set in the catalog")
+    fetching.add_argument("--source", help="a mirror URL or a directory to use instead of the catalog's URLs")
     fetching.set_defaults(command=_fetch)
-    verifying = commands.add_parser("verify", help="read every byte of the cache and compare digests")
+    verifying = commands.add_parser("verify", help="compare every cached file with its digest")
     verifying.add_argument("names", nargs="*", metavar="NAME")
     verifying.set_defaults(command=_verify)
-    preparing = commands.add_parser("prepare", help="unpack or make for sandboxes now; the runner does it by itself")
+    preparing = commands.add_parser(
+        "prepare", help="prepare for sandboxes now; the runner otherwise does it when needed"
+    )
     preparing.add_argument("names", nargs="*", metavar="NAME")
     preparing.set_defaults(command=_prepare)
     return parser
@@ -88,7 +90,7 @@ def _row(cache: Cache, data_set: DataSet) -> dict[str, str | int]:
 
 def _fetch(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
     if bool(options.names) == options.all:
-        print(f"Name data sets or say --all; there are: {', '.join(catalog)}.", file=sys.stderr)
+        print(f"Name data sets, or use --all. Known: {', '.join(catalog)}.", file=sys.stderr)
         return 2
     wanted = list(catalog.values()) if options.all else [find_data_set(catalog, name) for name in options.names]
     fetcher = Fetcher(cache, options.source, DownloadProgress(sys.stderr))
@@ -101,7 +103,7 @@ def _fetch(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
             failed += 1
             continue
         prepare(cache.root, {data_set.name: data_set})
-        print(f"{data_set.title}: {'verified and ready' if new else 'nothing to do, all there and verified'}.")
+        print(f"{data_set.title}: {'verified and ready' if new else 'already cached and verified'}.")
     return 1 if failed else 0
 
 
@@ -113,7 +115,7 @@ def _verify(options: argparse.Namespace, cache: Cache, catalog: Catalog) -> int:
             continue
         try:
             cache.verify(data_set)
-            print(f"{data_set.name}: every file is right.")
+            print(f"{data_set.name}: every file is valid.")
         except DamagedDataSet as e:
             print(e, file=sys.stderr)
             failed += 1

@@ -30,8 +30,8 @@ class DamagedDataSet(DataSetError):
 
     def __init__(self, data_set: DataSet, file: str, wrong: str) -> None:
         super().__init__(
-            f"{data_set.title}: the file {data_set.name}/{file} in this node's cache is refused: {wrong}. "
-            f"Nothing of it was used. An operator can replace it with: lockstep datasets fetch {data_set.name}"
+            f"{data_set.title}: the file {data_set.name}/{file} in this node's cache was rejected: {wrong}. "
+            f"It was not used. The operator can replace it with: lockstep datasets fetch {data_set.name}"
         )
         self.data_set = data_set.name
         self.file = file
@@ -131,7 +131,7 @@ class Cache:
         if not path.is_file():
             raise DamagedDataSet(data_set, file.name, "it is missing")
         if not os.access(path, os.R_OK):
-            raise DamagedDataSet(data_set, file.name, "it may not be read")
+            raise DamagedDataSet(data_set, file.name, "permission denied")
         size = path.stat().st_size
         if size != file.size:
             raise DamagedDataSet(data_set, file.name, f"it has {size:,} bytes instead of {file.size:,}")

@@ -29,7 +29,7 @@ class UnknownDataSet(DataSetError):
     """The catalog has no data set of that name."""
 
     def __init__(self, name: str, known: Mapping[str, DataSet]) -> None:
-        super().__init__(f"There is no data set {name[:60]!r}; known are: {', '.join(known)}.")
+        super().__init__(f"There is no data set {name[:60]!r}; known data sets: {', '.join(known)}.")
         self.name = name
 
 

@@ -29,7 +29,9 @@ class FetchFailed(DataSetError):
 
 
 _TRY_A_MIRROR = "Try a mirror with --source."
-_BRING_A_FOLDER = "Check this machine's network or proxy, or bring the files in a folder and use --source FOLDER."
+_BRING_A_FOLDER = (
+    "Check this machine's network or proxy, or copy the files into a directory and use --source DIRECTORY."
+)
 
 
 class WrongContent(FetchFailed):
@@ -38,7 +40,7 @@ class WrongContent(FetchFailed):
     def __init__(self, file: DataFile, place: str, wrong: str) -> None:
         super().__init__(
             f"{place} is not the {file.name} that was expected: {wrong}",
-            f"Nothing of it was kept. {_TRY_A_MIRROR}",
+            f"It was not kept. {_TRY_A_MIRROR}",
         )
 
 
@@ -47,7 +49,9 @@ class DiskFull(DataSetError):
 
     def __init__(self, root: Path, needed: int | None) -> None:
         amount = f"{needed / 1_000_000:.1f} MB are" if needed else "more room is"
-        super().__init__(f"No room in {root}: {amount} needed. Free some, or set LOCKSTEP_DATA_DIR to another disk.")
+        super().__init__(
+            f"Not enough space in {root}: {amount} needed. Free some space, or set LOCKSTEP_DATA_DIR to another disk."
+        )
 
 
 class DownloadProgress:

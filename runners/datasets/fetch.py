@@ -30,7 +30,8 @@ class FetchInProgress(DataSetError):
 
     def __init__(self, data_set: DataSet, process: str) -> None:
         super().__init__(
-            f"{data_set.name} is being fetched by process {process or 'unknown'} already; wait for it, then try again."
+            f"{data_set.name} is already being fetched by process {process or 'unknown'}. "
+            "Wait for it to finish, then try again."
         )
 
 
@@ -48,9 +49,9 @@ class AllSourcesFailed(FetchFailed):
 
     def __init__(self, file: DataFile, reasons: Sequence[FetchFailed]) -> None:
         told = "\n".join(f"  - {reason.fact}" for reason in reasons)
-        advice = dict.fromkeys(reason.advice for reason in reasons) or ["Name a place with --source."]
+        advice = dict.fromkeys(reason.advice for reason in reasons) or ["Give a location with --source."]
         super().__init__(
-            f"{file.name} could not be had:\n{told or '  - the catalog names no address'}", " ".join(advice)
+            f"{file.name} could not be fetched:\n{told or '  - the catalog names no address'}", " ".join(advice)
         )
 
 
@@ -163,7 +164,9 @@ def _copy(source: Path, file: DataFile, part: Path) -> None:
             raise WrongContent(file, str(source), f"it has {size:,} bytes instead of {file.size:,}")
         content = source.open("rb")
     except OSError as e:
-        raise FetchFailed(f"{source} cannot be read ({e.strerror})", "Give --source a folder that holds it.") from e
+        raise FetchFailed(
+            f"{source} cannot be read ({e.strerror})", "Give --source a directory that contains it."
+        ) from e
     with content, part.open("wb") as target:
         shutil.copyfileobj(content, target)
         target.flush()

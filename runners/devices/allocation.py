@@ -176,7 +176,7 @@ def _unusable(card: GpuCard, listing: HardwareListing) -> str:
         has, needs = (".".join(map(str, version)) for version in (card.capability, OLDEST_CAPABILITY))
         return f"its compute capability is {has}, and TensorFlow needs {needs}"
     if card.mig and not card.instances:
-        return "it is in MIG mode and has no instances; make some with nvidia-smi mig -cgi … -C"
+        return "it is in MIG mode and has no instances; create some with nvidia-smi mig -cgi … -C"
     missing = [node for node in (*_nodes_of(card), "nvidiactl", "nvidia-uvm") if node not in listing.nodes]
     return f"/dev/{missing[0]} is missing; as root: nvidia-modprobe -u -c=0" if missing else ""
 

@@ -44,9 +44,9 @@ def discover() -> HardwareListing:
     except subprocess.TimeoutExpired:
         trouble = f"the driver did not list its GPUs within {_PATIENCE_S:g} s"
     except subprocess.CalledProcessError as e:
-        trouble = f"the look at the GPUs ended with status {e.returncode}: {e.stderr.strip()[-200:]}"
+        trouble = f"listing the GPUs ended with status {e.returncode}: {e.stderr.strip()[-200:]}"
     except (OSError, ValueError, TypeError, KeyError) as e:
-        trouble = f"the look at the GPUs failed: {e}"
+        trouble = f"listing the GPUs failed: {e}"
     return HardwareListing(nodes=nodes, trouble=trouble)
 
 

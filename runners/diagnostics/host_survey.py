@@ -33,7 +33,7 @@ _NOBODY = 65_534
 _OLDEST_LINUX = (5, 12)
 """The first with mount_setattr, which makes what a session sees read only."""
 _CAP_SYS_ADMIN = 1 << 21
-_LSM = "Name it among the security modules at boot: lsm=landlock,…"
+_LSM = "Add it to the security modules at boot: lsm=landlock,…"
 
 
 def survey() -> HostSurvey:
@@ -71,8 +71,8 @@ def _user() -> Capability:
     if os.geteuid():
         return Capability(name="user", good=True, detail=f"uid {os.geteuid()}, a plain user")
     able = bool(int(inspect_process(os.getpid()).status["CapEff"], 16) & _CAP_SYS_ADMIN)
-    detail = "root; sandboxes come from a plain user all the same" + ("" if able else "; without CAP_SYS_ADMIN")
-    means = "Bubblewrap may fail for such a root. If the runner does not start, start it as a plain user."
+    detail = "root; sandboxes still run as an ordinary user" + ("" if able else "; without CAP_SYS_ADMIN")
+    means = "Bubblewrap may fail as this root. If the runner does not start, start it as an ordinary user."
     return Capability(name="user", good=able, detail=detail, means=means)
 
 
@@ -87,10 +87,11 @@ def _user_namespaces() -> Capability:
     return Capability(
         name="user namespaces",
         good=not trouble,
-        detail=f"refused: {trouble} ({', '.join(switches)})" if trouble else "a plain user may make them",
+        detail=f"refused: {trouble} ({', '.join(switches)})" if trouble else "an ordinary user may create them",
         means=(
-            "No sandbox can be made. sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile that "
-            "allows them (Ubuntu); sysctl user.max_user_namespaces=15000; in a container docker/runner.seccomp.json."
+            "No sandbox can be created. sysctl kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile "
+            "that allows them (Ubuntu); sysctl user.max_user_namespaces=15000; in a container "
+            "docker/runner.seccomp.json."
         ),
     )
 
@@ -132,7 +133,7 @@ def _seccomp() -> Capability:
         detail = "the kernel filters system calls, libseccomp is there" if filters else "the kernel has no filters"
     except RuntimeError as e:
         filters, detail = False, str(e)
-    means = "No sandbox can be made. As root: apt-get install libseccomp2; the kernel needs CONFIG_SECCOMP_FILTER."
+    means = "No sandbox can be created. As root: apt-get install libseccomp2; the kernel needs CONFIG_SECCOMP_FILTER."
     return Capability(name="seccomp", good=filters, detail=detail, means=means)
 
 
@@ -140,7 +141,7 @@ def _landlock() -> Capability:
     found = linux.landlock_abi()
     means = f"The isolation layers hold with one fewer. {_LSM}"
     return Capability(
-        name="Landlock", good=found > 0, detail=f"version {found}" if found else "not to be had", means=means
+        name="Landlock", good=found > 0, detail=f"version {found}" if found else "not available", means=means
     )
 
 
@@ -157,7 +158,7 @@ def _cgroups() -> Capability:
 
 
 _NO_CGROUP = (
-    "Memory is only watched, processes are held by rlimits, CPU is not divided. Start the runner as root, or under "
+    "Memory is only watched, rlimits limit processes, and CPU time is not divided. Start the runner as root, or under "
     "systemd with Delegate=yes (systemd-run --user --scope -p Delegate=yes lockstep serve); in a container its own "
     "limits hold for all sessions together."
 )
@@ -201,7 +202,7 @@ def accelerators(listing: HardwareListing, mode: str) -> Capability:
     else:
         follows = "sessions get them while they are free" if names else "sessions simulate theirs"
     detail = f"{', '.join(names) or 'none found'}; {_DEVICES}={mode}: {follows}"
-    means = ". ".join(found.left_out) or f"Nothing real is there; {_DEVICES}=auto simulates instead."
+    means = ". ".join(found.left_out) or f"No real device was found; {_DEVICES}=auto simulates instead."
     return Capability(name="accelerators", good=serves and not found.left_out, detail=detail, means=means)
 
 
@@ -217,7 +218,7 @@ def _python() -> Capability:
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     parts = [f"Python {platform.python_version()}", *(f"{name} {number}" for name, number in found.items())]
-    means = "Nothing can be run. Install what the project names: make setup."
+    means = "No code can run. Install the packages: make setup."
     return Capability(
         name="Python", good=any(name in found for name in _TENSORFLOWS), detail=", ".join(parts), means=means
     )

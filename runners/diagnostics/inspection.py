@@ -104,7 +104,7 @@ async def inspect_sandbox(init: int, landlock: int = 0) -> SandboxInspection:
     at_init, at_supervisor = inspect_process(init), inspect_process(os.getpid())
     at_kernel = inspect_process(kernel) if kernel else InspectedProcess()
     if not (at_init.status and at_kernel.status):
-        raise InspectionFailed("the first sandbox has no kernel to look at: it did not start, or was ended")
+        raise InspectionFailed("the first sandbox has no kernel to inspect: it did not start, or it was ended")
     return SandboxInspection(
         supervisor=at_supervisor,
         zygote=inspect_process(int(at_init.status.get("PPid", 0))),

@@ -16,7 +16,7 @@ from runners.wire.protocol import Safeguard
 
 UNSAFE_MESSAGE = (
     "No code is run here: untrusted users can reach this server, and an isolation layer around their code is missing. "
-    "Its operator learns more from 'lockstep doctor'."
+    "The operator can run 'lockstep doctor' for details."
 )
 """For whoever asked for a run."""
 
@@ -24,7 +24,7 @@ _CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 _OWN_KINDS = frozenset({"tmpfs", "devpts", "proc", "mqueue"})
 _HARMLESS_DEVICES = frozenset(f"/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 _NAMESPACES_REFUSED = (
-    "Code could reach beyond its session. Allow plain users namespaces: sysctl "
+    "Code could reach beyond its session. Allow ordinary users to create namespaces: sysctl "
     "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile that allows them (Ubuntu), sysctl "
     "user.max_user_namespaces=15000; in a container docker/runner.seccomp.json."
 )
@@ -166,7 +166,9 @@ def _network(sight: SandboxInspection) -> Safeguard:
 
 def _ipc_and_uts(sight: SandboxInspection) -> Safeguard:
     apart = [name for name in ("ipc", "uts") if _apart(sight.kernel, sight.supervisor, name)]
-    detail = "no shared memory or sockets without a path of others" if len(apart) == 2 else f"apart: {apart or 'none'}"
+    detail = (
+        "no access to others' shared memory or abstract sockets" if len(apart) == 2 else f"apart: {apart or 'none'}"
+    )
     return _namespace("IPC, UTS namespaces", len(apart) == 2, detail)
 
 
@@ -176,7 +178,7 @@ def _namespace(name: str, in_force: bool, detail: str) -> Safeguard:
 
 def _plain_user(sight: SandboxInspection) -> Safeguard:
     uids = {uid for process in (sight.init, sight.kernel) for uid in process.status.get("Uid", "0").split()}
-    means = "Code that leaves its session is root. Start the runner as a plain user, or report this as a bug."
+    means = "Code that leaves its session is root. Start the runner as an ordinary user, or report this as a bug."
     detail = f"uid {', '.join(sorted(uids))} outside"
     return Safeguard(name="plain user", in_force="0" not in uids, detail=detail, essential=True, means=means)
 
@@ -184,13 +186,13 @@ def _plain_user(sight: SandboxInspection) -> Safeguard:
 def _no_capabilities(sight: SandboxInspection) -> Safeguard:
     held = [f"{name} {value}" for p in (sight.init, sight.kernel) for name, value in _capabilities(p, _CAPABILITIES)]
     detail = f"PID 1 and kernel hold {'; '.join(held)}" if held else "PID 1 and kernel hold none and can gain none"
-    means = "Code has rights over its own mounts and network that holes in the kernel begin with. Report this as a bug."
+    means = "Code has rights over its mounts and network, which kernel exploits start from. Report this as a bug."
     return Safeguard(name="no capabilities", in_force=not held, detail=detail, essential=True, means=means)
 
 
 def _no_new_privileges(sight: SandboxInspection) -> Safeguard:
     good = all(process.status.get("NoNewPrivs") == "1" for process in (sight.init, sight.kernel))
-    means = "Set-uid programs give rights to those who start them. Report this as a bug."
+    means = "Set-uid programs give code more rights. Report this as a bug."
     detail = "set-uid programs give no rights" if good else "set-uid programs work"
     return Safeguard(name="no_new_privs", in_force=good, detail=detail, essential=True, means=means)
 
@@ -214,7 +216,7 @@ def _hidden_init(sight: SandboxInspection) -> Safeguard:
 
 def _landlock(sight: SandboxInspection) -> Safeguard:
     means = (
-        "Only the mount namespace keeps files apart. Linux 5.19 or later has Landlock where it is named among the "
+        "Only the mount namespace isolates files. Linux 5.19 or later has Landlock if it is listed among the "
         "security modules at boot: lsm=landlock,…"
     )
     detail = f"version {sight.landlock}, says PID 1" if sight.landlock else "not applied"

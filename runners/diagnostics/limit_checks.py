@@ -59,8 +59,8 @@ def _memory(sight: SandboxInspection, limits: Limits) -> Safeguard:
         good = int(written) <= limits.memory_mb * MiB
         return _limit("memory", good, detail, reported=True, means=f"A session can take more. {_DELEGATE}.")
     means = (
-        f"Code that means to can take far more than the {limits.memory_mb:,} MiB of a session and end the sessions of "
-        f"others: let only people you trust run code. {_DELEGATE}. In a container, its own limit holds for all "
+        f"Malicious code can take far more than the {limits.memory_mb:,} MiB of a session and end the sessions of "
+        f"others: let only people you trust run code. {_DELEGATE}. In a container, its own limit applies to all "
         "sessions together."
     )
     return _limit("memory", False, _ONLY_WATCHED, reported=True, means=means)
@@ -91,7 +91,7 @@ def _cpu_share(sight: SandboxInspection, limits: Limits) -> Safeguard:
         quota, period = (sight.group.get(f"cpu.cfs_{name}_us", "") for name in ("quota", "period"))
     means = f"One busy session slows the others down, and nothing worse. {_DELEGATE}."
     if not (quota.isdigit() and period.isdigit()):
-        return _limit("CPU share", False, f"{limits.cpu_cores:g} cores asked for; no cgroup", means=means)
+        return _limit("CPU share", False, f"{limits.cpu_cores:g} cores requested; no cgroup", means=means)
     cores = int(quota) / int(period)
     return _limit("CPU share", cores <= limits.cpu_cores, f"{cores:g} cores; {_version(sight)}", means=means)
 
@@ -99,7 +99,7 @@ def _cpu_share(sight: SandboxInspection, limits: Limits) -> Safeguard:
 def _rlimit(sight: SandboxInspection, name: str, words: str, unit: str) -> Safeguard:
     value = sight.kernel.rlimits.get(words, "unknown")
     shown = f"{int(value) // MiB if unit == 'MiB' else int(value):,} {unit}" if value.isdigit() else value
-    means = "The system did not take over this limit. Report this as a bug."
+    means = "The system did not apply this limit. Report this as a bug."
     return _limit(name, value.isdigit(), f"{shown}; rlimit", means=means)
 
 
@@ -136,7 +136,7 @@ def _kept_by_the_supervisor(settings: RunnerSettings) -> list[Safeguard]:
     rows += [
         _limit("waiting runs", True, f"{settings.runs_per_session:,} in a session"),
         _limit(
-            "idle session", True, f"{settings.idle_s:,.12g} s; {settings.eviction_grace_s:,.12g} s while somebody waits"
+            "idle session", True, f"{settings.idle_s:,.12g} s; {settings.eviction_grace_s:,.12g} s while someone waits"
         ),
     ]
     return [row.model_copy(update={"detail": f"{row.detail}; the supervisor"}) for row in rows]

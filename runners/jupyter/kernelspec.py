@@ -46,7 +46,7 @@ def install(arguments: argparse.Namespace) -> None:
     topology, keras = arguments.topology, arguments.keras
     chosen = [JupyterKernel(topology or Topology("gpu", 4), keras or 3)] if topology or keras else list(DEFAULT_KERNELS)
     if (arguments.name or arguments.title) and len(chosen) > 1:
-        _refuse("A name is for one kernel: say which with --topology or --keras.")
+        _refuse("--name needs a single kernel: choose it with --topology or --keras.")
     prefix = sys.prefix if arguments.sys_prefix else arguments.prefix
     for kernel in chosen:
         title = arguments.title or kernel.title
@@ -64,7 +64,7 @@ def install(arguments: argparse.Namespace) -> None:
         print(f"{Path(where).name:24} {title}: {where}")
     if arguments.prefix:
         path = shlex.quote(str(Path(arguments.prefix, "share", "jupyter").absolute()))
-        print(f"A Jupyter that lives elsewhere finds them with: export JUPYTER_PATH={path}")
+        print(f"To let a Jupyter from another environment find them: export JUPYTER_PATH={path}")
 
 
 def installed() -> dict[str, dict[str, Any]]:
@@ -88,7 +88,7 @@ def list_(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(json.dumps(kernels, indent=1))
     elif not kernels:
-        print("No kernel of Lockstep's is installed here; `lockstep kernelspec install` adds some.")
+        print("No Lockstep kernel is installed here. To add some, run `lockstep kernelspec install`.")
     else:
         for name, kernel in kernels.items():
             print(f"{name:24} {kernel['title']}: {kernel['folder']}")
@@ -99,12 +99,14 @@ def remove(arguments: argparse.Namespace) -> None:
     kernels = installed()
     names = list(kernels) if arguments.all else arguments.names
     if arguments.all and not names:
-        print("Nothing to remove: Jupyter finds no kernel of Lockstep's here (JUPYTER_PATH names further folders).")
+        print(
+            "Nothing to remove: Jupyter finds no Lockstep kernels here. To search other directories, set JUPYTER_PATH."
+        )
     if not arguments.all and not names:
-        _refuse("Say which kernels, or --all.")
+        _refuse("Name the kernels, or use --all.")
     for name in names:
         if name not in kernels:
-            _refuse(f"There is no kernel {name} of Lockstep's here; `lockstep kernelspec list` shows those there are.")
+            _refuse(f"There is no Lockstep kernel {name} here. To see those there are, run `lockstep kernelspec list`.")
     for name in names:
         try:
             KernelSpecManager(ensure_native_kernel=False).remove_kernel_spec(name)

@@ -112,7 +112,7 @@ def _send(socket: Path, method: str, path: str, body: str | None = None) -> byte
         try:
             return answer.read()
         except (OSError, HTTPException) as e:
-            raise SupervisorUnreachable(f"Lockstep's supervisor at {socket} broke off: {e!r}") from e
+            raise SupervisorUnreachable(f"Lockstep's supervisor at {socket} dropped the connection: {e!r}") from e
 
 
 class _UnixSocketConnection(HTTPConnection):
@@ -144,7 +144,7 @@ def _asked(
             connection.request(method, path, body, {"content-type": "application/json"} if body else {})
             answer = connection.getresponse()
         except (OSError, HTTPException) as e:
-            raise SupervisorUnreachable(f"Lockstep's supervisor at {socket} does not answer: {e!r}") from e
+            raise SupervisorUnreachable(f"Lockstep's supervisor at {socket} is not responding: {e!r}") from e
         with answer:
             if answer.status >= 400:
                 raise _refused(answer.status, answer.read())
@@ -155,4 +155,4 @@ def _refused(status: int, body: bytes) -> LeaseRefused:
     try:
         return LeaseRefused(Refusal.model_validate_json(body).message)
     except ValidationError:
-        return LeaseRefused(f"Lockstep's supervisor answered {status} without saying why")
+        return LeaseRefused(f"Lockstep's supervisor responded with status {status} and no reason")

@@ -145,7 +145,7 @@ class ZygoteProvisioner(KernelProvisionerBase):  # type: ignore[misc]
         except LeaseRefused as e:
             words = log_tail(socket)
             raise LeaseRefused(
-                f"Lockstep gives no kernel: {e}." + (f"\nIts log ends:\n{words}" if words else "")
+                f"Lockstep did not provide a kernel: {e}." + (f"\nIts log ends:\n{words}" if words else "")
             ) from e
         if not all(map(_is_ours_to_see, lease.files)):
             lease.close()

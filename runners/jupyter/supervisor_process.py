@@ -56,7 +56,7 @@ def ensure_supervisor(recipe: SupervisorRecipe, tell: Tell) -> Path:
     if told := os.environ.get("LOCKSTEP_RUNNER_SOCKET"):
         if _answers(Path(told)):
             return Path(told)
-        raise SupervisorUnavailable(f"No runner answers at {told}, which LOCKSTEP_RUNNER_SOCKET names.")
+        raise SupervisorUnavailable(f"No runner responds at {told}, which LOCKSTEP_RUNNER_SOCKET names.")
     if recipe.socket and _answers(recipe.socket):
         return recipe.socket
     with _starting:

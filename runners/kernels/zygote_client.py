@@ -266,7 +266,7 @@ class ZygoteClient:
             return
         self._refusals += 1
         if self._refusals >= _MOST_REFUSALS:
-            log.warning("zygote makes no sandboxes; replacing it", keras=self._keras)
+            log.warning("zygote cannot create sandboxes; replacing it", keras=self._keras)
             self._refusals = 0
             self._stop()
 

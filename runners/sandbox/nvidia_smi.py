@@ -25,7 +25,7 @@ _MiB = 1 << 20
 _WIDTH = 76
 _NO_DEVICES = 6
 _WRONG_USE = 2
-_KNOWN = "nvidia-smi: simulated by Lockstep, it knows: nothing (a table), -L\n"
+_KNOWN = "nvidia-smi: simulated by Lockstep; it supports: nothing (a table), -L\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from runners.sandbox.user_pool import session_users
 
 
 class OuterSandboxUnavailable(RuntimeError):
-    """The isolation layer asked for, or needed, is not to be had here. The message says what to do."""
+    """The isolation layer asked for, or needed, is not available here. The message says what to do."""
 
 
 def choose_outer_sandbox(settings: RunnerSettings, *, root: bool, bubblewrap: str | None) -> str:

@@ -28,22 +28,22 @@ def check_failure(
     lanes = [task.lane for task in topology.tasks]
     if not lanes:
         return FailureRefusal(
-            409, "no-cluster", f"a {topology} is one process; faults are for clusters such as workers:2"
+            409, "no-cluster", f"a {topology} is a single process; inject failures into a cluster such as workers:2"
         )
     if fault.task not in lanes:
         return FailureRefusal(
             422, "unknown-task", f"there is no {fault.task} in {topology}; there is {', '.join(lanes)}"
         )
     if fault.at_step is not None and fault.action in ("resume", "restart", "disarm"):
-        return FailureRefusal(422, "not-at-a-step", f"{fault.action} is done at once and waits for no step")
+        return FailureRefusal(422, "not-at-a-step", f"{fault.action} happens immediately and cannot wait for a step")
     member = next((member for member in members if member.task == fault.task), None)
     if member is None:
-        return FailureRefusal(409, "not-started", f"{fault.task} is not there yet; run a cell first")
+        return FailureRefusal(409, "not-started", f"{fault.task} does not exist yet; run a cell first")
     state = member.state
     if fault.action == "disarm":
         return None if member.armed else _not_armed(fault)
     if fault.at_step is not None and member.serves:
-        message = f"{fault.task} serves the coordinator and counts no steps, so step {fault.at_step} never comes"
+        message = f"{fault.task} serves the coordinator and counts no steps, so it never reaches step {fault.at_step}"
         return FailureRefusal(409, "counts-no-steps", f"{message}; leave at_step out to {fault.action} it now")
     if fault.action == "restart":
         if fault.task == lanes[0]:
@@ -69,7 +69,7 @@ def check_result(fault: InjectedFailure, result: str) -> FailureRefusal | None:
             )
         case "not-armed":
             return _not_armed(fault)
-    return FailureRefusal(409, "not-started", f"{fault.task} is not there any more; run a cell first")
+    return FailureRefusal(409, "not-started", f"{fault.task} no longer exists; run a cell first")
 
 
 def _not_armed(fault: InjectedFailure) -> FailureRefusal:

@@ -260,7 +260,7 @@ async def _watch_memory(lease: _Lease, limits: Limits) -> None:
             usage.begin_run()
             await usage.exceeded.wait()
             if usage.met == "memory":
-                log.warning("kernel ended: its sandbox holds more memory than it may", megabytes=limits.memory_mb)
+                log.warning("kernel ended: its sandbox exceeded its memory limit", megabytes=limits.memory_mb)
                 with contextlib.suppress(SandboxGone):
                     lease.sandbox.send_signal(signal.SIGKILL)
         await asyncio.sleep(_LOOK_EVERY_S)

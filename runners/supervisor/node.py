@@ -214,7 +214,7 @@ class Node:
         try:
             result = await session.inject_failure(fault)
         except SandboxGone:
-            raise RequestDeclined(409, "not-started", f"{fault.task} is not there any more; run a cell first") from None
+            raise RequestDeclined(409, "not-started", f"{fault.task} no longer exists; run a cell first") from None
         if refusal := check_result(fault, result):
             raise RequestDeclined(refusal.status, refusal.code, refusal.message)
         return self.session(name)
@@ -279,7 +279,7 @@ class Node:
             raise RequestDeclined(
                 429,
                 "node-full",
-                "too many sessions wait on this node already; try again later",
+                "too many sessions are already waiting on this node; try again later",
                 _count("sessions", self._settings.max_sessions),
             )
         self._make_room_for(spec.owner)
@@ -376,7 +376,7 @@ class Node:
             raise RequestDeclined(429, "node-full", "this node keeps too many unfinished or unstored runs")
         session = self._ask(request.session, request.spec)
         if len(session.waiting) >= self._settings.runs_per_session:
-            message = f"{len(session.waiting)} runs wait in this session already"
+            message = f"{len(session.waiting)} runs are already waiting in this session"
             raise RequestDeclined(
                 429, "too-many-runs", message, _count("runs_per_session", self._settings.runs_per_session)
             )

@@ -197,9 +197,9 @@ async def _body(request: Request) -> bytes:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > _LARGEST_BODY:
-                    raise RequestDeclined(413, "too-large", f"a request may have {_LARGEST_BODY:,} bytes")
+                    raise RequestDeclined(413, "too-large", f"a request can have at most {_LARGEST_BODY:,} bytes")
     except TimeoutError:
-        raise RequestDeclined(408, "too-slow", f"a request must be there within {_BODY_S:g} s") from None
+        raise RequestDeclined(408, "too-slow", f"a request must arrive within {_BODY_S:g} s") from None
     return body
 
 

@@ -136,7 +136,7 @@ class RunLog:
             return
         self._unshown.update(new)
         named = ", ".join(new)
-        text = f"A display was left out, because nothing of its kind can be shown here: {named}."
+        text = f"A display was left out because nothing of its type can be shown here: {named}."
         self.add("notice", code="display-not-shown", values={"types": named}, text=text)
 
     def flush(self) -> None:
@@ -254,6 +254,6 @@ class RunLog:
 
     def _leave_out(self, size: int) -> None:
         most = self._most_bytes_per_display
-        text = f"A display of {size / MiB:.1f} MiB was left out; one may have {most / MiB:.3g} MiB."
+        text = f"A display of {size / MiB:.1f} MiB was left out because the limit is {most / MiB:.3g} MiB."
         values, limit = {"size": size, "most": most}, ReachedLimit(name="display", value=most, unit="bytes")
         self._record("notice", {"code": "display-too-large", "values": values, "text": text, "limit": limit})

@@ -52,7 +52,7 @@ def bind_socket(path: Path) -> tuple[socket.socket, int]:
     while not _locked(lock):
         if time.monotonic() >= give_up_at:
             os.close(lock)
-            raise SocketInUse(f"another supervisor serves {path} already")
+            raise SocketInUse(f"another supervisor already serves {path}")
         time.sleep(0.1)
     path.unlink(missing_ok=True)
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

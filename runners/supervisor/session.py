@@ -52,11 +52,11 @@ _REASONS: dict[type[Exception], str] = {
 """Why a session could not go on, in words that a page can translate; anything else is ``internal``."""
 
 _STARTED_ANEW = {
-    True: ("member-restarted", "{tasks} had ended and was started anew; what it held is gone."),
+    True: ("member-restarted", "{tasks} had ended and was restarted. Everything that it held is gone."),
     False: (
         "cluster-restarted",
-        "{tasks} had ended. Workers that train together begin together, so the whole cluster was started anew: "
-        "variables of earlier cells are gone.",
+        "{tasks} had ended. Workers that train together must start together, so the whole cluster was "
+        "restarted: the variables of earlier cells are gone.",
     ),
 }
 """By whether the others can go on without the process that ended."""
@@ -267,7 +267,7 @@ class Session:
             self._fail(next(reason for kind, reason in _REASONS.items() if isinstance(e, kind)), str(e))
         except Exception:
             log.exception("session broke", session=self.name)
-            self._fail("internal", "an error in Lockstep itself; the operator's log has it")
+            self._fail("internal", "Lockstep itself failed; the operator's log has the details")
         finally:
             self.state, self.gone_because = SessionState.gone, because
             self._finish_the_rest(Outcome.interrupted)
@@ -294,7 +294,7 @@ class Session:
         self.kernel_id = secrets.token_hex(6)
 
     def _fail(self, reason: str, why: str) -> None:
-        values, text = {"reason": reason, "why": why}, f"The session could not go on: {why}"
+        values, text = {"reason": reason, "why": why}, f"The session could not continue: {why}"
         for run in (*([self.current] if self.current else []), *self.waiting):
             run.add("notice", code="session-failed", values=values, text=text)
         self._finish_the_rest(Outcome.crash)
@@ -392,7 +392,7 @@ class Session:
         """The kernel's own process can say nothing while it is paused; the others are named by it."""
         if self.members and self.members[0].state == "paused":
             task = self.members[0].task
-            text = f"{task} is paused: nothing runs here until it goes on."
+            text = f"{task} is paused: nothing runs here until it resumes."
             run.add("notice", code="member-paused", values={"task": task}, text=text)
 
     async def _run(self, run: RunLog) -> None:
@@ -416,6 +416,6 @@ class Session:
             log.warning("malformed messages dropped", session=self.name, count=execution.dropped)
         self._become_idle()
         if outcome != Outcome.ok:
-            self._drop_waiting("Not run: a cell before it in the queue did not end well.")
+            self._drop_waiting("Not run: an earlier cell in the queue failed.")
         if (self._kernel.exited.done() or outcome in _NOT_USABLE_AFTER) and not self._end:
             await self._fresh_kernel()

@@ -176,7 +176,7 @@ class RunnerClient:
         try:
             r = await self._http.request(method, path, content=body, headers=headers)
         except httpx.HTTPError as e:
-            raise RunnerUnavailable(f"the runner at {self.socket} does not answer: {e!r}") from e
+            raise RunnerUnavailable(f"the runner at {self.socket} is not responding: {e!r}") from e
         if r.status_code >= 400:
             _refuse(r.status_code, r.content)
         return r.content
@@ -196,7 +196,7 @@ def _refuse(status: int, body: bytes) -> None:
     try:
         refusal = Refusal.model_validate_json(body)
     except ValidationError:
-        refusal = Refusal(code="unreadable", message=f"the runner answered {status} without saying why")
+        refusal = Refusal(code="unreadable", message=f"the runner responded with status {status} and no reason")
     if status >= 500:
         raise RunnerUnavailable(refusal.message)
     raise (ResourceNotFound if status == 404 else RequestRefused)(status, refusal)

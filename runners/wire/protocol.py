@@ -154,7 +154,7 @@ class RunRequest(WireModel):
     def _short_enough(cls, code: str) -> str:
         size = len(code.encode("utf-8", "surrogatepass"))
         if size > MAX_CODE_BYTES:
-            raise ValueError(f"the code has {size:,} bytes; at most {MAX_CODE_BYTES:,} can be run at once")
+            raise ValueError(f"the code has {size:,} bytes; the limit is {MAX_CODE_BYTES:,}")
         return code
 
 

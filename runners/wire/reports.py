@@ -22,86 +22,98 @@ PICTURE = "application/vnd.lockstep.picture+json"
 """``{"picture": kind, …}`` beside a ``text/plain`` that says the same; the page draws it and adds a table."""
 
 NOTICES: dict[str, str] = {
-    "gpu-memory": "{gpu} is simulated and has no memory of its own: the figures are the bytes of the tensors and "
-    "variables that live on it now, without what a step needs while it runs.",
-    "gpu-memory-limits": "Simulated GPUs have no memory of their own: the limits are noted, but nothing that exceeds "
-    "them is refused.",
-    "gpu-names": "{gpu} is simulated by TensorFlow's logical device {device}, and that is the name that its tensors "
-    "and variables report.",
-    "hierarchical-copy": "HierarchicalCopyAllReduce is made for an even number of GPUs. With {replicas} it leaves one "
-    "replica's gradients out of the sum, on real GPUs too: choose another all-reduce, or another number.",
-    "nccl": "NCCL needs real GPUs. Each simulated one adds up the gradients of all by itself instead: the same sums, "
-    "reached another way.",
-    "nccl-ring": "NCCL needs real GPUs. The simulated ones pass their gradients around in a ring instead: the same "
-    "sums, reached another way.",
+    "gpu-memory": (
+        "{gpu} is simulated and has no memory of its own. The figures are the bytes of the tensors and "
+        "variables that are on it now, not what a step needs while it runs."
+    ),
+    "gpu-memory-limits": "Simulated GPUs have no memory of their own: limits are recorded but not enforced.",
+    "gpu-names": (
+        "{gpu} is simulated by TensorFlow's logical device {device}. Its tensors and variables report that name."
+    ),
+    "hierarchical-copy": (
+        "HierarchicalCopyAllReduce is designed for an even number of GPUs. With {replicas}, it leaves "
+        "one replica's gradients out of the sum, on real GPUs too. Choose another all-reduce or "
+        "another number of GPUs."
+    ),
+    "nccl": (
+        "NCCL needs real GPUs. Instead, each simulated GPU adds up all the gradients itself. The sums "
+        "are the same, only computed another way."
+    ),
+    "nccl-ring": (
+        "NCCL needs real GPUs. Instead, the simulated GPUs pass their gradients around a ring. The "
+        "sums are the same, only computed another way."
+    ),
     "keras-2-for-fit": (
-        "fit of Keras 3 does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. "
-        "Choose Keras 2 for this cell, or write the training loop yourself."
+        "Keras 3's fit does not work with MultiWorkerMirroredStrategy: TensorFlow itself fails there. "
+        "Choose Keras 2 for this cell, or write your own training loop."
     ),
     "keras-2-for-fit-with-servers": (
-        "fit of Keras 3 does not work with ParameterServerStrategy. Choose Keras 2 for this cell, "
-        "or write the training loop yourself, with a ClusterCoordinator."
+        "Keras 3's fit does not work with ParameterServerStrategy. Choose Keras 2 for this cell, or "
+        "write your own training loop with a ClusterCoordinator."
     ),
     "member-ended": "{task} has ended ({why}).",
     "mirrored-among-workers": (
-        "Next to a MultiWorkerMirroredStrategy, TensorFlow itself gives a MirroredStrategy the devices of all workers "
-        "and crashes in its first step. This one was given its own worker's. On real machines, make the two in "
-        "separate programs."
+        "In a process with a MultiWorkerMirroredStrategy, TensorFlow gives a MirroredStrategy the "
+        "devices of all workers, and it crashes in its first step. Here, Lockstep gave it only the "
+        "devices of its own worker. On real machines, create the two in separate programs."
     ),
-    "never-began": ("{task} had not begun this cell after {seconds} seconds and was ended. The next cell restarts it."),
+    "never-began": (
+        "{task} did not start this cell within {seconds} seconds and was stopped. The next cell restarts it."
+    ),
     "steps-per-execution": (
-        "fit of Keras 3 with steps_per_execution fails where replicas add up their gradients by collective ops, as "
-        "MirroredStrategy does unless told otherwise: TensorFlow itself fails there. Give the strategy "
-        "cross_device_ops=tf.distribute.ReductionToOneDevice(), or leave steps_per_execution out."
+        "Keras 3's fit with steps_per_execution fails when replicas add up their gradients with "
+        "collective ops, which is MirroredStrategy's default: TensorFlow itself fails there. Pass "
+        "cross_device_ops=tf.distribute.ReductionToOneDevice() to the strategy, or remove "
+        "steps_per_execution."
     ),
     "update-in-a-condition": (
-        "An optimizer of Keras 3 with gradient_accumulation_steps or ema_overwrite_frequency does not work where "
-        "several replicas train: it decides in a condition whether this step updates, and TensorFlow refuses to bring "
-        "replicas together there. Leave the argument out, and add up the gradients in a training loop of your own."
+        "A Keras 3 optimizer with gradient_accumulation_steps or ema_overwrite_frequency does not work "
+        "on several replicas: it decides inside a conditional whether this step updates the variables, "
+        "and TensorFlow does not let replicas synchronize there. Remove the argument, and accumulate "
+        "the gradients in your own training loop."
     ),
     "strategy-comes-first": (
-        "A MultiWorkerMirroredStrategy has to be made before TensorFlow's first operation. "
-        "Restart the session and run the cell that makes it first."
+        "A MultiWorkerMirroredStrategy must be created before TensorFlow runs its first operation. "
+        "Restart the session, and first run the cell that creates it."
     ),
     "wait-broken-off": (
-        "{task} no longer waits for the others. "
-        "To train together again, run the cell that makes the strategy once more."
+        "{task} no longer waits for the others. To train together again, rerun the cell that creates the strategy."
     ),
     "waiting-for-ended": "{task} is waiting for {other} at {address}, which has ended.",
     "waiting-for-paused": "{task} is waiting for {other} at {address}, which is paused.",
     "waiting-for-slow": "{task} is waiting for {other} at {address}, which is slowed down.",
-    "waiting-for-done": "{task} is waiting for {other} at {address}, which is through with this cell.",
-    "waiting-for-late": "{task} is waiting for {other} at {address}, which has not come to this point.",
+    "waiting-for-done": "{task} is waiting for {other} at {address}, which has finished this cell.",
+    "waiting-for-late": "{task} is waiting for {other} at {address}, which has not reached this point.",
     "tpu-compiled-again": (
-        "{function} has now been compiled {count} times: for {new} after {old}. A TPU takes seconds to minutes "
-        "for each: keep shapes the same, and pass numbers that change as tensors."
+        "{function} has now been compiled {count} times: for {new} after {old}. Each compilation takes "
+        "a TPU seconds to minutes. Keep shapes the same, and pass changing numbers as tensors."
     ),
     "tpu-dynamic-batch": (
-        "{function}: an input of shape {shape} has a size that is unknown before the program runs. A TPU pads it "
-        "to the largest batch, and some operations refuse it: make batches of one size with batch(…, "
-        "drop_remainder=True)."
+        "{function}: an input of shape {shape} has a dimension that is unknown until the program runs. "
+        "A TPU pads it to the largest batch, and some operations reject it. Make all batches the same "
+        "size with batch(…, drop_remainder=True)."
     ),
     "tpu-computed-size": (
-        "{function}: {operation} makes as much as a value says that is computed in the step. A TPU's compiler asks for "
-        "a constant there (must be a compile-time constant): take the size from a shape or a Python number, or keep "
-        "it and use a mask."
+        "{function}: {operation} has an output size that is computed in the step. A TPU's compiler "
+        "needs a constant there (must be a compile-time constant). Take the size from a shape or a "
+        "Python number, or keep the size fixed and use a mask."
     ),
     "tpu-dynamic-operation": (
-        "{function}: the size of what {operation} returns depends on its values. A TPU pads it to the largest "
-        "size there can be, and operations that follow may refuse it: keep the size, with tf.where(condition, x, "
-        "y) or by multiplying with a mask."
+        "{function}: the size of what {operation} returns depends on its values. A TPU pads it to the "
+        "largest possible size, and later operations may reject it. Keep the size fixed with "
+        "tf.where(condition, x, y) or by multiplying with a mask."
     ),
     "tpu-on-host": (
-        "{function}: a TPU cannot run {operation}. It runs on the host, and every step waits for it: do this in "
-        "the input pipeline or outside of the step."
+        "{function}: a TPU cannot run {operation}, so it runs on the host, and every step waits for "
+        "it. Move it to the input pipeline or out of the step."
     ),
     "tpu-simulated": (
-        "This TPU is simulated: {count} logical CPU devices stand for its cores. It keeps a TPU's rules; its "
-        "speed says nothing about a TPU's."
+        "This TPU is simulated: {count} logical CPU devices take the place of its cores. It follows a "
+        "TPU's rules, but its speed says nothing about a real TPU."
     ),
     "tpu-wide": (
-        "{function}: {operation} computes in {dtype}, for which a TPU has no hardware. It is emulated, many times"
-        " slower: use float32 or bfloat16."
+        "{function}: {operation} computes in {dtype}, which TPU hardware does not support. It is "
+        "emulated, many times slower. Use float32 or bfloat16."
     ),
 }
 """Code to English sentence, with the names of its values in braces."""

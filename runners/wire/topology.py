@@ -134,9 +134,9 @@ class Topology:
         processes = coordinators + self.workers + self.servers + self.evaluator
         if processes > MAX_TASKS:
             counted = f"{processes} processes, the coordinator counted" if coordinators else f"{processes} processes"
-            return f"{counted}, and there may be {MAX_TASKS}"
+            return f"{counted}, and the limit is {MAX_TASKS}"
         if self.replicas > MAX_DEVICES:
-            return f"{self.replicas} GPUs together, and there may be {MAX_DEVICES}"
+            return f"{self.replicas} GPUs together, and the limit is {MAX_DEVICES}"
         return ""
 
     @property

@@ -155,7 +155,7 @@ async def test_edits_of_an_older_original_are_kept_and_said_to_be_so(hall: Visit
     await page.reload()
 
     cell = CellPageObject(page, "strategy")
-    await expect(cell.root.get_by_text("The lesson changed since you edited this cell")).to_be_visible()
+    await expect(cell.root.get_by_text("The lesson has changed since you edited this cell")).to_be_visible()
     await expect(cell.editor).to_have_text("print(1)")
 
 

@@ -171,7 +171,7 @@ async def test_what_a_stranger_types_is_kept_and_the_way_to_sign_in_leads_back(h
     await page.locator("#comments").scroll_into_view_if_needed()
     text = unique("I am new")
     await page.get_by_label("Your comment").fill(text)
-    link = page.locator("#comments").get_by_role("link", name="Sign in to write")
+    link = page.locator("#comments").get_by_role("link", name="Sign in to comment")
     await expect(link).to_have_attribute("href", f"/en/sign-in?next={LESSON.replace('/', '%2F')}%23comments")
 
     await page.reload()
@@ -231,7 +231,7 @@ async def test_reactions_and_the_orders_of_an_instructor_show_at_once(hall: Visi
     await expect(page.locator(".comment-head .chip", has_text="pinned")).to_be_visible()
     await page.get_by_text("More").click()
     await page.get_by_role("link", name="Hide").click()
-    await page.get_by_label("Why is it hidden").fill("A test")
+    await page.get_by_label("Why hide it").fill("A test")
     await page.get_by_role("button", name="Hide").click()
     await expect(page.locator(".comment-note")).to_contain_text("Hidden by an instructor: A test")
 

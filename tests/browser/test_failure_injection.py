@@ -19,7 +19,7 @@ NARROW = 1184
 async def resize(page: Page, width: int) -> Locator:
     """Another window; returns the processes on its panel, in view."""
     await page.set_viewport_size({"width": width, "height": 800})
-    processes = page.get_by_role("group", name="Its processes")
+    processes = page.get_by_role("group", name="Processes")
     if width <= NARROW and not await processes.is_visible():
         await page.locator("#session-bar").click()
     await expect(processes).to_be_visible()
@@ -33,7 +33,7 @@ async def resize(page: Page, width: int) -> Locator:
 async def ran_on(page: Page, machine: str) -> CellPageObject:
     """A cell that has run on that machine."""
     cell = CellPageObject(page, CELL)
-    button = cell.root.get_by_role("button", name="Change the machine:")
+    button = cell.root.get_by_role("button", name="Change machine:")
     if await button.get_attribute("aria-expanded") != "true":
         await button.click()
     await cell.root.get_by_role("radio", name=machine, exact=True).check()
@@ -68,21 +68,21 @@ async def test_what_waits_for_a_step_is_taken_back(hall: VisitorFactory) -> None
     for width in WIDTHS:
         processes = await resize(page, width)
         said = processes.get_by_role("status")
-        await page.get_by_label("Kill, pause or slow down at step").fill("1000")
+        await page.get_by_label("Kill, pause, or slow down at step").fill("1000")
         await processes.get_by_role("button", name="Pause: worker 1").click()
         await expect(said).to_have_text("worker 1 will be paused at step 1,000.")
         await expect(processes.locator(".armed")).to_contain_text(
-            "Will be paused at step 1,000. "
-            "No step is counted yet: only fit, train_on_batch and lockstep.log count steps."
+            "Will be paused at step 1,000. No steps counted yet: only fit, train_on_batch, and "
+            "lockstep.log count steps."
         )
-        back = processes.get_by_role("button", name="Take back: worker 1")
+        back = processes.get_by_role("button", name="Cancel: worker 1")
         if width == 360:
             box = await back.bounding_box()
             assert box is not None
             assert min(box["width"], box["height"]) >= 44
         await back.click()
         await expect(processes.locator(".armed")).to_have_count(0)
-        await expect(said).to_have_text("Taken back: worker 1 goes on undisturbed.")
+        await expect(said).to_have_text("Canceled: worker 1 continues.")
 
 
 async def test_the_panel_addresses_the_session_of_the_cell_at_hand_and_says_which(hall: VisitorFactory) -> None:
@@ -97,7 +97,7 @@ async def test_the_panel_addresses_the_session_of_the_cell_at_hand_and_says_whic
 
     await expect(panel.get_by_role("listitem").filter(has_text="worker 1")).to_contain_text("ended")
     await expect(shown).to_have_text(OTHER_CLUSTER)
-    await panel.get_by_role("group", name="Other sessions of this lesson").get_by_role("button").click()
+    await panel.get_by_role("group", name="Other sessions for this lesson").get_by_role("button").click()
     await expect(shown).to_have_text(CLUSTER)
     await expect(panel.locator(".members li[data-state=running]")).to_have_count(2)
     await expect(panel.get_by_role("status").last).not_to_contain_text("was killed")

@@ -44,7 +44,7 @@ async def test_a_problem_is_reported_from_a_cell_and_resolved_by_an_instructor(h
     await page.keyboard.press("Enter")
     await expect(dialog.get_by_label("What is wrong?")).to_have_value(text)
     await dialog.get_by_role("button", name="Send").dblclick()
-    await expect(dialog).to_contain_text("Your report has reached the instructors")
+    await expect(dialog).to_contain_text("Your report was sent to the instructors")
     await dialog.get_by_role("link", name="Back to the page").click()
     await expect(dialog).to_be_hidden()
     assert page.url.endswith(LESSON)
@@ -73,7 +73,7 @@ async def test_what_was_sent_into_a_network_that_failed_is_kept_and_sent_again_o
     await expect(dialog.get_by_label("What is wrong?")).to_have_value(text)
     await page.unroute("**/en/feedback")
     await dialog.get_by_role("button", name="Send").click()
-    await expect(dialog).to_contain_text("Your report has reached the instructors")
+    await expect(dialog).to_contain_text("Your report was sent to the instructors")
     await inbox_holds(hall, text)
 
 
@@ -84,13 +84,13 @@ async def test_a_form_that_cannot_be_taken_stays_with_the_reason(hall: VisitorFa
     await page.get_by_role("link", name="Report a problem", exact=True).click()
     dialog = page.get_by_role("dialog", name="Report a problem")
     field = dialog.get_by_label("What is wrong?")
-    await dialog.get_by_text("The translation").click()
+    await dialog.get_by_text("Translation").click()
     await field.evaluate("field => { field.removeAttribute('maxlength'); field.value = 'x'.repeat(4001); }")
     await dialog.get_by_role("button", name="Send").click()
 
     await expect(dialog.get_by_role("alert")).to_contain_text("4,001 characters")
     await expect(field).to_be_focused()
-    await expect(dialog.get_by_label("The translation")).to_be_checked()
+    await expect(dialog.get_by_label("Translation")).to_be_checked()
     assert len(await field.input_value()) == 4_001
 
 
@@ -123,13 +123,13 @@ async def test_everything_works_without_a_script(hall: VisitorFactory) -> None:
     await expect(page.locator("#helpful-no")).to_have_attribute("aria-pressed", "true")
     await page.get_by_label("What was missing?").fill("More")
     await page.get_by_role("button", name="Send").click()
-    await expect(page.get_by_text("Thank you, that is noted.")).to_be_visible()
+    await expect(page.get_by_text("Thank you. Your feedback was saved.")).to_be_visible()
     await page.get_by_role("link", name="Report a problem").click()
     text = unique("Without a script")
     await page.get_by_text("This page or its controls").click()
     await page.get_by_label("What is wrong?").fill(text)
     await page.get_by_role("button", name="Send").click()
-    await expect(page.get_by_text("Your report has reached the instructors")).to_be_visible()
+    await expect(page.get_by_text("Your report was sent to the instructors")).to_be_visible()
     await page.go_back()
     await page.get_by_role("button", name="Send").click()
     await inbox_holds(hall, text)

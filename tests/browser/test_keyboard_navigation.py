@@ -42,7 +42,7 @@ async def test_a_whole_visit_needs_no_mouse(hall: VisitorFactory) -> None:
     await page.goto(visitor.site.url(LESSON))
     cell = CellPageObject(page, "strategy")
 
-    await tab_to(page, page.get_by_role("link", name="Skip to the content"))
+    await tab_to(page, page.get_by_role("link", name="Skip to main content"))
     await page.keyboard.press("Enter")
     await expect(page.locator("#main")).to_be_focused()
     await tab_to(page, cell.button("run"))

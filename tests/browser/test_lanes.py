@@ -57,7 +57,7 @@ def lane(cell: CellPageObject, name: str) -> Locator:
 
 
 def view(cell: CellPageObject, name: str) -> Locator:
-    return cell.root.get_by_role("group", name="How the output is shown").get_by_role("radio", name=name)
+    return cell.root.get_by_role("group", name="Output view").get_by_role("radio", name=name)
 
 
 async def test_what_replicas_write_stands_in_lanes_between_what_the_cell_wrote(hall: VisitorFactory) -> None:
@@ -135,11 +135,11 @@ publish("stream", {"name": "stdout", "text": "short\\n"}, "worker 0")
 async def test_a_learner_picks_another_machine_for_a_fresh_session(hall: VisitorFactory) -> None:
     page = await (await hall.admit()).open(LESSON)
     cell = CellPageObject(page, "strategy")
-    button = cell.root.get_by_role("button", name=re.compile("^Change the machine:"))
+    button = cell.root.get_by_role("button", name=re.compile("^Change machine:"))
     await expect(button).to_contain_text("4 GPUs, simulated")
 
     await button.click()
-    await expect(cell.root.get_by_text("variables do not come along")).to_be_visible()
+    await expect(cell.root.get_by_text("starts a new session without your variables")).to_be_visible()
     await cell.root.get_by_role("radio", name="2 GPUs, simulated").check()
     await expect(page.locator("#announcements")).to_contain_text("Runs on 2 GPUs, simulated from now on.")
     await expect(page.locator("#session .session-machine .machine-words")).to_have_text("2 GPUs, simulated")
@@ -166,7 +166,7 @@ async def test_a_learner_picks_another_version_of_keras(chromium: Browser, netwo
     with Site(network=network, runner=False, lessons_dir=str(tmp_path)) as site:
         page = await (visitor := await VisitorFactory(chromium, site).admit()).open(f"/en/courses/{course.LESSON}")
         cell = CellPageObject(page, "choice")
-        await cell.root.get_by_role("button", name="Change the machine:").click()
+        await cell.root.get_by_role("button", name="Change machine:").click()
 
         await cell.root.get_by_role("radio", name="Keras 2").check()
 
@@ -183,11 +183,11 @@ async def test_after_another_machine_was_picked_one_button_runs_from_the_first_c
     first, second = CellPageObject(page, "strategy"), CellPageObject(page, "components")
     await first.write("kept = 41")
     await second.write("print(kept + 1)")
-    await first.root.get_by_role("button", name="Change the machine:").click()
+    await first.root.get_by_role("button", name="Change machine:").click()
     await first.root.get_by_role("radio", name="2 GPUs, simulated").check()
     await expect(first.root.get_by_role("button", name="Run from the first cell")).to_be_hidden()
-    await second.root.get_by_role("button", name="Change the machine:").click()
-    await expect(second.root.get_by_text("variables do not come along")).to_be_visible()
+    await second.root.get_by_role("button", name="Change machine:").click()
+    await expect(second.root.get_by_text("starts a new session without your variables")).to_be_visible()
     again = second.root.get_by_role("button", name="Run from the first cell")
     await expect(again).to_be_hidden()
 
@@ -200,7 +200,7 @@ async def test_after_another_machine_was_picked_one_button_runs_from_the_first_c
     await second.finished()
     assert await second.lines() == ["42"]
     await expect(again).to_be_hidden()
-    await expect(second.root.get_by_role("button", name="Change the machine:")).to_be_focused()
+    await expect(second.root.get_by_role("button", name="Change machine:")).to_be_focused()
 
 
 async def test_a_cell_says_real_only_while_its_session_does(hall: VisitorFactory) -> None:

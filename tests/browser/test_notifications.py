@@ -77,7 +77,7 @@ async def test_the_bell_counts_live_in_every_tab_with_one_stream_and_is_read_out
     streams(second, asked)
     await second.goto(ada.site.url("/ko/"))
     bells = [page.locator("#bell .bell-link") for page in (first, second)]
-    await expect(bells[0]).to_have_accessible_name("Notifications: nothing unread")
+    await expect(bells[0]).to_have_accessible_name("Notifications: none unread")
     await expect(bells[1]).to_have_accessible_name("알림: 모두 읽음")
 
     await answer(hall, thread, HOSTILE)
@@ -116,7 +116,7 @@ async def test_notifications_are_read_by_keyboard_and_lead_to_the_comment(hall: 
     thread = await ask(ada, account)
     await answer(hall, thread, HOSTILE)
     page = await ada.open("/en/notifications")
-    link = page.get_by_role("link", name="replied in a thread of yours")
+    link = page.get_by_role("link", name="replied in one of your threads")
     await link.focus()
     await page.keyboard.press("Enter")
     await expect(page.locator(".comment.asked-for")).to_contain_text("Because")
@@ -173,8 +173,8 @@ async def test_a_link_of_a_mail_ends_mails_for_somebody_who_is_signed_out(
     page = await reader.open(f"/en/unsubscribe/{token}")
     if script:
         await assert_accessible_everywhere(page, "unsubscribe")
-    await page.get_by_role("button", name="No more mails about replies").click()
-    await expect(page.get_by_role("status").first).to_have_text("You get no more mails about replies.")
+    await page.get_by_role("button", name="Stop emails about replies").click()
+    await expect(page.get_by_role("status").first).to_have_text("You will no longer get emails about replies.")
     if script:
         await assert_accessible(page, "unsubscribed")
     else:

@@ -40,14 +40,14 @@ async def test_a_link_leads_to_the_other_site_and_back_to_the_page(
     page = await visitor.page()
     here = f"http://{campus.hosts[1]}"
     await page.goto(f"{here}/en/settings/security")
-    await page.get_by_role("link", name="Go on with Example University").press("Enter")
+    await page.get_by_role("link", name="Continue with Example University").press("Enter")
     await page.wait_for_url(f"{here}/en/settings/security")
     await expect(page.get_by_text("ada@example.org").first).to_be_visible()
 
     await page.get_by_role("link", name="Unlink").click()
     await page.get_by_role("button", name="Unlink").click()
 
-    await expect(page.get_by_role("alert")).to_contain_text("only way into your account")
+    await expect(page.get_by_role("alert")).to_contain_text("only way to sign in")
     assert set(visitor.elsewhere) <= {url for url in visitor.elsewhere if url.startswith(f"{issuer.url}/authorize?")}
     assert visitor.elsewhere
     visitor.tolerated.append("status of 409")

@@ -59,7 +59,7 @@ async def test_20_000_lines_are_folded_and_can_be_had_as_text(hall: VisitorFacto
     assert await cell.rows.count() < 3_000
     await expect(cell.root.locator(".fold")).to_contain_text("lines folded")
     async with cell.page.expect_download() as download:
-        await cell.root.get_by_role("button", name="All of it as text").click()
+        await cell.root.get_by_role("button", name="Download as text").click()
     path = await (await download.value).path()
     text = await asyncio.to_thread(Path(path).read_text)
     assert text.splitlines() == [f"row {i}" for i in range(20_000)]
@@ -121,7 +121,7 @@ print("\x1b[9999C"*60000+"x")""",
     await expect(cell.rows.locator(".folded")).to_contain_text("142,000 characters folded")
     assert await cell.rows.locator("span").count() < 1_100
     async with cell.page.expect_download() as download:
-        await cell.root.get_by_role("button", name="All of it as text").click()
+        await cell.root.get_by_role("button", name="Download as text").click()
     path = await (await download.value).path()
     assert len(await asyncio.to_thread(Path(path).read_text)) == 150_001 + 1_002
 

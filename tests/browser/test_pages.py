@@ -123,7 +123,7 @@ async def test_a_lesson_without_a_script_shows_its_code_and_says_what_is_missing
     page = await (await hall.admit(script=False)).open(LESSON)
 
     await expect(page.locator("#cell-strategy pre.code")).to_contain_text("MirroredStrategy()")
-    await expect(page.get_by_text("running the cells needs it")).to_be_visible()
+    await expect(page.get_by_text("you need it to run cells")).to_be_visible()
 
 
 async def test_on_a_phone_the_outline_is_a_sheet_with_or_without_a_script(hall: VisitorFactory) -> None:

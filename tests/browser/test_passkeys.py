@@ -52,7 +52,7 @@ async def test_a_passkey_is_added_by_keyboard_and_signs_in_from_then_on(hall: Vi
 
     await add(page, "My laptop")
 
-    await expect(page.get_by_text("The passkey is added.").first).to_be_visible()
+    await expect(page.get_by_text("The passkey was added.").first).to_be_visible()
     await expect(page.get_by_text("My laptop").first).to_be_visible()
     await cdp.send("WebAuthn.setAutomaticPresenceSimulation", {"authenticatorId": key, "enabled": False})
     await lose_cookies(visitor)
@@ -99,18 +99,18 @@ async def test_a_device_that_does_not_answer_leaves_the_page_usable_and_says_so(
     await add(page, "")
     visitor.tolerated.append("status of 422")
     field = page.locator("#field-passkey_name")
-    await expect(field).to_have_accessible_description(re.compile("Write a name"))
+    await expect(field).to_have_accessible_description(re.compile("Enter a name"))
     await expect(field).to_be_focused()
     await cdp.send("WebAuthn.setUserVerified", {"authenticatorId": key, "isUserVerified": False})
 
     await add(page, "My laptop")
 
-    await expect(page.get_by_role("alert").get_by_text("Your device gave no answer.")).to_be_visible()
+    await expect(page.get_by_role("alert").get_by_text("Your device did not respond.")).to_be_visible()
     await cdp.send("WebAuthn.setUserVerified", {"authenticatorId": key, "isUserVerified": True})
     await add(page, "My laptop")
-    await expect(page.get_by_text("The passkey is added.").first).to_be_visible()
+    await expect(page.get_by_text("The passkey was added.").first).to_be_visible()
     await add(page, "The same one")
-    await expect(page.get_by_text("has a passkey of your account already")).to_be_visible()
+    await expect(page.get_by_text("already has a passkey for your account")).to_be_visible()
 
 
 async def test_without_a_script_or_a_name_no_button_is_dead(hall: VisitorFactory) -> None:
@@ -119,7 +119,7 @@ async def test_without_a_script_or_a_name_no_button_is_dead(hall: VisitorFactory
     await page.goto(named(visitor, "/en/sign-in"))
     await expect(page.get_by_role("button", name="passkey")).to_have_count(0)
     await page.goto(visitor.site.url("/en/sign-in"))
-    await page.get_by_role("link", name="Open this page by its name").click()
+    await page.get_by_role("link", name="Open this page at its host name").click()
     await page.wait_for_url(named(visitor, "/en/sign-in"))
 
 

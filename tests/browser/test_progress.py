@@ -186,9 +186,7 @@ async def test_what_two_devices_did_without_an_account_is_one_learners_and_count
     first = await laptop.open(LESSON)
     await run_first_cell(first)
     address = await sign_up(laptop, first)
-    await expect(first.locator(".account-flash")).to_contain_text(
-        "What you did in this browser is in your account now."
-    )
+    await expect(first.locator(".account-flash")).to_contain_text("Your work in this browser is now in your account.")
     await expect(first.locator("#progress-header-button")).to_contain_text(FIRST_RUN)
 
     second = await phone.open(SECOND)
@@ -200,7 +198,7 @@ async def test_what_two_devices_did_without_an_account_is_one_learners_and_count
     await second.locator("#field-email").fill(address)
     await second.locator("#field-password").fill(PASSWORD)
     await second.keyboard.press("Enter")
-    await expect(second.locator(".account-flash")).to_contain_text("Brought in from this browser: 1 run.")
+    await expect(second.locator(".account-flash")).to_contain_text("Imported from this browser: 1 run.")
     await expect(second.locator("#progress-header-button")).to_contain_text(FIRST_RUN)
 
     await first.goto(laptop.site.url(COURSE))

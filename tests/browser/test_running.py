@@ -96,7 +96,7 @@ async def test_a_restart_of_the_web_process_loses_no_line_and_no_press_of_run(ha
     site.kill_web()
     await other.run()
     await expect(cell.status).to_contain_text("reconnecting")
-    await expect(other.status).to_contain_text("trying again")
+    await expect(other.status).to_contain_text("retrying")
     await asyncio.to_thread(site.start_web)
 
     await other.finished()
@@ -117,7 +117,7 @@ async def test_a_page_whose_stream_is_refused_for_now_asks_again_and_loses_nothi
         if refused > 2:
             await route.continue_()
         else:
-            await route.fulfill(status=429, json={"error": {"code": "too_many", "message": "Wait a little."}})
+            await route.fulfill(status=429, json={"error": {"code": "too_many", "message": "Wait a moment."}})
 
     await page.route("**/stream?after=*", refuse_twice)
     cell = CellPageObject(page, "strategy")
@@ -201,7 +201,7 @@ async def test_run_says_that_the_cell_is_at_work_and_the_focus_is_never_lost(hal
     await expect(cell.button("run")).to_be_disabled()
     await expect(cell.button("run")).to_be_focused()
     await page.keyboard.press("Enter")
-    await expect(page.locator("#announcements")).to_contain_text("Four replicas: still at work.")
+    await expect(page.locator("#announcements")).to_contain_text("Four replicas is still running.")
     await assert_accessible(page, "a cell at work", "#cell-strategy")
 
     await cell.button("stop").press("Enter")
@@ -262,7 +262,7 @@ async def test_a_lost_runner_is_named_and_what_waits_runs_unless_stopped(hall: V
 
     site.kill_runner()
     await given_up.run()
-    await expect(given_up.status).to_contain_text("not reachable")
+    await expect(given_up.status).to_contain_text("cannot be reached")
     await given_up.button("stop").click()
     await expect(given_up.status).to_contain_text("Stopped")
     await other.run()
@@ -282,7 +282,7 @@ async def test_a_lost_runner_is_named_and_what_waits_runs_unless_stopped(hall: V
 async def what_is_left_runs_again_at_one_press(visitor: Visitor, first: Result, second: Result) -> None:
     """The runner restarted while the second cell was at work."""
     await second.finished("lost")
-    await expect(first.page.locator("#session-notice")).to_contain_text("variables of earlier runs", timeout=60_000)
+    await expect(first.page.locator("#session-notice")).to_contain_text("variables from earlier runs", timeout=60_000)
     await first.comes_from(SESSION)
     front = await visitor.open("/en/")
     await Result(front, "strategy").comes_from(SESSION)

@@ -59,7 +59,7 @@ async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(crow
     await cell.finished()
     focused = await page.evaluate("document.activeElement.className")
 
-    warning = "This session ends in less than a minute because nothing ran"
+    warning = "This session ends in less than a minute because nothing is running"
     notice = page.get_by_role("status").filter(has_text=warning)
     await expect(notice).to_be_visible()
     assert await page.evaluate("document.activeElement.className") == focused
@@ -67,7 +67,7 @@ async def test_a_warning_comes_without_taking_the_focus_and_can_be_answered(crow
     await assert_readable_in_both_themes(page, "the warning", "#session")
 
     async with page.expect_response(lambda answer: "/session/keep" in answer.url) as answer:
-        await page.get_by_role("button", name="Keep it").press("Enter")
+        await page.get_by_role("button", name="Keep session").press("Enter")
     assert (await answer.value).status == 200
     await cell.write("print(x)")
     await cell.run()
@@ -87,7 +87,7 @@ async def test_the_end_is_said_and_what_the_next_run_does(crowd: VisitorFactory)
     await first.finished()
 
     await expect(page.locator("#session")).to_have_attribute("data-state", "gone", timeout=60_000)
-    await expect(page.locator("#session-notice")).to_contain_text("run the cells that you need again first")
+    await expect(page.locator("#session-notice")).to_contain_text("first rerun the cells that you need")
     await expect(first.root.locator(".provenance")).to_contain_text("From an earlier session")
     await take_picture(page, "ended")
 
@@ -113,14 +113,14 @@ async def test_a_queued_learner_sees_the_position_and_starts_when_one_leaves(cro
     await waiting.run()
 
     await expect(waiting.status).to_contain_text("Queued: position 1")
-    await expect(second.locator(".session-state")).to_contain_text("Waiting for a free place: position 1")
+    await expect(second.locator(".session-state")).to_contain_text("Waiting for a free slot: position 1")
     await take_picture(second, "queued")
     await waiting.has_row("my turn", timeout_s=60)
 
 
 @pytest.mark.parametrize(
     ("language", "told", "width"),
-    [("en", "gave its place to someone", 1280), ("ko", "자리를 내주었습니다", 360)],
+    [("en", "ended to make room for someone", 1280), ("ko", "자리를 내주었습니다", 360)],
 )
 async def test_whoever_gives_way_is_told_at_once_and_without_a_reload(
     crowd: VisitorFactory, language: str, told: str, width: int

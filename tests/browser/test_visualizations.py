@@ -90,7 +90,7 @@ print("1 replica, loss    0.4:  0.690  0.512  0.433")
 async def test_a_chart_is_read_by_keyboard_and_by_pointer(hall: VisitorFactory) -> None:
     cell = await opened(hall, TRAINING)
     await cell.finished()
-    head, words = cell.root.get_by_label("Read at"), cell.root.locator(".chart-reading")
+    head, words = cell.root.get_by_label("Show values at"), cell.root.locator(".chart-reading")
     await expect(words).to_contain_text("Step 200: loss 0.05495")
 
     await head.focus()
@@ -115,12 +115,12 @@ async def test_the_numbers_are_a_table_and_a_file_and_come_back_after_a_reload(h
 
     await cell.page.reload()
 
-    await cell.root.get_by_text("Numbers as a table").click()
-    table = cell.root.get_by_role("table", name="Numbers of the cell “Four replicas” · 60 of 202 rows, evenly spread")
+    await cell.root.get_by_text("Metrics as a table").click()
+    table = cell.root.get_by_role("table", name="Metrics of the cell “Four replicas” · 60 of 202 rows, evenly spaced")
     await expect(table.locator("thead th[scope=col]")).to_have_text(["When", "loss", "accuracy", "val_loss"])
     await expect(table.locator("tbody th[scope=row]")).to_have_count(60)
     async with cell.page.expect_download() as download:
-        await cell.root.get_by_role("button", name="All of them as CSV").click()
+        await cell.root.get_by_role("button", name="Download as CSV").click()
     file = await (await download.value).path()
     lines = (await asyncio.to_thread(Path(file).read_text)).splitlines()
     assert (len(lines), lines[0]) == (203, "lane,per,step,loss,accuracy,val_loss")
@@ -149,7 +149,7 @@ async def test_one_number_stands_above_zero_and_is_not_zoomed_into(hall: Visitor
 
     await expect(cell.root.locator(".plot .tick.end")).to_have_text(["0", "0.2", "0.4", "0.6"])
     await expect(cell.root.locator(".label text")).to_have_text("loss 0.55")
-    await expect(cell.root.get_by_label("Read at")).to_be_hidden()
+    await expect(cell.root.get_by_label("Show values at")).to_be_hidden()
 
 
 async def test_a_bar_says_how_long_it_takes_and_goes_with_the_run(hall: VisitorFactory) -> None:
@@ -186,10 +186,10 @@ picture("in words", picture="replay", variable="w", shape=[2], operation="sum", 
     for _ in range(3):
         await cell.page.keyboard.press("Enter")
 
-    await expect(words).to_have_text("4 of 4: After the update the variable is still the same on every replica.")
+    await expect(words).to_have_text("4 of 4: After the update, the variable is still the same on every replica.")
     await expect(cell.root.get_by_role("button", name="Step back")).to_be_focused()
     await expect(cell.root.get_by_role("button", name="Play")).to_be_hidden()
-    await cell.root.get_by_text("Numbers as a table").click()
+    await cell.root.get_by_text("Metrics as a table").click()
     await expect(cell.root.locator(".drawn tbody tr").last).to_have_text("1" + "2" + "−4" + "−2" + "1" + "1.2")
     await expect(cell.root.locator("figcaption")).to_have_text("All-reduce of w (2) · NcclAllReduce (simulated)")
 

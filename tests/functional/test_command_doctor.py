@@ -60,7 +60,7 @@ async def test_the_doctor_asks_the_runner_that_is_there(
     assert re.search(r"^ +on +seccomp +on$", well.out, re.MULTILINE)
     assert re.search(r"^ +ok +kernel +Linux 6$", well.out, re.MULTILINE)
     assert (as_json["status"], as_json["safe"]) == (0, True)
-    assert "Limits are those of the runner already running at" in well.out
+    assert "These are the limits of the runner that is already running at" in well.out
     assert ill.status == 1
     assert ill.out.endswith("Missing: lessons.\n")
 
@@ -87,9 +87,9 @@ async def test_the_doctor_tells_of_the_machine_where_no_runner_answers(settings:
     ended = await lockstep("doctor", data_dir=tmp_path, lessons_dir=settings.lessons_dir, runner_socket="/nothing")
 
     assert ended.status == 1
-    assert "The runner at /nothing does not answer." in ended.out
+    assert "The runner at /nothing is not responding." in ended.out
     assert re.search(r"^ +(ok|no) +user namespaces ", ended.out, re.MULTILINE)
-    assert "Not known: no sandbox was made." in ended.out
+    assert "Unknown: no sandbox was created." in ended.out
 
 
 async def test_the_doctor_names_a_setting_that_cannot_be_used_and_ends_with_2(
@@ -101,7 +101,7 @@ async def test_the_doctor_names_a_setting_that_cannot_be_used_and_ends_with_2(
     sentence = "LOCKSTEP_LIMITS__MEMORY_MB: must be a whole number from 256 to 1,048,576 (MiB)"
 
     assert (text.status, told.status) == (2, 2)
-    assert text.out == f"A setting cannot be used:\n{sentence}\n"
+    assert text.out == f"Invalid settings:\n{sentence}\n"
     assert json.loads(told.out)["unusable_settings"] == [sentence]
 
 
@@ -202,7 +202,7 @@ async def test_untrusted_users_read_pages_and_run_nothing_without_the_outer_sand
     assert page.status_code == 200
     assert (run.status_code, run.json()["error"]["code"]) == (403, "unsafe")
     assert ready.json()["refuses"] == ["runs"]
-    assert "It listens on every address of this machine" in ended.err
+    assert "Lockstep listens on every address of this machine" in ended.err
     log = said + ended.err + ended.out  # the runner may be up before the server says where it is
     assert "safeguard missing: outer sandbox" in log
     assert "apt-get install bubblewrap" in log

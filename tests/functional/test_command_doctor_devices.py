@@ -66,7 +66,7 @@ async def test_two_gpus_that_compute_alone_and_together_are_a_proof(supervisor: 
 
     assert proof.holds, list(proof.lines())
     assert [trial.topology for trial in proof.trials] == ["gpu:1", "gpu:1", "gpu:2"]
-    assert list(proof.lines())[-1] == "All of it is real, and no session saw another's."
+    assert list(proof.lines())[-1] == "All devices are real, and no session could see another's."
     assert supervisor.sessions == {}
 
 
@@ -75,7 +75,7 @@ async def test_two_gpus_that_compute_alone_and_together_are_a_proof(supervisor: 
     [
         (DeviceTrial("gpu:1", said("/device:CPU:0", 1)), "the matrices were multiplied on /device:CPU:0"),
         (DeviceTrial("gpu:2", said("/device:GPU:0", 1)), "its strategy has 1 replicas"),
-        (DeviceTrial("gpu:1", said("/device:GPU:0", 1, right=False)), "it computed something else than it should"),
+        (DeviceTrial("gpu:1", said("/device:GPU:0", 1, right=False)), "it computed a wrong result"),
         (DeviceTrial("gpu:1", trouble="the program ended with error"), "the program ended with error"),
         (DeviceTrial("gpu:1", said("/device:GPU:0", 1)), ""),
     ],
@@ -135,7 +135,7 @@ async def test_where_sessions_run_out_before_devices_it_waits_for_one_and_says_s
 
     assert not proof.holds
     assert list(proof.lines()) == [
-        "No real device was proven. The runner has no place for another session beside those that live: try again "
+        "No real device was found. The runner has no free slot for another session. Try again "
         "when it is less busy, or raise LOCKSTEP_MAX_SESSIONS."
     ]
     assert supervisor.sessions == {}
@@ -169,6 +169,6 @@ async def test_without_a_real_device_it_says_so_and_is_1(supervisor: ScriptedSup
     as_json = await lockstep("doctor", "--devices", "--json", runner_socket=supervisor.socket, data_dir=tmp_path)
 
     assert (told.status, as_json.status) == (1, 1)
-    assert told.out.startswith("No real device was proven. The runner has simulated devices only;")
+    assert told.out.startswith("No real device was found. The runner has only simulated devices;")
     assert json.loads(as_json.out)["holds"] is False
     assert supervisor.sessions == {}

@@ -49,7 +49,7 @@ async def test_output_goes_where_the_script_sent_it_and_ok_is_0(
 
     assert ended.status == 0, ended.err
     assert ended.out == "hello\n\x1b[1mbold\x1b[0m\u2028\n42\n"
-    simulated = "lockstep: 2 GPUs, simulated. Times tell nothing about real ones.\n"
+    simulated = "lockstep: 2 GPUs, simulated. Timings say nothing about real devices.\n"
     assert ended.err == f"{simulated}careful\nlockstep: stand-in data\n"
     assert run.request.code == "print('hello')\n"
     assert run.request.spec.topology == "gpu:2"
@@ -118,7 +118,7 @@ async def test_a_script_may_come_from_standard_input(supervisor: ScriptedSupervi
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing.py"], "nothing.py cannot be read: No such file or directory."),
+        (["nothing.py"], "Cannot read nothing.py: No such file or directory."),
         (["."], "Is a directory"),
         (["{script}", "--topology", "quantum:3"], "unknown topology 'quantum:3'; possible: cpu, gpu:1"),
         (["{script}", "--topology", "ps:8+8"], "as in ps:2+1; a cluster may end in +chief"),
@@ -128,8 +128,8 @@ async def test_a_script_may_come_from_standard_input(supervisor: ScriptedSupervi
         (["{script}", "--timeout", "nan"], "--timeout"),
         (["{long}"], "at most 100,000"),
         (["{marked}"], "at most 100,000"),
-        (["/dev/zero"], "/dev/zero is not a file; - reads standard input."),
-        (["{pipe}"], "is not a file; - reads standard input."),
+        (["/dev/zero"], "/dev/zero is not a regular file. Use - to read standard input."),
+        (["{pipe}"], "is not a regular file. Use - to read standard input."),
         (["{binary}"], "is not UTF-8 text"),
     ],
 )
@@ -162,7 +162,7 @@ async def test_input_without_end_is_too_long(
     ended = await finish(process, None)
 
     assert ended.status == 2
-    assert ended.err == "- is too long: at most 100,000 bytes can be run at once.\n"
+    assert ended.err == "- is too long. The limit is 100,000 bytes.\n"
 
 
 async def test_a_script_of_just_the_limit_is_run(supervisor: ScriptedSupervisor, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ async def test_a_runner_that_was_named_and_is_away_is_a_sentence(
     ended = await lockstep("run", str(script), runner_socket=socket_path, data_dir=tmp_path)
 
     assert ended.status == 1
-    assert ended.err == f"The runner at {socket_path} does not answer.\n"
+    assert ended.err == f"The runner at {socket_path} is not responding.\n"
 
 
 async def test_beside_a_server_it_says_which_settings_of_this_shell_are_not_in_use(
@@ -229,7 +229,7 @@ async def test_beside_a_server_it_says_which_settings_of_this_shell_are_not_in_u
     refused = await lockstep("run", str(script), "--topology", "cpu", data_dir=data, devices="nonsense")
     await supervisor.stop()
 
-    beside = f"lockstep: The runner already running at {supervisor.socket} is used, which is set otherwise: "
+    beside = f"lockstep: Using the runner that is already running at {supervisor.socket}, which has other settings: "
     assert [(ended.status, ended.out) for ended in (same, other, refused)] == [(0, "hello\n")] * 3
     assert same.err == ""
     assert other.err == f"{beside}LOCKSTEP_DEVICES=simulate (here gpu).\n"
@@ -243,4 +243,4 @@ async def test_a_refusal_of_the_runner_is_a_sentence(
 
     ended = await lockstep("run", str(script), runner_socket=supervisor.socket, data_dir=tmp_path)
 
-    assert (ended.status, ended.err) == (1, "The runner declined: no place\n")
+    assert (ended.status, ended.err) == (1, "The runner rejected the script: no place\n")

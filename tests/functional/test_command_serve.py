@@ -233,10 +233,12 @@ async def test_a_data_directory_that_another_server_uses_is_a_sentence(socket_pa
 
     for ended in both:
         assert ended.status == 2
-        assert ended.err.endswith(f"Another Lockstep uses {data}. Choose another folder with LOCKSTEP_DATA_DIR.\n")
-        assert "Lockstep is at" not in ended.err
+        assert ended.err.endswith(
+            f"Another Lockstep is already using {data}. Choose another directory with LOCKSTEP_DATA_DIR.\n"
+        )
+        assert "Lockstep is running at" not in ended.err
         assert "Traceback" not in ended.err
-        assert "starting it again" not in ended.err
+        assert "Restarting it" not in ended.err
 
 
 async def test_a_command_gives_up_at_once_on_a_runner_that_refuses_its_settings(tmp_path: Path) -> None:
@@ -244,7 +246,7 @@ async def test_a_command_gives_up_at_once_on_a_runner_that_refuses_its_settings(
 
     assert ended.status == 1
     assert ended.err.count("LOCKSTEP_MAX_SESSIONS: ") == 1
-    assert ended.err.endswith("A runner cannot be started here: it refuses its settings.\n")
+    assert ended.err.endswith("Cannot start a runner here because its settings are not valid.\n")
 
 
 async def test_a_bad_setting_is_a_sentence_for_every_command(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ async def test_the_owner_of_an_address_takes_over_an_account_that_was_never_open
     app: FastAPI, stranger: httpx.AsyncClient, bob: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await stranger.post("/en/sign-up", data=SQUATTER)
-    squatters = await link_to(mailbox, ADDRESS, "Open your")
+    squatters = await link_to(mailbox, ADDRESS, "Confirm your email")
     assert (await bob.post("/en/settings/security/email", data={"email": ADDRESS})).status_code == 303
     link = await link_to(mailbox, ADDRESS, "new address")
 
@@ -87,7 +87,7 @@ async def test_an_address_that_the_operator_has_shut_out_before_it_was_opened_st
     app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await client.post("/en/sign-up", data=SQUATTER)
-    link = await link_to(mailbox, ADDRESS, "Open your")
+    link = await link_to(mailbox, ADDRESS, "Confirm your email")
     async with app.state.db.writing() as session:
         await session.execute(update(Account).where(Account.email == ADDRESS).values(disabled_at=now()))
 

@@ -134,17 +134,17 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
     panel = (await client.get(PANEL)).text
 
     assert "Will be killed at step 1,000." in panel
-    assert "No step is counted yet: only fit, train_on_batch and lockstep.log count steps." in panel
+    assert "No steps counted yet: only fit, train_on_batch, and lockstep.log count steps." in panel
     assert "Will be slowed down at step 50." in panel
-    assert "It is at step 12." in panel
-    assert re.findall(r'aria-label="((?:Kill now|Slow down now|Take back): worker \d)"', panel) == [
+    assert "It is now at step 12." in panel
+    assert re.findall(r'aria-label="((?:Kill now|Slow down now|Cancel): worker \d)"', panel) == [
         "Kill now: worker 0",
-        "Take back: worker 0",
+        "Cancel: worker 0",
         "Slow down now: worker 1",
-        "Take back: worker 1",
+        "Cancel: worker 1",
     ]
     answer = await client.post(FAULTS, data={"task": "worker 0", "action": "disarm", "at_step": "1000"})
-    assert said(answer) == "Taken back: worker 0 goes on undisturbed."
+    assert said(answer) == "Taken back: worker 0 continues."
     assert supervisor.faults == [(name, InjectedFailure(task="worker 0", action="disarm"))]
 
 
@@ -153,8 +153,8 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
     ("code", "words", "now"),
     [
         ("counts-no-steps", "serves the coordinator and counts no steps", True),
-        ("step-passed", "is past that step already", True),
-        ("not-armed", "reached that step, or it was taken back before", False),
+        ("step-passed", "has already passed that step", True),
+        ("not-armed", "reached that step, or this was canceled before", False),
     ],
 )
 async def test_a_step_that_never_comes_is_refused_and_now_is_offered_instead(
@@ -184,7 +184,7 @@ async def test_a_stranger_takes_nothing_back(
     elsewhere = await client.post(
         FAULTS, data={"task": "worker 1", "action": "disarm"}, headers={"sec-fetch-site": "cross-site"}
     )
-    assert said(theirs) == "There is no such session any more."
+    assert said(theirs) == "This session no longer exists."
     assert elsewhere.status_code == 403
     assert not supervisor.faults
 
@@ -216,7 +216,7 @@ async def test_a_refused_fault_is_said_beside_its_button(
 
     assert (known.status_code, unknown.status_code) == (200, 200)
     assert "다시 시작" in known.text
-    assert said(unknown) == "This was not done: &lt;b&gt;because&lt;/b&gt;"
+    assert said(unknown) == "This failed: &lt;b&gt;because&lt;/b&gt;"
 
 
 @pytest.mark.usefixtures("offering")
@@ -252,7 +252,7 @@ async def test_nobody_does_anything_to_anothers_cluster(
     theirs = await stranger.post(FAULTS, data=asked)
     elsewhere = await client.post(FAULTS, data=asked, headers={"sec-fetch-site": "cross-site"})
 
-    assert said(theirs) == "There is no such session any more."
+    assert said(theirs) == "This session no longer exists."
     assert elsewhere.status_code == 403
     assert not supervisor.faults
 
@@ -266,4 +266,4 @@ async def test_while_the_runner_is_down_a_fault_says_so(
 
     answer = await client.post(FAULTS, data={"task": "worker 1", "action": "kill"})
 
-    assert said(answer) == "The runner is starting or not reachable. Nothing was done; try again in a moment."
+    assert said(answer) == "The runner is starting or cannot be reached. Nothing was changed. Try again in a moment."

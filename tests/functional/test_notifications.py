@@ -98,7 +98,7 @@ async def test_a_notification_leads_to_its_comment_and_is_read_then(app: FastAPI
         link = re.search(r'href="(/en/notifications/[0-9a-f]+)"', page.text)
         assert link
         assert "<img src=x" not in page.text
-        assert "Bob &lt;img src=x onerror=&#34;alert(1)&#34;&gt; replied in a thread of yours" in page.text
+        assert "Bob &lt;img src=x onerror=&#34;alert(1)&#34;&gt; replied in one of your threads" in page.text
         assert "Because &lt;b&gt;four&lt;/b&gt;." in page.text
         assert ">unread<" in page.text
         assert page.headers["cache-control"] == "no-store"
@@ -132,7 +132,7 @@ async def test_a_comment_that_is_gone_or_hidden_is_neither_quoted_nor_linked(app
     async with await signed_in_browser(app, ada) as client:
         page = (await client.get("/en/notifications")).text
     assert "A hidden reply" not in page
-    assert "It is not there any more." in page
+    assert "This is no longer available." in page
     assert not re.search(r'href="/en/notifications/[0-9a-f]+"', page)
 
 
@@ -289,7 +289,7 @@ async def test_mails_about_a_kind_can_be_had_again(app: FastAPI) -> None:
     async with app.state.db.writing() as session:
         await service.opt_out_of_emails(session, ada.id, NotificationKind.mention)
     async with await signed_in_browser(app, ada) as client:
-        assert "You get no mails about mentions." in (await client.get("/en/notifications")).text
+        assert "You do not get emails about mentions." in (await client.get("/en/notifications")).text
         assert (await client.post("/en/notifications/mails", data={"kind": "mention"})).status_code == 303
         assert (await client.post("/en/notifications/mails", data={"kind": "achievement"})).status_code == 422
     assert await email_settings(app, ada) == (EmailFrequency.immediately, [])

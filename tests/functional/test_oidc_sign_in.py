@@ -82,14 +82,14 @@ async def test_who_comes_back_has_an_account_and_finds_it_again(
     await press_run(client)
     page = (await client.get("/en/sign-in?next=/en/courses/small")).text
     assert f'href="{WITH}?next=' in page
-    assert "Go on with Example University" in page
+    assert "Continue with Example University" in page
 
     answer = await back(client, issuer, f"{WITH}?next=/en/courses/small")
 
     assert answer.headers["location"] == "/en/courses/small"
     menu = await bar(client)
     assert "Ada Byron" in menu
-    assert "is in your account now" in menu
+    assert "is now in your account" in menu
     assert (await back(stranger, issuer)).headers["location"] == "/en/"
     assert "Ada Byron" in await bar(stranger)
     (account,) = await accounts(app)
@@ -174,7 +174,7 @@ async def test_a_token_that_does_not_fit_signs_nobody_in(
     answer = await back(client, issuer)
 
     assert answer.headers["location"] == "/en/sign-in"
-    assert "could not be checked" in await told(client, answer)
+    assert "could not be verified" in await told(client, answer)
     assert SESSION_COOKIE not in client.cookies
     assert await accounts(app) == []
 
@@ -203,7 +203,7 @@ async def test_a_code_of_somebody_else_opens_nothing(
 
     answer = await client.get("/sign-in/from/campus", params={"state": mine, "code": stolen})
 
-    assert "could not be checked" in await told(client, answer)
+    assert "could not be verified" in await told(client, answer)
     assert SESSION_COOKIE not in client.cookies
 
 
@@ -212,7 +212,7 @@ async def test_an_answer_of_one_site_is_none_of_another(client: httpx.AsyncClien
 
     assert "took too long" in await told(client, await client.get(address.replace("/campus", "/github")))
     mixed = issuer.consent(await asked(client)).replace(f"iss={issuer.url.split(':')[0]}", "iss=https")
-    assert "could not be checked" in await told(client, await client.get(mixed))
+    assert "could not be verified" in await told(client, await client.get(mixed))
 
 
 async def test_who_changes_their_mind_there_is_told_so(client: httpx.AsyncClient, issuer: Issuer) -> None:
@@ -229,7 +229,7 @@ async def test_a_site_that_is_down_or_lies_about_itself_leaves_the_page_usable(
     issuer.down = True
     refused = await client.get(WITH)
     assert refused.status_code == 503
-    assert "does not answer right now" in refused.text
+    assert "The other site is not responding" in refused.text
     assert 'name="password"' in refused.text
     issuer.down = False
     for lie in (
@@ -245,7 +245,7 @@ async def test_a_site_that_is_down_or_lies_about_itself_leaves_the_page_usable(
     issuer.discovery = {}
     gone = issuer.consent(await asked(client))
     issuer.down = True
-    assert "does not answer" in await told(client, await client.get(gone))
+    assert "is not responding" in await told(client, await client.get(gone))
 
 
 async def test_an_answer_that_is_nested_too_deep_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +263,7 @@ async def test_an_address_that_nobody_confirmed_makes_no_account(
 ) -> None:
     for person in ({"email_verified": False}, {"email_verified": None}, {"email": None}, {"email": "no address"}):
         issuer.claims = person
-        assert "confirmed no e-mail address" in await told(client, await back(client, issuer))
+        assert "has no confirmed email address" in await told(client, await back(client, issuer))
     assert await accounts(app) == []
 
 
@@ -272,7 +272,7 @@ async def test_an_account_of_the_same_address_is_not_taken_over(
 ) -> None:
     account = await store_account(app.state.db, email="Ada@Example.org", role=Role.admin)
 
-    assert "has your address already" in await told(client, await back(client, issuer))
+    assert "with this email address already exists" in await told(client, await back(client, issuer))
 
     assert SESSION_COOKIE not in client.cookies
     async with app.state.db.session() as session:
@@ -318,7 +318,9 @@ async def test_a_disabled_account_stays_shut(app: FastAPI, client: httpx.AsyncCl
     assert (await back(client, issuer)).status_code == 403
 
 
-@pytest.mark.parametrize(("policy", "sentence"), [("closed", "No new accounts"), ("invitation", "by invitation here")])
+@pytest.mark.parametrize(
+    ("policy", "sentence"), [("closed", "does not accept new accounts"), ("invitation", "by invitation only")]
+)
 async def test_sign_up_is_as_closed_by_another_site_as_by_a_form(
     settings: Settings, issuer: Issuer, policy: str, sentence: str
 ) -> None:
@@ -331,7 +333,7 @@ async def test_sign_up_is_as_closed_by_another_site_as_by_a_form(
                 other = await create_invitation(session, "somebody@example.org", Role.admin)
                 mine = await create_invitation(session, "ada@example.org", Role.instructor)
             page = (await client.get(f"/en/sign-up?invitation={mine}")).text
-            assert f"invitation={mine}" in page.split("Go on with")[0]
+            assert f"invitation={mine}" in page.split("Continue with")[0]
             assert "for another address" in await told(client, await back(client, issuer, f"{WITH}?invitation={other}"))
             assert (await back(client, issuer, f"{WITH}?invitation={mine}")).headers["location"] == "/en/"
             (account,) = await accounts(app)
@@ -362,7 +364,7 @@ async def test_who_is_signed_in_links_a_site_and_unlinks_it_but_not_the_last_way
     await back(client, issuer)
     refused = await client.post(f"{PAGE}/remove")
     assert refused.status_code == 409
-    assert "only way into your account" in refused.text
+    assert "only way to sign in" in refused.text
 
 
 async def test_linking_that_somebody_else_began_or_whose_identity_is_taken_links_nothing(
@@ -373,7 +375,7 @@ async def test_linking_that_somebody_else_began_or_whose_identity_is_taken_links
         page = (await other.post(PAGE)).text
         address = page.split('<a class="button primary" href="')[1].split('"')[0].replace("&amp;", "&")
         answer = issuer.consent(address)
-        assert "belongs to another account" in await told(other, await other.get(answer))
+        assert "already linked to another account" in await told(other, await other.get(answer))
         page = (await other.post(PAGE)).text
         address = page.split('<a class="button primary" href="')[1].split('"')[0].replace("&amp;", "&")
         issuer.claims = {"sub": "grace"}
@@ -388,7 +390,7 @@ async def test_github_says_who_somebody_is_by_its_own_way(
 ) -> None:
     path = "/en/sign-in/with/github"
     issuer.emails = [{"email": "unchecked@example.org", "primary": True, "verified": False}]
-    assert "confirmed no e-mail address" in await told(client, await back_of_github(client, issuer, path))
+    assert "has no confirmed email address" in await told(client, await back_of_github(client, issuer, path))
     issuer.emails += [{"email": "ada@example.org", "primary": False, "verified": True}]
 
     assert (await back_of_github(client, issuer, path)).headers["location"] == "/en/"

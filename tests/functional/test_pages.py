@@ -64,7 +64,7 @@ async def test_an_error_speaks_the_language_of_the_page_that_asks(client: httpx.
     english = (await client.get("/runs/none")).json()["error"]["message"]
     korean = (await client.get("/runs/none", headers={"x-lockstep-lang": "ko"})).json()["error"]["message"]
 
-    assert english == "There is no such run."
+    assert english == "This run does not exist."
     assert korean != english
 
 

@@ -110,7 +110,7 @@ async def test_who_gets_a_new_way_in_is_told_by_mail(ada: httpx.AsyncClient, mon
     async with asyncio.timeout(10):
         while not mailbox.to("ada@example.org"):  # noqa: ASYNC110 - the sender is a task beside us
             await asyncio.sleep(0.01)
-    assert "new way into your Lockstep account" in mailbox.to("ada@example.org")[0].subject
+    assert "New sign-in method for your Lockstep account" in mailbox.to("ada@example.org")[0].subject
     assert mailbox.link("ada@example.org") == "/en/forgotten"
 
 
@@ -122,7 +122,7 @@ async def test_what_a_visitor_did_comes_in_with_a_passkey_too(
 
     await sign_in(other, device.sign(await asked(other)))
 
-    assert "Brought in from this browser: 1 run." in (await other.get("/en/account-menu")).text
+    assert "Imported from this browser: 1 run." in (await other.get("/en/account-menu")).text
     assert "lockstep_visitor" not in other.cookies
 
 
@@ -173,7 +173,7 @@ async def test_a_forged_answer_opens_nothing_and_says_one_thing(
     refused = await sign_in(other, device.sign(await asked(other)))
 
     assert refused.status_code == 422
-    assert "opens no account here" in refused.text
+    assert "No account here uses this passkey" in refused.text
     assert SESSION_COOKIE not in other.cookies
 
 
@@ -225,7 +225,7 @@ async def test_what_is_no_answer_is_refused_in_words(other: httpx.AsyncClient, c
     refused = await sign_in(other, credential)
 
     assert refused.status_code == 422
-    assert "could not be used" in refused.text
+    assert "could not be verified" in refused.text
 
 
 async def test_a_school_behind_one_address_looks_at_the_sign_in_as_often_as_it_likes(app: FastAPI) -> None:
@@ -270,8 +270,8 @@ async def test_a_new_passkey_needs_a_name_and_the_password(
 
     assert refused.status_code == 422
     wrong = refused.json()["wrong"]
-    assert wrong["passkey_password"] == "This is not the password."
-    assert "Write a name" in wrong["passkey_name"]
+    assert wrong["passkey_password"] == "Incorrect password."
+    assert "Enter a name" in wrong["passkey_name"]
     assert (await options_for_new(ada, "My phone", PASSWORD)).status_code == 200
 
 
@@ -331,7 +331,7 @@ async def test_a_passkey_is_renamed_and_removed_but_not_the_last_way_in(
     refused = await ada.post(f"{path}/remove")
 
     assert refused.status_code == 409
-    assert "only way into your account" in refused.text
+    assert "only way to sign in" in refused.text
     await added(ada, "Another")
     assert (await ada.post(f"{path}/remove")).status_code == 303
     assert (await sign_in(other, device.sign(await asked(other)))).status_code == 422
@@ -348,7 +348,7 @@ async def test_at_an_address_of_numbers_the_page_says_where_passkeys_work(app: F
         client.base_url = httpx.URL("http://learn.example.org")
         page = (await client.get("/en/sign-in")).text
         assert "data-passkey-sign-in" not in page, "a name that only the request says"
-        assert "belong to a name" not in page
+        assert "need a host name" not in page
 
 
 @pytest.mark.parametrize(

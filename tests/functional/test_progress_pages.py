@@ -84,7 +84,7 @@ async def test_a_stranger_sees_what_there_is_to_reach_and_stays_a_stranger(app: 
         assert "Local only: sign in to sync across devices." in header
         assert "First step" in page
         assert "Through and through" not in page
-        assert "1 achievement shows itself once it is earned." in page
+        assert "1 secret achievement appears once you earn it." in page
         assert not client.cookies
 
 
@@ -124,10 +124,10 @@ async def test_the_end_of_a_lesson_says_what_is_missing(app: FastAPI, supervisor
         after = await _text(client, path)
 
     assert 'href="#cell-hello"' in before
-    assert "1 of 2 cells have run" in within
+    assert "1 of 2 cells run" in within
     assert 'href="#cell-hello"' not in within
     assert 'href="#cell-alone"' in within
-    assert "This lesson is done" in after
+    assert "You completed this lesson" in after
 
 
 async def test_the_history_has_pages(app: FastAPI) -> None:

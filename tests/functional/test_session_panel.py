@@ -146,13 +146,13 @@ async def test_a_learner_can_answer_the_warning(client: httpx.AsyncClient, super
     supervisor.sessions[name] = supervisor.sessions[name].model_copy(update=ending)
 
     warned = (await client.get(PANEL)).text
-    assert "This session ends in 1 minute because nothing ran" in warned
+    assert "This session ends in 1 minute because nothing is running" in warned
     assert 'hx-post="http' not in warned
     assert "/en/session/keep" in warned
 
     kept = (await client.post(f"/en/session/keep?lesson={LESSON}")).text
     assert supervisor.kept == [name]
-    assert "Kept. It ends in 20 minutes if nothing runs." in kept
+    assert "Session kept. It ends in 20 minutes if nothing runs." in kept
     assert "/en/session/keep" not in kept
 
 
@@ -176,7 +176,7 @@ async def test_who_ran_something_is_told_when_there_is_no_session_any_more(
     await client.get(run["urls"]["stream"])
     await supervisor.restart()
 
-    assert "The variables of earlier runs are gone" in (await client.get(PANEL)).text
+    assert "The variables from earlier runs are gone" in (await client.get(PANEL)).text
 
 
 def idle(ends_in_s: float | None, **more: Any) -> SessionInfo:
@@ -186,7 +186,7 @@ def idle(ends_in_s: float | None, **more: Any) -> SessionInfo:
 
 def test_a_warning_says_the_time_in_whole_minutes_and_why(lesson: Lesson) -> None:
     assert view(lesson, idle(200)).notice == ""
-    assert "in 2 minutes because nothing ran" in view(lesson, idle(130)).notice
+    assert "in 2 minutes because nothing is running" in view(lesson, idle(130)).notice
     assert "in less than a minute because" in view(lesson, idle(59)).notice
 
 
@@ -206,8 +206,8 @@ def test_a_session_that_is_gone_says_what_became_of_its_variables(lesson: Lesson
     panel = view(lesson, idle(None, state=SessionState.gone, gone_because="idle"))
 
     assert panel.words == "Ended"
-    assert "after a while without a run" in panel.notice
-    assert "run the cells that you need again first" in panel.notice
+    assert "because nothing is running for a while" in panel.notice
+    assert "first rerun the cells that you need" in panel.notice
     assert panel.poll_s is None
 
 
@@ -216,8 +216,8 @@ def test_a_session_that_was_evicted_says_for_whom_and_what_is_left(lesson: Lesso
 
     assert (panel.ending, panel.can_keep) == (True, False)
     assert panel.notice == (
-        "Your session gave its place to someone who was waiting; the next run starts a new one. "
-        "Outputs stay, variables are gone: run the cells that you need again first."
+        "Your session ended to make room for someone who was waiting; the next run starts a new one. "
+        "Outputs stay, but variables are gone: first rerun the cells that you need."
     )
 
 
@@ -238,7 +238,7 @@ async def test_a_page_that_is_open_hears_at_once_that_its_session_is_gone(
     await evict(supervisor, name)
 
     assert "event: changed" in (await asyncio.wait_for(told, 10)).text
-    assert "gave its place to someone" in (await client.get(PANEL)).text
+    assert "ended to make room for someone" in (await client.get(PANEL)).text
     assert (await client.get(STREAM)).status_code == 204  # an EventSource does not come back
 
 
@@ -346,7 +346,7 @@ async def test_a_run_goes_where_the_learner_has_picked_and_nowhere_else(
     ):
         refused = await client.post("/runs", json={"lesson": LESSON, "cell": cell, "code": "1", **machine})
         assert (refused.status_code, refused.json()["error"]["code"]) == (422, "machine_not_offered")
-        assert "Possible: gpu:4 (Keras 3)" in refused.json()["error"]["message"]
+        assert "only on gpu:4 (Keras 3)" in refused.json()["error"]["message"]
     assert len(supervisor.submitted) == 1
 
 

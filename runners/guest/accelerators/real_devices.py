@@ -42,7 +42,9 @@ def configure_gpus(shares: Iterable[tuple[int, int | None]]) -> list[str]:
     shares = list(shares)
     gpus = tf.config.list_physical_devices("GPU")
     if len(gpus) != len(shares):
-        raise GrantedDevicesMissing(f"{len(shares)} GPUs were given to this session, and TensorFlow finds {len(gpus)}")
+        raise GrantedDevicesMissing(
+            f"{len(shares)} GPUs were assigned to this session, but TensorFlow finds {len(gpus)}"
+        )
     split = []
     for gpu, (logical, memory_mb) in zip(gpus, shares, strict=True):
         if memory_mb is None:

@@ -256,8 +256,8 @@ def _operation(op: str) -> str:
 def _advice(op: str) -> str:
     if op in _PYTHON:
         return (
-            f"{_PYTHON[op]} calls Python, and a TPU cannot. Call it in the input pipeline (Dataset.map), which runs on "
-            "the host, or write the step with TensorFlow's own operations."
+            f"{_PYTHON[op]} calls Python, which a TPU cannot do. Call it in the input pipeline (Dataset.map), which "
+            "runs on the host, or write the step with TensorFlow's own operations."
         )
     if op in _PRINTS:
         return (
@@ -265,6 +265,6 @@ def _advice(op: str) -> str:
             "on the host: tf.config.set_soft_device_placement(True)."
         )
     return (
-        "a TPU knows numbers only, no text, files, tables or summaries. Do this in the input pipeline or outside of "
+        "a TPU handles only numbers, not text, files, tables, or summaries. Do this in the input pipeline or outside "
         "the step, or let TensorFlow run it on the host: tf.config.set_soft_device_placement(True)."
     )

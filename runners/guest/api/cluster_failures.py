@@ -62,12 +62,12 @@ def apply_pending(action: FailureAction) -> None:
 def _do(task: str, action: str, at_step: int | None = None) -> None:
     here = task_context.current_context()
     if here is None:
-        raise ValueError(f"there is no cluster here, so there is nothing to {action}: choose workers:2 or ps:2+1")
+        raise ValueError(f"there is no cluster here to {action}: choose workers:2 or ps:2+1")
     known = [one.lane for one in here.topology.tasks]
     if task not in known:
         raise ValueError(f"there is no {task!r} in this cluster; there is {', '.join(known)}")
     if action == "restart" and task == known[0]:
         raise ValueError(f"{task} is the notebook's own process: restart the session instead")
     if at_step is not None and at_step < 0:
-        raise ValueError(f"steps are counted from 0; {at_step} never comes")
+        raise ValueError(f"steps count from 0, so {at_step} never comes")
     here.wish(task, action, at_step)

@@ -100,11 +100,11 @@ def progress(iterable: Iterable[T], label: str = "steps", total: int | None = No
         TypeError, ValueError: an argument is not as it should be; the message names it.
     """
     if not isinstance(label, str):
-        raise TypeError(f"label has to be a text, not {_kind(label)}")
+        raise TypeError(f"label must be a string, not {_kind(label)}")
     if unit not in _UNITS:
-        raise ValueError(f'unit has to be "step", "epoch" or "item", not {unit!r}')
+        raise ValueError(f'unit must be "step", "epoch" or "item", not {unit!r}')
     if total is not None and (not isinstance(total, int) or isinstance(total, bool) or total < 0):
-        raise ValueError(f"total has to be a whole number from 0, not {total!r}")
+        raise ValueError(f"total must be a whole number from 0, not {total!r}")
     return _counted(
         builtins.iter(iterable), ProgressReporter(label, unit), _length(iterable) if total is None else total
     )
@@ -140,16 +140,16 @@ def _step(step: Any) -> int:
     if getattr(step, "shape", None) == () and hasattr(step, "item"):
         step = step.item()
     if isinstance(step, bool) or not isinstance(step, numbers.Integral):
-        raise TypeError(f"step has to be a whole number, as in lockstep.log(100, loss=0.3), not {_kind(step)}")
+        raise TypeError(f"step must be a whole number, as in lockstep.log(100, loss=0.3), not {_kind(step)}")
     count = int(step)
     if not 0 <= count < _LARGEST_STEP:
-        raise ValueError(f"step counts from 0 up, it cannot be {count}")
+        raise ValueError(f"step counts up from 0, so it cannot be {count}")
     return count
 
 
 def _value(name: str, value: Any) -> Value:
     if isinstance(value, bool) or value is None:
-        raise TypeError(f"{name} has to be a number, not {value}")
+        raise TypeError(f"{name} must be a number, not {value}")
     if isinstance(value, numbers.Real):
         return _plain(value)
     if _is_symbolic(value):
@@ -161,13 +161,13 @@ def _value(name: str, value: Any) -> Value:
         )
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
-        raise TypeError(f"{name} has to be a number, not {_kind(value)}")
+        raise TypeError(f"{name} must be a number, not {_kind(value)}")
     if tuple(shape) != ():
         raise TypeError(
-            f"{name} has to be one number, but its shape is {tuple(shape)}; tf.reduce_mean({name}) makes one of it"
+            f"{name} must be one number, but its shape is {tuple(shape)}; tf.reduce_mean({name}) makes it one"
         )
     if not any(kind in str(getattr(dtype, "name", dtype)) for kind in ("float", "int")):
-        raise TypeError(f"{name} has to be a number, not of the type {getattr(dtype, 'name', dtype)}")
+        raise TypeError(f"{name} must be a number, not of the type {getattr(dtype, 'name', dtype)}")
     if type(value).__name__ == "EagerTensor":
         return lambda: float(value)  # it never changes, and reading it now might wait for a GPU
     return _plain(value)

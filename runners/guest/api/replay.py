@@ -2,7 +2,7 @@
 
 While it waits for its step, functions run op by op, so that tensors have values; TensorFlow's own reduction and its
 own update run, and are looked at on the way in and out. The numbers are believed only if they fit together: what was
-reduced has to be the sum of what the replicas had, and it has to be what the variable was updated with.
+reduced must be the sum of what the replicas had, and it must be what the variable was updated with.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Replay:
 
     def __init__(self, variable: Any = None) -> None:
         if not (variable is None or isinstance(variable, str) or hasattr(variable, "assign")):
-            raise TypeError(f"variable has to be a name, as in 'dense/kernel', or a variable, not {variable!r}")
+            raise TypeError(f"variable must be a name, as in 'dense/kernel', or a variable, not {variable!r}")
         self.variable: str | None = None
         self.gradients: list[np.ndarray[Any, Any]] = []
         """Of each replica."""
@@ -110,7 +110,7 @@ class Replay:
             )
         names = list(self._updated.values())
         shown = ", ".join(names[:_NAMES_SHOWN]) + (" …" if len(names) > _NAMES_SHOWN else "")
-        return f"this step has updated no variable {self._wanted!r}; it has updated: {shown}"
+        return f"this step did not update a variable {self._wanted!r}; it updated: {shown}"
 
     # --- called by the hooks ------------------------------------------------------------------------------------------
 

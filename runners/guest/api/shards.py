@@ -35,11 +35,11 @@ def shards(data: Any, strategy: Any = None, batches: int = 1) -> None:
         TypeError, ValueError: an argument is not as it should be; the message names it.
     """
     if isinstance(batches, bool) or not isinstance(batches, int) or not 1 <= batches <= _MOST_BATCHES:
-        raise ValueError(f"batches has to be a whole number from 1 to {_MOST_BATCHES}, not {batches!r}")
+        raise ValueError(f"batches must be a whole number from 1 to {_MOST_BATCHES}, not {batches!r}")
     if strategy is None:
         strategy = getattr(data, "_strategy", None) or tf.distribute.get_strategy()
     elif not isinstance(strategy, tf.distribute.Strategy):
-        raise TypeError(f"strategy has to be a tf.distribute strategy, not {type(strategy).__name__}")
+        raise TypeError(f"strategy must be a tf.distribute strategy, not {type(strategy).__name__}")
     taken = list(_batches(data, strategy, batches))
     if not taken:
         raise ValueError("data has no batches left")
@@ -56,7 +56,7 @@ def _batches(data: Any, strategy: Any, count: int) -> Iterator[Any]:
         yield data
     else:
         raise TypeError(
-            f"data has to be a data set, an iterator, or a batch of a distributed data set, not {type(data).__name__}"
+            f"data must be a data set, an iterator, or a batch of a distributed data set, not {type(data).__name__}"
         )
 
 
@@ -67,7 +67,7 @@ def _distributed(data: Any, strategy: Any) -> Any:
         )
     if getattr(strategy, "_should_use_with_coordinator", False):
         raise ValueError(
-            "with parameter servers each worker makes a data set of its own, within its own process: "
+            "with parameter servers, each worker creates its own data set in its own process: "
             "lockstep.shards cannot see it from the coordinator"
         )
     return strategy.experimental_distribute_dataset(data)

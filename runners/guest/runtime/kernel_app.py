@@ -59,7 +59,7 @@ CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 
 _FLUSH_S = 0.02
 """How long printed text waits for more before it is sent; ipykernel's own 0.2 s is felt."""
-STDIN_UNAVAILABLE = "a run cannot wait for the keyboard: put the value into the code, as in name = 'Ada'"
+STDIN_UNAVAILABLE = "a run cannot wait for the keyboard: put the value in the code, as in name = 'Ada'"
 
 
 class WarmHeartbeat(Heartbeat):  # type: ignore[misc]

@@ -182,7 +182,7 @@ class Peers:
         with self._changed:
             if member.done == self._cell or member.ended:
                 return
-            member.failure, member.ended = TaskFailure(member.task, "WorkerEnded", "it had not begun the cell"), True
+            member.failure, member.ended = TaskFailure(member.task, "WorkerEnded", "it had not started the cell"), True
         task = member.task.lane
         publisher.notice("never-began", lane=self._own.task.lane, task=task, seconds=_BEGINS_S)
         self._own.wish(task, "kill")

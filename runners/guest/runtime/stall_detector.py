@@ -119,7 +119,7 @@ class StallDetector:
                 where = self._own.address_of(number)
                 publisher.notice(f"waiting-for-{why}", lane=lane, task=lane, other=other, address=where)
             if why == "done" and waited_s >= RENDEZVOUS_TIMEOUT_S:
-                self._break_off(f"{other} is through with this cell and will not come")
+                self._break_off(f"{other} has finished this cell and will not come")
 
 
 def is_in_tensorflow(frame: FrameType) -> bool:

@@ -41,7 +41,7 @@ def shorten_long_tracebacks(formatter: Any) -> None:
             cut_own_frames(error.__traceback__)
             left_out = cut_middle(error.__traceback__)
             if left_out:
-                error.add_note(f"({left_out:,} frames in the middle of this traceback are left out)")
+                error.add_note(f"({left_out:,} frames omitted from the middle of this traceback)")
             error = error.__cause__ or error.__context__
         return structured_traceback(etype, value, tb, *args, **kwargs)
 

@@ -33,7 +33,7 @@ _LABEL_MODES = ("fine", "coarse")
 
 STAND_IN_LINE = (
     "Stand-in data: {title} is not in this node's cache, so these are {stand_in} of the same size and type. "
-    "An operator can get the real one with: lockstep datasets fetch {name}"
+    "The operator can get the real one with: lockstep datasets fetch {name}"
 )
 
 subject = Subject(
@@ -55,7 +55,7 @@ class _Source:
 
 
 def install(cache_dir: Path, catalog: Catalog | None = None) -> None:
-    """Make every data set of the catalog load from ``cache_dir``, or as its stand-in.
+    """Make every data set in the catalog load from ``cache_dir``, or as its stand-in.
 
     Call it once in a process that has imported TensorFlow and will fork: it runs no op, starts no thread, and reads no
     file but the catalog.

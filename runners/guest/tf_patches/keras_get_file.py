@@ -27,7 +27,7 @@ _HOMES = ("keras.src.utils.file_utils", "tf_keras.src.utils.data_utils")
 
 STAND_IN_LINE = (
     "Stand-in data: {title} is not in this node's cache, so {file} comes from {stand_in}, in the format of the real "
-    "file. An operator can get the real one with: lockstep datasets fetch {name}"
+    "file. The operator can get the real one with: lockstep datasets fetch {name}"
 )
 
 _WEIGHTS = "keras-applications/"
@@ -51,7 +51,7 @@ class NoNetwork(DataSetError):
     def __init__(self, url: str, catalog: Catalog) -> None:
         super().__init__(
             f"There is no network in the sandbox, so {url[:200]} cannot be downloaded. "
-            f"What can be loaded here: keras.datasets of {', '.join(catalog)}; and their files by keras.utils.get_file."
+            f"You can load these with keras.datasets: {', '.join(catalog)}; and their files with keras.utils.get_file."
         )
 
 
@@ -61,7 +61,8 @@ class NoPretrainedWeights(DataSetError):
     def __init__(self, url: str) -> None:
         super().__init__(
             f"There is no network in the sandbox, so the pretrained weights {url.rpartition('/')[2][:100]} cannot be "
-            "downloaded. Write weights=None in place of weights='imagenet': the same layers, with new weights to train."
+            "downloaded. Use weights=None instead of weights='imagenet' to get the same layers with new weights to "
+            "train."
         )
 
 

@@ -68,5 +68,5 @@ def _wait(own: TaskContext, numbers: list[int], there: Callable[[int], bool]) ->
             hoped = time.monotonic()
         elif time.monotonic() - hoped > RENDEZVOUS_TIMEOUT_S:
             who = " and ".join(own.topology.tasks[n].lane for n in through)
-            raise RuntimeError(f"{who} is through with this cell and has not made the strategy")
+            raise RuntimeError(f"{who} has finished this cell and has not created the strategy")
         time.sleep(_LOOK_S)

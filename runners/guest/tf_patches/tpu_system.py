@@ -231,7 +231,7 @@ def _get_metadata(system: _System, _: Any, self: Any) -> Any:
 def _initialize(system: _System, __: Any, resolver: Any, ___: Any) -> Any:
     resolver = resolver or TPUClusterResolver("")
     if not tf.executing_eagerly():
-        raise RuntimeError("initialize_tpu_system cannot be called inside of a tf.function: call it before")
+        raise RuntimeError("initialize_tpu_system cannot be called inside a tf.function: call it before")
     name = resolver._tpu
     if name in tpu_strategy_util._INITIALIZED_TPU_SYSTEMS:
         tf.get_logger().warning(

@@ -192,7 +192,7 @@ async def test_a_script_may_end_itself(learner: SessionClient) -> None:
 async def test_asking_for_the_keyboard_ends_with_a_sentence_that_helps(learner: SessionClient, code: str) -> None:
     told = await learner.run(code)
     assert told.outcome == Outcome.error
-    assert "put the value into the code" in told.error.value
+    assert "put the value in the code" in told.error.value
 
 
 async def test_a_broken_pipe_is_an_exception(learner: SessionClient) -> None:
@@ -245,7 +245,7 @@ async def test_a_file_of_a_data_set_is_made_in_the_sandbox_and_weights_are_refus
     assert told.stdout.endswith("(404, 13) float64\n")
     assert told.error is not None
     assert told.error.name == "NoPretrainedWeights"
-    assert "Write weights=None in place of weights='imagenet'" in told.error.value
+    assert "Use weights=None instead of weights='imagenet'" in told.error.value
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ async def test_a_script_sees_its_machine_and_standard_error_says_what_is_simulat
 
     assert ended.status == 0, ended.err
     assert wanted <= set(ended.out.splitlines())
-    assert ended.err.count("simulated. Times tell nothing about real ones.") == (topology != "cpu")
+    assert ended.err.count("simulated. Timings say nothing about real devices.") == (topology != "cpu")
 
 
 async def test_an_error_in_a_worker_is_1(node: RealSupervisor, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ async def test_accumulating_gradients_in_an_optimizer_says_why_it_fails_in_keras
     assert told.outcome == "error"
     (notice,) = [event for event in told.events if isinstance(event, NoticeEvent)]
     assert notice.code == "update-in-a-condition"
-    assert "add up the gradients in a training loop of your own" in notice.text
+    assert "accumulate the gradients in your own training loop" in notice.text
     assert alone.outcome == "ok"
 
 

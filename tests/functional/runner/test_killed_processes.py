@@ -135,7 +135,7 @@ async def test_no_other_supervisor_may_serve_the_same_socket(mortal: RealSupervi
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     _, said = await process.communicate()
     assert process.returncode
-    assert b"another supervisor serves" in said
+    assert b"another supervisor already serves" in said
     assert mortal.health()["status"] == "ready"
 
 

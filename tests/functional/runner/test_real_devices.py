@@ -64,7 +64,7 @@ async def test_the_device_is_one_sessions_until_it_ends(either: RealSupervisor) 
 
     assert had.result == after_restart == got_it.result == HAS_IT
     assert unreached.outcome == Outcome.error
-    assert "this session has a real TPU, a tpu:8, and TensorFlow does not reach it" in str(unreached.error)
+    assert "this session has a real TPU, a tpu:8, but TensorFlow cannot reach it" in str(unreached.error)
     assert had_not.result == HAS_NOTHING
 
 

@@ -420,7 +420,7 @@ def test_what_a_tpu_pads_emulates_or_leaves_to_the_host_is_said_once(ruled: Resu
 
 def test_only_a_size_that_is_computed_in_the_step_is_named(ruled: Results) -> None:
     assert ruled["sizes"]["error"] == ""
-    assert [notice.partition(" makes as much")[0] for notice in ruled["sizes"]["notices"]] == [
+    assert [notice.partition(" has an output size")[0] for notice in ruled["sizes"]["notices"]] == [
         "sizes_step:7: StridedSlice (x[a:b])",
         "sizes_step:8: Range (tf.range)",
     ]

@@ -100,7 +100,7 @@ async def test_it_serves_the_home_page_and_a_lesson_with_their_styles_and_script
         for file in sorted(files):
             assert (await client.get(file)).status_code == 200, file
         with i18n.use_language("ko"):
-            assert i18n.gettext("Skip to the content") in (await client.get("/ko/")).text
+            assert i18n.gettext("Skip to main content") in (await client.get("/ko/")).text
 
 
 def test_all_of_it_comes_from_the_wheel(environment: Path, tmp_path: Path) -> None:

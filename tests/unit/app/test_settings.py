@@ -13,8 +13,8 @@ from app.settings import MAX_SOCKET_PATH_BYTES, InvalidSettings, Settings, proje
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("LOCKSTEP_DATABASE_URL", "mysql://x", "must begin with sqlite+aiosqlite:// or postgresql+asyncpg://"),
-        ("LOCKSTEP_DATABASE_URL", "postgresql://x", "must begin with"),
+        ("LOCKSTEP_DATABASE_URL", "mysql://x", "must start with sqlite+aiosqlite:// or postgresql+asyncpg://"),
+        ("LOCKSTEP_DATABASE_URL", "postgresql://x", "must start with"),
         ("LOCKSTEP_PUBLIC_URL", "learn.example.org", "a scheme and a host"),
         ("LOCKSTEP_PUBLIC_URL", "https://learn.example.org/path", "a scheme and a host"),
         ("LOCKSTEP_PUBLIC_URL", "https://[2001:db8::1", "invalid IPv6 URL"),
@@ -160,17 +160,20 @@ def test_other_sites_are_read_one_variable_a_value_or_from_json(monkeypatch: pyt
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({"CAMPUS__CLIENT_SECRET": ""}, "LOCKSTEP_OIDC__CAMPUS__CLIENT_SECRET cannot be used: value should have"),
-        ({"CAMPUS__CLIENT_SECERT": "hush"}, "LOCKSTEP_OIDC__CAMPUS__CLIENT_SECERT cannot be used: extra"),
+        ({"CAMPUS__CLIENT_SECRET": ""}, "LOCKSTEP_OIDC__CAMPUS__CLIENT_SECRET is not valid: value should have"),
+        ({"CAMPUS__CLIENT_SECERT": "hush"}, "LOCKSTEP_OIDC__CAMPUS__CLIENT_SECERT is not valid: extra"),
         ({"CAMPUS__ISSUER": ""}, "LOCKSTEP_OIDC__CAMPUS__ISSUER is missing"),
-        ({"CAMPUS__ISSUER": "login.example.edu"}, "an address such as https://login.example.org"),
-        ({"CAMPUS__ISSUER": "http://login.example.edu"}, "an address such as https://login.example.org"),
-        ({"CAMPUS__ISSUER": "https://me:hush@login.example.edu"}, "an address such as https://login.example.org"),
-        ({"MY_CAMPUS__CLIENT_ID": "a", "MY_CAMPUS__CLIENT_SECRET": "hush"}, "may have letters, digits and hyphens"),
+        ({"CAMPUS__ISSUER": "login.example.edu"}, "an address, such as https://login.example.org"),
+        ({"CAMPUS__ISSUER": "http://login.example.edu"}, "an address, such as https://login.example.org"),
+        ({"CAMPUS__ISSUER": "https://me:hush@login.example.edu"}, "an address, such as https://login.example.org"),
+        (
+            {"MY_CAMPUS__CLIENT_ID": "a", "MY_CAMPUS__CLIENT_SECRET": "hush"},
+            "can have at most 30 letters, digits, and hyphens",
+        ),
         ({"OTHER__CLIENT_ID": "a"}, "LOCKSTEP_OIDC__OTHER__CLIENT_SECRET is missing"),
         (
             {"OTHER__CLIENT_ID": "a", "OTHER__CLIENT_SECRET": "hush", "OTHER__ISSUER": "https://login.example.edu"},
-            "two of the sites have the same issuer",
+            "two identity providers have the same issuer",
         ),
         ({"CAMPUS": "hush"}, "LOCKSTEP_OIDC"),
     ],
@@ -190,7 +193,7 @@ def test_a_site_that_cannot_be_is_refused_without_its_secret(
 
 def test_other_sites_need_the_public_address_and_json_that_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     _set_sites(monkeypatch, **{f"CAMPUS__{name}": value for name, value in CAMPUS.items()})
-    with pytest.raises(InvalidSettings, match="needs LOCKSTEP_PUBLIC_URL beside it"):
+    with pytest.raises(InvalidSettings, match="requires LOCKSTEP_PUBLIC_URL"):
         Settings.read()
     monkeypatch.setenv("LOCKSTEP_OIDC", "{")
     with pytest.raises(InvalidSettings, match="must be a JSON object"):

@@ -66,7 +66,7 @@ def _placeholders(text: str) -> list[str]:
 def test_the_search_for_messages_finds_those_of_code_templates_and_counts() -> None:
     found = _in_the_code()
     assert "There is nothing at this address." in found  # Python
-    assert "Skip to the content" in found  # a template
+    assert "Skip to main content" in found  # a template
     assert ("%(num)s minute", "%(num)s minutes") in found
     assert len(found) > 100
 

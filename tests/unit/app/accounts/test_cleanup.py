@@ -68,7 +68,7 @@ async def test_a_sweeper_with_a_mistake_keeps_no_other_from_its_work(database: D
         ("Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 Chrome/140 Mobile Safari/537.36", "Chrome on Android"),
         ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18 Safari/604.1", "Safari on iPhone"),
         ("curl/8.0", "curl/8.0"),
-        ("", "A browser that does not say its name"),
+        ("", "Unknown browser"),
     ],
 )
 def test_a_browser_is_named_as_people_know_it(agent: str, words: str) -> None:

@@ -99,5 +99,5 @@ async def test_an_address_that_was_left_gets_only_the_news_that_it_was(
 
     sent = await send_all(database)
 
-    assert [subject for to, subject in sent if to == OLD] == ["Your Lockstep account has another address"]
+    assert [subject for to, subject in sent if to == OLD] == ["Your Lockstep email address was changed"]
     assert [to for to, _subject in sent].count(NEW) == (0 if deleted else 2)

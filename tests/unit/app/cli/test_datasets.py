@@ -31,7 +31,7 @@ def test_the_exit_status_of_the_real_tool_is_ours(data_dir: Path, capfd: pytest.
     (data_dir / "datasets" / "fashion_mnist").mkdir(parents=True)
     assert _run("verify") == 1
     assert _run("fetch") == 2
-    assert "Name data sets or say --all" in capfd.readouterr().err
+    assert "Name data sets, or use --all" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,10 @@ def test_without_the_runners_packages_a_sentence_says_where_to_go(monkeypatch: p
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     answer = CliRunner().invoke(app, ["list"])
     assert answer.exit_code == 1
-    assert answer.stderr == "The runner's packages are not installed here; run this where the runner is.\n"
+    assert (
+        answer.stderr
+        == "The runner's packages are not installed here. Run this command where the runner is installed.\n"
+    )
 
 
 def test_a_data_directory_setting_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def findings(*safeguards: Safeguard, check: HealthCheck = WELL, refuses: str = "
         (
             findings(OUTER, check=HealthCheck("runner", False, "away")),
             1,
-            "Lockstep does not work like this. Missing: runner.",
+            "Lockstep does not work in this state. Missing: runner.",
         ),
         (
             findings(OUTER.model_copy(update={"in_force": False}), check=HealthCheck("database", False, "")),
@@ -64,7 +64,7 @@ def test_memory_that_is_only_watched_is_a_gap_although_runs_are_not_refused() ->
     assert json.loads(to_json(found))["safe"] is False
     assert "  off     memory              only watched" in text
     assert text.endswith(
-        "Untrusted code would not be safe here, and this runner is for people you trust. Missing: memory."
+        "Code from untrusted users is not safe here, and this runner is only for people you trust. Missing: memory."
     )
 
 
@@ -136,7 +136,7 @@ def test_without_a_runner_the_machine_is_told_all_the_same() -> None:
     text = "\n".join(to_text(found))
 
     assert "version 1, not writable here" in text
-    assert "Not known: no sandbox was made." in text
+    assert "Unknown: no sandbox was created." in text
     assert "missing runner              no socket" in text
     assert json.loads(to_json(found))["safe"] is False
 
@@ -146,13 +146,13 @@ def test_a_setting_that_cannot_be_used_is_named_and_is_2() -> None:
     found = DoctorReport({}, [], [], None, unusable=(sentence,))
 
     assert found.status == 2
-    assert list(to_text(found)) == ["A setting cannot be used:", sentence]
+    assert list(to_text(found)) == ["Invalid settings:", sentence]
     assert json.loads(to_json(found))["unusable_settings"] == [sentence]
 
 
 def test_a_runner_that_was_there_already_keeps_its_settings() -> None:
     there = replace(findings(OUTER), running=Path("/data/run/supervisor.sock"))
-    words = "the runner already running at /data/run/supervisor.sock; settings of this shell take effect when"
+    words = "the runner that is already running at /data/run/supervisor.sock. Settings of this shell take effect"
 
     assert words in " ".join(to_text(there))
     assert "already running" not in " ".join(to_text(findings(OUTER)))

@@ -92,14 +92,14 @@ def test_kernels_are_listed_and_removed_and_anothers_are_left_alone(
     assert _run("remove", "--all") == 0
     assert "Nothing to remove" in capfd.readouterr().out
     assert _run("list") == 0
-    assert "`lockstep kernelspec install` adds some" in capfd.readouterr().out.splitlines()[-1]
+    assert "run `lockstep kernelspec install`" in capfd.readouterr().out.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["--topology", "gpu:9"], "possible: cpu, gpu:1 … gpu:8"),
-        (["--name", "mine"], "A name is for one kernel"),
+        (["--name", "mine"], "--name needs a single kernel"),
         (["--topology", "cpu", "--name", "a b"], "Kernel names can only contain"),
         (["--topology", "cpu", "--prefix", "/proc/x"], "cannot be installed"),
     ],
@@ -116,7 +116,7 @@ def test_what_cannot_be_installed_is_refused_with_a_sentence(
 def test_two_places_are_one_too_many() -> None:
     result = CliRunner().invoke(app, ["install", "--user", "--sys-prefix"])
     assert result.exit_code == 2
-    assert "one of --user, --prefix and --sys-prefix" in result.output
+    assert "one of --user, --prefix, and --sys-prefix" in result.output
 
 
 def test_without_the_runners_packages_a_sentence_says_where_to_go(monkeypatch: pytest.MonkeyPatch) -> None:

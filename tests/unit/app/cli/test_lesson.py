@@ -85,13 +85,13 @@ def test_a_mistake_is_told_with_its_place_and_the_status_is_1(lessons: Path) -> 
     assert result.exit_code == 1
     assert "first/lesson.md:7: a heading of level 4" in result.stdout
     assert "first/lesson.md:9: raw HTML is not shown" in result.stdout
-    assert "2 mistakes." in result.stdout
+    assert "2 errors." in result.stdout
 
 
 def test_a_good_course_is_checked_with_status_0(lessons: Path) -> None:
     result = _lockstep("check", "first", "--static")
 
-    assert (result.exit_code, result.stdout) == (0, "1 lesson read, 0 mistakes.\n")
+    assert (result.exit_code, result.stdout) == (0, "1 lesson read, 0 errors.\n")
 
 
 def test_an_unknown_lesson_is_refused_with_those_there_are(lessons: Path) -> None:
@@ -170,11 +170,11 @@ def test_a_mistake_is_told_once_and_counted_after_the_cells(lessons: Path, answe
     (told,) = (line for line in result.stdout.splitlines() if "is too large with 'gpu:9'" in line)
     assert "first/lesson.md:9: 'topology'" in told
     assert len(told.partition("lesson.md")[2]) < 160
-    assert result.stdout.endswith("0 unexpected outcomes, and 1 mistake above the first cell.\n")
+    assert result.stdout.endswith("0 unexpected outcomes, and 1 error listed above the first cell.\n")
 
 
 def test_no_runner_is_said_in_a_sentence(lessons: Path) -> None:
     result = _lockstep("check")
 
     assert result.exit_code == 1
-    assert "does not answer" in result.stderr
+    assert "is not responding" in result.stderr

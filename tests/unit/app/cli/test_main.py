@@ -21,7 +21,7 @@ except SystemExit as e:
     print(e.code, *sorted({name.partition(".")[0] for name in sys.modules}))
 """
 NOT_XML = "LOCKSTEP_LOG_FORMAT cannot be 'xml': input should be 'console' or 'json'."
-NONSENSE = "A setting cannot be used:\nLOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'"
+NONSENSE = "Invalid settings:\nLOCKSTEP_DEVICES: must be 'auto', 'simulate', 'gpu' or 'tpu'"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_a_limit_is_named_with_its_value_and_an_advice() -> None:
 
     assert said(finished(Outcome.output, limit)) == (
         "lockstep: Stopped: it printed more than allowed (output limit 4 MiB per second). "
-        "Print less often: once in a hundred steps, for example, and not inside the innermost loop.\n"
+        "Print less often: every hundredth step, for example, and not inside the innermost loop.\n"
     )
 
 
@@ -71,10 +71,10 @@ def test_a_notice_that_comes_again_and_again_is_shown_once_and_counted() -> None
 def test_a_session_that_lockstep_could_not_keep_up_is_no_crash_of_python() -> None:
     values: dict[str, str | int | float] = {"reason": "no-sandbox", "why": "no zygote"}
     notice = NoticeEvent(
-        seq=1, at_ms=1, code="session-failed", values=values, text="The session could not go on: no zygote"
+        seq=1, at_ms=1, code="session-failed", values=values, text="The session could not continue: no zygote"
     )
 
-    assert said(notice, finished(Outcome.crash)) == "lockstep: The session could not go on: no zygote\n"
+    assert said(notice, finished(Outcome.crash)) == "lockstep: The session could not continue: no zygote\n"
 
 
 class Terminal(io.StringIO):
@@ -163,11 +163,11 @@ def began(machine: SessionInfo) -> tuple[str, dict[str, object]]:
     ("topology", "real", "words"),
     [
         ("cpu", False, ""),
-        ("gpu:4", False, "lockstep: 4 GPUs, simulated. Times tell nothing about real ones.\n"),
+        ("gpu:4", False, "lockstep: 4 GPUs, simulated. Timings say nothing about real devices.\n"),
         (
             "workers:2xgpu:2",
             False,
-            "lockstep: 2 workers with 2 GPUs each, simulated. Times tell nothing about real ones.\n",
+            "lockstep: 2 workers with 2 GPUs each, simulated. Timings say nothing about real devices.\n",
         ),
         ("gpu:4", True, "lockstep: 4 GPUs, real.\n"),
         ("tpu:8", True, "lockstep: TPU with 8 cores, real.\n"),

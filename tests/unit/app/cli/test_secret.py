@@ -43,5 +43,5 @@ def test_a_folder_that_cannot_be_written_is_named(settings: Settings, monkeypatc
     done = CliRunner().invoke(secret, ["rotate"])
 
     assert done.exit_code == 1
-    assert "cannot be replaced: " in done.output
+    assert "Cannot replace the secrets in " in done.output
     assert "Traceback" not in done.output

@@ -16,7 +16,7 @@ async def test_a_report_reaches_the_instructors(room: Classroom) -> None:
     root = await post_comment(room.ada, "Buy my book")
     assert (await room.bob.get(f"/en/comments/{root}/ask/report")).status_code == 200
     empty = await room.bob.post(f"/en/comments/{root}/report", data={"text": " "}, headers=HTMX)
-    assert (empty.status_code, "Say why" in empty.text) == (422, True)
+    assert (empty.status_code, "Give a short reason" in empty.text) == (422, True)
     assert (await room.bob.post(f"/en/comments/{root}/report", data={"text": "An <ad>"})).status_code == 200
 
     queue = (await room.teacher.get("/en/moderation?kind=reported")).text
@@ -51,7 +51,7 @@ async def test_instructors_hide_show_pin_and_answer(room: Classroom) -> None:
         f"/en/comments/{root}/moderate", data={"verb": "hide", "text": "why", "queue": "newest"}, headers=HTMX
     )
     assert row.text.strip().startswith("<li")
-    assert "This comment is not shown." in await seen(), "a stub stays: somebody has answered"
+    assert "This comment is hidden." in await seen(), "a stub stays: somebody has answered"
     assert "A question" not in await seen()
 
 
@@ -81,7 +81,7 @@ async def test_a_comment_that_is_held_is_seen_by_its_author_and_instructors_only
         others = await signed_in_browser(app), await signed_in_browser(app, Role.instructor)
         async with browser_client(app) as stranger, others[0] as ada, others[1] as teacher:
             comment = await post_comment(ada, "My first")
-            assert "Waits for an instructor" in (await ada.get(COMMENTS_URL)).text
+            assert "Waiting for an instructor" in (await ada.get(COMMENTS_URL)).text
             assert "My first" not in (await stranger.get(COMMENTS_URL)).text
             assert (await stranger.get(f"/en/comments/{comment}")).status_code == 404
             assert "My first" in (await teacher.get("/en/moderation")).text

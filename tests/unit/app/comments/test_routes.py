@@ -26,7 +26,7 @@ async def test_a_stranger_reads_and_is_asked_to_sign_in_before_writing(room: Cla
 
     for response in (whole, part):
         assert "<strong>Hello</strong> everyone" in response.text
-        assert "Sign in to write" in response.text
+        assert "Sign in to comment" in response.text
         assert response.headers["cache-control"] == "no-store"
         assert "set-cookie" not in response.headers
     assert "<!doctype html>" in whole.text
@@ -51,7 +51,7 @@ async def test_where_mail_goes_out_only_who_has_confirmed_an_address_writes(room
         await session.execute(update(Account).values(email_confirmed_at=now()))
 
     assert refused.status_code == 422
-    assert "Confirm your e-mail address first" in refused.text
+    assert "Confirm your email address first" in refused.text
     assert "Not yet</textarea>" in refused.text
     assert await post_comment(room.ada, "Now")
 

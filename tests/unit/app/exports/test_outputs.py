@@ -180,7 +180,7 @@ def test_many_steps_are_evenly_spread_and_lanes_are_named() -> None:
     lines = table["data"]["text/plain"].split("\n")
     assert lines[0].split() == ["step", "lane", "loss"]
     assert (lines[1].split(), lines[-2].split()) == (["1", "worker", "1", "0.01"], ["100", "worker", "1", "1"])
-    assert lines[-1] == "(20 of 100 rows, evenly spread)"
+    assert lines[-1] == "(20 of 100 rows, evenly spaced)"
 
 
 def test_progress_leaves_nothing() -> None:

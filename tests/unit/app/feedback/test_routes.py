@@ -153,7 +153,7 @@ async def test_sent_twice_it_is_there_once_also_before_the_visitor_has_a_cookie(
         ({"text": ""}, "Write something first."),
         ({"text": "x" * 4_001}, "4,001 characters"),
         ({"text": "a\0b"}, "cannot be stored"),
-        ({"kind": "money"}, "Choose what it is about."),
+        ({"kind": "money"}, "Choose what the problem is about."),
     ],
 )
 @pytest.mark.parametrize("headers", [{}, HTMX])

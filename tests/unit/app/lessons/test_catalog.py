@@ -137,8 +137,8 @@ def test_a_course_file_with_a_mistake_leaves_the_course_as_it_was(catalog: Catal
         ("[x](../../other/one/lesson.md)", "there is no lesson 'other/one'; use one of course"),
         ("[x](../two/lesson.md#shallow)", "'two' has no heading #shallow; use one of deep"),
         ("[x](#nowhere)", "'one' has no heading #nowhere; use one of none"),
-        ("[x](assets/none.csv)", "there is no file assets/none.csv; add it, or correct it"),
-        ("![A](assets/none.png)", "there is no file assets/none.png; add it, or correct it"),
+        ("[x](assets/none.csv)", "there is no file assets/none.csv; add it, or correct the name"),
+        ("![A](assets/none.png)", "there is no file assets/none.png; add it, or correct the name"),
     ],
 )
 def test_a_link_to_nowhere_is_told_but_the_lesson_is_shown(catalog: Catalog, root: Path, body: str, words: str) -> None:
@@ -173,9 +173,9 @@ def test_missing_and_unlisted_files_are_told(catalog: Catalog, root: Path) -> No
     catalog.reload()
 
     assert _problems(catalog) == [
-        "course.toml:1: the lesson 'extra' is in no module; add it to the lessons of one",
+        "course.toml:1: the lesson 'extra' is not in any module; add it to the lessons of one",
         "one/lesson.xx.md:1: unknown language 'xx' in the file's name; use ko, zh",
-        "two/lesson.md:1: the file is missing; write it, or take the lesson out of course.toml",
+        "two/lesson.md:1: the file is missing; write it, or remove the lesson from course.toml",
     ]
 
 

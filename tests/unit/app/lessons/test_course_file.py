@@ -40,15 +40,15 @@ def test_a_course_has_its_words_in_each_language_and_english_where_there_are_non
         ('title.en = "Course"', "title.en = Course", 1, "this is not TOML: Invalid value; write key ="),
         ('"three"]', '"three"', 14, "this is not TOML: "),
         ('title.en = "Course"\n', "", 1, "'title' has no English text; write title.en"),
-        ('summary.en = "All."', "summary = 5", 1, "'summary' is missing or no text; write summary.en"),
+        ('summary.en = "All."', "summary = 5", 1, "'summary' is missing or not a string; write summary.en"),
         ("title.ko", "title.kr", 2, "unknown language 'kr' of 'title'; use en, ko, zh"),
         ("summary.en", 'author = "me"\nsummary.en', 3, "unknown key 'author'; use one of title, summary, modules"),
-        ('"three"', '"one"', 13, "the lesson 'one' is there twice; keep one"),
-        ('"three"', '"Three"', 13, "'Three' cannot be a slug; use small letters, digits and hyphens"),
-        ('"three"', '"../up"', 13, "'../up' cannot be a slug"),
-        ('["three"]', '"three"', 10, "'lessons' has to be a list of folders; write lessons ="),
-        ('title = "Second"\n', "", 10, "'title' is missing or no text; write title.en"),
-        ('slug = "second"', 'slug = "first"', 11, "the module 'first' is there twice; keep one"),
+        ('"three"', '"one"', 13, "the lesson 'one' is listed twice; keep one"),
+        ('"three"', '"Three"', 13, "'Three' is not a valid slug; use lowercase letters, digits, and hyphens"),
+        ('"three"', '"../up"', 13, "'../up' is not a valid slug"),
+        ('["three"]', '"three"', 10, "'lessons' must be a list of folders; write lessons ="),
+        ('title = "Second"\n', "", 10, "'title' is missing or not a string; write title.en"),
+        ('slug = "second"', 'slug = "first"', 11, "the module 'first' is listed twice; keep one"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, words: str) -> None:
@@ -62,4 +62,4 @@ def test_a_mistake_is_told_with_its_line(old: str, new: str, line: int, words: s
 def test_a_course_without_modules_is_told_so() -> None:
     _, faults = parse_course('title = "x"\nsummary = "y"\n', "course")
 
-    assert [fault.text for fault in faults] == ["the course has no modules; add a part that begins [[modules]]"]
+    assert [fault.text for fault in faults] == ["the course has no modules; add a section that starts with [[modules]]"]

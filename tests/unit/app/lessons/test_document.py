@@ -27,18 +27,18 @@ def test_a_good_lesson_has_no_mistakes() -> None:
             "unknown directive {cod-cell}; use one of admonition, caution, code-cell",
         ),
         ("Words.\n\n```{code-cell} python\nprint(1)\n```\n", 3, "the cell has no name; add ':name: what-it-does'"),
-        (f"{CELL}\n{CELL}", 7, "a cell named 'one' is on line 7 already; give this one another name"),
-        (f"{OPTIONS}:name: One\n\nx\n```\n", 2, "the cell's name 'One' is wrong; use at most 40 small letters"),
+        (f"{CELL}\n{CELL}", 7, "a cell named 'one' is already on line 7; give this one another name"),
+        (f"{OPTIONS}:name: One\n\nx\n```\n", 2, "the cell's name 'One' is not valid; use at most 40 lowercase letters"),
         (
             f"{OPTIONS}:name: one\n:topology: gpu:9\n\nx\n```\n",
             3,
             "'topology' is too large with 'gpu:9': gpu:1 to gpu:8",
         ),
-        (f"{OPTIONS}:name: one\n:keras: 4\n\nx\n```\n", 3, "'keras' has to be 2 or 3"),
+        (f"{OPTIONS}:name: one\n:keras: 4\n\nx\n```\n", 3, "'keras' must be 2 or 3"),
         (
             f"{OPTIONS}:name: one\n:topologies: gpu:2\n\nx\n```\n",
             3,
-            "'topologies' has to be a list of 1 to 8; write it as [gpu:2, gpu:4]",
+            "'topologies' must be a list of 1 to 8; write it as [gpu:2, gpu:4]",
         ),
         (
             f"{OPTIONS}:name: one\n:topologies: [gpu:2, gpu:9]\n\nx\n```\n",
@@ -49,9 +49,9 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (
             f"{OPTIONS}:name: one\n:topology: cpu\n:topologies: [gpu:2]\n\nx\n```\n",
             4,
-            "'topologies' leaves out cpu, which 'topology' says to start with; add it, or change 'topology'",
+            "'topologies' leaves out cpu, which 'topology' starts with; add it, or change 'topology'",
         ),
-        (f"{OPTIONS}:name: one\n:kerases: [2, 4]\n\nx\n```\n", 3, "'kerases' has to be 2 or 3"),
+        (f"{OPTIONS}:name: one\n:kerases: [2, 4]\n\nx\n```\n", 3, "'kerases' must be 2 or 3"),
         (f"{OPTIONS}:name: one\n:keras: 2\n:kerases: [3]\n\nx\n```\n", 4, "'kerases' leaves out 2"),
         (
             f"{OPTIONS}:name: one\n:tags: [hide-inputs]\n\nx\n```\n",
@@ -61,7 +61,7 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (
             f"{OPTIONS}:name: one\n:tags: hide-input\n\nx\n```\n",
             3,
-            "'tags' has to be a list; write it as [hide-input, …]",
+            "'tags' must be a list; write it as [hide-input, …]",
         ),
         (
             f"{OPTIONS}:name: one\n:expect: [loss 0.5, '...']\n\nx\n```\n",
@@ -71,9 +71,9 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (
             f"{OPTIONS}:name: one\n:expect: {{loss: 0.5}}\n\nx\n```\n",
             3,
-            "'expect' has to hold texts of one line each; write each in quotation marks",
+            "'expect' must contain strings of one line each; put each in quotation marks",
         ),
-        (f"{OPTIONS}:name: one\n:expect: []\n\nx\n```\n", 3, "'expect' has to be a text or a list of 1 to 20"),
+        (f"{OPTIONS}:name: one\n:expect: []\n\nx\n```\n", 3, "'expect' must be a string or a list of 1 to 20"),
         (
             f"{OPTIONS}:name: one\n:tags: [skip-execution]\n:expect: loss\n\nx\n```\n",
             4,
@@ -84,38 +84,38 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (f"{OPTIONS}:name one\n\nx\n```\n", 2, "the options cannot be read: it is not a list of 'key: value' lines"),
         (f"{OPTIONS}---\nname: one\ntags: [a\n---\nx\n```\n", 4, "the options cannot be read: "),
         (f"{OPTIONS}:name: one\n\nx = 1\ndef f(:\n    pass\n```\n", 5, "the cell 'one' is not Python: "),
-        (f"{OPTIONS}:name: one\n\n\n```\n", 1, "the cell 'one' has no code; write some, or take the cell out"),
+        (f"{OPTIONS}:name: one\n\n\n```\n", 1, "the cell 'one' has no code; write some, or remove the cell"),
         ("```{code-cell} ruby\n:name: one\n\nx\n```\n", 1, "a cell cannot be in 'ruby'; write python"),
-        (f"- item\n\n  {OPTIONS}  :name: one\n\n  x\n  ```\n", 3, "a code cell cannot stand inside another block"),
+        (f"- item\n\n  {OPTIONS}  :name: one\n\n  x\n  ```\n", 3, "a code cell cannot be inside another block"),
         (":::{code-cell} python\n:name: one\n\nx = 1\n:::\n", 1, "a code cell needs ``` and not :::"),
         ("```{note}\nnever closed\n", 1, "the ``` opened here is never closed; put ``` at its end, and ````"),
-        (":::note\nx\n:::\n", 1, ":::note is no directive; write its name in braces"),
+        (":::note\nx\n:::\n", 1, ":::note is not a directive; write its name in braces"),
         ("## One\n\n#### Four\n", 3, "a heading of level 4 follows one of level 2; write ###"),
         ("### Three\n", 1, "a heading of level 3 follows one of level 1; write ##"),
-        ("Words.\n\n# Another title\n", 3, "the title is in the front matter; begin headings with ##"),
+        ("Words.\n\n# Another title\n", 3, "the title is in the front matter; start headings with ##"),
         ("## \n", 1, "the heading is empty"),
         ("Words\nand <b>bold</b>.\n", 2, "raw HTML is not shown: '<b>'; write Markdown, or `code`"),
         ("<!-- hidden -->\n", 1, "raw HTML is not shown: '<!-- hidden -->'; use % for a comment"),
         ("![](assets/x.png)\n", 1, "the picture 'assets/x.png' has no alternative text; add words between ![ and ]"),
-        ("![A](https://example.org/x.png)\n", 1, "is not in the lesson; put it into assets/"),
+        ("![A](https://example.org/x.png)\n", 1, "is not in the lesson; put it in assets/"),
         ("```{figure} assets/x.png\n\nWords.\n```\n", 1, "has no alternative text; add an option ':alt: …'"),
-        ("```{figure} assets/x.png\n:alt: A\n:width: 50%\n```\n", 3, "'width' has to be a whole number of pixels"),
-        ("```{figure}\n:alt: A\n```\n", 1, "{figure} needs the path of a file in assets/ behind its name"),
-        ("```{admonition}\nWords.\n```\n", 1, "{admonition} needs a title behind its name"),
-        ("```{admonition} T\n:class: red\nWords.\n```\n", 2, "'class' has to be dropdown, note, tip or warning"),
-        ("```{math} x\ny\n```\n", 1, "{math} takes no argument; put 'x' below it"),
-        ("```{table} Caption\nWords.\n```\n", 1, "{table} has no table in it"),
+        ("```{figure} assets/x.png\n:alt: A\n:width: 50%\n```\n", 3, "'width' must be a whole number of pixels"),
+        ("```{figure}\n:alt: A\n```\n", 1, "{figure} needs the path of a file in assets/ after its name"),
+        ("```{admonition}\nWords.\n```\n", 1, "{admonition} needs a title after its name"),
+        ("```{admonition} T\n:class: red\nWords.\n```\n", 2, "'class' must be dropdown, note, tip or warning"),
+        ("```{math} x\ny\n```\n", 1, "{math} takes no argument; put 'x' on the line below"),
+        ("```{table} Caption\nWords.\n```\n", 1, "{table} contains no table"),
         ("One\n$\\frac{a$\n", 2, "the formula cannot be read: "),
         ("$$\n\\nosuch{a}\n$$\n", 1, 'the formula cannot be read: Unknown command "\\nosuch"'),
         ("$$\n\\begin{align} a &= b \\end{align}\n$$\n", 1, "it would need the style"),
         ("{ref}`x`\n", 1, "unknown role {ref}; use one of kbd, math"),
-        ("[x](javascript:alert(1))\n", 1, "is not a kind of link a lesson may have; write https://…"),
-        ("[x](/en/courses/a/b)\n", 1, "leads nowhere; write ../other-lesson/lesson.md, assets/file, #heading"),
+        ("[x](javascript:alert(1))\n", 1, "is not a kind of link that lessons support; write https://…"),
+        ("[x](/en/courses/a/b)\n", 1, "is not a valid target; write ../other-lesson/lesson.md, assets/file, #heading"),
         ("Words.[^gone]\n", 1, "there is no footnote 'gone'; add a line '[^gone]: …'"),
-        ("```pyhton\nx\n```\n", 1, "unknown language 'pyhton' of a code block"),
+        ("```pyhton\nx\n```\n", 1, "unknown language 'pyhton' for a code block"),
         ("(a b)=\n## One\n", 1, "the target 'a b' cannot be a name"),
-        ("(a)=\n\nWords.\n", 1, "the target 'a' names nothing; put it on the line above a heading"),
-        ("(a)=\n## One\n\n(a)=\n## Two\n", 4, "the target 'a' is there twice"),
+        ("(a)=\n\nWords.\n", 1, "the target 'a' labels nothing; put it on the line above a heading"),
+        ("(a)=\n## One\n\n(a)=\n## Two\n", 4, "the target 'a' is defined twice"),
         ("::::{note}\n:::{tip}\n## <b>\n:::\n::::\n", 3, "raw HTML is not shown"),
         ("", 1 - 6, "the lesson is empty; write its text below the front matter"),
     ],
@@ -138,19 +138,19 @@ def test_all_mistakes_of_a_file_are_told_at_once_and_in_order() -> None:
         ("summary: x\nminutes: 5\n", 1, "the front matter has no 'title'; add a line 'title: …'"),
         (FRONT_MATTER + "titel: x\n", 6, "unknown key 'titel'; use one of title, summary"),
         (FRONT_MATTER + "title: again\n", 6, "'title' is given twice; keep one"),
-        (FRONT_MATTER.replace("minutes: 5", "minutes: soon"), 4, "'minutes' has to be a whole number from 1 to 600"),
+        (FRONT_MATTER.replace("minutes: 5", "minutes: soon"), 4, "'minutes' must be a whole number from 1 to 600"),
         (
             FRONT_MATTER.replace("published", "final"),
             5,
             "'status' cannot be 'final'; write one of draft, published, deprecated",
         ),
-        (FRONT_MATTER + "topology: gpu:0\n", 6, "'topology' names no machine with 'gpu:0'; use cpu, "),
-        (FRONT_MATTER + "keras: three\n", 6, "'keras' has to be 2 or 3"),
-        (FRONT_MATTER + "topologies: []\n", 6, "'topologies' has to be a list of 1 to 8"),
+        (FRONT_MATTER + "topology: gpu:0\n", 6, "'topology' is not a valid machine:  'gpu:0'; use cpu, "),
+        (FRONT_MATTER + "keras: three\n", 6, "'keras' must be 2 or 3"),
+        (FRONT_MATTER + "topologies: []\n", 6, "'topologies' must be a list of 1 to 8"),
         (FRONT_MATTER + "topology: cpu\ntopologies: [gpu:2]\n", 7, "'topologies' leaves out cpu"),
         (FRONT_MATTER + "kerases: [2, 2]\n", 6, "'kerases' names 2 twice; keep one"),
-        (FRONT_MATTER + "tags: one\n", 6, "'tags' has to be a list; write it as [multi-worker, …]"),
-        (FRONT_MATTER + "tags: [One Tag]\n", 6, "use small letters, digits and hyphens, as in multi-worker"),
+        (FRONT_MATTER + "tags: one\n", 6, "'tags' must be a list; write it as [multi-worker, …]"),
+        (FRONT_MATTER + "tags: [One Tag]\n", 6, "use lowercase letters, digits, and hyphens, as in multi-worker"),
         (FRONT_MATTER + "tags: [a, a]\n", 6, "'tags' names a tag twice; keep one"),
         (
             FRONT_MATTER.replace("The lesson", "The: lesson"),
@@ -158,7 +158,7 @@ def test_all_mistakes_of_a_file_are_told_at_once_and_in_order() -> None:
             "the front matter cannot be read: mapping values are not allowed",
         ),
         ("- one\n- two\n", 2, "the front matter cannot be read: it is not a list of 'key: value' lines"),
-        (FRONT_MATTER.replace("title: The lesson", "title:"), 2, "'title' has to be a text"),
+        (FRONT_MATTER.replace("title: The lesson", "title:"), 2, "'title' must be a string"),
     ],
 )
 def test_a_mistake_in_the_front_matter_is_told_with_its_line(header: str, line: int, words: str) -> None:
@@ -218,7 +218,7 @@ def test_a_giant_file_is_refused() -> None:
 def test_code_that_cannot_be_run_for_its_length_is_told() -> None:
     body = f"```{{code-cell}} python\n:name: one\n\nx = '{'a' * 100_001}'\n```\n"
 
-    assert "at most 100,000 can be run, so split the cell" in errors_in_body(body)[0][1]
+    assert "the limit is 100,000; split the cell" in errors_in_body(body)[0][1]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_a_translation_may_not_change_what_the_code_does(code: str) -> None:
         (_TWO, "the cell 'one' of the English lesson is missing; add it with an empty body"),
         (
             f"{_TWO}```{{code-cell}} python\n:name: one\n```\n",
-            "the cells stand in another order than in the English lesson",
+            "the cells are in a different order than in the English lesson",
         ),
         (f"{_TWO}{_TWO.replace('two', 'three')}", "the English lesson has no cell 'three'"),
         (

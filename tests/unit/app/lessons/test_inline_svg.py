@@ -49,11 +49,11 @@ def test_shapes_words_and_colours_of_the_theme_get_through() -> None:
         (svg("", ""), "viewBox"),
         (svg("", 'viewBox="0 0 1 &quot;"'), "viewBox"),
         (b"<!DOCTYPE svg [<!ENTITY a 'b'>]>" + svg("&a;"), "document type"),
-        (svg("<g>"), "no well-formed XML"),
+        (svg("<g>"), "not well-formed XML"),
         (svg("<g>" * 5000 + "</g>" * 5000), "too deep"),
-        (b"\xff\xfe" + svg("").decode().encode("utf-16-le"), "no well-formed XML"),
+        (b"\xff\xfe" + svg("").decode().encode("utf-16-le"), "not well-formed XML"),
         (svg(" " * MAX_SVG_BYTES), "bytes"),
-        (b"<html/>", "it has to be an <svg>"),
+        (b"<html/>", "it must be an <svg>"),
     ],
 )
 def test_anything_else_is_refused_with_a_reason(source: bytes, why: str) -> None:

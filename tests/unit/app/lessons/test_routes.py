@@ -78,7 +78,7 @@ async def test_a_lesson_that_was_never_good_is_a_clear_503(
     response = await client.get("/en/courses/small/second", headers={"accept": "text/html"})
 
     assert response.status_code == 503
-    assert "its file has a mistake" in response.text
+    assert "its file has an error" in response.text
     assert (await client.get(PAGE)).status_code == 200
     assert "Not available" in (await client.get("/en/courses/small")).text
 

@@ -169,7 +169,7 @@ def test_a_subject_that_was_queued_with_a_name_goes_out_as_the_text_it_is(
 ) -> None:
     stored = subject.encode("utf-8", "ignore").decode()[:200]
 
-    headers, read = sent(smtp, postbox, queued(f"{stored} replied in a thread of yours"))
+    headers, read = sent(smtp, postbox, queued(f"{stored} replied in one of your threads"))
 
     assert [name for name, _value in headers] == HEADERS
     assert read["subject"].replace(" ", "").endswith("repliedinathreadofyours")

@@ -37,5 +37,5 @@ def test_anything_else_is_refused_with_what_is_possible(topology: str | None, ke
         choose_machine(cell_machines(ONE), topology, keras)
 
     sentence = refused.value.sentence()
-    assert "Possible: gpu:4 (Keras 3), gpu:2 (Keras 2), gpu:2 (Keras 3), gpu:4 (Keras 2)." in sentence
+    assert "only on gpu:4 (Keras 3), gpu:2 (Keras 2), gpu:2 (Keras 3), gpu:4 (Keras 2)." in sentence
     assert len(sentence) < 300

@@ -25,14 +25,14 @@ def test_every_state_of_a_session_has_words(state: SessionState) -> None:
 def test_a_queued_session_says_its_position() -> None:
     info = SessionInfo(id="x", state=SessionState.queued, topology="cpu", keras=3, position=7)
 
-    assert session_label(info) == "Waiting for a free place: position 7"
+    assert session_label(info) == "Waiting for a free slot: position 7"
 
 
 @pytest.mark.parametrize(("wait_s", "words"), [(3, "less than 10 s"), (23, "about 20 s"), (130, "about 2 min")])
 def test_a_queued_session_says_about_how_long_it_waits_where_that_is_known(wait_s: float, words: str) -> None:
     info = SessionInfo(id="x", state=SessionState.queued, topology="cpu", keras=3, position=7, wait_s=wait_s)
 
-    assert session_label(info) == f"Waiting for a free place: position 7, {words}"
+    assert session_label(info) == f"Waiting for a free slot: position 7, {words}"
 
 
 @pytest.mark.parametrize(

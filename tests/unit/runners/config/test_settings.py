@@ -70,7 +70,7 @@ def test_a_misspelt_limit_is_no_setting_and_the_nearest_is_named(monkeypatch: py
     with pytest.raises(ValidationError) as refused:
         RunnerSettings()
     assert list(describe_errors(refused.value)) == [
-        "LOCKSTEP_LIMITS__MEMROY_MB: there is no such setting; the nearest is LOCKSTEP_LIMITS__MEMORY_MB"
+        "LOCKSTEP_LIMITS__MEMROY_MB: there is no such setting; did you mean LOCKSTEP_LIMITS__MEMORY_MB"
     ]
 
 
@@ -136,7 +136,7 @@ def test_a_mime_type_that_a_browser_may_execute_is_refused_by_name(monkeypatch: 
     with pytest.raises(ValidationError) as refused:
         RunnerSettings()
     assert list(describe_errors(refused.value)) == [
-        f"LOCKSTEP_MIME_TYPES: must not hold {mime}: a browser may run it as a program"
+        f"LOCKSTEP_MIME_TYPES: must not contain {mime}: a browser may run it as a program"
     ]
 
 
@@ -177,7 +177,7 @@ def test_a_keras_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("LOCKSTEP_WARM_KERAS", written)
     with pytest.raises(ValidationError) as refused:
         RunnerSettings()
-    assert list(describe_errors(refused.value)) == ["LOCKSTEP_WARM_KERAS: must be 3, 2, or both with a comma between"]
+    assert list(describe_errors(refused.value)) == ["LOCKSTEP_WARM_KERAS: must be 3, 2, or both, separated by a comma"]
 
 
 @pytest.mark.parametrize(("name", "value"), [("DEVICES", "cuda"), ("SESSIONS_PER_GPU", "0")])

@@ -37,9 +37,9 @@ def test_a_truncated_file_is_refused_by_name_with_the_next_step(cache: Cache, ti
         cache.read(tiny.data_set)
     size = len(tiny.contents["x_test.gz"])
     assert str(caught.value) == (
-        f"Fashion-MNIST: the file fashion_mnist/x_test.gz in this node's cache is refused: it has {size - 7:,} bytes "
-        f"instead of {size:,}. Nothing of it was used. "
-        "An operator can replace it with: lockstep datasets fetch fashion_mnist"
+        f"Fashion-MNIST: the file fashion_mnist/x_test.gz in this node's cache was rejected: it has {size - 7:,} bytes "
+        f"instead of {size:,}. It was not used. "
+        "The operator can replace it with: lockstep datasets fetch fashion_mnist"
     )
     assert cache.glance(tiny.data_set)[0] is CacheState.damaged
 

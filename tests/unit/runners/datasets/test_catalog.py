@@ -102,7 +102,7 @@ def test_a_good_catalog_is_read(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(UnknownDataSet, match="no data set 'fashoin'; known are: fashion_mnist"):
+    with pytest.raises(UnknownDataSet, match="no data set 'fashoin'; known data sets: fashion_mnist"):
         find_data_set(read_catalog(), "fashoin")
 
 

@@ -87,7 +87,7 @@ def test_a_file_that_breaks_off_is_asked_for_again(
 
 def test_a_file_that_breaks_off_again_and_again_is_given_up(cache: Cache, tiny: Tiny, server: Server) -> None:
     server.script[NAME] = [Answer(cut_after=500 * n) for n in (2, 1, 0, 1)]
-    with pytest.raises(FetchFailed, match=r"broke off after 500 of .* Fetch again"):
+    with pytest.raises(FetchFailed, match=r"the connection broke after 500 of .* Fetch again"):
         Fetcher(cache).fetch(_at(tiny.data_set, f"{server.url}/{{}}"))
     assert not cache.present(tiny.data_set)
     assert list((cache.root / ".incoming").rglob("*.part")) == []
@@ -180,7 +180,7 @@ def test_a_second_fetch_at_the_same_time_is_refused_with_the_firsts_number(
     server.before = meanwhile
     Fetcher(cache, server.url).fetch(tiny.data_set)
     assert [str(e) for e in refusals] == [
-        f"fashion_mnist is being fetched by process {os.getpid()} already; wait for it, then try again."
+        f"fashion_mnist is already being fetched by process {os.getpid()}. Wait for it to finish, then try again."
     ]
     assert _whole(cache, tiny)
 
@@ -206,7 +206,7 @@ def test_a_full_disk_is_named_before_anything_is_fetched(
     cache: Cache, tiny: Tiny, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runners.datasets.fetch.shutil.disk_usage", lambda path: type("Usage", (), {"free": 10})())
-    with pytest.raises(DiskFull, match=r"No room in .*datasets: 0\.0 MB are needed"):
+    with pytest.raises(DiskFull, match=r"Not enough space in .*datasets: 0\.0 MB are needed"):
         Fetcher(cache, server.url).fetch(tiny.data_set)
     assert server.asked == []
 

@@ -46,12 +46,12 @@ def test_a_fetch_verifies_prepares_and_says_so(
     assert err.count("verified\n") == 4
     assert (tmp_path / ".prepared" / "fashion_mnist" / "record.json").exists()
     assert _run(tmp_path, "fetch", f"--source={server.url}", "--all") == 0
-    assert capsys.readouterr().out == "Fashion-MNIST: nothing to do, all there and verified.\n"
+    assert capsys.readouterr().out == "Fashion-MNIST: already cached and verified.\n"
 
 
 def test_a_failed_fetch_says_why_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, "fetch", f"--source={tmp_path / 'stick'}", "fashion_mnist") == 1
-    assert "cannot be read (No such file or directory). Give --source a folder that holds it." in (
+    assert "cannot be read (No such file or directory). Give --source a directory that contains it." in (
         capsys.readouterr().err
     )
 
@@ -61,12 +61,12 @@ def test_a_fetch_of_nothing_or_of_all_and_some_is_a_mistake(
     tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _run(tmp_path, *arguments) == 2
-    assert capsys.readouterr().err == "Name data sets or say --all; there are: fashion_mnist.\n"
+    assert capsys.readouterr().err == "Name data sets, or use --all. Known: fashion_mnist.\n"
 
 
 def test_an_unknown_name_fails_with_the_known_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _run(tmp_path, "verify", "cifar11") == 1
-    assert capsys.readouterr().err == "There is no data set 'cifar11'; known are: fashion_mnist.\n"
+    assert capsys.readouterr().err == "There is no data set 'cifar11'; known data sets: fashion_mnist.\n"
 
 
 def test_verify_fails_for_a_changed_byte_and_names_the_file(
@@ -76,10 +76,10 @@ def test_verify_fails_for_a_changed_byte_and_names_the_file(
     assert "its stand-in is served" in capsys.readouterr().out
     folder = tiny.put(tmp_path / "fashion_mnist")
     assert _run(tmp_path, "verify") == 0
-    assert capsys.readouterr().out == "fashion_mnist: every file is right.\n"
+    assert capsys.readouterr().out == "fashion_mnist: every file is valid.\n"
     (folder / "y_test.gz").write_bytes(bytes(len(tiny.contents["y_test.gz"])))
     assert _run(tmp_path, "verify") == 1
-    assert "fashion_mnist/y_test.gz in this node's cache is refused: its SHA256 is" in capsys.readouterr().err
+    assert "fashion_mnist/y_test.gz in this node's cache was rejected: its SHA256 is" in capsys.readouterr().err
 
 
 def test_prepare_says_what_is_ready(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

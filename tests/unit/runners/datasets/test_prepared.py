@@ -69,7 +69,7 @@ def test_a_cache_file_that_changes_ends_the_prepared_copy(cache: Cache, tiny: Ti
     assert map_prepared(cache, tiny.data_set) is None
     readiness = _prepare(cache, tiny)
     assert (readiness.state, readiness.prepared) == (CacheState.damaged, False)
-    assert "fashion_mnist/y_test.gz in this node's cache is refused" in readiness.detail
+    assert "fashion_mnist/y_test.gz in this node's cache was rejected" in readiness.detail
     assert map_prepared(cache, tiny.data_set) is None
 
 

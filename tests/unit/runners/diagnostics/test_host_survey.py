@@ -66,5 +66,5 @@ def test_a_machine_without_any_is_well_as_long_as_nobody_asked_for_real_ones() -
     assert accelerators(HardwareListing(), "auto").good
     assert (
         accelerators(HardwareListing(), "gpu").means
-        == "Nothing real is there; LOCKSTEP_DEVICES=auto simulates instead."
+        == "No real device was found; LOCKSTEP_DEVICES=auto simulates instead."
     )

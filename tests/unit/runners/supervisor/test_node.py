@@ -147,7 +147,7 @@ async def test_a_fault_for_a_process_whose_sandbox_has_ended_is_declined_with_a_
     assert answer.status_code == 409
     assert (answer.json()["code"], answer.json()["message"]) == (
         "not-started",
-        "worker 1 is not there any more; run a cell first",
+        "worker 1 no longer exists; run a cell first",
     )
     await node.close()
 

@@ -153,7 +153,7 @@ async def test_a_display_too_large_is_left_out_with_its_limit_and_the_run_goes_o
     assert notice.limit == ReachedLimit(name="display", value=int(0.1 * MiB), unit="bytes")
     assert notice.values["most"] == int(0.1 * MiB)
     assert 500_000 < float(notice.values["size"]) < 501_000
-    assert notice.text == "A display of 0.5 MiB was left out; one may have 0.1 MiB."
+    assert notice.text == "A display of 0.5 MiB was left out because the limit is 0.1 MiB."
 
 
 async def test_displays_left_out_count_as_output_of_the_run() -> None:

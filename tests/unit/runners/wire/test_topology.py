@@ -72,11 +72,11 @@ def test_nearly_a_topology_is_none(text: str) -> None:
     [
         ("gpu:9", "gpu:1 to gpu:8"),
         ("tpu:256", "tpu:1 to tpu:8"),
-        ("workers:9", "9 processes, and there may be 8"),
-        ("workers:8+chief+evaluator", "9 processes, and there may be 8"),
-        ("workers:999999999xgpu:999999999", "999999999 processes, and there may be 8"),
-        ("workers:3xgpu:4", "12 GPUs together, and there may be 8"),
-        ("ps:4+4", "9 processes, the coordinator counted, and there may be 8"),
+        ("workers:9", "9 processes, and the limit is 8"),
+        ("workers:8+chief+evaluator", "9 processes, and the limit is 8"),
+        ("workers:999999999xgpu:999999999", "999999999 processes, and the limit is 8"),
+        ("workers:3xgpu:4", "12 GPUs together, and the limit is 8"),
+        ("ps:4+4", "9 processes, the coordinator counted, and the limit is 8"),
     ],
 )
 def test_what_is_only_too_large_is_told_how_large_it_may_be(text: str, bound: str) -> None:

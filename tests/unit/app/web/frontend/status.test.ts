@@ -13,9 +13,9 @@ const WORDS = {
   "limit.time": "time limit {value}",
   "outcome.crash": "Python crashed",
   "outcome.error": "Ended with {error}",
-  "outcome.session": "The session could not go on",
+  "outcome.session": "The session could not continue",
   "outcome.someError": "Ended with an error",
-  "state.runnerAway": "The runner does not answer",
+  "state.runnerAway": "The runner is not responding",
   "state.unstored": "The server can't save the output right now",
 };
 const page = { getElementById: () => ({ textContent: JSON.stringify(WORDS) }), documentElement: { lang: "en" } };
@@ -43,14 +43,14 @@ test("an error is named unless its output was deleted", () => {
 
 test("output that cannot be stored is the server's trouble, not the runner's", () => {
   const word = (state: "reconnecting" | "unstored"): string => waitingLine({ state, position: null, ahead: 0 }).word;
-  assert.equal(word("reconnecting"), "The runner does not answer");
+  assert.equal(word("reconnecting"), "The runner is not responding");
   assert.equal(word("unstored"), "The server can't save the output right now");
 });
 
 test("a session that Lockstep could not keep up is no crash of Python", () => {
   assert.equal(ended(finished("crash")).word, "Python crashed");
   const line = ended(finished("crash"), { sessionFailed: true });
-  assert.equal(line.word, "The session could not go on");
+  assert.equal(line.word, "The session could not continue");
   assert.equal(line.advice, "advice.session");
   assert.equal(line.tone, "bad");
 });

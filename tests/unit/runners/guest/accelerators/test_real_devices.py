@@ -75,5 +75,7 @@ def test_a_split_one_has_limits(tensorflow: Callable[[int], TensorFlow]) -> None
 @pytest.mark.parametrize("found", [0, 1, 3])
 def test_devices_that_are_missing_are_no_session(tensorflow: Callable[[int], TensorFlow], found: int) -> None:
     tensorflow(found)
-    with pytest.raises(GrantedDevicesMissing, match=f"2 GPUs were given to this session, and TensorFlow finds {found}"):
+    with pytest.raises(
+        GrantedDevicesMissing, match=f"2 GPUs were assigned to this session, but TensorFlow finds {found}"
+    ):
         real_devices.configure_gpus([(1, None), (1, None)])

@@ -189,7 +189,7 @@ def test_who_does_not_begin_a_cell_is_named_and_ended_and_the_cell_ends(
     failures, interrupted = result(main.submit(kernel.others.finish))
 
     assert [(f.task.lane, f.name, f.value) for f in failures] == [
-        ("worker 1", "WorkerEnded", "it had not begun the cell")
+        ("worker 1", "WorkerEnded", "it had not started the cell")
     ]
     assert not interrupted
     assert kernel.said == [("never-began", {"task": "worker 1", "seconds": 0.1})]

@@ -52,7 +52,7 @@ def test_the_formatter_says_what_is_left_out_of_every_error_in_the_chain() -> No
     formatter = Formatter()
     shorten_long_tracebacks(formatter)
     shown = "".join(formatter.structured_traceback(type(error), error, sys.exc_info()[2]))
-    assert "(72 frames in the middle of this traceback are left out)" in shown
+    assert "(72 frames omitted from the middle of this traceback)" in shown
 
 
 def test_frames_of_ours_are_left_out_of_the_middle_of_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -380,7 +380,7 @@ def test_what_is_simulated_is_said_once_where_a_learner_could_take_it_for_real(f
     assert said.count("GPU:1 is simulated by TensorFlow's logical device CPU:1") == 1
     said = run(forge, 'tf.config.experimental.get_memory_info("GPU:1")\n' * 2)
     assert said.count("GPU:1 is simulated and has no memory of its own") == 1
-    assert run(forge, SPLIT).count("the limits are noted") == 1
+    assert run(forge, SPLIT).count("limits are recorded") == 1
 
 
 def test_nothing_is_said_of_a_name_that_is_no_gpu_of_this_machine(forge: TensorFlowForkServer) -> None:

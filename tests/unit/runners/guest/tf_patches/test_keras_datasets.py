@@ -17,7 +17,7 @@ from tests.unit.runners.datasets.conftest import Learn, Tiny
 
 LINE = (
     "Stand-in data: Fashion-MNIST is not in this node's cache, so these are made-up patterns of the same size and "
-    "type. An operator can get the real one with: lockstep datasets fetch fashion_mnist\n"
+    "type. The operator can get the real one with: lockstep datasets fetch fashion_mnist\n"
 )
 
 
@@ -88,9 +88,9 @@ def test_legacy_keras_as_tf_keras_gets_it_too_and_damage_is_refused(tmp_path: Pa
     assert told["form"] == FORM
     assert told["refusal"] == [
         "DamagedDataSet",
-        "Fashion-MNIST: the file fashion_mnist/train-images-idx3-ubyte.gz in this node's cache is refused: it has 4 "
-        "bytes instead of 26,421,880. Nothing of it was used. "
-        "An operator can replace it with: lockstep datasets fetch fashion_mnist",
+        "Fashion-MNIST: the file fashion_mnist/train-images-idx3-ubyte.gz in this node's cache was rejected: it has 4 "
+        "bytes instead of 26,421,880. It was not used. "
+        "The operator can replace it with: lockstep datasets fetch fashion_mnist",
     ]
 
 

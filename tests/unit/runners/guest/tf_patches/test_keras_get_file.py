@@ -56,7 +56,7 @@ READ = """
 
 LINE = (
     "Stand-in data: {} is not in this node's cache, so {} comes from {}, in the format of the real file. "
-    "An operator can get the real one with: lockstep datasets fetch {}\n"
+    "The operator can get the real one with: lockstep datasets fetch {}\n"
 )
 
 
@@ -89,11 +89,11 @@ def test_files_are_there_and_what_a_network_would_bring_is_refused(tmp_path: Pat
     assert network == (
         "There is no network in the sandbox, so https://example.org/a.zip cannot be downloaded. What can be loaded "
         "here: keras.datasets of fashion_mnist, mnist, cifar10, cifar100, imdb, boston_housing, california_housing; "
-        "and their files by keras.utils.get_file."
+        "and their files with keras.utils.get_file."
     )
     assert weights.startswith("There is no network in the sandbox, so the pretrained weights mobilenet_v2_weights_")
     assert weights.endswith(
-        "Write weights=None in place of weights='imagenet': the same layers, with new weights to train."
+        "Use weights=None instead of weights='imagenet' to get the same layers with new weights to train."
     )
     assert told["own"] == "mine"
 
@@ -187,7 +187,7 @@ def test_files_that_keras_reads_are_made_once(tmp_path: Path) -> None:
     assert prepared_file(cache, catalog["imdb"], "imdb_word_index.json") is None
     (reviews, _) = prepare(tmp_path, catalog)
     assert not reviews.prepared
-    assert "imdb/imdb.npz in this node's cache is refused: it is missing" in reviews.detail
+    assert "imdb/imdb.npz in this node's cache was rejected: it is missing" in reviews.detail
 
 
 def test_a_disk_that_is_nearly_full_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
