@@ -72,7 +72,7 @@ async def test_a_fault_reaches_the_session_and_is_said(
 
     assert said(at_once) == "worker 1 was killed."
     assert said(later) == "worker 0 will be slowed down at step 1,000."
-    assert said(resumed) == "worker 1 goes on."
+    assert said(resumed) == "worker 1 continues."
     assert at_once.headers["hx-trigger"] == "lockstep:session"
     assert supervisor.faults == [
         (name, InjectedFailure(task="worker 1", action="kill")),
@@ -144,7 +144,7 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
         "Cancel: worker 1",
     ]
     answer = await client.post(FAULTS, data={"task": "worker 0", "action": "disarm", "at_step": "1000"})
-    assert said(answer) == "Taken back: worker 0 continues."
+    assert said(answer) == "Canceled: worker 0 continues."
     assert supervisor.faults == [(name, InjectedFailure(task="worker 0", action="disarm"))]
 
 
