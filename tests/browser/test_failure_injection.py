@@ -19,7 +19,7 @@ NARROW = 1184
 async def resize(page: Page, width: int) -> Locator:
     """Another window; returns the processes on its panel, in view."""
     await page.set_viewport_size({"width": width, "height": 800})
-    processes = page.get_by_role("group", name="Processes")
+    processes = page.get_by_role("group", name="Processes", exact=True)
     if width <= NARROW and not await processes.is_visible():
         await page.locator("#session-bar").click()
     await expect(processes).to_be_visible()

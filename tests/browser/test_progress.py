@@ -44,7 +44,7 @@ async def test_a_first_run_is_awarded_at_once_and_a_reload_keeps_it(hall: Visito
     await page.reload()
 
     await expect(header).to_contain_text(FIRST_RUN)
-    await expect(page.locator("#outline [aria-current=page]")).to_contain_text("begun")
+    await expect(page.locator("#outline [aria-current=page]")).to_contain_text("started")
     await expect(page.locator(".award")).to_have_count(0)
 
 
@@ -111,7 +111,7 @@ async def test_what_was_read_is_kept_in_the_browser_and_makes_a_visitor_of_no_on
     await page.goto(visitor.site.url(COURSE))
 
     await expect(page.locator("[data-continue]")).to_contain_text("Continue with “Scaling the loss”")
-    await expect(page.locator(f"a[href='{SECOND}']").first).to_contain_text("begun")
+    await expect(page.locator(f"a[href='{SECOND}']").first).to_contain_text("started")
     assert await visitor.context.cookies() == []
 
 
@@ -204,4 +204,4 @@ async def test_what_two_devices_did_without_an_account_is_one_learners_and_count
     await first.goto(laptop.site.url(COURSE))
     await expect(first.locator("#progress-header-button")).to_contain_text(FIRST_RUN)
     await expect(first.locator("[data-continue]")).to_contain_text("Continue with “Distribution strategies”")
-    await expect(first.locator(f"a[href='{SECOND}']").first).to_contain_text("begun")
+    await expect(first.locator(f"a[href='{SECOND}']").first).to_contain_text("started")
