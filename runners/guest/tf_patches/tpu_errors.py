@@ -21,10 +21,10 @@ def explain_absence(topology: str) -> None:
 
 
 def explain_failure(topology: str) -> None:
-    """Have the errors of programs that do not reach a real TPU say that it is one, and what its operator can do."""
+    """Have errors of programs that cannot reach a real TPU say so, and what the operator can do."""
     subject.apply(
-        f"Lockstep: this session has a real TPU, a {topology}, and TensorFlow does not reach it. "
-        "Its operator learns more from 'lockstep doctor --devices'."
+        f"Lockstep: this session has a real TPU, a {topology}, but TensorFlow cannot reach it. "
+        "The operator can run 'lockstep doctor --devices' to find out why."
     )
 
 
