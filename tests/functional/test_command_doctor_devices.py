@@ -119,7 +119,7 @@ async def test_a_tpu_that_two_sessions_have_or_that_stays_with_the_first_is_no_p
 
     assert not proof.holds
     assert list(proof.lines())[2:4] == [
-        "failed  tpu:4   no device: once the first session had ended, in the next one: it is not real",
+        "failed  tpu:4   no device: in the next session after the first one ended: it is not real",
         "failed  two sessions could open /dev/accel0 at the same time",
     ]
 
@@ -159,7 +159,7 @@ async def test_devices_that_no_place_was_left_for_are_said_to_be_untried(
         proof = await check_devices(client)
 
     assert [trial.topology for trial in proof.trials] == ["gpu:1"]
-    assert "There may be more devices than these. The runner has no place" in "\n".join(proof.lines())
+    assert "There may be more devices. The runner has no free slot" in "\n".join(proof.lines())
 
 
 async def test_without_a_real_device_it_says_so_and_is_1(supervisor: ScriptedSupervisor, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ async def test_the_owner_of_an_address_takes_over_an_account_that_was_never_open
     await stranger.post("/en/sign-up", data=SQUATTER)
     squatters = await link_to(mailbox, ADDRESS, "Confirm your email")
     assert (await bob.post("/en/settings/security/email", data={"email": ADDRESS})).status_code == 303
-    link = await link_to(mailbox, ADDRESS, "new address")
+    link = await link_to(mailbox, ADDRESS, "new Lockstep email address")
 
     assert (await bob.post(link)).status_code == 303
 
@@ -106,7 +106,7 @@ async def test_a_link_for_a_new_password_says_nothing_that_a_stranger_typed(
 ) -> None:
     await stranger.post("/en/sign-up", data=SQUATTER)
     await stranger.post("/en/forgotten", data={"email": ADDRESS})
-    await link_to(mailbox, ADDRESS, "new password")
+    await link_to(mailbox, ADDRESS, "Reset your Lockstep password")
 
     mail = mailbox.to(ADDRESS)[-1]
     assert "evil.example" not in mail.subject + mail.text + mail.html
@@ -118,7 +118,7 @@ async def test_a_new_address_is_taken_over_only_by_who_is_in_the_account(
 ) -> None:
     """Whoever gets the mail for a slip of the pen could ask for a new password next."""
     await bob.post("/en/settings/security/email", data={"email": "slip@example.org"})
-    link = await link_to(mailbox, "slip@example.org", "new address")
+    link = await link_to(mailbox, "slip@example.org", "new Lockstep email address")
 
     led = await stranger.get(link, headers={"accept": "text/html"})
     assert led.headers["location"] == f"/en/sign-in?next={link.replace('/', '%2F')}"

@@ -77,7 +77,7 @@ async def test_an_unknown_page_offers_the_outline(client: httpx.AsyncClient, pat
     assert "/courses/small/first" in response.text
     said = response.text.partition("<h1>")[2]
     assert "There is nothing at this address." not in said, "the heading says so already"
-    assert said.count("below") == 1
+    assert said.count("Here is everything we have.") == 1
 
 
 async def test_programs_get_errors_as_json(client: httpx.AsyncClient) -> None:

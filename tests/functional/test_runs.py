@@ -370,7 +370,7 @@ async def test_one_learner_too_many_from_an_address_is_told_and_has_no_session(
         await press_run(first)
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (429, "address_full")
-    assert "from your network at the moment: 1 at a time" in answer.json()["error"]["message"]
+    assert "on your network are running code right now (limit: 1)" in answer.json()["error"]["message"]
     assert panel.status_code == 200
     assert set(supervisor.sessions) == sessions
 

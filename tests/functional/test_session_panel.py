@@ -206,7 +206,7 @@ def test_a_session_that_is_gone_says_what_became_of_its_variables(lesson: Lesson
     panel = view(lesson, idle(None, state=SessionState.gone, gone_because="idle"))
 
     assert panel.words == "Ended"
-    assert "because nothing is running for a while" in panel.notice
+    assert "because nothing ran for a while" in panel.notice
     assert "first rerun the cells that you need" in panel.notice
     assert panel.poll_s is None
 

@@ -167,7 +167,7 @@ def _body(**other: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (_body(code="x" * (MAX_CODE_BYTES + 1)), "at most 100,000"),
+        (_body(code="x" * (MAX_CODE_BYTES + 1)), "the limit is 100,000"),
         (_body(code="é" * (MAX_CODE_BYTES // 2 + 1)), "100,002 bytes"),
         (_body(spec={"owner": "o", "topology": "gpu:9"}), "possible: cpu, gpu:1 … gpu:8"),
         (_body(spec={"owner": "o", "keras": 4}), "keras"),

@@ -384,7 +384,7 @@ def test_any_name_finds_the_tpu_and_old_names_of_classes_work(ruled: Results) ->
 def test_a_size_that_is_unknown_on_any_core_is_found(ruled: Results) -> None:
     assert ruled["one core without a size"]["error"] == ""
     (notice,) = ruled["one core without a size"]["notices"]
-    assert notice.startswith("take_step: an input of shape (None,) has a size that is unknown")
+    assert notice.startswith("take_step: an input of shape (None,) has a dimension that is unknown")
 
 
 def test_run_outside_of_a_function_is_refused_as_on_a_tpu(ruled: Results) -> None:
