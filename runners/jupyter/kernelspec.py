@@ -106,7 +106,7 @@ def remove(arguments: argparse.Namespace) -> None:
         _refuse("Name the kernels, or use --all.")
     for name in names:
         if name not in kernels:
-            _refuse(f"There is no Lockstep kernel {name} here. To see those there are, run `lockstep kernelspec list`.")
+            _refuse(f"No Lockstep kernel named {name} is installed. Run `lockstep kernelspec list` to see which are.")
     for name in names:
         try:
             KernelSpecManager(ensure_native_kernel=False).remove_kernel_spec(name)

@@ -25,7 +25,7 @@ def test_the_secret_is_made_once_for_all_processes_and_read_by_its_user_only(tmp
 
 def test_a_secret_that_was_cut_off_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "sign-in").write_bytes(b"short")
-    with pytest.raises(ValueError, match="delete it"):
+    with pytest.raises(ValueError, match="Delete it"):
         load_secrets(tmp_path / "sign-in")
 
 

@@ -85,7 +85,7 @@ def test_kernels_are_listed_and_removed_and_anothers_are_left_alone(
     assert _run("list", "--json") == 0
     assert set(json.loads(capfd.readouterr().out)) == USUAL_NAMES
     assert _run("remove", "other") == 2
-    assert "no kernel other of Lockstep's" in capfd.readouterr().err
+    assert "No Lockstep kernel named other is installed" in capfd.readouterr().err
     assert _run("remove", "--all") == 0
     assert [k.name for k in other.parent.iterdir()] == ["other"]
     capfd.readouterr()
