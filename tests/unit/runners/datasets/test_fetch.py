@@ -87,7 +87,7 @@ def test_a_file_that_breaks_off_is_asked_for_again(
 
 def test_a_file_that_breaks_off_again_and_again_is_given_up(cache: Cache, tiny: Tiny, server: Server) -> None:
     server.script[NAME] = [Answer(cut_after=500 * n) for n in (2, 1, 0, 1)]
-    with pytest.raises(FetchFailed, match=r"the connection broke after 500 of .* Fetch again"):
+    with pytest.raises(FetchFailed, match=r"broke off after 500 of .* Fetch again"):
         Fetcher(cache).fetch(_at(tiny.data_set, f"{server.url}/{{}}"))
     assert not cache.present(tiny.data_set)
     assert list((cache.root / ".incoming").rglob("*.part")) == []
@@ -138,7 +138,9 @@ def test_a_missing_file_names_the_address_and_the_status(cache: Cache, tiny: Tin
 
 
 def test_no_network_is_said_with_the_way_round_it(cache: Cache, tiny: Tiny) -> None:
-    with pytest.raises(FetchFailed, match=r"no connection .* bring the files in a folder and use --source FOLDER"):
+    with pytest.raises(
+        FetchFailed, match=r"no connection .* copy the files into a directory and use --source DIRECTORY"
+    ):
         Fetcher(cache).fetch(tiny.data_set)
 
 

@@ -365,7 +365,7 @@ print([float(total[0]) for total in strategy.experimental_local_results(strategy
 def test_what_a_hierarchical_copy_leaves_out_is_said(forge: TensorFlowForkServer) -> None:
     odd, even = run(forge, HIERARCHY, "gpu:3"), run(forge, HIERARCHY, "gpu:4")
     assert "[1.0, 1.0, 1.0]" in odd  # 0 + 1, and not 2
-    assert odd.count("With 3 it leaves one replica's gradients out of the sum") == 1
+    assert odd.count("With 3, it leaves one replica's gradients out of the sum") == 1
     assert even == "[6.0, 6.0, 6.0, 6.0]\n"
 
 

@@ -87,8 +87,8 @@ def test_files_are_there_and_what_a_network_would_bring_is_refused(tmp_path: Pat
     (kind, network), (other, weights) = told["refusals"]
     assert (kind, other) == ("NoNetwork", "NoPretrainedWeights")
     assert network == (
-        "There is no network in the sandbox, so https://example.org/a.zip cannot be downloaded. What can be loaded "
-        "here: keras.datasets of fashion_mnist, mnist, cifar10, cifar100, imdb, boston_housing, california_housing; "
+        "There is no network in the sandbox, so https://example.org/a.zip cannot be downloaded. You can load these "
+        "with keras.datasets: fashion_mnist, mnist, cifar10, cifar100, imdb, boston_housing, california_housing; "
         "and their files with keras.utils.get_file."
     )
     assert weights.startswith("There is no network in the sandbox, so the pretrained weights mobilenet_v2_weights_")
