@@ -134,7 +134,7 @@ def _middleware(settings: Settings, cache: PageCache, catalog: Catalog, *, only_
         Middleware(ErrorHandlers),
         Middleware(
             PageCacheMiddleware,
-            shelf=cache,
+            cache=cache,
             passed_on=lambda asked: bool(catalog.hidden) and has_session_cookie(asked),
         ),
         Middleware(SameOriginOnly, public_url=settings.public_url, but=exempt),

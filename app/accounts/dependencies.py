@@ -28,7 +28,7 @@ from app.web.dependencies import DATABASE
 
 _log = structlog.get_logger("accounts")
 _SCOPE_KEY = "lockstep.who"
-_AUTH_SESSION_QUERY = (  # made once: every request of who is signed in asks it
+_AUTH_SESSION_QUERY = (  # built once: every request of a signed-in browser runs it
     select(Account, AuthSession)
     .join(AuthSession, AuthSession.account_id == Account.id)
     .where(

@@ -1,4 +1,4 @@
-"""Accounts, and who asks."""
+"""Accounts, signing in, and the account behind a request."""
 
 from __future__ import annotations
 

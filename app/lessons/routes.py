@@ -74,7 +74,7 @@ async def lesson_asset(request: Request, lang: str, course: str, slug: str, name
 def _lesson_page_response(
     request: Request, catalog: CatalogView, template: str, context: Callable[[], Mapping[str, Any]]
 ) -> Response:
-    """A page of the shelf, which everyone gets; one that drafts are on is never put there."""
+    """A cached page, the same for everyone; one that shows drafts is never cached."""
     if catalog.shows_drafts:
         return render_private_page(request, template, **context())
     return render_cached_page(request, template, context)

@@ -67,15 +67,15 @@ class PageCache:
 
 
 class PageCacheMiddleware:
-    """Answer from the shelf what it has; the routes fill it, and answer those who may see more (``passed_on``)."""
+    """Answer with cached pages; the routes fill the cache, and answer those who may see more (``passed_on``)."""
 
-    def __init__(self, app: ASGIApp, *, shelf: PageCache, passed_on: Callable[[Headers], bool]) -> None:
+    def __init__(self, app: ASGIApp, *, cache: PageCache, passed_on: Callable[[Headers], bool]) -> None:
         self._app = app
-        self._shelf = shelf
+        self._cache = cache
         self._passed_on = passed_on
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kept = self._shelf.find(scope["path"]) if scope["type"] == "http" and scope["method"] == "GET" else None
+        kept = self._cache.find(scope["path"]) if scope["type"] == "http" and scope["method"] == "GET" else None
         if kept is None or self._passed_on(asked := Headers(scope=scope)):
             await self._app(scope, receive, send)
         else:

@@ -408,8 +408,9 @@ class Node:
         """The zygote of a Keras version for a kernel with these real devices, started when first asked for."""
         key = keras, bool(given and given.tpu)
         if key not in self._zygotes:
-            belongings = (self._folder, self._groups, self._users, self._stock.found)
-            self._zygotes[key] = ZygoteClient(self._settings, keras, *belongings, cold=key[1])
+            self._zygotes[key] = ZygoteClient(
+                self._settings, keras, self._folder, self._groups, self._users, self._stock.found, cold=key[1]
+            )
             self._zygotes[key].keep()
         return self._zygotes[key]
 

@@ -35,7 +35,7 @@ from runners.wire.protocol import (
 log = structlog.get_logger()
 
 _MOST_OF_FILES = 0.75
-"""The part of a session's memory that its files may take; a sandbox with more is replaced when its kernel ends."""
+"""The part of a session's memory that its files may take; with more, a run killed for memory costs the sandbox."""
 _NOT_USABLE_AFTER = (Outcome.processes,)
 """Processes without end are still there: only a fresh kernel gets rid of them."""
 
@@ -347,17 +347,20 @@ class Session:
             self._restart = True
         return bool(done)
 
-    async def _fresh_kernel(self) -> None:
+    async def _fresh_kernel(self, after: Outcome | None = None) -> None:
+        """Start a kernel in this sandbox, with its files, or in another where this one is useless ``after`` a run."""
         assert self._kernel
         self._restart, self.kernel_id = False, ""
         self.state, self._cold = SessionState.starting, self._kernel.cold
         try:
             await self._kernel.sandbox.kill()
-            if await self._files_fill_memory(self._kernel.sandbox):
-                raise SandboxGone("the files of the sandbox leave no memory for a program")
-            await self._kernel.restart()
-            self._name_kernel()
+            usable = after != Outcome.memory or not await self._files_fill_memory(self._kernel.sandbox)
+            if usable:
+                await self._kernel.restart()
+                self._name_kernel()
         except (SandboxGone, KernelNotReady, RuntimeError):
+            usable = False
+        if not usable:
             await self._kernel.close()
             await self._take_kernel()
         self.generation += 1
@@ -418,4 +421,4 @@ class Session:
         if outcome != Outcome.ok:
             self._drop_waiting("Not run: an earlier cell in the queue failed.")
         if (self._kernel.exited.done() or outcome in _NOT_USABLE_AFTER) and not self._end:
-            await self._fresh_kernel()
+            await self._fresh_kernel(after=outcome)

@@ -156,7 +156,7 @@ async def test_a_page_the_browser_has_is_not_sent_again_until_the_lesson_changes
     assert "Other prose." in again.text
 
 
-async def test_a_page_from_the_shelf_has_all_that_the_first_one_had(
+async def test_a_page_from_the_cache_has_all_that_the_first_one_had(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     headers = {"accept-language": "en", "sec-fetch-mode": "navigate", "x-request-id": "abcdef-123"}

@@ -16,43 +16,43 @@ class Editions:
 
 def test_a_page_is_found_under_its_path_until_the_edition_changes() -> None:
     editions = Editions()
-    shelf = PageCache(editions)
-    kept = shelf.put("/en/", lambda: "first")
+    cache = PageCache(editions)
+    kept = cache.put("/en/", lambda: "first")
 
-    assert shelf.find("/en/") is kept
-    assert shelf.find("/ko/") is None
+    assert cache.find("/en/") is kept
+    assert cache.find("/ko/") is None
     editions.now = "2"
-    assert shelf.find("/en/") is None
-    shelf.put("/en/", lambda: "second")
-    assert (found := shelf.find("/en/"))
+    assert cache.find("/en/") is None
+    cache.put("/en/", lambda: "second")
+    assert (found := cache.find("/en/"))
     assert found.body == b"second"
 
 
 def test_a_page_rendered_while_the_edition_changes_is_not_taken_for_the_new_one() -> None:
     editions = Editions()
-    shelf = PageCache(editions)
+    cache = PageCache(editions)
 
     def render() -> str:
         editions.now = "2"
         return "half old"
 
-    shelf.put("/en/", render)
+    cache.put("/en/", render)
 
-    assert shelf.find("/en/") is None
+    assert cache.find("/en/") is None
 
 
 def test_the_page_that_was_asked_for_least_lately_makes_room() -> None:
-    shelf = PageCache(Editions(), 2)
+    cache = PageCache(Editions(), 2)
     for path in ("/a", "/b"):
-        shelf.put(path, str)
-    shelf.find("/a")
-    shelf.put("/c", str)
+        cache.put(path, str)
+    cache.find("/a")
+    cache.put("/c", str)
 
-    assert [path for path in ("/a", "/b", "/c") if shelf.find(path)] == ["/a", "/c"]
+    assert [path for path in ("/a", "/b", "/c") if cache.find(path)] == ["/a", "/c"]
 
 
 def test_a_shelf_without_room_keeps_nothing() -> None:
-    shelf = PageCache(Editions(), 0)
+    cache = PageCache(Editions(), 0)
 
-    assert shelf.put("/en/", lambda: "page").body == b"page"
-    assert shelf.find("/en/") is None
+    assert cache.put("/en/", lambda: "page").body == b"page"
+    assert cache.find("/en/") is None
