@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.routing import Mount
 
 from app.accounts.cleanup import CLEANUP_TASKS
-from app.accounts.cookies import CookieMiddleware
 from app.accounts.dependencies import is_instructor
 from app.accounts.feature import FEATURE as ACCOUNTS
 from app.accounts.merge import MERGERS
@@ -32,7 +31,8 @@ from app.exports.feature import FEATURE as EXPORTS
 from app.feature import route_access_of
 from app.feedback.feature import FEATURE as FEEDBACK
 from app.health.feature import FEATURE as HEALTH
-from app.lessons.catalog import CATALOG, DRAFT_POLICY, Catalog
+from app.lessons.catalog import Catalog
+from app.lessons.dependencies import CATALOG, DRAFT_POLICY
 from app.lessons.feature import FEATURE as LESSONS
 from app.mail.feature import FEATURE as MAIL
 from app.notifications.feature import FEATURE as NOTIFICATIONS
@@ -45,6 +45,7 @@ from app.web.access import ROUTE_ACCESS, Access
 from app.web.application import Application
 from app.web.assets import DOCS, Assets
 from app.web.body_limit import BodyLimit
+from app.web.cookies import CookieMiddleware
 from app.web.csrf import SameOriginOnly
 from app.web.dependencies import BUS, DATABASE, ONLY_LOCAL, SETTINGS
 from app.web.error_handlers import ErrorHandlers, handle_framework_error

@@ -16,15 +16,14 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.requests import Request
 
-from app.accounts.cookies import cookie_name, set_cookie
+from app.accounts.browser import Browser
 from app.accounts.models import AuthChallenge
-from app.accounts.signing import sign, verify_signature
 from app.accounts.tokens import token_hash
 from app.db import dialect_insert, now
 from app.errors import LockstepError
 from app.i18n import N_
+from app.web.cookies import Cookies
 
 CHALLENGE_LIFETIME = timedelta(minutes=10)
 _COOKIE_NAME = "lockstep_handshake"
@@ -49,30 +48,30 @@ class AuthChallengeContext:
 
 
 async def create_challenge(
-    request: Request,
     session: AsyncSession,
+    cookies: Cookies,
     purpose: str,
     key: str,
     data: Mapping[str, str] | None = None,
     account_id: str | None = None,
 ) -> None:
     """Keep what an answer with ``key`` has to fit. The browser gets a cookie, unless it has one."""
-    browser = _browser_token(request) or secrets.token_urlsafe(32)
+    token = _browser_token(cookies) or secrets.token_urlsafe(32)
     row = {"purpose": purpose, "account_id": account_id, "data": json.dumps(dict(data or {}))}
-    hashes = {"key_hash": token_hash(key), "browser_hash": token_hash(browser)}
+    hashes = {"key_hash": token_hash(key), "browser_hash": token_hash(token)}
     session.add(AuthChallenge(**hashes, **row, expires_at=now() + CHALLENGE_LIFETIME))
     await session.flush()
-    set_cookie(request, _COOKIE_NAME, browser, int(CHALLENGE_LIFETIME.total_seconds()))
+    cookies.set(_COOKIE_NAME, token, int(CHALLENGE_LIFETIME.total_seconds()))
 
 
-async def consume_challenge(request: Request, session: AsyncSession, purpose: str, key: str) -> AuthChallengeContext:
+async def consume_challenge(session: AsyncSession, cookies: Cookies, purpose: str, key: str) -> AuthChallengeContext:
     """What was begun with this key, in this browser; it is gone from here on. Raises AuthChallengeExpired."""
-    browser = _browser_token(request)
-    if browser is None:
+    token = _browser_token(cookies)
+    if token is None:
         raise AuthChallengeExpired
     mine = delete(AuthChallenge).where(
         AuthChallenge.key_hash == token_hash(key),
-        AuthChallenge.browser_hash == token_hash(browser),
+        AuthChallenge.browser_hash == token_hash(token),
         AuthChallenge.purpose == purpose,
         AuthChallenge.expires_at > now(),
     )
@@ -82,31 +81,31 @@ async def consume_challenge(request: Request, session: AsyncSession, purpose: st
     return AuthChallengeContext(found.account_id, json.loads(found.data))
 
 
-def issue_signed_challenge(request: Request) -> str:
+def issue_signed_challenge(browser: Browser) -> str:
     """A challenge that may be answered or not: nothing of it is kept. The browser gets a cookie, unless it has one."""
-    browser = _browser_token(request) or secrets.token_urlsafe(32)
-    set_cookie(request, _COOKIE_NAME, browser, int(CHALLENGE_LIFETIME.total_seconds()))
+    token = _browser_token(browser.cookies) or secrets.token_urlsafe(32)
+    browser.cookies.set(_COOKIE_NAME, token, int(CHALLENGE_LIFETIME.total_seconds()))
     said = f"{secrets.token_urlsafe(16)}{int((now() + CHALLENGE_LIFETIME).timestamp()):015d}"
-    return f"{said}{sign(request, 'offer', browser, said)}"
+    return f"{said}{browser.signer.sign('offer', token, said)}"
 
 
-async def consume_signed_challenge(request: Request, session: AsyncSession, challenge: str) -> None:
+async def consume_signed_challenge(session: AsyncSession, browser: Browser, challenge: str) -> None:
     """Use a challenge up that was offered to this browser. Raises AuthChallengeExpired."""
-    browser, found = _browser_token(request), _SIGNED_CHALLENGE.fullmatch(challenge)
-    if browser is None or found is None:
+    token, found = _browser_token(browser.cookies), _SIGNED_CHALLENGE.fullmatch(challenge)
+    if token is None or found is None:
         raise AuthChallengeExpired
-    if not verify_signature(request, found["signature"], "offer", browser, found["said"]):
+    if not browser.signer.verify(found["signature"], "offer", token, found["said"]):
         raise AuthChallengeExpired
     until = datetime.fromtimestamp(int(found["until"]), UTC)
     if until <= now():
         raise AuthChallengeExpired
-    row = {"key_hash": token_hash(challenge), "browser_hash": token_hash(browser), "purpose": _CONSUMED}
+    row = {"key_hash": token_hash(challenge), "browser_hash": token_hash(token), "purpose": _CONSUMED}
     used = dialect_insert(session, AuthChallenge).values(**row, account_id=None, data="{}", expires_at=until)
     stored = await session.execute(used.on_conflict_do_nothing().returning(AuthChallenge.key_hash))
     if stored.scalar_one_or_none() is None:
         raise AuthChallengeExpired
 
 
-def _browser_token(request: Request) -> str | None:
-    token = request.cookies.get(cookie_name(request, _COOKIE_NAME), "")
-    return token if _TOKEN.fullmatch(token) else None
+def _browser_token(cookies: Cookies) -> str | None:
+    token = cookies.get(_COOKIE_NAME)
+    return token if token and _TOKEN.fullmatch(token) else None

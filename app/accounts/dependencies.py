@@ -16,15 +16,20 @@ from sqlalchemy import String, bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 
-from app.accounts.auth_sessions import AUTH_SESSION_LIFETIME, SEEN_AT_PRECISION, touch_auth_session
+from app.accounts.auth_sessions import SEEN_AT_PRECISION, touch_auth_session
+from app.accounts.browser import Browser
+from app.accounts.emails import AccountMailer
 from app.accounts.models import Account, AuthSession, MergedVisitor, Role
 from app.accounts.session_cookie import renew_session_cookie, session_token_hash, sync_account_cookie
+from app.accounts.signing import SIGNER
 from app.accounts.visitor_cookie import create_visitor, read_visitor_id, renew_visitor_cookie
 from app.database_health import log_failure
 from app.db import Database, UtcDateTime, now
 from app.errors import PermissionDenied
 from app.i18n import N_
-from app.web.dependencies import DATABASE
+from app.web.client_network import request_address
+from app.web.cookies import Cookies, request_cookies
+from app.web.dependencies import DATABASE, ONLY_LOCAL, SETTINGS
 
 _log = structlog.get_logger("accounts")
 _SCOPE_KEY = "lockstep.who"
@@ -65,14 +70,14 @@ class Principal:
 async def get_principal(request: Request) -> Principal:
     """Look up whoever asks, once a request."""
     if (known := request.scope.get(_SCOPE_KEY)) is None:
-        known = request.scope[_SCOPE_KEY] = await _load_principal(request)
-        sync_account_cookie(request, known.account.learner_id if known.account else None)
+        cookies = request_cookies(request)
+        known = request.scope[_SCOPE_KEY] = await _load_principal(DATABASE.get(request.app), cookies)
+        sync_account_cookie(cookies, known.account.learner_id if known.account else None)
     return known
 
 
-async def _load_principal(request: Request) -> Principal:
-    db = DATABASE.get(request.app)
-    token, visitor = session_token_hash(request), read_visitor_id(request)
+async def _load_principal(db: Database, cookies: Cookies) -> Principal:
+    token, visitor = session_token_hash(cookies), read_visitor_id(cookies)
     if token is None and visitor is None:
         return Principal(None, None)
     async with db.session() as session:
@@ -84,11 +89,11 @@ async def _load_principal(request: Request) -> Principal:
     if found is None:
         return Principal(visitor, None)
     account, sign_in = found
-    await _touch_session(request, db, sign_in)
+    await _touch_session(db, cookies, sign_in)
     return Principal(account.learner_id, account, sign_in)
 
 
-async def _touch_session(request: Request, db: Database, sign_in: AuthSession) -> None:
+async def _touch_session(db: Database, cookies: Cookies, sign_in: AuthSession) -> None:
     """It lasts from its last use on; that is noted, and the cookie renewed, every few minutes.
 
     A page that is only read does not fail because this could not be stored: the next request notes it.
@@ -101,7 +106,7 @@ async def _touch_session(request: Request, db: Database, sign_in: AuthSession) -
     except SQLAlchemyError as e:
         log_failure(_log, "the use of a sign-in could not be noted", e)
     else:
-        renew_session_cookie(request, int(AUTH_SESSION_LIFETIME.total_seconds()))
+        renew_session_cookie(cookies)
 
 
 async def _optional_learner_id(request: Request) -> str | None:
@@ -111,9 +116,9 @@ async def _optional_learner_id(request: Request) -> str | None:
 async def _learner_id(request: Request) -> str:
     asks = await get_principal(request)
     if asks.learner_id is None:
-        asks = request.scope[_SCOPE_KEY] = Principal(create_visitor(request), None)
+        asks = request.scope[_SCOPE_KEY] = Principal(create_visitor(request_cookies(request)), None)
     elif asks.account is None:
-        renew_visitor_cookie(request)
+        renew_visitor_cookie(request_cookies(request))
     assert asks.learner_id is not None
     return asks.learner_id
 
@@ -146,13 +151,38 @@ async def _required_admin(request: Request) -> Account:
 
 async def is_instructor(request: Request) -> bool:
     """Whether an instructor asks. While the database is away nobody is one, so that lessons are served all the same."""
-    if session_token_hash(request) is None:
+    if session_token_hash(request_cookies(request)) is None:
         return False
     try:
         account = (await get_principal(request)).account
     except (SQLAlchemyError, OSError):
         return False
     return account is not None and account.role != Role.learner
+
+
+def browser_of(request: Request) -> Browser:
+    """The browser that sent a request."""
+    user_agent = request.headers.get("user-agent", "")
+    return Browser(request_cookies(request), SIGNER.get(request.app), request_address(request) or "", user_agent)
+
+
+def account_mailer(request: Request) -> AccountMailer:
+    """The mailer whose links begin with the public URL.
+
+    Without one they begin as the request says, but only where nobody else can have written that.
+    """
+    base_url = SETTINGS.get(request.app).public_url
+    if not base_url and ONLY_LOCAL.get(request.app):
+        base_url = str(request.base_url).rstrip("/")
+    return AccountMailer(request.app.url_path_for, base_url)
+
+
+async def _browser(request: Request) -> Browser:
+    return browser_of(request)
+
+
+async def _account_mailer(request: Request) -> AccountMailer:
+    return account_mailer(request)
 
 
 def _require_role(account: Account, role: Role) -> Account:
@@ -169,3 +199,5 @@ RequiredAccount = Annotated[Account, Depends(_required_account)]
 RequiredAuthSession = Annotated[AuthSession, Depends(_required_auth_session)]
 RequiredInstructor = Annotated[Account, Depends(_required_instructor)]
 RequiredAdmin = Annotated[Account, Depends(_required_admin)]
+BrowserDep = Annotated[Browser, Depends(_browser)]
+AccountMailerDep = Annotated[AccountMailer, Depends(_account_mailer)]

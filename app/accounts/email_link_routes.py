@@ -15,7 +15,14 @@ from app import i18n
 from app.accounts import flash
 from app.accounts.auth_methods import list_passwordless_methods
 from app.accounts.auth_sessions import revoke_all_auth_sessions
-from app.accounts.dependencies import LoginRequired, get_principal
+from app.accounts.dependencies import (
+    AccountMailerDep,
+    BrowserDep,
+    LoginRequired,
+    account_mailer,
+    browser_of,
+    get_principal,
+)
 from app.accounts.email_links import (
     EmailLinkForAnotherAccount,
     EmailLinkUsed,
@@ -28,6 +35,7 @@ from app.accounts.email_links import (
 from app.accounts.emails import AccountMailer
 from app.accounts.identity_providers import IDENTITY_PROVIDERS
 from app.accounts.login import Login, log_in, set_login_cookies
+from app.accounts.merge import MERGERS
 from app.accounts.models import Account, EmailLink
 from app.accounts.passwords import PASSWORD_HASHER, password_weakness
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
@@ -65,19 +73,21 @@ async def forgot_password_page(request: Request, lang: str, email: str = "") -> 
 
 
 @router.post("/forgotten", name="forgotten")
-async def request_password_reset(request: Request, lang: str, db: DatabaseDep) -> Response:
+async def request_password_reset(
+    request: Request, lang: str, db: DatabaseDep, browser: BrowserDep, mailer: AccountMailerDep
+) -> Response:
     form = await read_form(request)
     email = normalize_email(form.get("email", ""))
     template = "accounts/forgot_password.html"
     if email is None:
         return account_page(request, template, 422, form=form, wrong=translate_errors({"email": INVALID_EMAIL}))
     try:
-        await count_email_request(request, "reset", email)
+        await count_email_request(db, browser, "reset", email)
     except TooManyAttempts as e:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
     answer = account_page(request, "accounts/email_sent.html", email=email)
     # Looked up behind the answer: how long it takes says nothing about the address.
-    answer.background = BackgroundTask(_send_reset_link, db, AccountMailer(request), email)
+    answer.background = BackgroundTask(_send_reset_link, db, mailer, email)
     return answer
 
 
@@ -114,17 +124,19 @@ async def use_email_link(request: Request, lang: str, token: str, db: DatabaseDe
 
 async def _confirm(request: Request, link: EmailLink, account: Account, password: str) -> Response:
     """The mailbox is theirs; the password says that they are who signed up."""
-    await count_auth_attempt(request, "confirm", account.email)  # apart from sign-ins: strangers who guess have no link
+    browser, db = browser_of(request), DATABASE.get(request.app)
+    await count_auth_attempt(
+        db, browser, "confirm", account.email
+    )  # apart from sign-ins: strangers who guess have no link
     passwords = PASSWORD_HASHER.get(request.app)
     if not await passwords.check(account.password_hash, password):
         return _link_page(request, link, account, 422, wrong=translate_errors({"password": WRONG_PASSWORD}))
-    db = DATABASE.get(request.app)
     async with db.writing() as session:
         await use_link(session, link)
         entrance = await _confirm_and_log_in(request, session, account)
-        await clear_auth_attempts(request, session, "confirm", account.email)
-        await clear_email_requests(request, session, "sign-up", account.email)
-    set_login_cookies(request, entrance)
+        await clear_auth_attempts(session, browser, "confirm", account.email)
+        await clear_email_requests(session, browser, "sign-up", account.email)
+    set_login_cookies(browser, entrance)
     return redirect_to(request, None)
 
 
@@ -137,17 +149,16 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
         return _link_page(request, link, account, 422, wrong=translate_errors({"password": weak}))
     passwords = PASSWORD_HASHER.get(request.app)
     hashed = await passwords.hash(password)
-    db = DATABASE.get(request.app)
-    postman = AccountMailer(request)
+    db, browser, mailer = DATABASE.get(request.app), browser_of(request), account_mailer(request)
     async with db.writing() as session:
         await use_link(session, link)
         await revoke_all_auth_sessions(session, account)
         entrance = await _confirm_and_log_in(request, session, account, password_hash=hashed)
         await revoke_links(session, account)
-        await clear_email_requests(request, session, "reset", account.email)
+        await clear_email_requests(session, browser, "reset", account.email)
         ways = await list_passwordless_methods(session, account, IDENTITY_PROVIDERS.get(request.app))
-        await postman.changed(session, account, "password", account.email, ways)
-    set_login_cookies(request, entrance, what="password")
+        await mailer.changed(session, account, "password", account.email, ways)
+    set_login_cookies(browser, entrance, what="password")
     look = str(request.app.url_path_for("security_page", lang=i18n.current_language()))
     return redirect_to(request, f"{look}?after=reset" if ways else None)
 
@@ -158,8 +169,7 @@ async def _change(request: Request, link: EmailLink, account: Account) -> Respon
     Who opens it has to be in the account: a mail that went to a stranger for a slip of the pen gives nothing away.
     """
     await _require_link_owner(request, account)
-    db = DATABASE.get(request.app)
-    postman = AccountMailer(request)
+    db, browser, mailer = DATABASE.get(request.app), browser_of(request), account_mailer(request)
     async with db.writing() as session:
         await advisory_lock(session, f"address {email_key(link.email)}")
         await use_link(session, link)
@@ -168,11 +178,11 @@ async def _change(request: Request, link: EmailLink, account: Account) -> Respon
             raise EmailLinkUsed
         await delete_unclaimed_account(session, link.email)
         account = await lock_account(session, account)
-        await postman.changed(session, account, "address", account.email)
+        await mailer.changed(session, account, "address", account.email)
         account.email, account.email_key, account.email_confirmed_at = link.email, email_key(link.email), now()
         await revoke_links(session, account)  # those to the old address
-    trust_device(request, link.email)
-    flash.add(request, "email")
+    trust_device(browser, link.email)
+    flash.add(browser.cookies, "email")
     return redirect_to(request, None)
 
 
@@ -193,14 +203,15 @@ async def _confirm_and_log_in(
     account.email_confirmed_at = account.email_confirmed_at or now()
     account.password_hash = password_hash or account.password_hash
     await session.flush()
-    return await log_in(request, session, account, method="link", new=new)
+    mergers = MERGERS.get(request.app)
+    return await log_in(session, browser_of(request), account, mergers, method="link", new=new)
 
 
-async def _send_reset_link(db: Database, postman: AccountMailer, email: str) -> None:
+async def _send_reset_link(db: Database, mailer: AccountMailer, email: str) -> None:
     async with db.writing() as session:
         account = await find_by_email(session, email, held=True)
         if account is not None and account.disabled_at is None:
-            await postman.link(session, account, LinkPurpose.reset, account.email)
+            await mailer.link(session, account, LinkPurpose.reset, account.email)
 
 
 def _link_page(

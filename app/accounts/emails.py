@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.requests import Request
 
 from app.accounts.auth_methods import AuthMethod
 from app.accounts.email_links import LinkPurpose, create_link
@@ -15,7 +14,6 @@ from app.accounts.models import Account, EmailLink
 from app.mail.models import OutboxEmail
 from app.mail.outbox import enqueue
 from app.mail.renderer import TemplatedEmail
-from app.web.dependencies import ONLY_LOCAL, SETTINGS
 
 _TEMPLATE_DIR = "accounts/mail"
 _SENT_TO_OLD_ADDRESS = "address_changed.html"
@@ -23,11 +21,14 @@ _SENT_TO_OLD_ADDRESS = "address_changed.html"
 
 
 class AccountMailer:
-    """Writes mails for one request: it knows how links to this site begin."""
+    """Writes emails with links to this site.
 
-    def __init__(self, request: Request) -> None:
-        self._app = request.app
-        self._base = site_url(request)
+    ``url_path_for`` makes the path of a route. ``base_url`` is what comes before it.
+    """
+
+    def __init__(self, url_path_for: Callable[..., str], base_url: str) -> None:
+        self._url_path_for = url_path_for
+        self._base_url = base_url
 
     async def link(self, session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> None:
         """A link to ``email`` that does what it is for."""
@@ -53,7 +54,7 @@ class AccountMailer:
         await self._post(session, to, account, f"{what}_changed.html", **facts)
 
     def _url(self, route: str, lang: str, **parts: str) -> str:
-        return f"{self._base}{self._app.url_path_for(route, lang=lang, **parts)}"
+        return f"{self._base_url}{self._url_path_for(route, lang=lang, **parts)}"
 
     async def _post(self, session: AsyncSession, to: str, account: Account, template: str, **values: Any) -> None:
         name = account.name if account.email_confirmed_at else ""  # else a stranger to the reader may have typed it
@@ -78,11 +79,3 @@ async def should_send(session: AsyncSession, mail: OutboxEmail) -> bool:
     return (
         account.email == mail.recipient or await session.scalar(moving.where(EmailLink.used_at.is_(None))) is not None
     )
-
-
-def site_url(request: Request) -> str:
-    """What an address of this site begins with. Empty where only the request says, and anyone may have written that."""
-    public_url = SETTINGS.get(request.app).public_url
-    if public_url:
-        return public_url
-    return str(request.base_url).rstrip("/") if ONLY_LOCAL.get(request.app) else ""

@@ -20,7 +20,7 @@ from app.accounts.passwords import PASSWORD_HASHER, AsyncPasswordHasher
 from app.accounts.personal_data import export_account
 from app.accounts.routes import answer_login_required, router
 from app.accounts.settings_routes import router as settings_router
-from app.accounts.signing import SECRETS, SIGN_IN_SECRET, load_secrets
+from app.accounts.signing import SIGN_IN_SECRET, SIGNER, Signer, load_secrets
 from app.accounts.visitor_retention import RETENTION_RULES, VisitorRetention
 from app.feature import Feature
 from app.mail.worker import EMAIL_FILTER
@@ -38,7 +38,7 @@ def setup(app: FastAPI) -> None:
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Sign cookies and challenges, and run everybody's cleanup."""
     secret_file = SETTINGS.get(app).data_dir / "secrets" / SIGN_IN_SECRET
-    SECRETS.set(app, await asyncio.to_thread(load_secrets, secret_file))
+    SIGNER.set(app, Signer(await asyncio.to_thread(load_secrets, secret_file)))
     cleaning = asyncio.create_task(run_cleanup(DATABASE.get(app), BUS.get(app), CLEANUP_TASKS.get(app)))
     try:
         yield

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from starlette.requests import Request
-
 from app.accounts.auth_challenges import AuthChallengeExpired
-from app.accounts.cookies import cookie_name, set_cookie
 from app.accounts.identities import (
     EmailAlreadyRegistered,
     EmailNotVerified,
@@ -19,6 +16,7 @@ from app.accounts.identities import (
 from app.accounts.identity_providers import InvalidProviderResponse, ProviderAccessDenied, ProviderUnavailable
 from app.accounts.invitations import InvalidInvitation, InvitationRequired, SignUpClosed
 from app.i18n import N_, gettext, ngettext, number
+from app.web.cookies import Cookies
 
 _COOKIE_NAME = "lockstep_said"
 _MAX_AGE_S = 600
@@ -58,18 +56,18 @@ _MESSAGES = {
 }
 
 
-def add(request: Request, what: str, **counts: int) -> None:
+def add(cookies: Cookies, what: str, **counts: int) -> None:
     """Have a sentence shown on the next page, and how much of what came in from this browser."""
     words = "-".join(f"{kind}.{count}" for kind, count in {what: 1, **counts}.items())
-    set_cookie(request, _COOKIE_NAME, words, _MAX_AGE_S)
+    cookies.set(_COOKIE_NAME, words, _MAX_AGE_S)
 
 
-def pop(request: Request) -> list[str]:
+def pop(cookies: Cookies) -> list[str]:
     """The sentences, for the page that is made now. They are not said again."""
-    cookie = request.cookies.get(cookie_name(request, _COOKIE_NAME))
+    cookie = cookies.get(_COOKIE_NAME)
     if not cookie:
         return []
-    set_cookie(request, _COOKIE_NAME, "", 0)
+    cookies.delete(_COOKIE_NAME)
     return to_messages({kind: int(count) for kind, count in _ENTRY.findall(cookie[:500])})
 
 

@@ -14,8 +14,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from app import i18n
 from app.accounts import flash
 from app.accounts.auth_challenges import AuthChallengeContext, AuthChallengeExpired, consume_challenge, create_challenge
-from app.accounts.dependencies import OptionalAccount, RequiredAccount, RequiredAuthSession
-from app.accounts.emails import AccountMailer
+from app.accounts.dependencies import (
+    OptionalAccount,
+    RequiredAccount,
+    RequiredAuthSession,
+    account_mailer,
+    browser_of,
+)
 from app.accounts.identities import (
     LastAuthMethod,
     ProviderNotLinked,
@@ -37,13 +42,15 @@ from app.accounts.identity_providers import (
 )
 from app.accounts.invitations import find_invitation
 from app.accounts.login import log_in, set_login_cookies
+from app.accounts.merge import MERGERS
 from app.accounts.models import Account, AuthSession, Identity
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key
 from app.accounts.routes import account_page, redirect_to, translate_errors
 from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
 from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt, network_limit_key, refund_attempt
-from app.web.client_network import request_network
+from app.web.client_network import ClientNetwork
+from app.web.cookies import CookiesDep, request_cookies
 from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
@@ -56,13 +63,19 @@ CallbackValue = Annotated[str, Query(max_length=4000)]
 
 @router.get("/sign-in/with/{site}", name="site_sign_in")
 async def provider_login(
-    request: Request, lang: str, site: str, db: DatabaseDep, next: str = "", invitation: str = ""
+    request: Request,
+    lang: str,
+    site: str,
+    db: DatabaseDep,
+    network: ClientNetwork,
+    next: str = "",
+    invitation: str = "",
 ) -> Response:
     facts = {"next": local_path(next) or ""}
     try:
         there = _find_provider(request, site)
         async with db.writing() as session:
-            await count_attempt(session, network_limit_key("site", request_network(request)), AUTH_CHALLENGES)
+            await count_attempt(session, network_limit_key("site", network), AUTH_CHALLENGES)
         if invitation:
             async with db.session() as session:
                 await find_invitation(session, invitation)
@@ -79,6 +92,7 @@ async def provider_callback(
     site: str,
     account: OptionalAccount,
     db: DatabaseDep,
+    cookies: CookiesDep,
     state: CallbackValue = "",
     code: CallbackValue = "",
     iss: CallbackValue = "",
@@ -88,7 +102,7 @@ async def provider_callback(
     linking = False
     try:
         async with db.writing() as session:
-            begun = await consume_challenge(request, session, f"site {site}", state)
+            begun = await consume_challenge(session, cookies, f"site {site}", state)
         facts, linking = begun.data, begun.account_id is not None
         if not code:
             raise ProviderAccessDenied
@@ -101,7 +115,7 @@ async def provider_callback(
     except LockstepError as e:
         if e.code not in flash.PROVIDER_ERRORS:
             raise
-        flash.add(request, e.code)
+        flash.add(cookies, e.code)
     route = "security_page" if linking and account is not None else "sign_in_page"
     address = str(request.app.url_path_for(route, lang=facts["lang"]))
     return RedirectResponse(address, 303, {"cache-control": "no-store"})
@@ -164,7 +178,7 @@ async def _start_authorization(
     kept = {**facts, "nonce": nonce, "verifier": verifier, "lang": i18n.current_language()}
     db = DATABASE.get(request.app)
     async with db.writing() as session:
-        await create_challenge(request, session, f"site {name}", state, kept, account_id)
+        await create_challenge(session, request_cookies(request), f"site {name}", state, kept, account_id)
     return address
 
 
@@ -176,17 +190,17 @@ async def _complete_authorization(
     if begun.account_id is not None:
         if account is None or account.id != begun.account_id:
             raise AuthChallengeExpired
-        postman = AccountMailer(request)
         async with db.writing() as session:
             await link_identity(session, account, person)
-            await postman.changed(session, account, "ways_in", account.email)
+            await account_mailer(request).changed(session, account, "ways_in", account.email)
         return redirect_with_flash(request, "security_page", "linked")
+    browser = browser_of(request)
     async with db.writing() as session:
         known = await find_account_by_identity(session, person)
         opened = known or await _sign_up(request, session, begun, person)
-        entrance = await log_in(request, session, opened, method="oidc", new=known is None)
-        await refund_attempt(session, network_limit_key("site", request_network(request)))
-    set_login_cookies(request, entrance)
+        entrance = await log_in(session, browser, opened, MERGERS.get(request.app), method="oidc", new=known is None)
+        await refund_attempt(session, network_limit_key("site", browser.network))
+    set_login_cookies(browser, entrance)
     return redirect_to(request, local_path(begun.data["next"]))
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from fastapi import Depends
 from sqlalchemy import false, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -20,6 +22,7 @@ from app.web.dependencies import AppKey
 Merger = Callable[[AsyncSession, str, str], Awaitable[Mapping[str, int]]]
 """Moves what a feature keeps from one learner to another. Returns how much came in, by kind: ``{"runs": 12}``."""
 MERGERS = AppKey[Sequence[Merger]]("mergers")
+MergersDep = Annotated[Sequence[Merger], Depends(MERGERS.from_request)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from app.accounts.auth_challenges import (
     create_challenge,
     issue_signed_challenge,
 )
-from app.accounts.dependencies import RequiredAccount, RequiredAuthSession
-from app.accounts.emails import AccountMailer
+from app.accounts.dependencies import AccountMailerDep, BrowserDep, RequiredAccount, RequiredAuthSession
 from app.accounts.identities import LastAuthMethod
 from app.accounts.identity_provider_routes import enabled_issuers
 from app.accounts.login import log_in, set_login_cookies
+from app.accounts.merge import MergersDep
 from app.accounts.models import Account, AuthSession, Passkey
 from app.accounts.passkeys import (
     InvalidPasskeyResponse,
@@ -31,8 +31,8 @@ from app.accounts.passkeys import (
     read_challenge,
     read_credential_id,
     registration_options,
-    relying_party_of,
     remove_passkey,
+    site_relying_party,
     verify_passkey,
 )
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_auth_attempts, count_auth_attempt
@@ -41,7 +41,8 @@ from app.accounts.service import normalize_name
 from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
 from app.accounts.sign_up import INVALID_NAME
 from app.rate_limit import TooManyAttempts, count_attempt
-from app.web.dependencies import DATABASE, DatabaseDep
+from app.web.cookies import CookiesDep
+from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
 
@@ -52,25 +53,27 @@ _NO_STORE = {"cache-control": "no-store"}
 
 
 @router.post("/passkey/options", name="passkey_options")
-async def passkey_options(request: Request, lang: str) -> Response:
+async def passkey_options(request: Request, lang: str, browser: BrowserDep) -> Response:
     """Each page of sign-in asks at once, for the browser to offer passkeys: nothing is kept and nothing counted."""
     return JSONResponse(
-        authentication_options(_require_relying_party(request), issue_signed_challenge(request)), headers=_NO_STORE
+        authentication_options(_require_relying_party(request), issue_signed_challenge(browser)), headers=_NO_STORE
     )
 
 
 @router.post("/passkey/sign-in", name="passkey_sign_in")
-async def passkey_sign_in(request: Request, lang: str, body: dict[str, Any], db: DatabaseDep) -> Response:
+async def passkey_sign_in(
+    request: Request, lang: str, body: dict[str, Any], db: DatabaseDep, browser: BrowserDep, mergers: MergersDep
+) -> Response:
     place, credential = _require_relying_party(request), _read_credential(body)
     challenge, identifier = read_challenge(credential), read_credential_id(credential)
-    await count_auth_attempt(request, "passkey", identifier)
+    await count_auth_attempt(db, browser, "passkey", identifier)
     async with db.writing() as session:
-        await consume_signed_challenge(request, session, challenge)
+        await consume_signed_challenge(session, browser, challenge)
     async with db.writing() as session:
         _, account = await verify_passkey(session, place, challenge, credential)
-        entrance = await log_in(request, session, account, method="passkey")
-        await clear_auth_attempts(request, session, "passkey", identifier)
-    set_login_cookies(request, entrance, identifier)
+        entrance = await log_in(session, browser, account, mergers, method="passkey")
+        await clear_auth_attempts(session, browser, "passkey", identifier)
+    set_login_cookies(browser, entrance, identifier)
     wanted = body.get("next")
     home = str(request.app.url_path_for("home", lang=i18n.current_language()))
     return JSONResponse({"next": local_path(wanted if isinstance(wanted, str) else None) or home}, headers=_NO_STORE)
@@ -78,7 +81,12 @@ async def passkey_sign_in(request: Request, lang: str, body: dict[str, Any], db:
 
 @router.post("/settings/security/passkeys/options", name="new_passkey_options")
 async def new_passkey_options(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, db: DatabaseDep
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    here: RequiredAuthSession,
+    db: DatabaseDep,
+    cookies: CookiesDep,
 ) -> Response:
     """Who asks is checked here; what the device answers is bound to this."""
     form = await read_form(request)
@@ -92,24 +100,29 @@ async def new_passkey_options(
     async with db.writing() as session:
         await count_attempt(session, account_limit_key("handshake", account.id), AUTH_CHALLENGES)
         challenge, options = await registration_options(session, place, account)
-        await create_challenge(request, session, _REGISTRATION, challenge, {"name": name}, account.id)
+        await create_challenge(session, cookies, _REGISTRATION, challenge, {"name": name}, account.id)
     return JSONResponse(options, headers=_NO_STORE)
 
 
 @router.post("/settings/security/passkeys", name="add_passkey")
 async def add_new_passkey(
-    request: Request, lang: str, account: RequiredAccount, body: dict[str, Any], db: DatabaseDep
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    body: dict[str, Any],
+    db: DatabaseDep,
+    cookies: CookiesDep,
+    mailer: AccountMailerDep,
 ) -> Response:
     place, credential = _require_relying_party(request), _read_credential(body)
     challenge = read_challenge(credential)
     async with db.writing() as session:
-        begun = await consume_challenge(request, session, _REGISTRATION, challenge)
+        begun = await consume_challenge(session, cookies, _REGISTRATION, challenge)
     if begun.account_id != account.id:
         raise InvalidPasskeyResponse
-    postman = AccountMailer(request)
     async with db.writing() as session:
         await add_passkey(session, place, account, begun.data["name"], challenge, credential)
-        await postman.changed(session, account, "ways_in", account.email)
+        await mailer.changed(session, account, "ways_in", account.email)
     return JSONResponse(
         {"next": redirect_with_flash(request, "security_page", "passkey").headers["location"]}, headers=_NO_STORE
     )
@@ -168,7 +181,7 @@ def _passkey_page(
 
 
 def _require_relying_party(request: Request) -> RelyingParty:
-    place = relying_party_of(request)
+    place = site_relying_party(SETTINGS.get(request.app).public_url, request.base_url)
     if place is None:
         raise PasskeysUnsupported
     return place

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.requests import Request
+from starlette.datastructures import URL
 from webauthn import (
     base64url_to_bytes,
     generate_authentication_options,
@@ -35,7 +35,6 @@ from app.accounts.service import lock_account
 from app.db import advisory_lock, now
 from app.errors import LockstepError, NotFound
 from app.i18n import N_
-from app.web.dependencies import SETTINGS
 
 MAX_PASSKEYS = 20
 """Of one account."""
@@ -88,13 +87,11 @@ class RelyingParty:
     origin: str
 
 
-def relying_party_of(request: Request) -> RelyingParty | None:
-    """The place of this site; None if its address can have none."""
-    public = SETTINGS.get(request.app).public_url
-    if public:
-        return relying_party_at(public)
-    here = str(request.base_url).rstrip("/")
-    return relying_party_at(here) if urlsplit(here).hostname == "localhost" else None
+def site_relying_party(public_url: str, base_url: URL) -> RelyingParty | None:
+    """The relying party of this site, whose request came to ``base_url``; None if its address can have none. Pure."""
+    if public_url:
+        return relying_party_at(public_url)
+    return relying_party_at(str(base_url).rstrip("/")) if base_url.hostname == "localhost" else None
 
 
 def relying_party_at(address: str) -> RelyingParty | None:
@@ -109,11 +106,10 @@ def relying_party_at(address: str) -> RelyingParty | None:
     return None
 
 
-def localhost_url(request: Request) -> str:
+def localhost_url(public_url: str, base_url: URL) -> str:
     """The same site by the name under which it can have passkeys, where that is on this machine; else nothing."""
-    url = request.base_url
-    loopback = url.hostname in ("127.0.0.1", "::1") and not SETTINGS.get(request.app).public_url
-    return str(url.replace(hostname="localhost")).rstrip("/") if loopback else ""
+    loopback = base_url.hostname in ("127.0.0.1", "::1") and not public_url
+    return str(base_url.replace(hostname="localhost")).rstrip("/") if loopback else ""
 
 
 def read_challenge(credential: Mapping[str, Any]) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.requests import Request
 
+from app.accounts.browser import Browser
 from app.accounts.service import email_key
 from app.accounts.trusted_devices import trusted_device
+from app.db import Database
 from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key, refund_attempt, reset_attempts
-from app.web.client_network import request_network
-from app.web.dependencies import DATABASE
 
 ATTEMPTS_PER_ACCOUNT = RateLimitPolicy(free_attempts=5)
 ATTEMPTS_PER_NETWORK = RateLimitPolicy(free_attempts=40, max_delay_s=300.0)
@@ -30,37 +29,35 @@ def account_limit_key(action: str, email: str) -> str:
     return f"{action} account {hashlib.sha256(email_key(email).encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
-async def count_auth_attempt(request: Request, action: str, who: str) -> None:
+async def count_auth_attempt(db: Database, browser: Browser, action: str, who: str) -> None:
     """Count an attempt on one account and from one network; a trusted device's attempts are counted apart.
 
     Raises TooManyAttempts.
     """
-    db = DATABASE.get(request.app)
-    device = trusted_device(request, who)
+    device = trusted_device(browser, who)
     async with db.writing() as session:
         if device is None:
-            await count_attempt(session, network_limit_key(action, request_network(request)), ATTEMPTS_PER_NETWORK)
+            await count_attempt(session, network_limit_key(action, browser.network), ATTEMPTS_PER_NETWORK)
         await count_attempt(session, account_limit_key(action, device or who), ATTEMPTS_PER_ACCOUNT)
 
 
-async def clear_auth_attempts(request: Request, session: AsyncSession, action: str, who: str) -> None:
+async def clear_auth_attempts(session: AsyncSession, browser: Browser, action: str, who: str) -> None:
     """The attempt that was counted last succeeded: the account starts from zero, and its network has one less."""
-    device = trusted_device(request, who)
+    device = trusted_device(browser, who)
     if device is None:
-        network = network_limit_key(action, request_network(request))
+        network = network_limit_key(action, browser.network)
         await refund_attempt(session, network)  # locked in the order of count_auth_attempt
     await reset_attempts(session, account_limit_key(action, device or who))
 
 
-async def count_email_request(request: Request, action: str, email: str) -> None:
+async def count_email_request(db: Database, browser: Browser, action: str, email: str) -> None:
     """Count an email that somebody asks for, whoever owns the address. Raises TooManyAttempts."""
-    db = DATABASE.get(request.app)
     async with db.writing() as session:
-        await count_attempt(session, network_limit_key(action, request_network(request)), EMAILS_PER_NETWORK)
+        await count_attempt(session, network_limit_key(action, browser.network), EMAILS_PER_NETWORK)
         await count_attempt(session, account_limit_key(action, email), EMAILS_PER_RECIPIENT)
 
 
-async def clear_email_requests(request: Request, session: AsyncSession, action: str, email: str) -> None:
+async def clear_email_requests(session: AsyncSession, browser: Browser, action: str, email: str) -> None:
     """Whoever asked for the email owns the address: stop counting it."""
-    await refund_attempt(session, network_limit_key(action, request_network(request)))
+    await refund_attempt(session, network_limit_key(action, browser.network))
     await reset_attempts(session, account_limit_key(action, email))

@@ -17,13 +17,14 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app import i18n
 from app.accounts import flash
-from app.accounts.dependencies import OptionalAccount
+from app.accounts.dependencies import AccountMailerDep, BrowserDep, OptionalAccount
 from app.accounts.emails import AccountMailer
 from app.accounts.identity_providers import IDENTITY_PROVIDERS
 from app.accounts.invitations import ValidInvitation, check_sign_up_allowed, find_invitation, use_invitation
 from app.accounts.login import AccountDisabled, log_in, log_out, set_login_cookies
+from app.accounts.merge import MergersDep
 from app.accounts.models import Account
-from app.accounts.passkeys import localhost_url, relying_party_of
+from app.accounts.passkeys import localhost_url, site_relying_party
 from app.accounts.passwords import AsyncPasswordHasher, PasswordHasherDep
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.service import MAX_EMAIL_LENGTH, AccountDeleted, find_by_email, lock_account, normalize_email
@@ -33,6 +34,7 @@ from app.errors import LockstepError, PermissionDenied
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts
 from app.settings import Settings
+from app.web.cookies import CookiesDep, request_cookies
 from app.web.dependencies import SETTINGS, DatabaseDep, SettingsDep
 from app.web.error_handlers import handle_framework_error
 from app.web.forms import local_path, read_form
@@ -52,33 +54,40 @@ async def sign_in_page(request: Request, lang: str, account: OptionalAccount, ne
 
 
 @router.post("/sign-in", name="sign_in")
-async def sign_in(request: Request, lang: str, db: DatabaseDep, passwords: PasswordHasherDep) -> Response:
+async def sign_in(
+    request: Request,
+    lang: str,
+    db: DatabaseDep,
+    passwords: PasswordHasherDep,
+    browser: BrowserDep,
+    mergers: MergersDep,
+) -> Response:
     form = await read_form(request)
     email, password = form.get("email", "").strip(), form.get("password", "")
     email = (
         normalize_email(email) or email[:MAX_EMAIL_LENGTH]
     )  # as it was kept: a name in other letters has another spelling there
     try:
-        await count_auth_attempt(request, "sign-in", email)
+        await count_auth_attempt(db, browser, "sign-in", email)
         account, anew = await _authenticate(db, passwords, email, password)
         async with db.writing() as session:
             known, account = account.password_hash, await lock_account(session, account)
             if account.password_hash != known:
                 raise InvalidCredentials  # it was changed while we looked at it
             account.password_hash = anew or known
-            entrance = await log_in(request, session, account, method="password")
-            await clear_auth_attempts(request, session, "sign-in", email)
+            entrance = await log_in(session, browser, account, mergers, method="password")
+            await clear_auth_attempts(session, browser, "sign-in", email)
     except (TooManyAttempts, AccountDisabled, AccountDeleted, InvalidCredentials) as e:
         return account_page(request, "accounts/sign_in.html", e.http_status, form=form, problem=e.sentence())
-    set_login_cookies(request, entrance)
+    set_login_cookies(browser, entrance)
     return redirect_to(request, local_path(form.get("next")))
 
 
 @router.post("/sign-out", name="sign_out")
-async def sign_out(request: Request, lang: str, db: DatabaseDep) -> Response:
+async def sign_out(request: Request, lang: str, db: DatabaseDep, cookies: CookiesDep) -> Response:
     async with db.writing() as session:
-        await log_out(request, session)
-    flash.add(request, "signed_out")
+        await log_out(session, cookies)
+    flash.add(cookies, "signed_out")
     answer = redirect_to(request, None)
     answer.headers.update(CLEAR_CACHE_HEADERS)
     return answer
@@ -104,7 +113,14 @@ async def sign_up_page(
 
 @router.post("/sign-up", name="sign_up")
 async def submit_sign_up(
-    request: Request, lang: str, settings: SettingsDep, db: DatabaseDep, passwords: PasswordHasherDep
+    request: Request,
+    lang: str,
+    settings: SettingsDep,
+    db: DatabaseDep,
+    passwords: PasswordHasherDep,
+    browser: BrowserDep,
+    mergers: MergersDep,
+    mailer: AccountMailerDep,
 ) -> Response:
     form = await read_form(request)
     try:
@@ -115,35 +131,34 @@ async def submit_sign_up(
     template = "accounts/sign_up.html"
     if wrong:
         return account_page(request, template, 422, form=form, wrong=translate_errors(wrong))
-    postman = AccountMailer(request)
     entrance = None
     try:
-        await count_email_request(request, "sign-up", newcomer.email)
+        await count_email_request(db, browser, "sign-up", newcomer.email)
         hashed = await passwords.hash(form["password"])
         if invited is None:
             answer = account_page(request, "accounts/email_sent.html", email=newcomer.email)
             # Behind the answer: how long it takes says nothing about the address.
-            answer.background = BackgroundTask(_sign_up_in_background, db, newcomer, hashed, postman)
+            answer.background = BackgroundTask(_sign_up_in_background, db, newcomer, hashed, mailer)
             return answer
         async with db.writing() as session:
             await use_invitation(session, invited)
-            if (opened := await sign_up(session, newcomer, hashed, invited, postman)) is not None:
-                entrance = await log_in(request, session, opened, method="link", new=True)
-                await clear_email_requests(request, session, "sign-up", newcomer.email)
+            if (opened := await sign_up(session, newcomer, hashed, invited, mailer)) is not None:
+                entrance = await log_in(session, browser, opened, mergers, method="link", new=True)
+                await clear_email_requests(session, browser, "sign-up", newcomer.email)
     except TooManyAttempts as e:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
     except PermissionDenied as e:  # another tab was quicker
         return _sign_up_closed_page(request, e)
     if entrance is None:
         return account_page(request, "accounts/email_sent.html", email=newcomer.email)
-    set_login_cookies(request, entrance)
+    set_login_cookies(browser, entrance)
     return redirect_to(request, local_path(form.get("next")))
 
 
 @router.get("/account-menu", name="account_menu")
-async def account_menu(request: Request, lang: str, account: OptionalAccount) -> HTMLResponse:
+async def account_menu(request: Request, lang: str, account: OptionalAccount, cookies: CookiesDep) -> HTMLResponse:
     back = _return_path(request.headers.get("hx-current-url", "")[:2000])
-    return render_fragment(request, "accounts/menu.html", account=account, next=back, said=flash.pop(request))
+    return render_fragment(request, "accounts/menu.html", account=account, next=back, said=flash.pop(cookies))
 
 
 def _return_path(address: str) -> str:
@@ -173,10 +188,11 @@ def account_page(request: Request, template: str, http_status: int = 200, /, **c
         "wrong": {},
         "problem": "",
         "account": None,
-        "said": flash.pop(request),
+        "said": flash.pop(request_cookies(request)),
     }
     usual |= {"sign_up": settings.sign_up, "mails": bool(settings.smtp_url)}
-    usual |= {"passkey_place": relying_party_of(request), "named_address": localhost_url(request)}
+    at = settings.public_url, request.base_url
+    usual |= {"passkey_place": site_relying_party(*at), "named_address": localhost_url(*at)}
     usual["sites"] = [(name, site.settings.label) for name, site in IDENTITY_PROVIDERS.get(request.app).items()]
     return render_private_page(request, template, http_status, **{**usual, **context})
 
@@ -213,9 +229,9 @@ async def _authenticate(
     return account, await passwords.hash(password) if passwords.outdated(account.password_hash) else None
 
 
-async def _sign_up_in_background(db: Database, newcomer: SignUpRequest, hashed: str, postman: AccountMailer) -> None:
+async def _sign_up_in_background(db: Database, newcomer: SignUpRequest, hashed: str, mailer: AccountMailer) -> None:
     async with db.writing() as session:
-        await sign_up(session, newcomer, hashed, None, postman)
+        await sign_up(session, newcomer, hashed, None, mailer)
 
 
 async def _find_invitation(db: Database, settings: Settings, token: str) -> ValidInvitation | None:

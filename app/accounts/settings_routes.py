@@ -15,14 +15,18 @@ from app import i18n
 from app.accounts import flash
 from app.accounts.auth_methods import list_passwordless_methods
 from app.accounts.auth_sessions import (
-    AUTH_SESSION_LIFETIME,
     REAUTHENTICATE_AFTER,
     create_auth_session,
     list_auth_sessions,
     revoke_all_auth_sessions,
     revoke_by_public_id,
 )
-from app.accounts.dependencies import RequiredAccount, RequiredAuthSession
+from app.accounts.dependencies import (
+    AccountMailerDep,
+    RequiredAccount,
+    RequiredAuthSession,
+    browser_of,
+)
 from app.accounts.email_link_routes import WRONG_PASSWORD
 from app.accounts.email_links import LinkPurpose, revoke_links
 from app.accounts.emails import AccountMailer
@@ -49,6 +53,7 @@ from app.accounts.user_agent import describe_browser
 from app.db import Database, advisory_lock, now
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts, count_attempt
+from app.web.cookies import CookiesDep, request_cookies
 from app.web.dependencies import DATABASE, DatabaseDep, SettingsDep
 from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
@@ -108,6 +113,8 @@ async def change_password(
     db: DatabaseDep,
     passwords: PasswordHasherDep,
     sites: IdentityProvidersDep,
+    cookies: CookiesDep,
+    mailer: AccountMailerDep,
 ) -> Response:
     form = await read_form(request)
     new = form.get("new_password", "")
@@ -120,7 +127,6 @@ async def change_password(
     if wrong:
         return await _security_page(request, account, here, 422, wrong=translate_errors(wrong))
     hashed = await passwords.hash(new)
-    postman = AccountMailer(request)
     async with db.writing() as session:
         mine = await lock_account(session, account)
         mine.password_hash = hashed
@@ -130,14 +136,19 @@ async def change_password(
             session, mine, method=here.method, user_agent=here.user_agent, ip_address=here.ip_address
         )
         ways = await list_passwordless_methods(session, mine, sites)
-        await postman.changed(session, mine, "password", mine.email, ways)
-    set_session_cookie(request, token, int(AUTH_SESSION_LIFETIME.total_seconds()))
+        await mailer.changed(session, mine, "password", mine.email, ways)
+    set_session_cookie(cookies, token)
     return redirect_with_flash(request, "security_page", "password")
 
 
 @router.post("/security/email", name="change_email")
 async def change_email(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, db: DatabaseDep
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    here: RequiredAuthSession,
+    db: DatabaseDep,
+    mailer: AccountMailerDep,
 ) -> Response:
     form = await read_form(request)
     email = normalize_email(form.get("email", ""))
@@ -146,13 +157,13 @@ async def change_email(
         if email is None:
             wrong["email"] = INVALID_EMAIL
         elif not wrong:
-            await count_email_request(request, "change", email)
+            await count_email_request(db, browser_of(request), "change", email)
     except TooManyAttempts as e:
         return await _security_page(request, account, here, e.http_status, form=form, problem=e.sentence())
     if wrong or email is None:
         return await _security_page(request, account, here, 422, form=form, wrong=translate_errors(wrong))
     answer = redirect_with_flash(request, "security_page", "change_sent")
-    answer.background = BackgroundTask(_send_change_link, db, AccountMailer(request), account, email)
+    answer.background = BackgroundTask(_send_change_link, db, mailer, account, email)
     return answer
 
 
@@ -199,6 +210,7 @@ async def delete_account(
     here: RequiredAuthSession,
     db: DatabaseDep,
     erasers: ErasersDep,
+    cookies: CookiesDep,
 ) -> Response:
     form = await read_form(request)
     try:
@@ -218,8 +230,8 @@ async def delete_account(
         )
     async with db.writing() as session:
         await erase_account(session, account, erasers)
-    clear_login_cookies(request)
-    flash.add(request, "deleted")
+    clear_login_cookies(cookies)
+    flash.add(cookies, "deleted")
     return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303, CLEAR_CACHE_HEADERS)
 
 
@@ -229,15 +241,13 @@ async def reauthenticate(
     """What is wrong with who asks: the password is, or, without one, they signed in too long ago."""
     if account.password_hash is None:
         return {} if logged_in_recently(here) else {field: LOGIN_TOO_OLD}
-    await count_auth_attempt(
-        request, "password", account.email
-    )  # apart from sign-ins: guesses there lock nobody out here
+    db, browser = DATABASE.get(request.app), browser_of(request)
+    await count_auth_attempt(db, browser, "password", account.email)  # not with sign-ins: guesses there lock nobody out
     passwords = PASSWORD_HASHER.get(request.app)
     if not await passwords.check(account.password_hash, password):
         return {field: WRONG_PASSWORD}
-    db = DATABASE.get(request.app)
     async with db.writing() as session:
-        await clear_auth_attempts(request, session, "password", account.email)
+        await clear_auth_attempts(session, browser, "password", account.email)
     return {}
 
 
@@ -246,15 +256,15 @@ def logged_in_recently(here: AuthSession) -> bool:
     return now() - here.created_at < REAUTHENTICATE_AFTER
 
 
-async def _send_change_link(db: Database, postman: AccountMailer, account: Account, email: str) -> None:
+async def _send_change_link(db: Database, mailer: AccountMailer, account: Account, email: str) -> None:
     """A link to the new address; if somebody has it, a mail that says so. Behind the answer, which says neither."""
     async with db.writing() as session:
         account = await lock_account(session, account)
         other = await find_claimed_account(session, email)
         if other is None or other.id == account.id:
-            await postman.link(session, account, LinkPurpose.change, email)
+            await mailer.link(session, account, LinkPurpose.change, email)
         else:
-            await postman.already(session, other)
+            await mailer.already(session, other)
 
 
 def _form_values(account: Account) -> dict[str, str]:
@@ -290,5 +300,5 @@ async def _security_page(
 
 def redirect_with_flash(request: Request, route: str, what: str) -> RedirectResponse:
     """To a page of settings, which says what was done."""
-    flash.add(request, what)
+    flash.add(request_cookies(request), what)
     return RedirectResponse(str(request.app.url_path_for(route, lang=i18n.current_language())), 303)

@@ -59,7 +59,7 @@ async def sign_up(
     newcomer: SignUpRequest,
     password_hash: str,
     invited: ValidInvitation | None,
-    postman: AccountMailer,
+    mailer: AccountMailer,
 ) -> Account | None:
     """Make an account and mail a link that opens it. Returns it if it is open already: the invitation was mailed there.
 
@@ -68,7 +68,7 @@ async def sign_up(
     """
     await advisory_lock(session, f"address {email_key(newcomer.email)}")
     if (account := await find_claimed_account(session, newcomer.email)) is not None:
-        await postman.already(session, account)
+        await mailer.already(session, account)
         return None
     account = await create_account(
         session,
@@ -82,5 +82,5 @@ async def sign_up(
     if invited is not None and invited.email:
         account.email_confirmed_at = now()
         return account
-    await postman.link(session, account, LinkPurpose.confirm, account.email)
+    await mailer.link(session, account, LinkPurpose.confirm, account.email)
     return None

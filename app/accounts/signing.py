@@ -11,29 +11,35 @@ import json
 import os
 import secrets
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-
-from starlette.requests import Request
 
 from app.web.dependencies import AppKey
 
 SIGN_IN_SECRET, UNSUBSCRIBE_SECRET = "sign-in", "unsubscribe"
 """The files in the folder ``secrets``, by what they are for."""
-SECRETS = AppKey[tuple[bytes, ...]]("secrets")
-"""The secret of sign-ins, and the one before it if there is one."""
 _SECRET_BYTES = 32
 _PREVIOUS_SUFFIX = ".before"
 
 
-def sign(request: Request, what: str, *parts: str) -> str:
-    """43 characters that only this site makes of these parts, for one use of them."""
-    return _sign(SECRETS.get(request.app)[0], what, *parts)
+class Signer:
+    """Signs for one site with the newest of its ``secrets``, and accepts signatures made with any of them."""
+
+    def __init__(self, secrets: Sequence[bytes]) -> None:
+        self._secrets = secrets
+
+    def sign(self, purpose: str, *parts: str) -> str:
+        """43 characters that only this site can make of these parts, for one purpose."""
+        return _sign(self._secrets[0], purpose, *parts)
+
+    def verify(self, signature: str, purpose: str, *parts: str) -> bool:
+        """Whether this site signed these parts for that purpose."""
+        return any(hmac.compare_digest(signature, _sign(secret, purpose, *parts)) for secret in self._secrets)
 
 
-def verify_signature(request: Request, mark: str, what: str, *parts: str) -> bool:
-    """Whether this site has made it of these parts, with its secret or the one before."""
-    return any(hmac.compare_digest(mark, _sign(secret, what, *parts)) for secret in SECRETS.get(request.app))
+SIGNER = AppKey[Signer]("signer")
+"""Signs for signing in: trusted devices, and the challenges of passkeys."""
 
 
 def load_secrets(file: Path) -> tuple[bytes, ...]:
@@ -56,8 +62,8 @@ def delete_previous_secret(file: Path) -> None:
     _previous_file(file).unlink(missing_ok=True)
 
 
-def _sign(secret: bytes, what: str, *parts: str) -> str:
-    signed = hmac.digest(secret, json.dumps([what, *parts]).encode(), hashlib.sha256)
+def _sign(secret: bytes, purpose: str, *parts: str) -> str:
+    signed = hmac.digest(secret, json.dumps([purpose, *parts]).encode(), hashlib.sha256)
     return urlsafe_b64encode(signed).decode().rstrip("=")
 
 

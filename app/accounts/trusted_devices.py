@@ -10,11 +10,8 @@ from __future__ import annotations
 import re
 import secrets
 
-from starlette.requests import Request
-
-from app.accounts.cookies import cookie_name, set_cookie
+from app.accounts.browser import Browser
 from app.accounts.service import email_key
-from app.accounts.signing import sign, verify_signature
 
 _COOKIE_NAME = "lockstep_device"
 _MAX_AGE_S = 365 * 24 * 3600
@@ -24,25 +21,25 @@ _MAX_ACCOUNTS = 8
 _COOKIE_VALUE = re.compile(rf"([A-Za-z0-9_-]{{22}})((?:\.[A-Za-z0-9_-]{{43}}){{1,{_MAX_ACCOUNTS}}})")
 
 
-def trusted_device(request: Request, who: str) -> str | None:
+def trusted_device(browser: Browser, who: str) -> str | None:
     """Who attempts to get into an account with this browser; None if it never signed in to it."""
-    name, marks = _read_cookie(request)
-    if not name or not any(verify_signature(request, mark, *_signed_parts(name, who)) for mark in marks):
+    name, marks = _read_cookie(browser)
+    if not name or not any(browser.signer.verify(mark, *_signed_parts(name, who)) for mark in marks):
         return None
     return f"{who} in {name}"
 
 
-def trust_device(request: Request, *who: str) -> None:
+def trust_device(browser: Browser, *who: str) -> None:
     """This browser has just signed in to the account of that address, or with that passkey."""
-    name, marks = _read_cookie(request)
+    name, marks = _read_cookie(browser)
     name = name or secrets.token_urlsafe(16)
-    new = [sign(request, *_signed_parts(name, each)) for each in who]
+    new = [browser.signer.sign(*_signed_parts(name, each)) for each in who]
     kept = [*new, *(mark for mark in marks if mark not in new)][:_MAX_ACCOUNTS]
-    set_cookie(request, _COOKIE_NAME, ".".join([name, *kept]), _MAX_AGE_S)
+    browser.cookies.set(_COOKIE_NAME, ".".join([name, *kept]), _MAX_AGE_S)
 
 
-def _read_cookie(request: Request) -> tuple[str, list[str]]:
-    found = _COOKIE_VALUE.fullmatch(request.cookies.get(cookie_name(request, _COOKIE_NAME), ""))
+def _read_cookie(browser: Browser) -> tuple[str, list[str]]:
+    found = _COOKIE_VALUE.fullmatch(browser.cookies.get(_COOKIE_NAME) or "")
     return (found[1], found[2][1:].split(".")) if found else ("", [])
 
 

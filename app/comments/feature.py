@@ -11,7 +11,7 @@ from app.comments.personal_data import erase_comments, export_comments
 from app.comments.rendering import rerender_outdated
 from app.comments.routes import router
 from app.feature import Feature
-from app.lessons.catalog import CATALOG
+from app.lessons.dependencies import CATALOG
 from app.notifications.models import NotificationKind
 from app.web.access import Access
 

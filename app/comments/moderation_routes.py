@@ -25,7 +25,8 @@ from app.comments.responses import form_error_response, redirect_to_comment
 from app.comments.views import CommentView, comment_views
 from app.db import Database
 from app.errors import InvalidInput
-from app.lessons.catalog import CatalogDep, CatalogView
+from app.lessons.catalog import CatalogView
+from app.lessons.dependencies import CatalogDep
 from app.progress.service import ProgressServiceDep
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, count_field, new_idempotency_key

@@ -38,7 +38,8 @@ from app.comments.responses import (
 from app.comments.views import thread_views
 from app.db import Database
 from app.errors import InvalidInput, LockstepError, TooManyRequests
-from app.lessons.catalog import CatalogDep, CatalogView
+from app.lessons.catalog import CatalogView
+from app.lessons.dependencies import CatalogDep
 from app.lessons.errors import CourseNotFound, LessonNotFound
 from app.lessons.model import Cell, Lesson
 from app.lessons.url_paths import LESSON_PATH

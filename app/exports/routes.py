@@ -16,7 +16,7 @@ from app.accounts.dependencies import OptionalLearnerId
 from app.errors import RequestTooLarge
 from app.exports.latest_runs import CellRun, latest_runs_by_cell
 from app.i18n import N_
-from app.lessons.catalog import CatalogDep
+from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Lesson
 from app.lessons.url_paths import LESSON_PATH
 from app.web.dependencies import AppKey, DatabaseDep, SettingsDep

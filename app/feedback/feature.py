@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.feature import Feature
-from app.feedback.inbox import router as inbox_router
+from app.feedback.inbox_routes import router as inbox_router
 from app.feedback.personal_data import RETENTION_RULES, erase_feedback, export_feedback, move_feedback
 from app.feedback.routes import router
 from app.web.access import Access

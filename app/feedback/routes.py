@@ -14,10 +14,10 @@ What templates get:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -27,10 +27,10 @@ from app.errors import InvalidInput, TooManyRequests
 from app.feedback import service
 from app.feedback.context import FeedbackContext, resolve_context
 from app.feedback.models import LessonVote, ProblemKind
-from app.lessons.catalog import CatalogDep
+from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Lesson
 from app.lessons.url_paths import LESSON_PATH
-from app.web.client_network import request_network
+from app.web.client_network import ClientNetwork
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, idempotency_key, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
@@ -55,9 +55,6 @@ class ProblemForm:
     def typed(self) -> str:
         """The text as a page can show it again."""
         return redisplayed_text(self.text)
-
-
-ClientNetwork = Annotated[str | None, Depends(request_network)]
 
 
 @router.get("/feedback", name="feedback")

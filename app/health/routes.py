@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends
 from starlette.responses import JSONResponse
 
 from app.health.checks import ReadinessLog, check_database, check_lessons, check_runner, run_with_timeout
-from app.lessons.catalog import WholeCatalogDep
+from app.lessons.dependencies import WholeCatalogDep
 from app.web.dependencies import AppKey, DatabaseDep, RunnerDep
 
 router = APIRouter()

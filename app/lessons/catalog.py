@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import structlog
-from fastapi import Depends
-from starlette.requests import Request
 from watchfiles import Change, DefaultFilter, awatch
 
 from app.i18n import DEFAULT_LANGUAGE
 from app.lessons.errors import CourseNotFound, LessonFileError, LessonNotFound, LessonUnavailable
 from app.lessons.model import Course, Lesson
 from app.lessons.snapshot import Snapshot, load_snapshot, without_drafts
-from app.web.dependencies import AppKey
 
 _log = structlog.get_logger(__name__)
 
@@ -218,32 +214,6 @@ class Catalog(CatalogView):
     def hidden(self) -> frozenset[str]:
         """The drafts, ``course/slug`` each."""
         return self.with_drafts.snapshot.drafts
-
-
-CATALOG = AppKey[Catalog]("catalog")
-DRAFT_POLICY = AppKey[Callable[[Request], Awaitable[bool]]]("sees_drafts")
-"""Tells whether a request may see drafts."""
-
-
-async def get_catalog(request: Request) -> CatalogView:
-    """The catalog as whoever asks may see it: with drafts for instructors."""
-    catalog = CATALOG.get(request.app)
-    if catalog.hidden and await DRAFT_POLICY.get(request.app)(request):
-        request.state.catalog = catalog.with_drafts
-        return catalog.with_drafts
-    return catalog
-
-
-def request_catalog(request: Request) -> CatalogView:
-    """What ``get_catalog`` gave this request; the catalog for everyone where it was not asked."""
-    catalog: CatalogView = getattr(request.state, "catalog", CATALOG.get(request.app))
-    return catalog
-
-
-CatalogDep = Annotated[CatalogView, Depends(get_catalog)]
-"""What routes read lessons from."""
-WholeCatalogDep = Annotated[Catalog, Depends(CATALOG.from_request)]
-"""The catalog with its files and their mistakes: for checks, not for pages."""
 
 
 def _in_language(by_language: Mapping[str, Lesson], language: str) -> Lesson | None:

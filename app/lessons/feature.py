@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from fastapi import FastAPI
 
 from app.feature import Feature
-from app.lessons.catalog import CATALOG, Catalog
+from app.lessons.catalog import Catalog
+from app.lessons.dependencies import CATALOG
 from app.lessons.navigation import course_links, course_outlines
 from app.lessons.routes import router
 from app.web.access import Access

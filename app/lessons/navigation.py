@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from app import i18n
 from app.errors import LockstepError
-from app.lessons.catalog import request_catalog
+from app.lessons.dependencies import request_catalog
 from app.web.rendering import NavItem
 
 

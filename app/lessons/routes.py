@@ -25,7 +25,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.lessons.assets import read_asset
-from app.lessons.catalog import CatalogDep, CatalogView
+from app.lessons.catalog import CatalogView
+from app.lessons.dependencies import CatalogDep
 from app.lessons.machine_labels import lesson_machine_labels
 from app.lessons.model import Cell, CellTag, Lesson, LessonStatus
 from app.lessons.url_paths import LESSON_PATH

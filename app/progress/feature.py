@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from app.feature import Feature
-from app.lessons.catalog import CATALOG
+from app.lessons.dependencies import CATALOG
 from app.notifications.models import NotificationKind
 from app.progress.achievement_catalog import ACHIEVEMENTS, AchievementCatalog
 from app.progress.notification_content import AchievementDescriber

@@ -14,7 +14,7 @@ from app import i18n
 from app.accounts.dependencies import OptionalAccount, OptionalLearnerId
 from app.accounts.service import LearnerNotFound, find_by_handle
 from app.accounts.tokens import learner_marker
-from app.lessons.catalog import CatalogDep
+from app.lessons.dependencies import CatalogDep
 from app.lessons.url_paths import LESSON_PATH
 from app.progress import page_views
 from app.progress.activity_calendar import WEEKS, calendar_weeks

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from app.accounts.dependencies import OptionalLearnerId
-from app.lessons.catalog import CatalogDep
+from app.lessons.dependencies import CatalogDep
 from app.progress.reading_progress import ReadingReport
 from app.progress.service import ProgressServiceDep
 from app.progress.summary import LessonState, ProgressNews

@@ -14,14 +14,14 @@ from typing import Annotated
 import structlog
 from fastapi import Depends
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.requests import Request
 
 from app import i18n
-from app.accounts.models import Account
+from app.accounts.dependencies import LearnerId, OptionalAccount
 from app.bus import Bus
 from app.database_health import log_failure
 from app.db import Database
-from app.lessons.catalog import CatalogDep, CatalogView
+from app.lessons.catalog import CatalogView
+from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Cell, Lesson
 from app.progress.service import ProgressService
 from app.runs import event_log
@@ -36,7 +36,7 @@ from app.runs.quotas import QuotaLimits, QuotaOwner, Quotas
 from app.runs.service import check_code, count_runs_ahead, has_run, run_request, start_run, withdraw_run
 from app.runs.stream import RunStreams
 from app.settings import Settings
-from app.web.client_network import client_network
+from app.web.client_network import ClientAddress, client_network
 from app.web.dependencies import AppKey
 from runners.wire.client import RequestRefused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.wire.protocol import RunAccepted
@@ -65,14 +65,9 @@ class RunDispatcher:
         self._most_unfinished = settings.most_unfinished_runs
         self._patience_s = settings.handover_patience_s
 
-    def admit(self, request: Request, learner: str) -> None:
+    def admit(self, address: str | None, learner: str) -> None:
         """Let a learner have code run from where they are. Raises AddressLimitReached."""
-        self._addresses.admit(request.client.host if request.client else None, learner, time.monotonic())
-
-    def owner(self, request: Request, learner: str, account: Account | None) -> QuotaOwner:
-        """Whose quotas a run counts for that is asked for now."""
-        address = request.client.host if request.client is not None and account is None else None
-        return QuotaOwner(learner, account is not None, client_network(address))
+        self._addresses.admit(address, learner, time.monotonic())
 
     async def take(
         self, owner: QuotaOwner, lesson: Lesson, cell: Cell, machine: Machine, code: str
@@ -157,6 +152,16 @@ class RunDispatcher:
                 await asyncio.sleep(_SUBMIT_RETRY_INTERVAL_S)
 
 
+async def _visitor_address(address: ClientAddress, account: OptionalAccount) -> str | None:
+    return address if account is None else None
+
+
+async def _quota_owner(
+    learner: LearnerId, account: OptionalAccount, address: Annotated[str | None, Depends(_visitor_address)]
+) -> QuotaOwner:
+    return QuotaOwner(learner, account is not None, client_network(address))
+
+
 async def _requested_lesson(catalog: CatalogDep, lesson: str) -> Lesson:
     return find_lesson(catalog, lesson)
 
@@ -169,5 +174,9 @@ def find_lesson(catalog: CatalogView, key: str) -> Lesson:
 
 DISPATCHER = AppKey[RunDispatcher]("desk")
 RunDispatcherDep = Annotated[RunDispatcher, Depends(DISPATCHER.from_request)]
+VisitorAddress = Annotated[str | None, Depends(_visitor_address)]
+"""The IP address of a learner without an account; None for one with an account."""
+RequestedQuotaOwner = Annotated[QuotaOwner, Depends(_quota_owner)]
+"""Whose quotas the run counts for that is requested now."""
 RequestedLesson = Annotated[Lesson, Depends(_requested_lesson)]
 """The lesson named by ``?lesson=course/slug``."""

@@ -9,15 +9,16 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.accounts.dependencies import LearnerId, OptionalAccount, OptionalLearnerId
-from app.lessons.catalog import CatalogDep
+from app.accounts.dependencies import OptionalLearnerId
+from app.lessons.dependencies import CatalogDep
 from app.runs import event_log
-from app.runs.dispatcher import RunDispatcherDep, find_lesson
+from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep, VisitorAddress, find_lesson
 from app.runs.errors import CellNotFound, DisplayNotFound, OutputDeleted
 from app.runs.machines import cell_machines, choose_machine
 from app.runs.queue_position import look_up_position
 from app.runs.service import count_runs_ahead, display_html, get_run, latest_runs
 from app.runs.views import RunIn, RunOut, RunsOut, run_out
+from app.web.client_network import ClientAddress
 from app.web.rendering import render_page
 from app.web.security_headers import UNTRUSTED_DOCUMENT_POLICY
 from app.web.sse import event_stream
@@ -41,20 +42,15 @@ router = APIRouter(dependencies=[Depends(_set_no_store)])
 
 @router.post("/runs", status_code=202, name="create_run")
 async def create_run(
-    request: Request,
-    asked: RunIn,
-    learner: LearnerId,
-    account: OptionalAccount,
-    catalog: CatalogDep,
-    desk: RunDispatcherDep,
+    asked: RunIn, owner: RequestedQuotaOwner, address: ClientAddress, catalog: CatalogDep, desk: RunDispatcherDep
 ) -> RunOut:
     lesson = find_lesson(catalog, asked.lesson)
     cell = lesson.cell(asked.cell)
     if cell is None:
         raise CellNotFound(cell=asked.cell[:100])
     machine = choose_machine(cell_machines(cell), asked.topology, asked.keras)
-    desk.admit(request, learner)
-    return run_out(*await desk.take(desk.owner(request, learner, account), lesson, cell, machine, asked.code))
+    desk.admit(address, owner.learner)
+    return run_out(*await desk.take(owner, lesson, cell, machine, asked.code))
 
 
 @router.get("/runs", name="list_runs")
@@ -87,10 +83,9 @@ async def run_events(run_id: str, learner: OptionalLearnerId, desk: RunDispatche
 
 @router.get("/runs/{run_id}/stream", name="run_stream")
 async def run_stream(
-    request: Request,
     run_id: str,
     learner: OptionalLearnerId,
-    account: OptionalAccount,
+    address: VisitorAddress,
     desk: RunDispatcherDep,
     after: AfterSeq = 0,
     last_event_id: Annotated[str, Header()] = "",
@@ -101,7 +96,6 @@ async def run_stream(
         after = min(int(last_event_id[:20]), _MAX_SEQ)
     if run.finished and after >= run.last_seq:
         return Response(status_code=204)  # tells an EventSource not to come back
-    address = request.client.host if request.client is not None and account is None else None
     return event_stream(desk.streams.open(run, after, address))
 
 

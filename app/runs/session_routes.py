@@ -10,12 +10,13 @@ from fastapi import APIRouter, Depends
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from app.accounts.dependencies import LearnerId, OptionalAccount, OptionalLearnerId
+from app.accounts.dependencies import LearnerId, OptionalLearnerId
 from app.runs import session_panel
-from app.runs.dispatcher import RequestedLesson, RunDispatcherDep
+from app.runs.dispatcher import RequestedLesson, RunDispatcherDep, VisitorAddress
 from app.runs.errors import AddressLimitReached, InvalidFailureAction
 from app.runs.failure_injection import inject_failure
 from app.runs.machines import Machine, choose_machine, lesson_machines
+from app.web.client_network import ClientAddress
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_fragment
 from app.web.sse import event_stream
@@ -69,10 +70,11 @@ async def start_session(
     lesson: RequestedLesson,
     chosen: SelectedSession,
     learner: LearnerId,
+    address: ClientAddress,
     desk: RunDispatcherDep,
 ) -> HTMLResponse:
     try:
-        desk.admit(request, learner)
+        desk.admit(address, learner)
     except AddressLimitReached:  # said when Run is pressed; who only reads need not hear of it
         return render_fragment(
             request, _PANEL_TEMPLATE, session=await session_panel.load_panel(desk.runner, learner, lesson, chosen)
@@ -84,11 +86,10 @@ async def start_session(
 
 @router.get("/stream", name="session_stream")
 async def stream_session(
-    request: Request,
     lang: str,
     lesson: RequestedLesson,
     learner: OptionalLearnerId,
-    account: OptionalAccount,
+    address: VisitorAddress,
     desk: RunDispatcherDep,
 ) -> Response:
     try:
@@ -97,7 +98,6 @@ async def stream_session(
         idle = []
     if learner is None or not idle:
         return Response(status_code=204)  # tells an EventSource not to come back
-    address = request.client.host if request.client is not None and account is None else None
     return event_stream(
         desk.streams.seated(learner, address, session_panel.watch_until_gone(desk.runner, desk.bus, idle))
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Annotated
 
+from fastapi import Depends
 from starlette.requests import Request
 
 _IPV6_PREFIX_BITS = 64
@@ -23,6 +25,20 @@ def client_network(address: str | None) -> str | None:
     return str(ip) if ip.is_global else None
 
 
-def request_network(request: Request) -> str | None:
-    """The network that a request came from; None if it is not counted."""
-    return client_network(request.client.host if request.client else None)
+def request_address(request: Request) -> str | None:
+    """The IP address that a request came from."""
+    return request.client.host if request.client else None
+
+
+async def _client_address(request: Request) -> str | None:
+    return request_address(request)
+
+
+async def _client_network(request: Request) -> str | None:
+    return client_network(request_address(request))
+
+
+ClientAddress = Annotated[str | None, Depends(_client_address)]
+"""The IP address that a request came from."""
+ClientNetwork = Annotated[str | None, Depends(_client_network)]
+"""The network that a request came from; None if it is not counted."""

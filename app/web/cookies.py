@@ -1,15 +1,84 @@
-"""How our cookies are written: HttpOnly except one, SameSite, and under https bound by name to host and TLS. Pure."""
+"""Cookies: HttpOnly except one, SameSite, and under https bound by name to host and TLS.
+
+A route gets those of its request as ``cookies: CookiesDep``. ``CookieMiddleware`` sends what was set.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.web.dependencies import SETTINGS
+
+_SCOPE_KEY = "lockstep.cookies"
+
 
 def browser_cookie_name(name: str, *, secure: bool) -> str:
-    """The name as the browser knows it. ``secure``: learners come by https."""
+    """The name as the browser knows it. ``secure``: learners come by https. Pure."""
     return f"__Host-{name}" if secure else name
 
 
 def set_cookie_value(name: str, value: str, max_age_s: int, *, secure: bool, readable: bool = False) -> str:
-    """The value of ``Set-Cookie``; ``max_age_s`` of 0 takes the cookie back. ``readable``: by the pages' script too."""
+    """The value of ``Set-Cookie``. A ``max_age_s`` of 0 deletes the cookie. ``readable``: scripts can read it. Pure."""
     attributes = f"Path=/; Max-Age={max_age_s}; SameSite=Lax"
     attributes += ("" if readable else "; HttpOnly") + ("; Secure" if secure else "")
     return f"{browser_cookie_name(name, secure=secure)}={value}; {attributes}"
+
+
+class Cookies:
+    """The cookies that a request brought, and those that its response sets."""
+
+    def __init__(self, received: Mapping[str, str], set_cookies: dict[str, str], *, secure: bool) -> None:
+        self._received = received
+        self._set_cookies = set_cookies
+        self._secure = secure
+
+    def get(self, name: str) -> str | None:
+        """The value that the request brought."""
+        return self._received.get(browser_cookie_name(name, secure=self._secure))
+
+    def set(self, name: str, value: str, max_age_s: int, *, readable: bool = False) -> None:
+        """Send a cookie with the response, whatever it is, even an error page."""
+        self._set_cookies[name] = set_cookie_value(name, value, max_age_s, secure=self._secure, readable=readable)
+
+    def delete(self, name: str, *, readable: bool = False) -> None:
+        """Have the browser delete a cookie."""
+        self.set(name, "", 0, readable=readable)
+
+
+def request_cookies(request: Request) -> Cookies:
+    """The cookies of a request and of its response."""
+    secure = request.url.scheme == "https" or SETTINGS.get(request.app).secure
+    return Cookies(request.cookies, request.scope[_SCOPE_KEY], secure=secure)
+
+
+async def _cookies(request: Request) -> Cookies:
+    return request_cookies(request)
+
+
+CookiesDep = Annotated[Cookies, Depends(_cookies)]
+
+
+class CookieMiddleware:
+    """Send the cookies that were set while a request was handled."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        set_cookies: dict[str, str] = {}
+
+        async def send_with_cookies(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message.setdefault("headers", [])
+                headers.extend((b"set-cookie", cookie.encode()) for cookie in set_cookies.values())
+            await send(message)
+
+        await self._app({**scope, _SCOPE_KEY: set_cookies}, receive, send_with_cookies)

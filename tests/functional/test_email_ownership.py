@@ -9,7 +9,6 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import func, select, update
-from starlette.requests import Request
 
 from app.accounts.emails import AccountMailer
 from app.accounts.merge import merge_visitor
@@ -135,15 +134,12 @@ async def test_a_new_address_is_taken_over_only_by_who_is_in_the_account(
 async def test_who_signs_up_while_the_owner_opens_the_account_changes_nothing_of_it(
     database: Database, settings: Settings
 ) -> None:
-    app = create_app(settings)
-    postman = AccountMailer(
-        Request({"type": "http", "app": app, "headers": [], "server": ("test", 80), "scheme": "http"})
-    )
+    mailer = AccountMailer(create_app(settings).url_path_for, "http://test")
     eve = SignUpRequest(ADDRESS, "Eve", "en", "UTC")
 
     async def by_eve() -> None:
         async with database.writing() as session:
-            await sign_up(session, eve, "the hash of a password of Eve's", None, postman)
+            await sign_up(session, eve, "the hash of a password of Eve's", None, mailer)
 
     async with database.writing() as session:
         await create_account(session, email=ADDRESS, name="Ada", password_hash="of Ada's")

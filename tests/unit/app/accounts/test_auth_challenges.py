@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
-from fastapi import FastAPI
 from sqlalchemy import select
-from starlette.requests import Request
 from webauthn import base64url_to_bytes
 from webauthn.helpers import bytes_to_base64url
 
@@ -21,7 +18,7 @@ from app.accounts.auth_challenges import (
     create_challenge,
     issue_signed_challenge,
 )
-from app.accounts.cookies import _SCOPE_KEY
+from app.accounts.browser import Browser
 from app.accounts.identities import (
     EmailAlreadyRegistered,
     IdentityAlreadyLinked,
@@ -35,40 +32,42 @@ from app.accounts.identities import (
 )
 from app.accounts.identity_providers import UserInfo
 from app.accounts.models import AuthChallenge
+from app.accounts.signing import Signer
 from app.db import Database, now
-from app.settings import Settings
+from app.web.cookies import Cookies
 from tests.factories.accounts import store_account
 
 ISSUER = "https://login.example.edu"
 
 
-def a_request(cookie: str = "") -> Request:
-    """A request of a browser with that cookie."""
-    app = FastAPI()
-    app.state.settings = Settings()
-    app.state.secrets = (b"k" * 32,)
-    headers = [(b"cookie", cookie.encode()), (b"host", b"localhost")]
-    scope: dict[str, Any] = {"type": "http", "app": app, "headers": headers, "scheme": "http", _SCOPE_KEY: {}}
-    return Request({**scope, "path": "/", "method": "GET", "query_string": b"", "server": ("localhost", 80)})
+class FakeBrowser:
+    """A browser that holds at most one cookie, ``name=value``."""
 
+    def __init__(self, cookie: str = "") -> None:
+        name, _, value = cookie.partition("=")
+        self._set: dict[str, str] = {}
+        self.cookies = Cookies({name: value} if name else {}, self._set, secure=False)
+        self.browser = Browser(self.cookies, Signer([b"k" * 32]))
 
-def cookie_of(request: Request) -> str:
-    (cookie,) = request.scope[_SCOPE_KEY].values()
-    return str(cookie).split(";")[0]
+    @property
+    def cookie(self) -> str:
+        """The one that it was given."""
+        (cookie,) = self._set.values()
+        return cookie.split(";")[0]
 
 
 async def test_of_many_answers_one_counts(database: Database) -> None:
-    asking = a_request()
+    asking = FakeBrowser()
     async with database.writing() as session:
-        await create_challenge(asking, session, "passkey", "the challenge", {"name": "Mein Schlüssel"})
-    cookie = cookie_of(asking)
+        await create_challenge(session, asking.cookies, "passkey", "the challenge", {"name": "Mein Schlüssel"})
+    cookie = asking.cookie
 
     async def answer(
         purpose: str = "passkey", key: str = "the challenge", held: str = cookie
     ) -> AuthChallengeContext | None:
         try:
             async with database.writing() as session:
-                return await consume_challenge(a_request(held), session, purpose, key)
+                return await consume_challenge(session, FakeBrowser(held).cookies, purpose, key)
         except AuthChallengeExpired:
             return None
 
@@ -81,43 +80,43 @@ async def test_of_many_answers_one_counts(database: Database) -> None:
 async def test_an_offered_challenge_is_stored_nowhere_and_counts_once_in_its_browser(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asking, elsewhere = a_request(), a_request()
-    challenge, other = issue_signed_challenge(asking), issue_signed_challenge(elsewhere)
+    asking, elsewhere = FakeBrowser(), FakeBrowser()
+    challenge, other = issue_signed_challenge(asking.browser), issue_signed_challenge(elsewhere.browser)
     assert bytes_to_base64url(base64url_to_bytes(challenge)) == challenge, "a browser brings it back as it was"
-    cookie = cookie_of(asking)
+    cookie = asking.cookie
 
     async def answered(said: str = challenge, held: str = cookie) -> bool:
         try:
             async with database.writing() as session:
-                await consume_signed_challenge(a_request(held), session, said)
+                await consume_signed_challenge(session, FakeBrowser(held).browser, said)
         except AuthChallengeExpired:
             return False
         return True
 
     later = challenge[:22] + f"{int(challenge[22:37]) + 600:015d}" + challenge[37:]
-    for wrong in ({"said": other}, {"said": later}, {"said": "x" * 80}, {"held": ""}, {"held": cookie_of(elsewhere)}):
+    for wrong in ({"said": other}, {"said": later}, {"said": "x" * 80}, {"held": ""}, {"held": elsewhere.cookie}):
         assert not await answered(**wrong)
     async with database.session() as session:
         assert (await session.scalars(select(AuthChallenge))).all() == [], "a row for what nobody answered"
     assert sum(await asyncio.gather(*(answered() for _ in range(8)))) == 1
-    late = issue_signed_challenge(a_request(cookie))
+    late = issue_signed_challenge(FakeBrowser(cookie).browser)
     monkeypatch.setattr(auth_challenges, "now", lambda: now() + auth_challenges.CHALLENGE_LIFETIME)
     assert not await answered(late)
 
 
 async def test_a_second_tab_does_not_undo_the_first(database: Database) -> None:
-    first = a_request()
+    first = FakeBrowser()
     async with database.writing() as session:
-        await create_challenge(first, session, "passkey", "one")
-    second = a_request(cookie_of(first))
+        await create_challenge(session, first.cookies, "passkey", "one")
+    second = FakeBrowser(first.cookie)
     async with database.writing() as session:
-        await create_challenge(second, session, "passkey", "two")
+        await create_challenge(session, second.cookies, "passkey", "two")
 
-    assert cookie_of(second) == cookie_of(first)
+    assert second.cookie == first.cookie
     for key in ("one", "two"):
         async with database.writing() as session:
             assert await consume_challenge(
-                a_request(cookie_of(first)), session, "passkey", key
+                session, FakeBrowser(first.cookie).cookies, "passkey", key
             ) == AuthChallengeContext(None, {})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from sqlalchemy import select
-from starlette.requests import Request
 
 from app.accounts.email_links import LinkPurpose, revoke_links
 from app.accounts.emails import AccountMailer, should_send
@@ -33,19 +32,18 @@ class Sent:
 
 
 @pytest.fixture
-def postman(settings: Settings) -> AccountMailer:
-    app = create_app(settings)
-    return AccountMailer(Request({"type": "http", "app": app, "headers": [], "server": ("test", 80), "scheme": "http"}))
+def mailer(settings: Settings) -> AccountMailer:
+    return AccountMailer(create_app(settings).url_path_for, "http://test")
 
 
-async def write_all(db: Database, postman: AccountMailer) -> Account:
+async def write_all(db: Database, mailer: AccountMailer) -> Account:
     """Every mail that an account may be waiting for."""
     account = await store_account(db, email=OLD)
     async with db.writing() as session:
-        await postman.link(session, account, LinkPurpose.reset, OLD)
-        await postman.link(session, account, LinkPurpose.change, NEW)
-        await postman.already(session, account)
-        await postman.changed(session, account, "password", OLD)
+        await mailer.link(session, account, LinkPurpose.reset, OLD)
+        await mailer.link(session, account, LinkPurpose.change, NEW)
+        await mailer.already(session, account)
+        await mailer.changed(session, account, "password", OLD)
     return account
 
 
@@ -59,14 +57,14 @@ async def send_all(db: Database) -> list[tuple[str, str]]:
     return sent.mails
 
 
-async def test_who_is_there_gets_every_mail(database: Database, postman: AccountMailer) -> None:
-    await write_all(database, postman)
+async def test_who_is_there_gets_every_mail(database: Database, mailer: AccountMailer) -> None:
+    await write_all(database, mailer)
 
     assert [to for to, _subject in await send_all(database)] == [OLD, NEW, OLD, OLD]
 
 
-async def test_nothing_goes_out_to_who_has_deleted_their_account(database: Database, postman: AccountMailer) -> None:
-    account = await write_all(database, postman)
+async def test_nothing_goes_out_to_who_has_deleted_their_account(database: Database, mailer: AccountMailer) -> None:
+    account = await write_all(database, mailer)
     async with database.writing() as session:
         await erase_account(session, account, ())
         assert (await session.scalars(select(OutboxEmail))).all() == [], "an address that nobody needs"
@@ -74,8 +72,8 @@ async def test_nothing_goes_out_to_who_has_deleted_their_account(database: Datab
     assert await send_all(database) == []
 
 
-async def test_nothing_goes_out_to_who_was_shut_out(database: Database, postman: AccountMailer) -> None:
-    account = await write_all(database, postman)
+async def test_nothing_goes_out_to_who_was_shut_out(database: Database, mailer: AccountMailer) -> None:
+    account = await write_all(database, mailer)
     async with database.writing() as session:
         (await lock_account(session, account)).disabled_at = now()
 
@@ -84,15 +82,15 @@ async def test_nothing_goes_out_to_who_was_shut_out(database: Database, postman:
 
 @pytest.mark.parametrize("deleted", [False, True])
 async def test_an_address_that_was_left_gets_only_the_news_that_it_was(
-    database: Database, postman: AccountMailer, *, deleted: bool
+    database: Database, mailer: AccountMailer, *, deleted: bool
 ) -> None:
-    account = await write_all(database, postman)
+    account = await write_all(database, mailer)
     async with database.writing() as session:
         mine = await lock_account(session, account)
-        await postman.changed(session, mine, "address", OLD)
+        await mailer.changed(session, mine, "address", OLD)
         mine.email, mine.email_key = NEW, email_key(NEW)
         await revoke_links(session, mine)
-        await postman.changed(session, mine, "password", NEW)
+        await mailer.changed(session, mine, "password", NEW)
     if deleted:
         async with database.writing() as session:
             await erase_account(session, account, ())

@@ -23,7 +23,8 @@ from app.errors import InvalidInput
 from app.feedback import queries, service
 from app.feedback.models import ProblemKind
 from app.feedback.queries import InboxFilter, ProblemStatus
-from app.lessons.catalog import CatalogDep, CatalogView
+from app.lessons.catalog import CatalogView
+from app.lessons.dependencies import CatalogDep
 from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, local_path
 from app.web.languages import LANGUAGE_PREFIX

@@ -1,0 +1,37 @@
+"""The catalog of lessons, as whoever asks may see it: what a route may depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from app.lessons.catalog import Catalog, CatalogView
+from app.web.dependencies import AppKey
+
+CATALOG = AppKey[Catalog]("catalog")
+DRAFT_POLICY = AppKey[Callable[[Request], Awaitable[bool]]]("sees_drafts")
+"""Tells whether a request may see drafts."""
+
+
+async def get_catalog(request: Request) -> CatalogView:
+    """The catalog as whoever asks may see it: with drafts for instructors."""
+    catalog = CATALOG.get(request.app)
+    if catalog.hidden and await DRAFT_POLICY.get(request.app)(request):
+        request.state.catalog = catalog.with_drafts
+        return catalog.with_drafts
+    return catalog
+
+
+def request_catalog(request: Request) -> CatalogView:
+    """What ``get_catalog`` gave this request; the catalog for everyone where it was not asked."""
+    catalog: CatalogView = getattr(request.state, "catalog", CATALOG.get(request.app))
+    return catalog
+
+
+CatalogDep = Annotated[CatalogView, Depends(get_catalog)]
+"""What routes read lessons from."""
+WholeCatalogDep = Annotated[Catalog, Depends(CATALOG.from_request)]
+"""The catalog with its files and their mistakes: for checks, not for pages."""
