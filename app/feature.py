@@ -54,6 +54,8 @@ class Feature:
     # --- pages ---
     navigation: Callable[[Request], Sequence[NavItem]] = lambda _request: ()
     """Links of the top bar."""
+    draft_policy: Callable[[Request], Awaitable[bool]] | None = None
+    """Tells whether a request may see drafts of lessons. Exactly one feature has it."""
     error_context: Callable[[Request, LockstepError], Mapping[str, Any]] = lambda _request, _error: {}
     """Values for the template of error pages."""
 

@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.routing import Mount
 
 from app.accounts.cleanup import CLEANUP_TASKS
-from app.accounts.dependencies import is_instructor
 from app.accounts.feature import FEATURE as ACCOUNTS
 from app.accounts.merge import MERGERS
 from app.accounts.personal_data import ERASERS, EXPORTERS
@@ -95,7 +94,6 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
         feature.setup(app)
     _collect(app)
     catalog = CATALOG.get(app)
-    DRAFT_POLICY.set(app, is_instructor)
     cache = PageCache(lambda: catalog.digest, 0 if settings.environment == "development" else MAX_CACHED_PAGES)
     PAGE_SHELL.set(app, PageShell(assets, cache, _navigation, _error_context))
     app.user_middleware.extend(_middleware(settings, cache, catalog, only_local=only_local))
@@ -112,6 +110,8 @@ def _collect(app: FastAPI) -> None:
     EXPORTERS.set(app, {name: exporter for feature in FEATURES for name, exporter in feature.exporters.items()})
     ERASERS.set(app, [eraser for feature in FEATURES for eraser in feature.erasers])
     MERGERS.set(app, [merger for feature in FEATURES for merger in feature.mergers(app)])
+    (policy,) = [feature.draft_policy for feature in FEATURES if feature.draft_policy is not None]
+    DRAFT_POLICY.set(app, policy)
     RETENTION_RULES.set(app, [rule for feature in FEATURES for rule in feature.retention_rules])
     CLEANUP_TASKS.set(app, [task for feature in FEATURES for task in feature.cleanup_tasks(app)])
     DESCRIBERS.set(app, {kind: say for feature in FEATURES for kind, say in feature.describers(app).items()})

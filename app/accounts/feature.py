@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from app.accounts.cleanup import CLEANUP_TASKS, CleanupTask, run_cleanup
-from app.accounts.dependencies import LoginRequired
+from app.accounts.dependencies import LoginRequired, is_instructor
 from app.accounts.email_link_routes import router as email_link_router
 from app.accounts.emails import should_send
 from app.accounts.identity_provider_routes import callback_router
@@ -86,6 +86,7 @@ FEATURE = Feature(
         "link_site": Access.account,
         "unlink_site": Access.account,
     },
+    draft_policy=is_instructor,
     exception_handlers={LoginRequired: answer_login_required},
     setup=setup,
     lifespan=lifespan,
