@@ -133,8 +133,10 @@ def weekdays() -> list[str]:
 
 
 def duration(value: timedelta) -> str:
-    """A length of time in words, to its largest unit: ``2 minutes``."""
-    return format_timedelta(max(value, timedelta(seconds=1)), threshold=1.5, locale=_locale(_current.get()))
+    """A length of time in words, rounded up to its largest unit: ``2 minutes``."""
+    unit = next((unit for unit in (_A_DAY, _AN_HOUR, _A_MINUTE) if value >= 1.5 * unit), timedelta(seconds=1))
+    rounded = max(1, -(-value // unit)) * unit
+    return format_timedelta(rounded, threshold=1.5, locale=_locale(_current.get()))
 
 
 def relative_time(value: datetime) -> str:

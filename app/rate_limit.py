@@ -17,7 +17,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from app.db import Base, UtcDateTime, advisory_lock, dialect_insert, now
 from app.errors import TooManyRequests
-from app.i18n import N_, ngettext
+from app.i18n import N_, duration
 
 _RESET_AFTER_S = 6 * 3600.0
 
@@ -64,7 +64,7 @@ class TooManyAttempts(TooManyRequests):
     message = N_("Too many attempts. Wait {wait}, then try again.")
 
     def __init__(self, delay_s: float) -> None:
-        super().__init__(wait=_duration(delay_s))
+        super().__init__(wait=duration(timedelta(seconds=delay_s)))
         self.delay_s = math.ceil(delay_s)
         self.headers = {"retry-after": str(self.delay_s)}
 
@@ -115,11 +115,3 @@ def retry_after(timestamps: Sequence[datetime], at: datetime, limits: Sequence[W
     """How long to wait until one more may follow; ``timestamps`` has the latest first. Zero if it may now. Pure."""
     waits = [timestamps[each.max_count - 1] + each.window - at for each in limits if len(timestamps) >= each.max_count]
     return max([timedelta(0), *waits])
-
-
-def _duration(seconds: float) -> str:
-    whole = math.ceil(seconds)
-    if whole < 60:
-        return ngettext("%(num)s second", "%(num)s seconds", whole) % {"num": whole}
-    minutes = math.ceil(whole / 60)
-    return ngettext("%(num)s minute", "%(num)s minutes", minutes) % {"num": minutes}
