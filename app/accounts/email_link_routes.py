@@ -40,16 +40,9 @@ from app.accounts.models import Account, EmailLink
 from app.accounts.passwords import PASSWORD_HASHER, password_weakness
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
 from app.accounts.routes import account_page, redirect_to, translate_errors
-from app.accounts.service import (
-    delete_unclaimed_account,
-    email_key,
-    find_by_email,
-    find_claimed_account,
-    lock_account,
-    normalize_email,
-)
-from app.accounts.sign_up import INVALID_EMAIL
+from app.accounts.service import delete_unclaimed_account, find_by_email, find_claimed_account, lock_account
 from app.accounts.trusted_devices import trust_device
+from app.accounts.validation import INVALID_EMAIL, email_key, normalize_email
 from app.db import Database, advisory_lock, now
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts

@@ -15,7 +15,8 @@ from app.accounts.email_links import revoke_links
 from app.accounts.identity_providers import UserInfo
 from app.accounts.invitations import ValidInvitation, check_sign_up_allowed, use_invitation
 from app.accounts.models import Account, Identity, Passkey, Role
-from app.accounts.service import create_account, email_key, find_claimed_account, lock_account
+from app.accounts.service import create_account, find_claimed_account, lock_account
+from app.accounts.validation import email_key
 from app.db import advisory_lock, now
 from app.errors import LockstepError, NotFound, PermissionDenied
 from app.i18n import N_

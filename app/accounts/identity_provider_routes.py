@@ -54,6 +54,7 @@ from app.web.cookies import CookiesDep, request_cookies
 from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
+from app.web.security_headers import NO_STORE
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
 callback_router = APIRouter()
@@ -83,7 +84,7 @@ async def provider_login(
         address = await _start_authorization(request, site, there, facts)
     except (ProviderUnavailable, InvalidProviderResponse, TooManyAttempts) as e:
         return account_page(request, "accounts/sign_in.html", e.http_status, form=facts, problem=e.sentence())
-    return RedirectResponse(address, 303, {"cache-control": "no-store"})
+    return RedirectResponse(address, 303, NO_STORE)
 
 
 @callback_router.get("/sign-in/from/{site}", name="site_answer")
@@ -118,7 +119,7 @@ async def provider_callback(
         flash.add(cookies, e.code)
     route = "security_page" if linking and account is not None else "sign_in_page"
     address = str(request.app.url_path_for(route, lang=facts["lang"]))
-    return RedirectResponse(address, 303, {"cache-control": "no-store"})
+    return RedirectResponse(address, 303, NO_STORE)
 
 
 @router.get("/settings/security/sites/{site}", name="site_page")

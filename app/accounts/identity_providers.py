@@ -23,7 +23,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from app.accounts.service import normalize_email, normalize_name
+from app.accounts.validation import normalize_email, normalize_name
 from app.errors import LockstepError, NotFound, ServiceUnavailable
 from app.i18n import N_
 from app.settings import IdentityProviderSettings

@@ -37,26 +37,25 @@ from app.accounts.passkeys import (
 )
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_auth_attempts, count_auth_attempt
 from app.accounts.routes import account_page, translate_errors
-from app.accounts.service import normalize_name
 from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
-from app.accounts.sign_up import INVALID_NAME
+from app.accounts.validation import INVALID_NAME, normalize_name
 from app.rate_limit import TooManyAttempts, count_attempt
 from app.web.cookies import CookiesDep
 from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
+from app.web.security_headers import NO_STORE
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
 
 _REGISTRATION = "new passkey"
-_NO_STORE = {"cache-control": "no-store"}
 
 
 @router.post("/passkey/options", name="passkey_options")
 async def passkey_options(request: Request, lang: str, browser: BrowserDep) -> Response:
     """Each page of sign-in asks at once, for the browser to offer passkeys: nothing is kept and nothing counted."""
     return JSONResponse(
-        authentication_options(_require_relying_party(request), issue_signed_challenge(browser)), headers=_NO_STORE
+        authentication_options(_require_relying_party(request), issue_signed_challenge(browser)), headers=NO_STORE
     )
 
 
@@ -76,7 +75,7 @@ async def passkey_sign_in(
     set_login_cookies(browser, entrance, identifier)
     wanted = body.get("next")
     home = str(request.app.url_path_for("home", lang=i18n.current_language()))
-    return JSONResponse({"next": local_path(wanted if isinstance(wanted, str) else None) or home}, headers=_NO_STORE)
+    return JSONResponse({"next": local_path(wanted if isinstance(wanted, str) else None) or home}, headers=NO_STORE)
 
 
 @router.post("/settings/security/passkeys/options", name="new_passkey_options")
@@ -95,13 +94,13 @@ async def new_passkey_options(
     if name is None:
         wrong["passkey_name"] = INVALID_NAME
     if wrong or name is None:
-        return JSONResponse({"wrong": translate_errors(wrong)}, 422, _NO_STORE)
+        return JSONResponse({"wrong": translate_errors(wrong)}, 422, NO_STORE)
     place = _require_relying_party(request)
     async with db.writing() as session:
         await count_attempt(session, account_limit_key("handshake", account.id), AUTH_CHALLENGES)
         challenge, options = await registration_options(session, place, account)
         await create_challenge(session, cookies, _REGISTRATION, challenge, {"name": name}, account.id)
-    return JSONResponse(options, headers=_NO_STORE)
+    return JSONResponse(options, headers=NO_STORE)
 
 
 @router.post("/settings/security/passkeys", name="add_passkey")
@@ -124,7 +123,7 @@ async def add_new_passkey(
         await add_passkey(session, place, account, begun.data["name"], challenge, credential)
         await mailer.changed(session, account, "ways_in", account.email)
     return JSONResponse(
-        {"next": redirect_with_flash(request, "security_page", "passkey").headers["location"]}, headers=_NO_STORE
+        {"next": redirect_with_flash(request, "security_page", "passkey").headers["location"]}, headers=NO_STORE
     )
 
 

@@ -7,8 +7,8 @@ import hashlib
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.accounts.browser import Browser
-from app.accounts.service import email_key
 from app.accounts.trusted_devices import trusted_device
+from app.accounts.validation import email_key
 from app.db import Database
 from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key, refund_attempt, reset_attempts
 

@@ -27,8 +27,9 @@ from app.accounts.models import Account
 from app.accounts.passkeys import localhost_url, site_relying_party
 from app.accounts.passwords import AsyncPasswordHasher, PasswordHasherDep
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
-from app.accounts.service import MAX_EMAIL_LENGTH, AccountDeleted, find_by_email, lock_account, normalize_email
+from app.accounts.service import AccountDeleted, find_by_email, lock_account
 from app.accounts.sign_up import SignUpRequest, sign_up, validate_sign_up
+from app.accounts.validation import MAX_EMAIL_LENGTH, normalize_email
 from app.db import Database
 from app.errors import LockstepError, PermissionDenied
 from app.i18n import N_
@@ -40,7 +41,7 @@ from app.web.error_handlers import handle_framework_error
 from app.web.forms import local_path, read_form
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import is_htmx_request, render_fragment, render_private_page
-from app.web.security_headers import CLEAR_CACHE_HEADERS
+from app.web.security_headers import CLEAR_CACHE_HEADERS, NO_STORE
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
 
@@ -200,7 +201,7 @@ def account_page(request: Request, template: str, http_status: int = 200, /, **c
 def redirect_to(request: Request, path: str | None) -> RedirectResponse:
     """On to a page of our own, by GET; the front page if none is named."""
     home = str(request.app.url_path_for("home", lang=i18n.current_language()))
-    return RedirectResponse(path or home, 303, {"cache-control": "no-store"})
+    return RedirectResponse(path or home, 303, NO_STORE)
 
 
 def translate_errors(wrong: Mapping[str, str]) -> dict[str, str]:
@@ -214,7 +215,7 @@ async def answer_login_required(request: Request, error: Exception) -> Response:
     if not opened or is_htmx_request(request):
         return await handle_framework_error(request, error)
     address = request.url_for("sign_in_page", lang=i18n.current_language()).include_query_params(next=request.url.path)
-    return RedirectResponse(str(address), 303, {"cache-control": "no-store"})
+    return RedirectResponse(str(address), 303, NO_STORE)
 
 
 async def _authenticate(

@@ -46,10 +46,10 @@ from app.accounts.rate_limit import (
     count_email_request,
 )
 from app.accounts.routes import account_page, translate_errors
-from app.accounts.service import find_claimed_account, lock_account, normalize_email, normalize_name
+from app.accounts.service import find_claimed_account, lock_account
 from app.accounts.session_cookie import set_session_cookie
-from app.accounts.sign_up import INVALID_EMAIL, INVALID_NAME
 from app.accounts.user_agent import describe_browser
+from app.accounts.validation import INVALID_EMAIL, INVALID_NAME, normalize_email, normalize_name
 from app.db import Database, advisory_lock, now
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts, count_attempt

@@ -13,12 +13,11 @@ from app.accounts.emails import AccountMailer
 from app.accounts.invitations import ValidInvitation
 from app.accounts.models import Account, Role
 from app.accounts.passwords import password_weakness
-from app.accounts.service import create_account, email_key, find_claimed_account, normalize_email, normalize_name
+from app.accounts.service import create_account, find_claimed_account
+from app.accounts.validation import INVALID_EMAIL, INVALID_NAME, email_key, normalize_email, normalize_name
 from app.db import advisory_lock, now
 from app.i18n import N_
 
-INVALID_EMAIL = N_("Enter a complete email address, such as ada@example.org.")
-INVALID_NAME = N_("Enter a name of at most 80 characters.")
 INVITATION_FOR_OTHER_EMAIL = N_("This invitation is for another address. Sign up with the address that it was sent to.")
 
 

@@ -11,7 +11,7 @@ import re
 import secrets
 
 from app.accounts.browser import Browser
-from app.accounts.service import email_key
+from app.accounts.validation import email_key
 
 _COOKIE_NAME = "lockstep_device"
 _MAX_AGE_S = 365 * 24 * 3600

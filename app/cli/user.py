@@ -18,7 +18,8 @@ from app.accounts.auth_sessions import revoke_all_auth_sessions
 from app.accounts.invitations import INVITATION_LIFETIME, create_invitation
 from app.accounts.models import Account, Role
 from app.accounts.passwords import AsyncPasswordHasher, password_weakness
-from app.accounts.service import create_account, find_by_email, find_claimed_account, normalize_email, normalize_name
+from app.accounts.service import create_account, find_by_email, find_claimed_account
+from app.accounts.validation import normalize_email, normalize_name
 from app.cli.console import USAGE_ERROR, fail, print_message, read_settings
 from app.cli.db import fail_on_database_error, upgrade_database
 from app.db import Database, now

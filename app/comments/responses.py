@@ -14,6 +14,7 @@ from app.comments.forms import CommentForm
 from app.comments.models import Comment
 from app.errors import LockstepError
 from app.web.rendering import is_htmx_request, render_fragment, render_page_or_fragment
+from app.web.security_headers import NO_STORE
 
 
 def form_response(request: Request, form: CommentForm, account: Account | None, http_status: int = 200) -> Response:
@@ -35,7 +36,7 @@ def redirect_to_comment(request: Request, lang: str, comment: Comment, *, alone:
     """On to the comment: htmx gets its thread, or the comment alone."""
     address = request.app.url_path_for("comment", lang=lang, comment_id=comment.id)
     query = "?alone=1" if alone and is_htmx_request(request) else ""
-    return RedirectResponse(f"{address}{query}#c-{comment.id}", 303, {"cache-control": "no-store"})
+    return RedirectResponse(f"{address}{query}#c-{comment.id}", 303, NO_STORE)
 
 
 def removed_thread_response(request: Request, lang: str, comment: Comment, facts: Mapping[str, Any]) -> Response:

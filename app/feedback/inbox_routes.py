@@ -30,6 +30,7 @@ from app.web.forms import FormFields, local_path
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.pagination import BeforeCursor
 from app.web.rendering import is_htmx_request, render_page_or_fragment
+from app.web.security_headers import NO_STORE
 from app.web.user_text import redisplayed_text
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
@@ -99,7 +100,7 @@ async def update_problem(
         async with db.session() as session:
             (row,) = await queries.load_problem_rows(session, [await service.get_problem_report(session, problem_id)])
     if status == 200 and not is_htmx_request(request):
-        return RedirectResponse(here, 303, {"cache-control": "no-store"})
+        return RedirectResponse(here, 303, NO_STORE)
     facts = {
         "row": row,
         "here": here,

@@ -35,6 +35,7 @@ from app.web.dependencies import DatabaseDep
 from app.web.forms import FormFields, idempotency_key, new_idempotency_key
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_page_or_fragment
+from app.web.security_headers import NO_STORE
 from app.web.user_text import redisplayed_text
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
@@ -171,4 +172,4 @@ async def _find_vote(db: Database, learner: str | None, lesson: Lesson) -> Lesso
 
 def _redirect(request: Request, route: str, query: dict[str, str], **parts: Any) -> Response:
     address = f"{request.app.url_path_for(route, **parts)}?{urlencode(query)}"
-    return RedirectResponse(address, 303, {"cache-control": "no-store"})
+    return RedirectResponse(address, 303, NO_STORE)

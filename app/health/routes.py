@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from app.health.checks import ReadinessLog, check_database, check_lessons, check_runner, run_with_timeout
 from app.lessons.dependencies import WholeCatalogDep
 from app.web.dependencies import AppKey, DatabaseDep, RunnerDep
+from app.web.security_headers import NO_STORE
 
 router = APIRouter()
 
@@ -20,7 +21,7 @@ ReadinessLogDep = Annotated[ReadinessLog, Depends(READINESS_LOG.from_request)]
 
 @router.get("/healthz", name="healthz")
 async def healthz() -> JSONResponse:
-    return JSONResponse({"status": "ok"}, headers={"cache-control": "no-store"})
+    return JSONResponse({"status": "ok"}, headers=NO_STORE)
 
 
 @router.get("/readyz", name="readyz")
@@ -39,4 +40,4 @@ async def readyz(
         body["reasons"] = reasons
     if refusing:
         body["refuses"] = ["runs"]
-    return JSONResponse(body, 503 if missing else 200, headers={"cache-control": "no-store"})
+    return JSONResponse(body, 503 if missing else 200, headers=NO_STORE)

@@ -30,6 +30,7 @@ from app.web.forms import read_form
 from app.web.languages import LANGUAGE_PREFIX
 from app.web.pagination import BeforeCursor
 from app.web.rendering import render_fragment, render_private_page
+from app.web.security_headers import NO_STORE
 from app.web.sse import event_stream
 
 router = APIRouter()
@@ -104,7 +105,7 @@ async def open_notification(
     if view.about is None:
         return _redirect_to_list(request, lang)
     address = request.app.url_path_for(view.about.route, lang=lang, **view.about.parts)
-    return RedirectResponse(f"{address}{view.about.anchor}", 303, {"cache-control": "no-store"})
+    return RedirectResponse(f"{address}{view.about.anchor}", 303, NO_STORE)
 
 
 @router.post(f"{LANGUAGE_PREFIX}/notifications/read", name="read_notifications")

@@ -16,11 +16,11 @@ from app.progress.service import ProgressServiceDep
 from app.progress.summary import LessonState, ProgressNews
 from app.web.dependencies import DatabaseDep
 from app.web.languages import LANGUAGE_PREFIX
+from app.web.security_headers import NO_STORE
 
 router = APIRouter()
 localized_router = APIRouter(prefix=LANGUAGE_PREFIX)
 
-_NO_STORE = {"cache-control": "no-store"}
 _NEWS_ADAPTER = TypeAdapter(ProgressNews)
 _STATES_ADAPTER = TypeAdapter(list[LessonState])
 
@@ -34,10 +34,10 @@ async def record_reading(
     db: DatabaseDep,
 ) -> Response:
     if learner is None:
-        return Response(status_code=204, headers=_NO_STORE)
+        return Response(status_code=204, headers=NO_STORE)
     async with db.writing() as session:
         kept = await progress.take_marks(session, learner, marks)
-    return JSONResponse({"kept": kept}, headers=_NO_STORE)
+    return JSONResponse({"kept": kept}, headers=NO_STORE)
 
 
 @router.get("/progress/news", name="progress_news")
@@ -73,4 +73,4 @@ async def show_outline(
 
 
 def _no_store_json(content: Any) -> Response:
-    return JSONResponse(content, headers=_NO_STORE)
+    return JSONResponse(content, headers=NO_STORE)

@@ -20,13 +20,11 @@ from app.runs.service import count_runs_ahead, display_html, get_run, latest_run
 from app.runs.views import RunIn, RunOut, RunsOut, run_out
 from app.web.client_network import ClientAddress
 from app.web.rendering import render_page
-from app.web.security_headers import UNTRUSTED_DOCUMENT_POLICY
+from app.web.security_headers import NO_STORE, UNTRUSTED_DOCUMENT_POLICY
 from app.web.sse import event_stream
 
 _MAX_EVENTS = 5000
 _MAX_SEQ = 2**31 - 1
-_NO_STORE = {"cache-control": "no-store"}
-"""No browser keeps what a learner wrote or ran: the next person at it may be another."""
 AfterSeq = Annotated[int, Query(ge=0, le=_MAX_SEQ)]
 SeqParam = Annotated[int, Path(ge=1, le=_MAX_SEQ)]
 LessonKeyQuery = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
@@ -34,7 +32,8 @@ LessonKeyQuery = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 
 
 async def _set_no_store(response: Response) -> None:
-    response.headers.update(_NO_STORE)
+    """No browser keeps what a learner wrote or ran: the next person at it may be another."""
+    response.headers.update(NO_STORE)
 
 
 router = APIRouter(dependencies=[Depends(_set_no_store)])
@@ -78,7 +77,7 @@ async def run_events(run_id: str, learner: OptionalLearnerId, desk: RunDispatche
     reached = lines[-1].seq if lines else after
     finished = "true" if run.finished and reached >= run.last_seq else "false"
     body = f'{{"events":[{",".join(line.payload for line in lines)}],"finished":{finished}}}'
-    return Response(body, media_type="application/json", headers=_NO_STORE)
+    return Response(body, media_type="application/json", headers=NO_STORE)
 
 
 @router.get("/runs/{run_id}/stream", name="run_stream")
@@ -119,5 +118,5 @@ async def run_display(
         raise DisplayNotFound if run.pruned_at is None else OutputDeleted
     document = render_page(request, "runs/display.html", html=Markup(html))  # noqa: S704 - it gets no rights, see the policy
     document.headers["content-security-policy"] = UNTRUSTED_DOCUMENT_POLICY
-    document.headers.update(_NO_STORE)
+    document.headers.update(NO_STORE)
     return document

@@ -18,6 +18,7 @@ from app.database_health import classify_database_error, log_failure
 from app.errors import HttpStatusError, InvalidInput, LockstepError, NotFound, PermissionDenied
 from app.observability import redact_path, request_id
 from app.web.rendering import PAGE_SHELL, render_page
+from app.web.security_headers import NO_STORE
 
 _log = structlog.get_logger("faults")
 
@@ -58,7 +59,7 @@ async def handle_framework_error(request: Request, error: Exception) -> Response
 def error_response(request: Request, error: Exception) -> Response:
     """The error as the client likes it."""
     problem = as_lockstep_error(error)
-    headers = dict(getattr(error, "headers", None) or {}) | {"cache-control": "no-store"}
+    headers = dict(getattr(error, "headers", None) or {}) | NO_STORE
     if problem.retry_after_s is not None:
         headers["retry-after"] = str(problem.retry_after_s)
     message = problem.sentence().encode(errors="replace").decode()  # it may quote half of a surrogate pair

@@ -29,6 +29,7 @@ from app.web.assets import Assets, docs_built
 from app.web.dependencies import SETTINGS, AppKey
 from app.web.languages import language_alternates
 from app.web.page_cache import PageCache
+from app.web.security_headers import NO_STORE
 from app.web.topology_icon import topology_icon
 from app.web.user_text import escape_bidi_controls
 
@@ -69,14 +70,14 @@ def render_page(request: Request, template: str, http_status: int = 200, /, **co
 
 def render_fragment(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
     """A piece of a page, for htmx; never kept by the browser."""
-    headers = {"cache-control": "no-store", "vary": "hx-request"}
+    headers = {**NO_STORE, "vary": "hx-request"}
     return HTMLResponse(_render_template(request, template, context), http_status, headers)
 
 
 def render_private_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
     """A page that holds what is the reader's own: no browser keeps it."""
     answer = render_page(request, template, http_status, **context)
-    answer.headers.update({"cache-control": "no-store", "vary": "hx-request"})
+    answer.headers.update({**NO_STORE, "vary": "hx-request"})
     return answer
 
 

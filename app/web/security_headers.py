@@ -25,7 +25,10 @@ UNTRUSTED_DOCUMENT_POLICY = (
 )
 """The policy of a document made of a learner's output: no script, no origin, no network."""
 
-CLEAR_CACHE_HEADERS = {"cache-control": "no-store", "clear-site-data": '"cache"'}
+NO_STORE = {"cache-control": "no-store"}
+"""For an answer that is about one learner or one moment: no browser and no proxy keeps it."""
+
+CLEAR_CACHE_HEADERS = {**NO_STORE, "clear-site-data": '"cache"'}
 """For the answer that signs a browser out: it drops pages that Back would show, and every other cached answer.
 
 Not ``"storage"``, which would drop the theme too: ``account-storage.ts`` removes the account's data.

@@ -9,7 +9,8 @@ from app.accounts.email_links import LinkPurpose, revoke_links
 from app.accounts.emails import AccountMailer, should_send
 from app.accounts.models import Account
 from app.accounts.personal_data import erase_account
-from app.accounts.service import email_key, lock_account
+from app.accounts.service import lock_account
+from app.accounts.validation import email_key
 from app.bus import Bus
 from app.db import Database, now
 from app.mail.models import OutboxEmail

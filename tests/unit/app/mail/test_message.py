@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.accounts.models import Account
-from app.accounts.service import MAX_NAME_LENGTH, normalize_email, normalize_name
+from app.accounts.validation import MAX_NAME_LENGTH, normalize_email, normalize_name
 from app.db import now
 from app.mail import message
 from app.mail.message import UnsafeMessage, to_bytes
