@@ -291,6 +291,6 @@ def _invalid_response(why: str) -> InvalidProviderResponse:
     return InvalidProviderResponse()
 
 
-IDENTITY_PROVIDERS = AppKey[Mapping[str, IdentityProvider]]("sites")
+IDENTITY_PROVIDERS = AppKey[Mapping[str, IdentityProvider]]("identity_providers")
 """The sites that may sign people in here, by the name in their addresses."""
 IdentityProvidersDep = Annotated[Mapping[str, IdentityProvider], Depends(IDENTITY_PROVIDERS.from_request)]

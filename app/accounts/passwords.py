@@ -126,5 +126,5 @@ def _normalize(password: str) -> str:
     return unicodedata.normalize("NFC", password)
 
 
-PASSWORD_HASHER = AppKey[AsyncPasswordHasher]("passwords")
+PASSWORD_HASHER = AppKey[AsyncPasswordHasher]("password_hasher")
 PasswordHasherDep = Annotated[AsyncPasswordHasher, Depends(PASSWORD_HASHER.from_request)]

@@ -33,7 +33,7 @@ _MEDIA_TYPES: Mapping[ExportFormat, str] = {
     "py": "text/x-python; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
 }
-EXPORT_LOCK = AppKey[asyncio.Lock]("exporting")
+EXPORT_LOCK = AppKey[asyncio.Lock]("export_lock")
 """Held while a learner's outputs are converted: those who wait hold none in memory."""
 ExportLockDep = Annotated[asyncio.Lock, Depends(EXPORT_LOCK.from_request)]
 _EXECUTOR = ThreadPoolExecutor(1, "export")

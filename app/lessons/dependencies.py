@@ -12,7 +12,7 @@ from app.lessons.catalog import Catalog, CatalogView
 from app.web.dependencies import AppKey
 
 CATALOG = AppKey[Catalog]("catalog")
-DRAFT_POLICY = AppKey[Callable[[Request], Awaitable[bool]]]("sees_drafts")
+DRAFT_POLICY = AppKey[Callable[[Request], Awaitable[bool]]]("draft_policy")
 """Tells whether a request may see drafts."""
 
 

@@ -69,5 +69,5 @@ async def _ended_stream() -> AsyncIterator[list[ServerSentEvent]]:
     yield [_ENDED]
 
 
-UNREAD_COUNT_STREAMS = AppKey[UnreadCountStreams]("live")
+UNREAD_COUNT_STREAMS = AppKey[UnreadCountStreams]("unread_count_streams")
 UnreadCountStreamsDep = Annotated[UnreadCountStreams, Depends(UNREAD_COUNT_STREAMS.from_request)]

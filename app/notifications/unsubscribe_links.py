@@ -68,7 +68,7 @@ class UnsubscribeTokens:
         return UnsubscribeRequest(found[1], None if found[2] == ALL_KINDS else NotificationKind(found[2]))
 
 
-UNSUBSCRIBE_TOKENS = AppKey[UnsubscribeTokens]("unsubscribing")
+UNSUBSCRIBE_TOKENS = AppKey[UnsubscribeTokens]("unsubscribe_tokens")
 UnsubscribeTokensDep = Annotated[UnsubscribeTokens, Depends(UNSUBSCRIBE_TOKENS.from_request)]
 
 

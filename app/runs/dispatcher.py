@@ -1,4 +1,4 @@
-"""Where runs are handed over: what the routes need of database, runner and pump, and the one order that matters.
+"""Stores a run, submits it to the supervisor and has it followed, in the one order that loses nothing.
 
 A run is stored and committed, then handed to the supervisor, then followed. If the supervisor does not answer, the run
 is withdrawn and the learner told; if this process dies in between, the next one hands it in.
@@ -41,7 +41,7 @@ from app.web.dependencies import AppKey
 from runners.wire.client import RequestRefused, RunnerClient, RunnerError, RunnerUnavailable
 from runners.wire.protocol import RunAccepted
 
-_log = structlog.get_logger("desk")
+_log = structlog.get_logger("dispatcher")
 _SUBMIT_RETRY_INTERVAL_S = 0.1
 _CANCEL_TIMEOUT_S = 2.0
 
@@ -57,10 +57,10 @@ class RunDispatcher:
         self.bus = bus
         awards = RunAwards(progress) if progress is not None else None
         self.quotas = Quotas(db, QuotaLimits.of(settings))
-        self.pump = FollowerPool(
+        self.followers = FollowerPool(
             db, runner, bus, awards, most_stored_bytes=settings.most_stored_bytes, quotas=self.quotas
         )
-        self.streams = RunStreams(db, runner, bus, self.pump, visitors_per_address=settings.visitors_per_address)
+        self.streams = RunStreams(db, runner, bus, self.followers, visitors_per_address=settings.visitors_per_address)
         self._addresses = AddressLimiter(settings.visitors_per_address)
         self._most_unfinished = settings.most_unfinished_runs
         self._patience_s = settings.handover_patience_s
@@ -69,7 +69,7 @@ class RunDispatcher:
         """Let a learner have code run from where they are. Raises AddressLimitReached."""
         self._addresses.admit(address, learner, time.monotonic())
 
-    async def take(
+    async def dispatch(
         self, owner: QuotaOwner, lesson: Lesson, cell: Cell, machine: Machine, code: str
     ) -> tuple[Run, QueuePosition]:
         """Start a run of a cell on one of the machines it offers.
@@ -94,7 +94,7 @@ class RunDispatcher:
             await self._call_back(run)
             raise RunnerOffline from e
         await self._note_submitted(run)
-        self.pump.watch(run.id, owner.place)
+        self.followers.watch(run.id, owner.network)
         return run, position_of_run(run, accepted.session, accepted.ahead)
 
     async def stop(self, run: Run) -> None:
@@ -104,16 +104,16 @@ class RunDispatcher:
         try:
             await self.runner.stop(run.id)
         except RequestRefused:
-            self.pump.watch(run.id)  # the supervisor does not have it: the pump finds out why
+            self.followers.watch(run.id)  # the supervisor does not have it: its follower finds out why
         except RunnerUnavailable as e:
             raise RunnerOffline from e
 
-    async def places(self, runs: list[Run]) -> list[QueuePosition]:
+    async def queue_positions(self, runs: list[Run]) -> list[QueuePosition]:
         """Where each run stands, without asking the supervisor."""
         async with self.db.session() as session:
             return [position_of_run(run, None, await count_runs_ahead(session, run)) for run in runs]
 
-    async def ever_ran(self, learner: str | None, lesson: Lesson) -> bool:
+    async def has_run_lesson(self, learner: str | None, lesson: Lesson) -> bool:
         """Whether the learner ever ran a cell of the lesson."""
         if learner is None:
             return False
@@ -125,11 +125,11 @@ class RunDispatcher:
             async with self.db.writing() as session:
                 await withdraw_run(session, run.id)
         except SQLAlchemyError:
-            self.pump.watch(run.id)  # it is still there: better that it ends than that it waits for ever
+            self.followers.watch(run.id)  # it is still there: better that it ends than that it waits for ever
             raise
 
     async def _note_submitted(self, run: Run) -> None:
-        """The run goes on, and its learner sees it, whether or not this can be noted: the pump hands it in again."""
+        """The run goes on, and its learner sees it, whether or not this can be noted: its follower submits it again."""
         try:
             await event_log.mark_submitted(self.db, run.id)
         except SQLAlchemyError as e:
@@ -172,7 +172,7 @@ def find_lesson(catalog: CatalogView, key: str) -> Lesson:
     return catalog.lesson(course, slug, i18n.current_language())
 
 
-DISPATCHER = AppKey[RunDispatcher]("desk")
+DISPATCHER = AppKey[RunDispatcher]("dispatcher")
 RunDispatcherDep = Annotated[RunDispatcher, Depends(DISPATCHER.from_request)]
 VisitorAddress = Annotated[str | None, Depends(_visitor_address)]
 """The IP address of a learner without an account; None for one with an account."""

@@ -32,10 +32,10 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app, RunDispatcher(settings, DATABASE.get(app), runner, BUS.get(app), PROGRESS.get(app))
     )
     try:
-        await dispatcher.pump.resume()
+        await dispatcher.followers.resume()
         yield
     finally:
-        await dispatcher.pump.close()
+        await dispatcher.followers.close()
         await runner.close()
 
 

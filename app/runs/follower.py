@@ -53,7 +53,7 @@ class RunFollower:
         most_stored_bytes: int,
         awards: RunAwards | None = None,
         quotas: Quotas | None = None,
-        place: str | None = None,
+        network: str | None = None,
     ) -> None:
         self.run_id = run_id
         self.cut_off = False
@@ -64,7 +64,7 @@ class RunFollower:
         self._most_stored_bytes = most_stored_bytes
         self._awards = awards
         self._quotas = quotas
-        self._place = place
+        self._network = network
         """The network address that a visitor's run came from, if it is counted."""
         self._reached = -1
         self._unreadable = 0
@@ -118,7 +118,7 @@ class RunFollower:
             await self._runner.health()  # a silent stream would not tell that the supervisor is back
         self._set_cut_off(False)
         last, size = at.last_seq, at.stored_bytes
-        owner = await self._quotas.owner_of(self.run_id, self._place) if self._quotas is not None else None
+        owner = await self._quotas.owner_of(self.run_id, self._network) if self._quotas is not None else None
         async with aclosing(batch_events(self._runner.events(self.run_id, after=last), _IDLE_CHECK_S)) as coming:
             async for batch in coming:
                 if not batch:

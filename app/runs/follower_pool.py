@@ -1,4 +1,4 @@
-"""The pump: every run that this process follows, one task each."""
+"""The followers of runs: every run that this process follows, one task each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runners.wire.client import RunnerClient
 
 _RESUME_RETRY_S = 2.0
 
-_log = structlog.get_logger("pump")
+_log = structlog.get_logger("follower_pool")
 
 
 class FollowerPool:
@@ -45,12 +45,12 @@ class FollowerPool:
         self._followers: dict[str, RunFollower] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def watch(self, run_id: str, place: str | None = None) -> None:
-        """Follow a run until its end. ``place`` is the network address of a visitor, if it is counted."""
+    def watch(self, run_id: str, network: str | None = None) -> None:
+        """Follow a run until its end. ``network`` is the one a visitor comes from, if it is counted."""
         if run_id in self._followers:
             return
         parts = (self._db, self._runner, self._bus, self._most_stored_bytes, self._awards, self._quotas)
-        follower = RunFollower(run_id, *parts, place)
+        follower = RunFollower(run_id, *parts, network)
         self._followers[run_id] = follower
         self._start(follower.follow()).add_done_callback(lambda _: self._followers.pop(run_id))
 

@@ -28,16 +28,16 @@ class AddressLimiter:
         self._swept_at = 0.0
 
     def admit(self, address: str | None, visitor: str, now: float) -> None:
-        """Let a learner have code run. Raises AddressLimitReached if too many others come from the same place."""
-        place = client_network(address)
-        if not self._most or place is None:
+        """Let a learner have code run. Raises AddressLimitReached if too many others come from the same network."""
+        network = client_network(address)
+        if not self._most or network is None:
             return
         if now - self._swept_at > _CLEANUP_INTERVAL_S:
             self._sweep(now)
-        here = self._seen.setdefault(place, {})
+        here = self._seen.setdefault(network, {})
         if visitor not in here and len(here) >= self._most:
             self._sweep(now)
-            here = self._seen.setdefault(place, {})
+            here = self._seen.setdefault(network, {})
             if len(here) >= self._most:
                 raise AddressLimitReached(most=self._most)
         here[visitor] = now
@@ -45,7 +45,7 @@ class AddressLimiter:
     def _sweep(self, now: float) -> None:
         self._swept_at = now
         live = {
-            place: {v: at for v, at in here.items() if now - at < ACTIVE_LEARNER_S}
-            for place, here in self._seen.items()
+            network: {v: at for v, at in here.items() if now - at < ACTIVE_LEARNER_S}
+            for network, here in self._seen.items()
         }
-        self._seen = {place: here for place, here in live.items() if here}
+        self._seen = {network: here for network, here in live.items() if here}

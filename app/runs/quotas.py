@@ -57,11 +57,11 @@ class QuotaLimits:
 
 @dataclass(frozen=True, slots=True)
 class QuotaOwner:
-    """Whose quotas a run counts for. ``place`` is a visitor's network address, if it is counted."""
+    """Whose quotas a run counts for. ``network`` is the one a visitor comes from, if it is counted."""
 
     learner: str
     has_account: bool
-    place: str | None = None
+    network: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +135,12 @@ class Quotas:
             level.bytes += size
             level.unseen += size
 
-    async def owner_of(self, run_id: str, place: str | None) -> QuotaOwner | None:
+    async def owner_of(self, run_id: str, network: str | None) -> QuotaOwner | None:
         """Whose run it is by now."""
         has_account = exists().where(Account.learner_id == Run.learner_id)
         async with self._db.session() as session:
             row = (await session.execute(select(Run.learner_id, has_account).where(Run.id == run_id))).one_or_none()
-        return QuotaOwner(row[0], row[1], None if row[1] else place) if row is not None else None
+        return QuotaOwner(row[0], row[1], None if row[1] else network) if row is not None else None
 
     def _of(self, owner: QuotaOwner) -> int:
         return self.limits.account if owner.has_account else self.limits.visitor
@@ -152,8 +152,8 @@ class Quotas:
 
     def _quotas(self, owner: QuotaOwner) -> Iterator[_HourlyQuota]:
         yield _HourlyQuota(f"learner {owner.learner}", self._of(owner))
-        if owner.place is not None:
-            yield _HourlyQuota(f"address {owner.place}", self.limits.address, AddressQuotaReached)
+        if owner.network is not None:
+            yield _HourlyQuota(f"address {owner.network}", self.limits.address, AddressQuotaReached)
 
     def _level(self, quota: _HourlyQuota) -> _LeakyBucket:
         now = self._clock()

@@ -41,39 +41,43 @@ router = APIRouter(dependencies=[Depends(_set_no_store)])
 
 @router.post("/runs", status_code=202, name="create_run")
 async def create_run(
-    asked: RunIn, owner: RequestedQuotaOwner, address: ClientAddress, catalog: CatalogDep, desk: RunDispatcherDep
+    asked: RunIn, owner: RequestedQuotaOwner, address: ClientAddress, catalog: CatalogDep, dispatcher: RunDispatcherDep
 ) -> RunOut:
     lesson = find_lesson(catalog, asked.lesson)
     cell = lesson.cell(asked.cell)
     if cell is None:
         raise CellNotFound(cell=asked.cell[:100])
     machine = choose_machine(cell_machines(cell), asked.topology, asked.keras)
-    desk.admit(address, owner.learner)
-    return run_out(*await desk.take(owner, lesson, cell, machine, asked.code))
+    dispatcher.admit(address, owner.learner)
+    return run_out(*await dispatcher.dispatch(owner, lesson, cell, machine, asked.code))
 
 
 @router.get("/runs", name="list_runs")
-async def list_runs(lesson: LessonKeyQuery, learner: OptionalLearnerId, desk: RunDispatcherDep) -> RunsOut:
+async def list_runs(lesson: LessonKeyQuery, learner: OptionalLearnerId, dispatcher: RunDispatcherDep) -> RunsOut:
     if learner is None:
         return RunsOut(runs=[])
-    async with desk.db.session() as session:
+    async with dispatcher.db.session() as session:
         runs = list(await latest_runs(session, learner, lesson))
-    return RunsOut(runs=[run_out(run, at) for run, at in zip(runs, await desk.places(runs), strict=True)])
+    return RunsOut(
+        runs=[run_out(run, at) for run, at in zip(runs, await dispatcher.queue_positions(runs), strict=True)]
+    )
 
 
 @router.get("/runs/{run_id}", name="show_run")
-async def show_run(run_id: str, learner: OptionalLearnerId, desk: RunDispatcherDep) -> RunOut:
-    async with desk.db.session() as session:
+async def show_run(run_id: str, learner: OptionalLearnerId, dispatcher: RunDispatcherDep) -> RunOut:
+    async with dispatcher.db.session() as session:
         run = await get_run(session, learner, run_id)
         ahead = await count_runs_ahead(session, run)
-    return run_out(run, await look_up_position(desk.runner, run, ahead))
+    return run_out(run, await look_up_position(dispatcher.runner, run, ahead))
 
 
 @router.get("/runs/{run_id}/events", name="run_events")
-async def run_events(run_id: str, learner: OptionalLearnerId, desk: RunDispatcherDep, after: AfterSeq = 0) -> Response:
-    async with desk.db.session() as session:
+async def run_events(
+    run_id: str, learner: OptionalLearnerId, dispatcher: RunDispatcherDep, after: AfterSeq = 0
+) -> Response:
+    async with dispatcher.db.session() as session:
         run = await get_run(session, learner, run_id)
-    lines = await event_log.read_stored_events(desk.db, run.id, after, _MAX_EVENTS)
+    lines = await event_log.read_stored_events(dispatcher.db, run.id, after, _MAX_EVENTS)
     reached = lines[-1].seq if lines else after
     finished = "true" if run.finished and reached >= run.last_seq else "false"
     body = f'{{"events":[{",".join(line.payload for line in lines)}],"finished":{finished}}}'
@@ -85,33 +89,33 @@ async def run_stream(
     run_id: str,
     learner: OptionalLearnerId,
     address: VisitorAddress,
-    desk: RunDispatcherDep,
+    dispatcher: RunDispatcherDep,
     after: AfterSeq = 0,
     last_event_id: Annotated[str, Header()] = "",
 ) -> Response:
-    async with desk.db.session() as session:
+    async with dispatcher.db.session() as session:
         run = await get_run(session, learner, run_id)
     if last_event_id.isascii() and last_event_id.isdigit():
         after = min(int(last_event_id[:20]), _MAX_SEQ)
     if run.finished and after >= run.last_seq:
         return Response(status_code=204)  # tells an EventSource not to come back
-    return event_stream(desk.streams.open(run, after, address))
+    return event_stream(dispatcher.streams.open(run, after, address))
 
 
 @router.post("/runs/{run_id}/stop", status_code=202, name="stop_run")
-async def stop_run(run_id: str, learner: OptionalLearnerId, desk: RunDispatcherDep) -> RunOut:
-    async with desk.db.session() as session:
+async def stop_run(run_id: str, learner: OptionalLearnerId, dispatcher: RunDispatcherDep) -> RunOut:
+    async with dispatcher.db.session() as session:
         run = await get_run(session, learner, run_id)
         ahead = await count_runs_ahead(session, run)
-    await desk.stop(run)
-    return run_out(run, await look_up_position(desk.runner, run, ahead))
+    await dispatcher.stop(run)
+    return run_out(run, await look_up_position(dispatcher.runner, run, ahead))
 
 
 @router.get("/runs/{run_id}/displays/{seq}", name="run_display")
 async def run_display(
-    request: Request, run_id: str, seq: SeqParam, learner: OptionalLearnerId, desk: RunDispatcherDep
+    request: Request, run_id: str, seq: SeqParam, learner: OptionalLearnerId, dispatcher: RunDispatcherDep
 ) -> Response:
-    async with desk.db.session() as session:
+    async with dispatcher.db.session() as session:
         run = await get_run(session, learner, run_id)
         html = await display_html(session, run.id, seq)
     if html is None:

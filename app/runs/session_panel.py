@@ -85,16 +85,16 @@ async def load_panel(
     learner: str | None,
     lesson: Lesson,
     wanted: SessionSelection,
-    ever_ran: Callable[[], Awaitable[bool]] | None = None,
+    has_run: Callable[[], Awaitable[bool]] | None = None,
 ) -> SessionView:
-    """The ``wanted`` one of the learner's sessions of this lesson; without any, ``ever_ran`` tells if there was one."""
+    """The ``wanted`` one of the learner's sessions of this lesson; without any, ``has_run`` tells if there was one."""
     try:
         if infos := await _load_sessions(runner, learner, lesson):
             return _select_view(infos, wanted, lesson)
         starting = (await runner.health()).status == "starting"
     except (RunnerUnavailable, RequestRefused):
         return unavailable_view(lesson, wanted.machine)
-    ran_before = ever_ran is not None and await ever_ran()
+    ran_before = has_run is not None and await has_run()
     return session_view(wanted.machine, lesson, None, starting=starting, ran_before=ran_before, exactly=wanted.exactly)
 
 

@@ -55,10 +55,10 @@ async def show_panel(
     lesson: RequestedLesson,
     chosen: SelectedSession,
     learner: OptionalLearnerId,
-    desk: RunDispatcherDep,
+    dispatcher: RunDispatcherDep,
 ) -> HTMLResponse:
     session = await session_panel.load_panel(
-        desk.runner, learner, lesson, chosen, lambda: desk.ever_ran(learner, lesson)
+        dispatcher.runner, learner, lesson, chosen, lambda: dispatcher.has_run_lesson(learner, lesson)
     )
     return render_fragment(request, _PANEL_TEMPLATE, session=session)
 
@@ -71,16 +71,16 @@ async def start_session(
     chosen: SelectedSession,
     learner: LearnerId,
     address: ClientAddress,
-    desk: RunDispatcherDep,
+    dispatcher: RunDispatcherDep,
 ) -> HTMLResponse:
     try:
-        desk.admit(address, learner)
+        dispatcher.admit(address, learner)
     except AddressLimitReached:  # said when Run is pressed; who only reads need not hear of it
         return render_fragment(
-            request, _PANEL_TEMPLATE, session=await session_panel.load_panel(desk.runner, learner, lesson, chosen)
+            request, _PANEL_TEMPLATE, session=await session_panel.load_panel(dispatcher.runner, learner, lesson, chosen)
         )
     return render_fragment(
-        request, _PANEL_TEMPLATE, session=await session_panel.warm_up(desk.runner, learner, lesson, chosen)
+        request, _PANEL_TEMPLATE, session=await session_panel.warm_up(dispatcher.runner, learner, lesson, chosen)
     )
 
 
@@ -90,16 +90,18 @@ async def stream_session(
     lesson: RequestedLesson,
     learner: OptionalLearnerId,
     address: VisitorAddress,
-    desk: RunDispatcherDep,
+    dispatcher: RunDispatcherDep,
 ) -> Response:
     try:
-        idle = await session_panel.idle_sessions(desk.runner, learner, lesson)
+        idle = await session_panel.idle_sessions(dispatcher.runner, learner, lesson)
     except RunnerError:
         idle = []
     if learner is None or not idle:
         return Response(status_code=204)  # tells an EventSource not to come back
     return event_stream(
-        desk.streams.seated(learner, address, session_panel.watch_until_gone(desk.runner, desk.bus, idle))
+        dispatcher.streams.seated(
+            learner, address, session_panel.watch_until_gone(dispatcher.runner, dispatcher.bus, idle)
+        )
     )
 
 
@@ -112,9 +114,9 @@ def _add_button(name: str, act: Callable[..., Awaitable[session_panel.SessionVie
         lesson: RequestedLesson,
         chosen: SelectedSession,
         learner: OptionalLearnerId,
-        desk: RunDispatcherDep,
+        dispatcher: RunDispatcherDep,
     ) -> HTMLResponse:
-        return render_fragment(request, _PANEL_TEMPLATE, session=await act(desk.runner, learner, lesson, chosen))
+        return render_fragment(request, _PANEL_TEMPLATE, session=await act(dispatcher.runner, learner, lesson, chosen))
 
     router.add_api_route(f"/{name}", press_button, methods=["POST"], name=f"session_{name}")
 
@@ -131,11 +133,11 @@ async def inject_session_failure(
     lesson: RequestedLesson,
     chosen: SelectedMachine,
     learner: OptionalLearnerId,
-    desk: RunDispatcherDep,
+    dispatcher: RunDispatcherDep,
 ) -> HTMLResponse:
     """``task``, ``action`` and, if it is to wait for one, ``at_step`` are a form's fields."""
     fault = await _parse_failure(request)
-    answer = await inject_failure(desk.runner, learner, lesson.key, chosen, fault)
+    answer = await inject_failure(dispatcher.runner, learner, lesson.key, chosen, fault)
     url = f"{request.url.path}?{request.url.query}"
     made = render_fragment(request, "runs/injection_result.html", answer=answer, task=fault.task, url=url)
     made.headers["hx-trigger"] = "lockstep:session"

@@ -34,12 +34,12 @@ class RunStreams:
     """Streams of runs for browsers."""
 
     def __init__(
-        self, db: Database, runner: RunnerClient, bus: Bus, pump: FollowerPool, *, visitors_per_address: int = 0
+        self, db: Database, runner: RunnerClient, bus: Bus, followers: FollowerPool, *, visitors_per_address: int = 0
     ) -> None:
         self._db = db
         self._runner = runner
         self._bus = bus
-        self._pump = pump
+        self._followers = followers
         self._of_learner = ConnectionLimiter(MAX_STREAMS_PER_LEARNER)
         self._of_address = ConnectionLimiter(STREAMS_PER_VISITOR * visitors_per_address)
 
@@ -50,29 +50,29 @@ class RunStreams:
             TooManyRequests: then the page asks again after a while, from where it was.
         """
         stream = self.seated(run.learner_id, visitors_address, self.frames(run.id, after))
-        self._pump.watch(run.id, client_network(visitors_address))
+        self._followers.watch(run.id, client_network(visitors_address))
         return stream
 
     def seated(
         self, learner: str, visitors_address: str | None, frames: AsyncIterator[list[ServerSentEvent]]
     ) -> AsyncIterator[list[ServerSentEvent]]:
         """``frames`` as one of the learner's streams. Raises TooManyRequests."""
-        place = client_network(visitors_address)
-        if self._of_learner.full(learner) or self._of_address.full(place):
+        network = client_network(visitors_address)
+        if self._of_learner.full(learner) or self._of_address.full(network):
             raise TooManyRequests
-        return self._seated(learner, place, frames)
+        return self._seated(learner, network, frames)
 
     async def _seated(
-        self, learner: str, place: str | None, frames: AsyncIterator[list[ServerSentEvent]]
+        self, learner: str, network: str | None, frames: AsyncIterator[list[ServerSentEvent]]
     ) -> AsyncIterator[list[ServerSentEvent]]:
-        with self._of_learner.taken(learner) as mine, self._of_address.taken(place) as ours:
+        with self._of_learner.taken(learner) as mine, self._of_address.taken(network) as ours:
             if mine and ours:
                 async for batch in frames:
                     yield batch
 
     async def frames(self, run_id: str, after: int) -> AsyncIterator[list[ServerSentEvent]]:
         """Yield the events behind number ``after`` until ``finished``, and in between where the run stands."""
-        self._pump.watch(run_id)
+        self._followers.watch(run_id)
         told: QueuePosition | None = None
         wait_s = _QUEUE_DISPLAY_DELAY_S
         patient = True
@@ -109,6 +109,6 @@ class RunStreams:
             if run is None:
                 return None
             ahead = await count_runs_ahead(session, run)
-        if self._pump.cut_off(run_id) and not run.finished:
+        if self._followers.cut_off(run_id) and not run.finished:
             return QueuePosition("unstored" if self._db.storage.failing else "reconnecting", None, ahead)
         return await look_up_position(self._runner, run, ahead)

@@ -1,4 +1,4 @@
-"""Finished runs with output, as the pump would have stored them."""
+"""Finished runs with output, as a follower would have stored them."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def account(app: FastAPI) -> Account:
     account = await store_account(app.state.db, email="ada@example.org")
     async with app.state.db.writing() as session:
         mine: Account = await session.merge(account)
-        mine.password_hash = await app.state.passwords.hash(PASSWORD)
+        mine.password_hash = await app.state.password_hasher.hash(PASSWORD)
     return mine
 
 

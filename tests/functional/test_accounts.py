@@ -459,7 +459,7 @@ async def test_a_hash_of_yesterdays_parameters_is_replaced_at_the_next_sign_in(
     async with app.state.db.session() as session:
         stored = (await session.scalars(select(Account.password_hash))).one()
     assert stored != old
-    assert not app.state.passwords.outdated(stored)
+    assert not app.state.password_hasher.outdated(stored)
     assert (await client.post("/en/sign-in", data=ADA)).status_code == 303
 
 
@@ -467,14 +467,14 @@ async def test_who_is_shut_out_while_their_password_is_looked_at_stays_out(
     app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sign_up(client, mailbox)
-    check = app.state.passwords.check
+    check = app.state.password_hasher.check
 
     async def shut_meanwhile(stored: str, password: str) -> bool:
         async with app.state.db.writing() as session:
             await session.execute(update(Account).values(disabled_at=now()))
         return bool(await check(stored, password))
 
-    monkeypatch.setattr(app.state.passwords, "check", shut_meanwhile)
+    monkeypatch.setattr(app.state.password_hasher, "check", shut_meanwhile)
     answer = await client.post("/en/sign-in", data=ADA)
 
     assert answer.status_code == 403

@@ -80,7 +80,7 @@ async def until(client: httpx.AsyncClient, path: str, **wanted: Any) -> dict[str
 
 async def until_told(app: FastAPI, run_id: str, state: str) -> None:
     """Return once the stream of a run says that state."""
-    async with asyncio.timeout(10), aclosing(app.state.desk.streams.frames(run_id, 0)) as stream:
+    async with asyncio.timeout(10), aclosing(app.state.dispatcher.streams.frames(run_id, 0)) as stream:
         async for frames in stream:
             if any(frame.event == "state" and json.loads(frame.data)["state"] == state for frame in frames):
                 return

@@ -84,7 +84,7 @@ async def test_a_part_that_hangs_is_missing_and_holds_nobody_up(
     client: httpx.AsyncClient, supervisor: ScriptedSupervisor, app: FastAPI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks, "CHECK_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(app.state.desk.runner, "health", asyncio.Event().wait)
+    monkeypatch.setattr(app.state.dispatcher.runner, "health", asyncio.Event().wait)
     async with asyncio.timeout(2):
         response = await client.get("/readyz")
 

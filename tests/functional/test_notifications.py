@@ -150,7 +150,7 @@ async def test_the_stream_counts_live_and_ends_with_the_sign_in(app: FastAPI, mo
     async with await signed_in_browser(app, ada), asyncio.timeout(20):
         async with app.state.db.session() as session:
             here = await the_sign_in(session, ada)
-        frames = app.state.live.frames(here)
+        frames = app.state.unread_count_streams.frames(here)
         assert [frame.data for frame in await anext(frames)] == ["0"]
         await a_reply(app, ada)
         assert [frame.data for frame in await anext(frames)] == ["1"]
@@ -176,7 +176,7 @@ async def test_an_achievement_rings_the_bell_with_the_commit_of_what_earned_it(
             comment = (await editing.create_comment(session, ada, draft)).id
         async with await signed_in_browser(app, ada) as client, await signed_in_browser(app) as bob:
             async with app.state.db.session() as session:
-                frames = app.state.live.frames(await the_sign_in(session, ada))
+                frames = app.state.unread_count_streams.frames(await the_sign_in(session, ada))
             assert [frame.data for frame in await anext(frames)] == ["0"]
 
             moment = int(now().timestamp() * 1000)
@@ -198,14 +198,14 @@ async def test_one_account_has_a_few_streams_and_no_more(app: FastAPI) -> None:
     async with await signed_in_browser(app, ada) as client:
         async with app.state.db.session() as session:
             here = await the_sign_in(session, ada)
-        streams = [app.state.live.frames(here) for _ in range(unread_stream.MAX_STREAMS)]
+        streams = [app.state.unread_count_streams.frames(here) for _ in range(unread_stream.MAX_STREAMS)]
         for stream in streams:
             await anext(stream)
         with pytest.raises(TooManyRequests):
-            app.state.live.frames(here)
+            app.state.unread_count_streams.frames(here)
         assert (await client.get("/notifications/stream", headers=EVENTS)).status_code == 429
         await streams[0].aclose()
-        streams[0] = app.state.live.frames(here)
+        streams[0] = app.state.unread_count_streams.frames(here)
         await anext(streams[0])
         for stream in streams:
             await stream.aclose()
@@ -223,12 +223,12 @@ async def test_streams_that_are_asked_for_at_once_are_not_more(app: FastAPI) -> 
     async with await signed_in_browser(app, ada):
         async with app.state.db.session() as session:
             here = await the_sign_in(session, ada)
-        streams = [app.state.live.frames(here) for _ in range(unread_stream.MAX_STREAMS + 3)]
+        streams = [app.state.unread_count_streams.frames(here) for _ in range(unread_stream.MAX_STREAMS + 3)]
         begun = [await anext(stream, None) for stream in streams]
         assert begun[unread_stream.MAX_STREAMS :] == [None, None, None]
         for stream in streams:
             await stream.aclose()
-        assert await anext(app.state.live.frames(here))
+        assert await anext(app.state.unread_count_streams.frames(here))
 
 
 # --- links in mails ---------------------------------------------------------------------------------------------------
@@ -244,7 +244,9 @@ async def email_settings(app: FastAPI, account: Account) -> tuple[str, list[Noti
 @pytest.mark.parametrize("lang", ["en", "ko", "zh"])
 async def test_opening_a_link_of_a_mail_changes_nothing_and_its_button_ends_mails(app: FastAPI, lang: str) -> None:
     ada = await store_account(app.state.db)
-    address = f"/{lang}/unsubscribe/{app.state.unsubscribing.token(UnsubscribeRequest(ada.id, NotificationKind.reply))}"
+    address = (
+        f"/{lang}/unsubscribe/{app.state.unsubscribe_tokens.token(UnsubscribeRequest(ada.id, NotificationKind.reply))}"
+    )
     async with browser_client(app) as stranger:
         page = await stranger.get(address)
         assert await email_settings(app, ada) == (EmailFrequency.immediately, [])
@@ -259,7 +261,7 @@ async def test_opening_a_link_of_a_mail_changes_nothing_and_its_button_ends_mail
 
 async def test_a_mail_program_ends_mails_in_one_step_without_saying_where_it_comes_from(app: FastAPI) -> None:
     ada = await store_account(app.state.db)
-    address = f"/en/unsubscribe/{app.state.unsubscribing.token(UnsubscribeRequest(ada.id, None))}"
+    address = f"/en/unsubscribe/{app.state.unsubscribe_tokens.token(UnsubscribeRequest(ada.id, None))}"
     async with browser_client(app) as client:
         client.headers.pop("sec-fetch-site")
         for _ in range(2):
@@ -273,7 +275,7 @@ async def test_a_mail_program_ends_mails_in_one_step_without_saying_where_it_com
 
 async def test_a_forged_or_expired_link_changes_nothing(app: FastAPI) -> None:
     ada = await store_account(app.state.db)
-    ours = app.state.unsubscribing
+    ours = app.state.unsubscribe_tokens
     old = ours.token(UnsubscribeRequest(ada.id, None), now() - LINK_LIFETIME - timedelta(days=1))
     forged = ours.token(UnsubscribeRequest("f" * 32, None)).replace("f" * 32, ada.id)
     async with browser_client(app) as stranger:

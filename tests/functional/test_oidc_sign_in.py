@@ -284,7 +284,7 @@ async def test_an_account_never_opened_is_its_owners_and_the_typed_password_is_g
     app: FastAPI, client: httpx.AsyncClient, issuer: Issuer
 ) -> None:
     async with app.state.db.writing() as session:
-        hashed = await app.state.passwords.hash(PASSWORD)
+        hashed = await app.state.password_hasher.hash(PASSWORD)
         await create_account(
             session, email="ada@example.org", name="A squatter", password_hash=hashed, role=Role.instructor
         )
@@ -345,7 +345,7 @@ async def test_who_is_signed_in_links_a_site_and_unlinks_it_but_not_the_last_way
 ) -> None:
     account = await store_account(app.state.db, email="ada@example.org")
     async with app.state.db.writing() as session:
-        hashed = await app.state.passwords.hash(PASSWORD)
+        hashed = await app.state.password_hasher.hash(PASSWORD)
         await session.execute(update(Account).values(password_hash=hashed))
     issuer.claims = {"email": "elsewhere@example.org"}
     async with await signed_in_browser(app, account) as ada:

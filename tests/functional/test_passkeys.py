@@ -263,7 +263,7 @@ async def test_a_new_passkey_needs_a_name_and_the_password(
     app: FastAPI, ada: httpx.AsyncClient, account: Account
 ) -> None:
     async with app.state.db.writing() as session:
-        hashed = await app.state.passwords.hash(PASSWORD)
+        hashed = await app.state.password_hasher.hash(PASSWORD)
         await session.execute(update(Account).values(password_hash=hashed))
 
     refused = await options_for_new(ada, " ", "not that one")

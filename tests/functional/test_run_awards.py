@@ -121,12 +121,12 @@ async def test_two_processes_that_store_the_same_end_award_it_once(
         for cell in ("hello", "alone"):
             run = await press_run(client, cell=cell)
             scripted = await supervisor.run(run["id"])
-            other.state.desk.pump.watch(run["id"])
+            other.state.dispatcher.followers.watch(run["id"])
             await supervisor.say(scripted, "1")
             await supervisor.finish(scripted)
             await _until_finished(one, run["id"])
         async with asyncio.timeout(15):
-            while one.state.desk.pump.watching or other.state.desk.pump.watching:  # noqa: ASYNC110
+            while one.state.dispatcher.followers.watching or other.state.dispatcher.followers.watching:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
 
         entries = await _entries(one)

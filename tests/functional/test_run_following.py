@@ -1,4 +1,4 @@
-"""Output is never lost: the pump against a supervisor that breaks, restarts, forgets and talks nonsense."""
+"""Output is never lost: followers against a supervisor that breaks, restarts, forgets and talks nonsense."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def _until_finished(app: FastAPI, run_id: str) -> Run:
 async def _until_nobody_watches(*apps: FastAPI) -> None:
     """Each process has seen the end of its runs, so it stores nothing more."""
     async with asyncio.timeout(15):
-        while any(app.state.desk.pump.watching for app in apps):  # noqa: ASYNC110 - the pump has no event for it
+        while any(app.state.dispatcher.followers.watching for app in apps):  # noqa: ASYNC110 - the followers have no event for it
             await asyncio.sleep(0.02)
 
 
@@ -116,7 +116,7 @@ async def test_a_run_that_a_restarted_supervisor_no_longer_knows_is_lost_once(
     async with one.router.lifespan_context(one), other.router.lifespan_context(other), browser_client(one) as client:
         run = await press_run(client)
         await supervisor.say(await supervisor.run(run["id"]), "before")
-        other.state.desk.pump.watch(run["id"])
+        other.state.dispatcher.followers.watch(run["id"])
         await _until_stored(one, run["id"], 1)
 
         await supervisor.restart()
@@ -181,7 +181,7 @@ async def test_several_processes_following_one_run_store_each_event_once(
         run = await press_run(client)
         scripted = await supervisor.run(run["id"])
         for app in apps:
-            app.state.desk.pump.watch(run["id"])
+            app.state.dispatcher.followers.watch(run["id"])
         for number in range(400):
             await supervisor.say(scripted, str(number))
             if number % 40 == 0:
@@ -201,8 +201,8 @@ async def test_a_process_that_was_overtaken_lets_go_of_what_it_will_never_be_sen
     supervisor.answer = ["a"]
     run = await press_run(client)
     await _until_finished(app, run["id"])
-    desk = app.state.desk
-    late = RunFollower(run["id"], app.state.db, desk.runner, app.state.bus, 10**6)
+    dispatcher = app.state.dispatcher
+    late = RunFollower(run["id"], app.state.db, dispatcher.runner, app.state.bus, 10**6)
     stale = event_log.LogPosition(last_seq=0, stored_bytes=0, finished=False, submitted=True, created_at=now())
 
     async with asyncio.timeout(5):
@@ -232,7 +232,7 @@ async def test_events_that_do_not_follow_on_one_another_are_never_stored(
 async def test_a_log_past_its_bound_ends_the_run(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
-    app.state.desk.pump._most_stored_bytes = 50_000
+    app.state.dispatcher.followers._most_stored_bytes = 50_000
     run = await press_run(client)
     scripted = await supervisor.run(run["id"])
 

@@ -211,7 +211,7 @@ async def test_streams_of_a_run_nobody_follows_are_followed(
     app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     run = await press_run(client)
-    await app.state.desk.pump.close()  # as if this process had not started the run
+    await app.state.dispatcher.followers.close()  # as if this process had not started the run
     scripted = await supervisor.run(run["id"])
     await supervisor.say(scripted, "x")
     await supervisor.finish(scripted)
@@ -260,7 +260,7 @@ async def test_visitors_of_one_network_share_streams_and_others_are_not_held_up(
         await supervisor.say(await supervisor.run(run["id"]), "x")
         async with app.state.db.session() as session:
             row = await session.get_one(Run, run["id"])
-        open_stream = app.state.desk.streams.open
+        open_stream = app.state.dispatcher.streams.open
         held = [open_stream(row, 0, "8.8.8.8") for _ in range(STREAMS_PER_VISITOR + 1)]
         begun = [await anext(stream, None) for stream in held]
         assert [batch is not None for batch in begun] == [*[True] * STREAMS_PER_VISITOR, False]

@@ -125,7 +125,7 @@ async def test_without_a_runner_nothing_is_kept_and_the_learner_is_told(client: 
 async def test_a_run_whose_acceptance_was_lost_is_stopped(
     client: httpx.AsyncClient, app: FastAPI, supervisor: ScriptedSupervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runner = app.state.desk.runner
+    runner = app.state.dispatcher.runner
     submit = runner.submit
 
     async def taken_but_unheard(request: RunRequest) -> None:
@@ -145,7 +145,7 @@ async def test_a_runner_that_comes_up_in_time_gets_the_run(
     client: httpx.AsyncClient, app: FastAPI, supervisor: ScriptedSupervisor
 ) -> None:
     await supervisor.stop()
-    app.state.desk._patience_s = 5.0
+    app.state.dispatcher._patience_s = 5.0
 
     pressing = asyncio.create_task(press_run(client))
     await asyncio.sleep(0.2)
@@ -170,7 +170,7 @@ async def test_a_refusal_of_the_supervisor_is_passed_on(
 async def test_a_visitor_has_at_most_so_many_unfinished_runs(
     client: httpx.AsyncClient, stranger: httpx.AsyncClient, app: FastAPI, supervisor: ScriptedSupervisor
 ) -> None:
-    app.state.desk._most_unfinished = 2
+    app.state.dispatcher._most_unfinished = 2
     for _ in range(2):
         await press_run(client)
 
@@ -292,7 +292,7 @@ async def test_a_last_event_id_larger_than_any_number_of_ours_ends_the_stream(
         asked.append(after)
         yield []
 
-    monkeypatch.setattr(app.state.desk.streams, "frames", frames)
+    monkeypatch.setattr(app.state.dispatcher.streams, "frames", frames)
     run = await press_run(client)
 
     response = await client.get(run["urls"]["stream"], headers={"last-event-id": number})

@@ -43,8 +43,8 @@ def quotas(database: Database, clock: Clock) -> Quotas:
     return Quotas(database, LIMITS, clock)
 
 
-def _visitor(name: str = "v", place: str | None = None) -> QuotaOwner:
-    return QuotaOwner(name, has_account=False, place=place)
+def _visitor(name: str = "v", network: str | None = None) -> QuotaOwner:
+    return QuotaOwner(name, has_account=False, network=network)
 
 
 async def _store(quotas: Quotas, owner: QuotaOwner, size: int) -> ReachedLimit | None:
@@ -111,7 +111,7 @@ async def test_an_account_has_its_own_larger_quota(quotas: Quotas) -> None:
 
 async def test_what_could_not_be_stored_does_not_use_up_the_quota(quotas: Quotas) -> None:
     for _ in range(10):  # the disk is full, and the same batch is tried again and again
-        assert await quotas.room(_visitor(place=PLACE), MiB // 2) is None
+        assert await quotas.room(_visitor(network=PLACE), MiB // 2) is None
 
 
 async def test_room_is_made_in_the_total_by_pruning(quotas: Quotas, database: Database) -> None:
@@ -159,5 +159,5 @@ async def test_zero_is_no_limit(database: Database) -> None:
     limits = QuotaLimits.of(Settings(**none, keep_output_days=0))
     quotas = Quotas(database, limits)
 
-    assert await quotas.room(_visitor(place=PLACE), 10**12) is None
+    assert await quotas.room(_visitor(network=PLACE), 10**12) is None
     assert limits.keep is None
