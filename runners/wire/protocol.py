@@ -38,7 +38,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
 from runners.wire.topology import POSSIBLE_TOPOLOGIES, TOPOLOGY_FORMS, TooLargeTopology, Topology, UnknownTopology
 
@@ -54,6 +54,8 @@ UNTRUSTED_USERS_HEADER = "lockstep-untrusted-users"
 """A header of any request: people whom the app does not know can reach it. Its value means nothing."""
 MAX_CODE_BYTES = 100_000
 """The longest code one run may carry, in bytes of UTF-8."""
+MAX_JUDGED_SECONDS = 300.0
+"""The longest that a submitted cell, or one call of it, may take."""
 
 KerasVersion = Literal[2, 3]
 Identifier = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -139,23 +141,49 @@ class KernelSignal(WireModel):
     signum: int = Field(ge=1, le=64)
 
 
+def _short_enough(code: str) -> str:
+    size = len(code.encode("utf-8", "surrogatepass"))
+    if size > MAX_CODE_BYTES:
+        raise ValueError(f"the code has {size:,} bytes; the limit is {MAX_CODE_BYTES:,}")
+    return code
+
+
+Code = Annotated[str, AfterValidator(_short_enough)]
+
+
+class NeededCell(WireModel):
+    """A cell of the lesson that runs before a submission, and before the solution."""
+
+    name: str
+    code: Code
+
+
+class Judgement(WireModel):
+    """What a submission is judged by. None of it but the needed cells reaches the sandbox that runs the submission."""
+
+    exercise: str
+    """The name of the exercise's cell."""
+    needs: tuple[NeededCell, ...] = ()
+    """In the order in which they run."""
+    solution: Code
+    checks: Code
+    """The source of ``checks.py``."""
+    seconds: Annotated[float, Field(gt=0, le=MAX_JUDGED_SECONDS)] = 30.0
+    """How long the submitted cell, and each call of it, may take."""
+
+
 class RunRequest(WireModel):
     """One execution of one cell. The session is made from ``spec`` if there is none of that id."""
 
     id: Identifier
     session: Identifier
+    """With a judgement, a session for it alone, which ends with it: the id of the run will do."""
     spec: SessionSpec
-    code: str
+    code: Code
     timeout_s: float | None = Field(default=None, gt=0)
     """A shorter wall-clock limit than the node's own, in seconds."""
-
-    @field_validator("code")
-    @classmethod
-    def _short_enough(cls, code: str) -> str:
-        size = len(code.encode("utf-8", "surrogatepass"))
-        if size > MAX_CODE_BYTES:
-            raise ValueError(f"the code has {size:,} bytes; the limit is {MAX_CODE_BYTES:,}")
-        return code
+    judgement: Judgement | None = None
+    """The code is a submission, and is judged instead of just run."""
 
 
 class Ack(WireModel):
@@ -500,6 +528,27 @@ class NoticeEvent(EventBase):
     lane: str | None = None
 
 
+CheckOutcome = Literal["passed", "failed", "error", "not-reached", "too-slow", "fault"]
+
+
+class CheckEvent(EventBase):
+    """One check of an exercise was judged. Each check of a judgement has exactly one, in the order of ``checks.py``."""
+
+    kind: Literal["check"] = "check"
+    name: str
+    outcome: CheckOutcome
+    """``error``: the submission raised, ended or gave no plain data. ``fault``: the check or Lockstep failed."""
+    message: str = ""
+    """A template in English, the author's or one of ``runners.wire.check_messages``; empty if it was passed."""
+    values: dict[str, str] = {}
+    """For ``check_messages.fill``, after translation."""
+    got: str | None = None
+    """As text, if it may be shown."""
+    wanted: str | None = None
+    detail: str = ""
+    """Of a fault, the traceback: for instructors only."""
+
+
 class FinishedEvent(EventBase):
     """The last event of every run."""
 
@@ -516,6 +565,24 @@ class FinishedEvent(EventBase):
     """Runs that the same kernel had taken before; None if it never started."""
 
 
+SubmissionVerdict = Literal["passed", "failed", "fault", "lost"]
+
+
+def submission_verdict(outcome: Outcome, checks: Iterable[CheckOutcome]) -> SubmissionVerdict:
+    """What the end of a judgement means: only what the submission did itself is a failed try.
+
+    Args:
+        outcome: of the run: that of the submitted cell, or how the judgement as a whole ended.
+        checks: of all check events of the run.
+    """
+    judged = list(checks)
+    if outcome in (Outcome.lost, Outcome.interrupted):
+        return "lost"
+    if "fault" in judged or not judged:  # whatever the submission does, the judge tells its checks
+        return "fault"
+    return "passed" if outcome == Outcome.ok and all(one == "passed" for one in judged) else "failed"
+
+
 Event = Annotated[
     StartedEvent
     | TextEvent
@@ -525,6 +592,7 @@ Event = Annotated[
     | MetricEvent
     | ProgressEvent
     | NoticeEvent
+    | CheckEvent
     | FinishedEvent,
     Field(discriminator="kind"),
 ]
