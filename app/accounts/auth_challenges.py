@@ -1,8 +1,9 @@
-"""Sign-ins that begin here and are answered elsewhere: by a passkey's device, or by another site.
+"""Challenges of sign-ins that start here and are completed by a passkey's device or another site.
 
-Any web process may take the answer: it brings back a secret that is bound to the browser by a cookie, is good for ten
-minutes, and for one answer, right or wrong. What was begun by somebody is kept in SQL. A page of sign-in that only may
-be used begins nothing there: its challenge says itself, signed, until when it is good, and SQL learns which were used.
+Any web process can accept the response. It carries a secret that a cookie binds to the browser; the secret is valid for
+ten minutes and for one response, correct or not. A challenge that belongs to an account or to a redirect is stored in
+SQL. The sign-in page offers a passkey to every visitor, so its challenge is not stored: it carries its own expiry and
+our signature, and SQL records only the challenges that were used.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ CHALLENGE_LIFETIME = timedelta(minutes=10)
 _COOKIE_NAME = "lockstep_handshake"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _SIGNED_CHALLENGE = re.compile(r"(?P<said>[\w-]{22}(?P<until>[0-9]{15}))(?P<signature>[\w-]{43})", re.ASCII)
-"""A random part, the second until when it is good, and our signature: 80 letters, which base64url knows as 60 bytes."""
+"""A random part, its expiry in seconds, and our signature: 80 characters, which are 60 bytes in base64url."""
 _CONSUMED = "answered"
 
 
@@ -41,7 +42,7 @@ class AuthChallengeExpired(LockstepError):
 
 @dataclass(frozen=True, slots=True)
 class AuthChallengeContext:
-    """What was kept: whose account it is about, if any, and what the answer has to fit."""
+    """What was stored with a challenge: its account, if any, and the data that the response is checked against."""
 
     account_id: str | None
     data: Mapping[str, str]
@@ -55,7 +56,7 @@ async def create_challenge(
     data: Mapping[str, str] | None = None,
     account_id: str | None = None,
 ) -> None:
-    """Keep what an answer with ``key`` has to fit. The browser gets a cookie, unless it has one."""
+    """Store what the response with ``key`` is checked against. Sets the browser's cookie if it has none."""
     token = _browser_token(cookies) or secrets.token_urlsafe(32)
     row = {"purpose": purpose, "account_id": account_id, "data": json.dumps(dict(data or {}))}
     hashes = {"key_hash": token_hash(key), "browser_hash": token_hash(token)}
@@ -65,7 +66,7 @@ async def create_challenge(
 
 
 async def consume_challenge(session: AsyncSession, cookies: Cookies, purpose: str, key: str) -> AuthChallengeContext:
-    """What was begun with this key, in this browser; it is gone from here on. Raises AuthChallengeExpired."""
+    """Delete and return the challenge that this browser started with ``key``. Raises AuthChallengeExpired."""
     token = _browser_token(cookies)
     if token is None:
         raise AuthChallengeExpired
@@ -82,7 +83,7 @@ async def consume_challenge(session: AsyncSession, cookies: Cookies, purpose: st
 
 
 def issue_signed_challenge(browser: Browser) -> str:
-    """A challenge that may be answered or not: nothing of it is kept. The browser gets a cookie, unless it has one."""
+    """A challenge that is signed instead of stored. Sets the browser's cookie if it has none."""
     token = _browser_token(browser.cookies) or secrets.token_urlsafe(32)
     browser.cookies.set(_COOKIE_NAME, token, int(CHALLENGE_LIFETIME.total_seconds()))
     said = f"{secrets.token_urlsafe(16)}{int((now() + CHALLENGE_LIFETIME).timestamp()):015d}"
@@ -90,7 +91,7 @@ def issue_signed_challenge(browser: Browser) -> str:
 
 
 async def consume_signed_challenge(session: AsyncSession, browser: Browser, challenge: str) -> None:
-    """Use a challenge up that was offered to this browser. Raises AuthChallengeExpired."""
+    """Mark a challenge that was issued to this browser as used. Raises AuthChallengeExpired."""
     token, found = _browser_token(browser.cookies), _SIGNED_CHALLENGE.fullmatch(challenge)
     if token is None or found is None:
         raise AuthChallengeExpired

@@ -1,4 +1,4 @@
-"""What opens an account beside its password: a new password leaves it as it is, so its owner is told of each."""
+"""Ways to sign in other than the password. A new password does not disable them, so its email lists them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.accounts.passkeys import list_passkeys
 
 @dataclass(frozen=True, slots=True)
 class AuthMethod:
-    """A passkey or another site, and the page on which it can be removed."""
+    """A passkey or a linked site, and the page where it can be removed."""
 
     name: str
     route: str
@@ -25,7 +25,7 @@ class AuthMethod:
 async def list_passwordless_methods(
     session: AsyncSession, account: Account, sites: Mapping[str, IdentityProvider]
 ) -> Sequence[AuthMethod]:
-    """The account's passkeys, and those of the sites that are linked to it."""
+    """The account's passkeys, and the identity providers it is linked to."""
     passkeys = await list_passkeys(session, account)
     linked = {each.issuer for each in await list_identities(session, account)}
     return [

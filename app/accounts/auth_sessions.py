@@ -1,4 +1,4 @@
-"""Sign-ins in SQL: a browser holds a random token, SQL its hash. They can be listed, and ended one or all at once."""
+"""Auth sessions: the browser holds a random token, SQL its hash. Accounts can list and end theirs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.accounts.tokens import token_hash
 from app.db import now
 
 AUTH_SESSION_LIFETIME = timedelta(days=30)
-"""After the last time it was used."""
+"""Counted from its last use."""
 SEEN_AT_PRECISION = timedelta(minutes=5)
-"""How exactly that time is kept: a request within it writes nothing."""
+"""How precisely the last use is recorded: a request within this time writes nothing."""
 REAUTHENTICATE_AFTER = timedelta(minutes=10)
-"""So long after signing in nobody is asked again who they are."""
+"""How long after signing in sensitive changes need no password."""
 _MAX_USER_AGENT = 300
 _MAX_IP_ADDRESS = 64
 
@@ -26,7 +26,7 @@ _MAX_IP_ADDRESS = 64
 async def create_auth_session(
     session: AsyncSession, account: Account, *, method: str, user_agent: str = "", ip_address: str = ""
 ) -> str:
-    """Sign a browser in: the token for its cookie."""
+    """Sign a browser in. Returns the token for its cookie."""
     token = secrets.token_urlsafe(32)
     moment = now()
     session.add(
@@ -47,31 +47,31 @@ async def create_auth_session(
 
 
 async def list_auth_sessions(session: AsyncSession, account: Account) -> Sequence[AuthSession]:
-    """The live ones, the latest used first."""
+    """The sessions that have not expired, most recently used first."""
     live = (AuthSession.account_id == account.id, AuthSession.expires_at > now())
     return (await session.scalars(select(AuthSession).where(*live).order_by(AuthSession.last_seen_at.desc()))).all()
 
 
 async def touch_auth_session(session: AsyncSession, hashed: str) -> None:
-    """Note that it was used just now, and let it last from here."""
+    """Record that a session was just used, and extend it."""
     moment = now()
     mine = update(AuthSession).where(AuthSession.token_hash == hashed)
     await session.execute(mine.values(last_seen_at=moment, expires_at=moment + AUTH_SESSION_LIFETIME))
 
 
 async def revoke_auth_session(session: AsyncSession, hashed: str) -> None:
-    """Sign the browser out that holds this token."""
+    """Sign out the browser whose token has this hash."""
     await session.execute(delete(AuthSession).where(AuthSession.token_hash == hashed))
 
 
 async def revoke_by_public_id(session: AsyncSession, account: Account, public_id: str) -> None:
-    """End one of the account's own, by the name the list gives it."""
+    """End one of the account's sessions, by its ID in the list."""
     await session.execute(
         delete(AuthSession).where(AuthSession.account_id == account.id, AuthSession.public_id == public_id)
     )
 
 
 async def revoke_all_auth_sessions(session: AsyncSession, account: Account, but: str | None = None) -> None:
-    """End every sign-in of the account, except the one of that hash."""
+    """End every session of the account except the one whose token hash is ``but``."""
     theirs = delete(AuthSession).where(AuthSession.account_id == account.id)
     await session.execute(theirs if but is None else theirs.where(AuthSession.token_hash != but))

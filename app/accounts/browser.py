@@ -1,4 +1,4 @@
-"""The browser that sent a request: what signing in and its rate limits need of it."""
+"""The browser that sent a request, as signing in and rate limits see it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from app.web.cookies import Cookies
 
 @dataclass(frozen=True, slots=True)
 class Browser:
-    """``ip_address`` and ``user_agent`` are empty if they are not known."""
+    """``ip_address`` and ``user_agent`` are empty if unknown."""
 
     cookies: Cookies
     signer: Signer
-    """Signs what the cookies hold."""
+    """Signs the contents of cookies."""
     ip_address: str = ""
     user_agent: str = ""
 
     @property
     def network(self) -> str | None:
-        """The network that it is on; None if rate limits do not count it."""
+        """The browser's network; None if rate limits do not count it."""
         return client_network(self.ip_address)

@@ -1,8 +1,8 @@
-"""What nobody needs any more is swept away; features add theirs in their ``feature.py``.
+"""Periodic deletion of old rows. Features list their own cleanup tasks in their ``feature.py``.
 
-Sign-ins and links that are over, tries that are forgotten, accounts that were never opened.
+The tasks here delete expired sessions, links and rate-limit attempts, and accounts that were never confirmed.
 
-A sweeper works in steps, each a short transaction: whoever wants to write meanwhile waits for one step at most.
+A task works in steps, each a short transaction, so that other writers wait for one step at most.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from app.rate_limit import delete_expired_counters
 from app.web.dependencies import AppKey
 
 CleanupTask = Callable[[AsyncSession], Awaitable[bool]]
-"""Deletes some of what a feature has kept long enough; True if there is more to do now."""
+"""Deletes some of a feature's expired rows. Returns True if there are more to delete now."""
 CLEANUP_TASKS = AppKey[Sequence[CleanupTask]]("cleanup_tasks")
-"""Those of all features."""
+"""The cleanup tasks of all features."""
 
 _log = structlog.get_logger("house")
 _INTERVAL_S = 3600.0
 _FIRST_DELAY_S = (60.0, 300.0)
-"""When the first sweep comes after the start: also where a server is started anew every night, and never several
-processes at once."""
+"""Range of the delay before the first cleanup: short enough for servers that restart every night, and random so that
+several processes do not start at once."""
 _TOPIC = "house"
-"""Never published: a cleanup hears nothing but the end of the bus."""
+"""Never published: the subscription only ends the wait when the bus closes."""
 _RETENTION = timedelta(days=7)
-"""So long a link that is over still says why; so long an account waits to be opened."""
+"""How long an expired link can still explain itself, and how long an account can stay unconfirmed."""
 
 
 async def run_cleanup(db: Database, bus: Bus, sweepers: Sequence[CleanupTask], first_s: float | None = None) -> None:
-    """Sweep soon after the start (``first_s``, or a while by chance) and every hour, until the bus is closed."""
+    """Clean up after ``first_s`` seconds (a random delay by default), then every hour, until the bus closes."""
     wait_s = random.uniform(*_FIRST_DELAY_S) if first_s is None else first_s  # noqa: S311 - nobody gains by guessing it
     with bus.subscribe(_TOPIC) as subscription:
         while not bus.closed:
@@ -51,13 +51,13 @@ async def run_cleanup(db: Database, bus: Bus, sweepers: Sequence[CleanupTask], f
 async def clean_up(
     db: Database, sweepers: Sequence[CleanupTask] = (), over: Callable[[], bool] = lambda: False
 ) -> None:
-    """Sweep once: accounts, then what the features above them keep. One that fails keeps no other from its work."""
+    """Clean up once: accounts first, then every feature. A task that fails does not stop the others."""
     for each in (_clean_up_accounts, *sweepers):
         try:
             while not over() and await _run_step(db, each):
                 pass
-        except Exception as e:  # a mistake in one must not end housekeeping for as long as the process lives
-            log_failure(_log, "old rows could not be swept away", e)
+        except Exception as e:  # an error in one task must not end cleanup for the rest of the process
+            log_failure(_log, "cleanup failed", e)
 
 
 async def _run_step(db: Database, sweeper: CleanupTask) -> bool:

@@ -1,8 +1,8 @@
-"""Who asks: what a route may depend on.
+"""Route dependencies that identify the person behind a request.
 
-``OptionalLearnerId`` and ``Learner`` are the id that runs and progress are kept under, of an account or of a visitor
-without one; ``Learner`` makes a visitor of a newcomer. ``OptionalAccount`` is the account if there is one;
-``RequiredAccount``, ``RequiredAuthSession``, ``RequiredInstructor`` and ``RequiredAdmin`` refuse whoever is not.
+``OptionalLearnerId`` and ``LearnerId`` are the ID of the learner that owns runs and progress, with or without an
+account; ``LearnerId`` creates a visitor if there is none. ``OptionalAccount`` is the account, if any.
+``RequiredAccount``, ``RequiredAuthSession``, ``RequiredInstructor`` and ``RequiredAdmin`` refuse everyone else.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _AUTH_SESSION_QUERY = (  # built once: every request of a signed-in browser runs
 
 
 class LoginRequired(PermissionDenied):
-    """A page answers with the way to sign in; what asks for JSON or a fragment gets the sentence."""
+    """Rendered as a redirect to the sign-in page; requests for JSON or a fragment get the message."""
 
     status = 401
     code = "sign_in_needed"
@@ -59,16 +59,16 @@ class RoleRequired(PermissionDenied):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whoever asks. Both are None for someone who has only read so far."""
+    """The person behind a request. Both IDs are None for someone who has only read so far."""
 
     learner_id: str | None
     account: Account | None
     sign_in: AuthSession | None = None
-    """The sign-in of this browser, where there is an account."""
+    """This browser's auth session, if it is signed in."""
 
 
 async def get_principal(request: Request) -> Principal:
-    """Look up whoever asks, once a request."""
+    """Identify the person behind the request; looked up once per request."""
     if (known := request.scope.get(_SCOPE_KEY)) is None:
         cookies = request_cookies(request)
         known = request.scope[_SCOPE_KEY] = await _load_principal(DATABASE.get(request.app), cookies)
@@ -94,9 +94,9 @@ async def _load_principal(db: Database, cookies: Cookies) -> Principal:
 
 
 async def _touch_session(db: Database, cookies: Cookies, sign_in: AuthSession) -> None:
-    """It lasts from its last use on; that is noted, and the cookie renewed, every few minutes.
+    """Extend the session from its last use. The use is recorded, and the cookie renewed, every few minutes.
 
-    A page that is only read does not fail because this could not be stored: the next request notes it.
+    A page does not fail because this could not be stored: the next request tries again.
     """
     if now() - sign_in.last_seen_at < SEEN_AT_PRECISION:
         return
@@ -104,7 +104,7 @@ async def _touch_session(db: Database, cookies: Cookies, sign_in: AuthSession) -
         async with db.writing() as session:
             await touch_auth_session(session, sign_in.token_hash)
     except SQLAlchemyError as e:
-        log_failure(_log, "the use of a sign-in could not be noted", e)
+        log_failure(_log, "the use of an auth session could not be recorded", e)
     else:
         renew_session_cookie(cookies)
 
@@ -150,7 +150,7 @@ async def _required_admin(request: Request) -> Account:
 
 
 async def is_instructor(request: Request) -> bool:
-    """Whether an instructor asks. While the database is away nobody is one, so that lessons are served all the same."""
+    """Whether an instructor asks. False while the database is unavailable, so that lessons are still served."""
     if session_token_hash(request_cookies(request)) is None:
         return False
     try:
@@ -169,7 +169,7 @@ def browser_of(request: Request) -> Browser:
 def account_mailer(request: Request) -> AccountMailer:
     """The mailer whose links begin with the public URL.
 
-    Without one they begin as the request says, but only where nobody else can have written that.
+    Without one, the URL of the request is used, but only if nobody outside this machine can have forged it.
     """
     base_url = SETTINGS.get(request.app).public_url
     if not base_url and ONLY_LOCAL.get(request.app):

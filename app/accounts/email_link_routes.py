@@ -1,4 +1,4 @@
-"""A forgotten password, and where the links of mails lead: opening one changes nothing, its button does."""
+"""Password resets, and the pages that links in emails open. Opening a link changes nothing; its button does."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def request_password_reset(
     except TooManyAttempts as e:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
     answer = account_page(request, "accounts/email_sent.html", email=email)
-    # Looked up behind the answer: how long it takes says nothing about the address.
+    # Looked up after the response is sent, so that its timing reveals nothing about the address.
     answer.background = BackgroundTask(_send_reset_link, db, mailer, email)
     return answer
 
@@ -116,11 +116,9 @@ async def use_email_link(request: Request, lang: str, token: str, db: DatabaseDe
 
 
 async def _confirm(request: Request, link: EmailLink, account: Account, password: str) -> Response:
-    """The mailbox is theirs; the password says that they are who signed up."""
+    """The link proves that the mailbox is theirs; the password proves that they are the person who signed up."""
     browser, db = browser_of(request), DATABASE.get(request.app)
-    await count_auth_attempt(
-        db, browser, "confirm", account.email
-    )  # apart from sign-ins: strangers who guess have no link
+    await count_auth_attempt(db, browser, "confirm", account.email)  # separate from sign-ins: attackers have no link
     passwords = PASSWORD_HASHER.get(request.app)
     if not await passwords.check(account.password_hash, password):
         return _link_page(request, link, account, 422, wrong=translate_errors({"password": WRONG_PASSWORD}))
@@ -134,9 +132,9 @@ async def _confirm(request: Request, link: EmailLink, account: Account, password
 
 
 async def _reset(request: Request, link: EmailLink, account: Account, password: str) -> Response:
-    """A new password. Every browser is signed out, this one is signed in; the mailbox is theirs, so it is confirmed.
+    """Set a new password, sign out every browser, and sign in this one. The link also confirms the address.
 
-    Passkeys and other sites are its owner's and stay; but somebody else may have added one, so each is shown.
+    Passkeys and linked sites are kept, but each is shown because somebody else may have added it.
     """
     if weak := password_weakness(password, name=account.name, email=account.email):
         return _link_page(request, link, account, 422, wrong=translate_errors({"password": weak}))
@@ -157,9 +155,10 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
 
 
 async def _change(request: Request, link: EmailLink, account: Account) -> Response:
-    """Mail goes to the new address from now on; the old one is told.
+    """Change the address to the new one and notify the old one.
 
-    Who opens it has to be in the account: a mail that went to a stranger for a slip of the pen gives nothing away.
+    The person who opens the link must be signed in, so a link that was sent to a mistyped address is of no use to a
+    stranger.
     """
     await _require_link_owner(request, account)
     db, browser, mailer = DATABASE.get(request.app), browser_of(request), account_mailer(request)
@@ -180,7 +179,7 @@ async def _change(request: Request, link: EmailLink, account: Account) -> Respon
 
 
 async def _require_link_owner(request: Request, account: Account) -> None:
-    """Whoever opens the link is who asked for it. Raises LoginRequired or EmailLinkForAnotherAccount."""
+    """Check that the link belongs to the signed-in account. Raises LoginRequired or EmailLinkForAnotherAccount."""
     here = (await get_principal(request)).account
     if here is None:
         raise LoginRequired

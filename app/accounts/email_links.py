@@ -1,4 +1,4 @@
-"""Links in mails: each may be used once, within its time, for one purpose. A newer one takes the place of the older."""
+"""Links in emails: each has one purpose, expires, and works once. A newer link replaces an older one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class LinkPurpose(StrEnum):
     """What a link is for."""
 
     confirm = "confirm"
-    """The address of a new account."""
+    """Confirms the address of a new account."""
     reset = "reset"
-    """A new password."""
+    """Sets a new password."""
     change = "change"
-    """A new address."""
+    """Confirms a changed address."""
 
 
 LINK_LIFETIMES = {
@@ -64,7 +64,7 @@ class EmailLinkForAnotherAccount(PermissionDenied):
 
 
 async def create_link(session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> str:
-    """A token for a link to ``email``. Earlier ones for the same purpose no longer work."""
+    """Create the token of a link sent to ``email``. Invalidates earlier links of the same purpose."""
     moment = now()
     open_ones = (EmailLink.account_id == account.id, EmailLink.purpose == purpose, EmailLink.used_at.is_(None))
     await session.execute(update(EmailLink).where(*open_ones).values(used_at=moment))
@@ -85,7 +85,7 @@ async def create_link(session: AsyncSession, account: Account, purpose: LinkPurp
 
 
 async def find_link(session: AsyncSession, token: str) -> tuple[EmailLink, Account]:
-    """The link and its account, if it can still be used.
+    """The link and its account, if the link is still valid.
 
     Raises EmailLinkNotFound, EmailLinkExpired or EmailLinkUsed.
     """
@@ -101,7 +101,7 @@ async def find_link(session: AsyncSession, token: str) -> tuple[EmailLink, Accou
 
 
 async def use_link(session: AsyncSession, link: EmailLink) -> None:
-    """Use it up. Raises EmailLinkUsed if somebody was faster."""
+    """Mark the link as used. Raises EmailLinkUsed if another request was faster."""
     mine = update(EmailLink).where(EmailLink.token_hash == link.token_hash, EmailLink.used_at.is_(None))
     used = await session.execute(mine.values(used_at=now()).returning(EmailLink.token_hash))
     if used.scalar_one_or_none() is None:
@@ -109,6 +109,6 @@ async def use_link(session: AsyncSession, link: EmailLink) -> None:
 
 
 async def revoke_links(session: AsyncSession, account: Account) -> None:
-    """No link of the account works any more: who has it has a new password."""
+    """Invalidate all links of the account, as after a password change."""
     open_ones = (EmailLink.account_id == account.id, EmailLink.used_at.is_(None))
     await session.execute(update(EmailLink).where(*open_ones).values(used_at=now()))

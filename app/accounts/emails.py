@@ -1,4 +1,4 @@
-"""The mails of accounts. None of them is sent where its reader has not asked for it, or somebody in their name."""
+"""The emails of accounts. Each was requested by its reader, or by somebody using the reader's address."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.mail.renderer import TemplatedEmail
 
 _TEMPLATE_DIR = "accounts/mail"
 _SENT_TO_OLD_ADDRESS = "address_changed.html"
-"""Whoever has lost an account learns it, whatever its thief does next."""
+"""Sent even if the account is disabled or deleted afterwards: the owner must learn of a takeover."""
 
 
 class AccountMailer:
-    """Writes emails with links to this site.
+    """Sends account emails with links to this site.
 
     ``url_path_for`` makes the path of a route. ``base_url`` is what comes before it.
     """
@@ -31,13 +31,13 @@ class AccountMailer:
         self._base_url = base_url
 
     async def link(self, session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> None:
-        """A link to ``email`` that does what it is for."""
+        """Email a link with this purpose to ``email``."""
         token = await create_link(session, account, purpose, email)
         url = self._url("mail_link_page", account.language, token=token)
         await self._post(session, email, account, f"{purpose}.html", url=url)
 
     async def already(self, session: AsyncSession, account: Account) -> None:
-        """Somebody asked for an account with an address that has one."""
+        """Tell the owner that somebody tried to sign up with their address."""
         urls = {"url": self._url("sign_in_page", account.language)}
         urls["forgotten_url"] = self._url("forgotten_page", account.language)
         await self._post(session, account.email, account, "already_registered.html", **urls)
@@ -45,9 +45,9 @@ class AccountMailer:
     async def changed(
         self, session: AsyncSession, account: Account, what: str, to: str, ways: Sequence[AuthMethod] = ()
     ) -> None:
-        """Another password (``password``) or address (``address``), or one more passkey or site (``ways_in``).
+        """Report a new password (``password``), a new address (``address``), or an added passkey or site (``ways_in``).
 
-        ``ways``: what opens the account as before.
+        ``ways`` lists the other ways to sign in, which still work.
         """
         facts = {"url": self._url("forgotten_page", account.language), "ways": [way.name for way in ways]}
         facts["security_url"] = self._url("security_page", account.language)
@@ -57,16 +57,16 @@ class AccountMailer:
         return f"{self._base_url}{self._url_path_for(route, lang=lang, **parts)}"
 
     async def _post(self, session: AsyncSession, to: str, account: Account, template: str, **values: Any) -> None:
-        name = account.name if account.email_confirmed_at else ""  # else a stranger to the reader may have typed it
+        name = account.name if account.email_confirmed_at else ""  # before that, a stranger may have typed it
         facts = {"name": name, "email": account.email, **values}
         about = None if template == _SENT_TO_OLD_ADDRESS else account.id
         await enqueue(session, TemplatedEmail(to, account.language, f"{_TEMPLATE_DIR}/{template}", facts, about))
 
 
 async def should_send(session: AsyncSession, mail: OutboxEmail) -> bool:
-    """Whether a mail may go out by now: not about an account that is gone or shut, nor to an address that it has left.
+    """Whether an email may still be sent: its account is active, and the address is still the account's own.
 
-    To an address that it is to have, while the link that was sent there is open.
+    A pending address also counts, while the link that was sent to it is valid.
     """
     if mail.account_id is None:
         return True

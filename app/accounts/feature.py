@@ -1,4 +1,4 @@
-"""Accounts, signing in, and the account behind a request."""
+"""Accounts, signing in, and the person behind a request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def setup(app: FastAPI) -> None:
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Sign cookies and challenges, and run everybody's cleanup."""
+    """Load the secrets that sign cookies and challenges, and run the cleanup tasks of all features."""
     secret_file = SETTINGS.get(app).data_dir / "secrets" / SIGN_IN_SECRET
     SIGNER.set(app, Signer(await asyncio.to_thread(load_secrets, secret_file)))
     cleaning = asyncio.create_task(run_cleanup(DATABASE.get(app), BUS.get(app), CLEANUP_TASKS.get(app)))

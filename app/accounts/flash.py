@@ -1,4 +1,4 @@
-"""What a browser is told once, on the next page it sees: a cookie of known words and numbers, and no more than that."""
+"""Messages that a browser sees once, on its next page. The cookie holds only known codes and numbers, never text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROVIDER_ERRORS = {
         *(ProviderAlreadyLinked, InvitationEmailMismatch, InvalidInvitation, InvitationRequired, SignUpClosed),
     )
 }
-"""What stands in the way of who comes back from another site, by its code."""
+"""Errors of a sign-in with another site, by their code."""
 _MESSAGES = {
     **PROVIDER_ERRORS,
     "signed_in": N_("You are signed in."),
@@ -57,13 +57,13 @@ _MESSAGES = {
 
 
 def add(cookies: Cookies, what: str, **counts: int) -> None:
-    """Have a sentence shown on the next page, and how much of what came in from this browser."""
+    """Show a message on the next page, with counts of what was imported from this browser."""
     words = "-".join(f"{kind}.{count}" for kind, count in {what: 1, **counts}.items())
     cookies.set(_COOKIE_NAME, words, _MAX_AGE_S)
 
 
 def pop(cookies: Cookies) -> list[str]:
-    """The sentences, for the page that is made now. They are not said again."""
+    """The messages for the current page; they are then deleted."""
     cookie = cookies.get(_COOKIE_NAME)
     if not cookie:
         return []
@@ -72,7 +72,7 @@ def pop(cookies: Cookies) -> list[str]:
 
 
 def to_messages(counts: Mapping[str, int]) -> list[str]:
-    """What is said, in the language in use. Pure."""
+    """The messages in the current language. Pure."""
     found = [gettext(_MESSAGES[kind]) for kind in counts if kind in _MESSAGES]
     things = [words for kind, count in counts.items() if (words := _merged_count(kind, count))]
     if things:

@@ -1,7 +1,7 @@
-"""Handles: what ``@`` calls somebody by. One that somebody gave up is nobody else's: old mentions would call them.
+"""Handles: the names that ``@`` mentions. A retired one is never reassigned: old mentions would name its new owner.
 
-Of those only a hash is kept, of a deleted account without whose it was: that is enough to refuse a handle, and nobody
-reads from it what people were called, who may have changed it to be called so no more.
+Only the hash of a retired handle is kept (of a deleted account, without its owner). That is enough to refuse the handle
+and does not reveal a name that somebody may have changed for good reason.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.i18n import N_
 HANDLE = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,28})[a-z0-9]")
 """3 to 30 characters."""
 MAX_RETIRED = 5
-"""Of one account: nobody collects handles by changing theirs."""
+"""Per account, so that nobody can collect handles by changing theirs."""
 _MAX_GENERATED_LENGTH = 24
 _FALLBACK = "learner"
 _RESERVED = frozenset(
@@ -35,7 +35,7 @@ _RESERVED = frozenset(
         *("noreply", "no-reply", "mail", "email", "news", "bot", "robot", "api", "www", "settings", "notifications"),
     )
 )
-"""Names that speak for the site or for many."""
+"""Names that would seem to speak for the site or for a group."""
 _LOOKALIKE_CHARACTERS = str.maketrans({"0": "o", "3": "e", "4": "a", "5": "s", "7": "t", "-": ""})
 _LOOKALIKE_PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
 
@@ -46,19 +46,19 @@ TOO_MANY_HANDLE_CHANGES = N_("You have changed your handle too often. Keep this 
 
 
 def slugify_handle(name: str) -> str:
-    """A handle made of a name: small letters, digits and hyphens; ``learner`` where the name has none. Pure."""
+    """Make a handle of a name: lowercase letters, digits and hyphens; ``learner`` if nothing usable is left. Pure."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     handle = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_MAX_GENERATED_LENGTH].strip("-")
     return handle if HANDLE.fullmatch(handle) and not is_reserved(handle) else _FALLBACK
 
 
 def is_reserved(handle: str) -> bool:
-    """Whether it reads as one of the site: ``admin``, and ``adm1n``, ``a-d-m-i-n``, ``admin-2``. Pure."""
+    """Whether it resembles a name of the site: ``admin``, but also ``adm1n``, ``a-d-m-i-n``, ``admin-2``. Pure."""
     return handle == _FALLBACK or not _RESERVED_READINGS.isdisjoint(_readings(handle))
 
 
 def _readings(handle: str) -> set[str]:
-    """What it may be read as."""
+    """The handle, and the words it can be mistaken for."""
     found = set()
     for text in (handle, handle.rstrip("0123456789-")):
         for one in "il":
@@ -73,7 +73,7 @@ _RESERVED_READINGS = frozenset(name.replace("-", "") for name in _RESERVED)
 
 
 async def is_handle_taken(session: AsyncSession, handle: str, by: Account) -> bool:
-    """Whether it is, or was, somebody else's, or the site's own."""
+    """Whether the handle is or was somebody else's, or is reserved."""
     theirs = select(Account.id).where(Account.handle == handle, Account.id != by.id)
     earlier = await session.get(RetiredHandle, _hash(handle))
     given_up = earlier is not None and earlier.account_id != by.id
@@ -81,7 +81,7 @@ async def is_handle_taken(session: AsyncSession, handle: str, by: Account) -> bo
 
 
 async def generate_handle(session: AsyncSession, name: str | None, account: Account) -> str:
-    """One that the account may have: made of a name, or ``learner-4821``."""
+    """An available handle for the account, made from its name or like ``learner-4821``."""
     handle = wanted = slugify_handle(name or "")
     while await is_handle_taken(session, handle, account):
         handle = f"{wanted}-{secrets.randbelow(100_000)}"
@@ -89,7 +89,7 @@ async def generate_handle(session: AsyncSession, name: str | None, account: Acco
 
 
 async def validate_handle(session: AsyncSession, account: Account, handle: str) -> str | None:
-    """Why the account may not be called so, as a message to be translated; None if it may."""
+    """Why the account cannot have this handle, as a message to be translated; None if it can."""
     if handle == account.handle:
         return None
     if not HANDLE.fullmatch(handle):
@@ -102,7 +102,7 @@ async def validate_handle(session: AsyncSession, account: Account, handle: str) 
 
 
 async def change_handle(session: AsyncSession, account: Account, handle: str) -> None:
-    """Give it one that it may have. The one before stays its own."""
+    """Change the handle to a valid one. The account keeps the right to its old one."""
     if handle == account.handle:
         return
     await retire_handle(session, account, of=account.id)
@@ -111,7 +111,7 @@ async def change_handle(session: AsyncSession, account: Account, handle: str) ->
 
 
 async def retire_handle(session: AsyncSession, account: Account, *, of: str | None = None) -> None:
-    """Nobody else ever gets the handle of the account; ``of`` is whose it was, unless it was deleted."""
+    """Make the account's handle unavailable to others; ``of`` is its owner's ID, None after a deletion."""
     row = dialect_insert(session, RetiredHandle).values(handle_hash=_hash(account.handle), account_id=of)
     await session.execute(row.on_conflict_do_nothing())
 

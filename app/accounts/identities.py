@@ -1,7 +1,7 @@
-"""Accounts at other sites that sign in here: each belongs to one account, and only who is in it adds one to it.
+"""Identities: accounts at identity providers that sign in here. Only the owner of an account can link one to it.
 
-An unknown one whose address has an account here opens nothing: who owns the address at the other site may be somebody
-else than who made the account.
+An unknown identity never signs in to an account with the same address: the owner of the address at the provider may not
+be the person who created the account.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class LastAuthMethod(PermissionDenied):
 
 
 async def find_account_by_identity(session: AsyncSession, person: UserInfo) -> Account | None:
-    """The account that the person has linked, as it is by now."""
+    """The account that this identity is linked to, read afresh and locked."""
     found = await session.get(Identity, (person.issuer, person.subject))
     if found is None:
         return None
@@ -72,7 +72,7 @@ async def find_account_by_identity(session: AsyncSession, person: UserInfo) -> A
 
 
 async def link_identity(session: AsyncSession, account: Account, person: UserInfo) -> None:
-    """Have the person sign in to this account from now on. Raises IdentityAlreadyLinked or ProviderAlreadyLinked."""
+    """Let the identity sign in to this account. Raises IdentityAlreadyLinked or ProviderAlreadyLinked."""
     await advisory_lock(session, f"identity {person.issuer} {person.subject}")
     account = await lock_account(session, account)
     found = await session.get(Identity, (person.issuer, person.subject))
@@ -88,9 +88,9 @@ async def link_identity(session: AsyncSession, account: Account, person: UserInf
 async def sign_up_with_identity(
     session: AsyncSession, person: UserInfo, policy: str, invited: ValidInvitation | None, language: str
 ) -> Account:
-    """Make an account for somebody whose address another site has confirmed.
+    """Create an account for somebody whose address an identity provider has confirmed.
 
-    One of that address that was never opened is theirs: whoever typed its password did not own the address.
+    An unconfirmed account with that address becomes theirs: whoever created it did not own the address.
     Raises SignUpClosed, InvitationRequired, InvalidInvitation, InvitationEmailMismatch, EmailNotVerified or
     EmailAlreadyRegistered.
     """
@@ -114,13 +114,13 @@ async def sign_up_with_identity(
 
 
 async def list_identities(session: AsyncSession, account: Account) -> Sequence[Identity]:
-    """The account's own."""
+    """The account's identities."""
     mine = select(Identity).where(Identity.account_id == account.id).order_by(Identity.created_at)
     return (await session.scalars(mine)).all()
 
 
 async def find_identity(session: AsyncSession, account: Account, issuer: str) -> Identity:
-    """The account's own at that site. Raises ProviderNotLinked."""
+    """The account's identity at this issuer. Raises ProviderNotLinked."""
     found = await _find_by_issuer(session, account, issuer)
     if found is None:
         raise ProviderNotLinked
@@ -128,7 +128,10 @@ async def find_identity(session: AsyncSession, account: Account, issuer: str) ->
 
 
 async def unlink_identity(session: AsyncSession, account: Account, issuer: str, issuers: Collection[str]) -> None:
-    """Have it sign in no more. Raises ProviderNotLinked, or LastAuthMethod if nothing else opens the account."""
+    """Unlink the identity at this issuer.
+
+    Raises ProviderNotLinked, or LastAuthMethod if it is the only way to sign in.
+    """
     account = await lock_account(session, account)
     found = await find_identity(session, account, issuer)
     await require_another_auth_method(session, account, issuers)
@@ -137,7 +140,7 @@ async def unlink_identity(session: AsyncSession, account: Account, issuer: str, 
 
 
 async def require_another_auth_method(session: AsyncSession, account: Account, issuers: Collection[str]) -> None:
-    """Raises LastAuthMethod if the account has only one: a password, a passkey, or an account at one of the sites."""
+    """Raise LastAuthMethod if the account has only one password, passkey, or identity at ``issuers`` in all."""
     passkeys = select(func.count()).select_from(Passkey).where(Passkey.account_id == account.id)
     others = select(func.count()).select_from(Identity).where(Identity.account_id == account.id)
     ways = (await session.scalar(passkeys) or 0) + (account.password_hash is not None)

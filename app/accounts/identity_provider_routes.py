@@ -1,4 +1,4 @@
-"""Signing in with an account of another site, and linking one: out to the site, and back by one fixed address."""
+"""Signing in with an identity provider, and linking one: a redirect to the provider, and one fixed callback address."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ async def provider_page(
 async def link_provider(
     request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str, db: DatabaseDep
 ) -> Response:
-    """Who asks is checked; then a link leads on, for a form may not lead to another site."""
+    """Reauthenticate, then show a link to the provider: the CSP does not allow forms that lead to another site."""
     there = _find_provider(request, site)
     form = await read_form(request)
     try:
@@ -166,14 +166,14 @@ async def unlink_provider(
 
 
 def enabled_issuers(request: Request) -> list[str]:
-    """Of the sites that may sign in here."""
+    """The issuers of the configured identity providers."""
     return [site.settings.issuer for site in IDENTITY_PROVIDERS.get(request.app).values()]
 
 
 async def _start_authorization(
     request: Request, name: str, site: IdentityProvider, facts: Mapping[str, str], account_id: str | None = None
 ) -> str:
-    """Begin, and where the browser goes on."""
+    """Store a challenge. Returns the URL at the provider to send the browser to."""
     state, nonce, verifier = (secrets.token_urlsafe(size) for size in (32, 32, 48))
     address = await site.address(AuthorizationRequest(_redirect_uri(request, name), state, nonce, verifier))
     kept = {**facts, "nonce": nonce, "verifier": verifier, "lang": i18n.current_language()}
@@ -186,7 +186,7 @@ async def _start_authorization(
 async def _complete_authorization(
     request: Request, begun: AuthChallengeContext, account: Account | None, person: UserInfo
 ) -> Response:
-    """Link the person to the account that asked, or sign them in."""
+    """Link the identity to the account that started this, or sign in with it."""
     db = DATABASE.get(request.app)
     if begun.account_id is not None:
         if account is None or account.id != begun.account_id:

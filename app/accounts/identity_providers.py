@@ -1,6 +1,6 @@
-"""Other sites that say who somebody is: any OpenID Connect issuer, found by its discovery document, and GitHub.
+"""Identity providers: any OpenID Connect issuer, found by its discovery document, and GitHub.
 
-Only the issuers of the settings are asked, and the addresses that they name themselves.
+Requests go only to the configured issuers and to the endpoints that they name.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _TIMEOUT_S = 10.0
 _MAX_RESPONSE_BYTES = 500_000
 _CLOCK_SKEW_S = 60
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
-"""Those of key pairs: with a shared secret, or none, anyone could sign."""
+"""Asymmetric algorithms only: with a shared secret or ``none``, anyone could sign a token."""
 _KEY_TYPES = ("RSA", "EC")
 _SUBJECT = re.compile(r"[!-~]{1,255}")
 _BASIC = "client_secret_basic"
-"""How a token is asked for, unless the issuer takes only another way."""
+"""How the client authenticates to the token endpoint, unless the issuer supports only the other way."""
 _GITHUB_URL = "https://github.com"
 
 
@@ -66,7 +66,7 @@ class ProviderAccessDenied(LockstepError):
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """One question to a site: the secrets that its answer has to fit."""
+    """An authorization request: its redirect URI, and the secrets that the response is checked against."""
 
     redirect_uri: str
     state: str
@@ -76,7 +76,7 @@ class AuthorizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class UserInfo:
-    """Who somebody is at another site. ``email``: an address of theirs that the site has confirmed."""
+    """A person at an identity provider. ``email`` is None unless the provider has confirmed it."""
 
     issuer: str
     subject: str
@@ -85,26 +85,26 @@ class UserInfo:
 
 
 class IdentityProvider(Protocol):
-    """Another site, by its settings."""
+    """A site whose accounts can sign in here."""
 
     settings: IdentityProviderSettings
 
     async def address(self, asking: AuthorizationRequest) -> str:
-        """Where the browser goes to sign in. Raises ProviderUnavailable."""
+        """The URL that the browser opens to sign in. Raises ProviderUnavailable."""
         ...
 
     async def person(self, asking: AuthorizationRequest, code: str) -> UserInfo:
-        """Who came back with this code. Raises ProviderUnavailable or InvalidProviderResponse."""
+        """The person who came back with this code. Raises ProviderUnavailable or InvalidProviderResponse."""
         ...
 
 
 def make_identity_providers(settings: Mapping[str, IdentityProviderSettings]) -> dict[str, IdentityProvider]:
-    """The sites of the settings, by their names. GitHub speaks OAuth 2 only."""
+    """The configured providers by name. GitHub supports only OAuth 2."""
     return {name: GitHub(site) if name == "github" else OidcProvider(site) for name, site in settings.items()}
 
 
 class OidcProvider:
-    """An OpenID Connect issuer. What it says of itself is asked anew each time: keys change."""
+    """An OpenID Connect issuer. Its discovery document and keys are fetched for each request, because keys change."""
 
     def __init__(self, settings: IdentityProviderSettings) -> None:
         self.settings = settings
@@ -136,16 +136,16 @@ class OidcProvider:
         issuer = self.settings.issuer
         told = await _fetch_json(client, "GET", f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         if told.get("issuer") != issuer:
-            raise _invalid_response("the discovery document is another issuer's")
+            raise _invalid_response("the discovery document belongs to another issuer")
         methods = told.get("token_endpoint_auth_methods_supported", [])
         endpoints = [told.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
         endpoints += [told["userinfo_endpoint"]] if "userinfo_endpoint" in told else []
         if not isinstance(methods, list) or not all(self._may_ask(each) for each in endpoints):
-            raise _invalid_response("the discovery document names an address that is not asked")
+            raise _invalid_response("the discovery document names an endpoint that is not allowed")
         return told
 
     def _may_ask(self, url: object) -> bool:
-        """As well protected as the issuer itself."""
+        """Whether the URL is as well protected as the issuer's."""
         if not isinstance(url, str) or not url.isprintable():
             return False
         try:
@@ -157,7 +157,7 @@ class OidcProvider:
     def _judge(
         self, tokens: Mapping[str, Any], keys: Mapping[str, Any], asking: AuthorizationRequest
     ) -> dict[str, Any]:
-        """The claims of the ID token, if the issuer made it just now, for us and for this question."""
+        """The claims of the ID token, if it is from this issuer, current, and made for us and this request."""
         try:
             usable = [key for key in keys["keys"] if key.get("kty") in _KEY_TYPES and key.get("use", "sig") == "sig"]
             token = jwt.decode(tokens["id_token"], KeySet.import_key_set({"keys": usable}), algorithms=_ALGORITHMS)
@@ -174,7 +174,7 @@ class OidcProvider:
 
 
 class GitHub:
-    """GitHub, or an Enterprise server of it: OAuth 2, and its own way to say who somebody is."""
+    """GitHub or GitHub Enterprise Server: OAuth 2, with an API of its own for user information."""
 
     def __init__(self, settings: IdentityProviderSettings) -> None:
         self.settings = settings
@@ -196,7 +196,7 @@ class GitHub:
             user = await _fetch_json(client, "GET", f"{self._api}/user", headers=bearer)
             emails = (await _fetch_json(client, "GET", f"{self._api}/user/emails", headers=bearer))["list"]
         if not isinstance(user.get("id"), int):
-            raise _invalid_response("a user without a number")
+            raise _invalid_response("the user has no numeric ID")
         confirmed = [each for each in emails if isinstance(each, dict) and each.get("verified") is True]
         confirmed.sort(key=lambda each: each.get("primary") is not True)
         email = confirmed[0].get("email") if confirmed else None
@@ -239,31 +239,31 @@ async def _exchange_code(
 
 
 async def _fetch_json(client: httpx.AsyncClient, method: str, url: str, **more: Any) -> dict[str, Any]:
-    """The JSON object at an address; a list comes as ``{"list": …}``."""
+    """Fetch the JSON object at a URL; a list is returned as ``{"list": …}``."""
     try:
         async with client.stream(method, url, **more) as answer:
             body = bytearray()
             async for piece in answer.aiter_bytes():
                 body += piece
                 if len(body) > _MAX_RESPONSE_BYTES:
-                    raise _invalid_response("an answer that is too long")
+                    raise _invalid_response("the response is too long")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as e:
-        _log.warning("another site does not answer", url=url, error=f"{type(e).__name__}: {e}")
+        _log.warning("identity provider unavailable", url=url, error=f"{type(e).__name__}: {e}")
         raise ProviderUnavailable from e
     if answer.status_code >= 500 or answer.status_code == 429:
-        _log.warning("another site does not answer", url=url, status=answer.status_code)
+        _log.warning("identity provider unavailable", url=url, status=answer.status_code)
         raise ProviderUnavailable
     try:
         told = json.loads(body)
     except (ValueError, RecursionError) as e:
-        raise _invalid_response(f"no JSON at {url}") from e
+        raise _invalid_response(f"{url} returned no JSON") from e
     if answer.status_code != 200:
         error = told.get("error") if isinstance(told, dict) else ""
-        raise _invalid_response(f"status {answer.status_code} at {url}: {str(error)[:80]}")
+        raise _invalid_response(f"{url} returned status {answer.status_code}: {str(error)[:80]}")
     if isinstance(told, list):
         return {"list": told}
     if not isinstance(told, dict):
-        raise _invalid_response(f"no object at {url}")
+        raise _invalid_response(f"{url} returned no JSON object")
     return told
 
 
@@ -274,23 +274,23 @@ def _http_client() -> httpx.AsyncClient:
 
 @cache
 def _ssl_context() -> ssl.SSLContext:
-    """Reading the certificate authorities takes 20 ms in which the process does nothing else."""
+    """Cached: loading the certificate authorities blocks the event loop for 20 ms."""
     return httpx.create_ssl_context()
 
 
 def _user_info(site: IdentityProviderSettings, subject: object, email: object, name: object) -> UserInfo:
     if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
-        raise _invalid_response("a subject that cannot be kept")
+        raise _invalid_response("the subject is not a valid ID")
     address = normalize_email(email) if isinstance(email, str) else None
-    shown = name if isinstance(name, str) and "@" not in name else ""  # some say the address there: nobody else sees it
+    shown = name if isinstance(name, str) and "@" not in name else ""  # an address in the name must not become public
     return UserInfo(site.issuer, subject, address, normalize_name(shown))
 
 
 def _invalid_response(why: str) -> InvalidProviderResponse:
-    _log.warning("another site was not believed", why=why)
+    _log.warning("invalid response from an identity provider", why=why)
     return InvalidProviderResponse()
 
 
 IDENTITY_PROVIDERS = AppKey[Mapping[str, IdentityProvider]]("identity_providers")
-"""The sites that may sign people in here, by the name in their addresses."""
+"""The configured identity providers, by the name in their URLs."""
 IdentityProvidersDep = Annotated[Mapping[str, IdentityProvider], Depends(IDENTITY_PROVIDERS.from_request)]

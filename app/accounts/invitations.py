@@ -1,4 +1,4 @@
-"""Invitations: a link with which somebody may make an account where sign-up is not open to everyone."""
+"""Invitations: links that let somebody create an account where sign-up is not open to everyone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SignUpClosed(PermissionDenied):
 
 @dataclass(frozen=True, slots=True)
 class ValidInvitation:
-    """What an invitation allows: to whoever has it, or, with ``email``, to that address."""
+    """What an invitation allows. With ``email``, only that address can use it."""
 
     token_hash: str
     email: str | None
@@ -45,7 +45,7 @@ class ValidInvitation:
 
 
 async def create_invitation(session: AsyncSession, email: str, role: Role) -> str:
-    """Invite somebody: the token for the link."""
+    """Create an invitation. Returns the token for its link."""
     token = secrets.token_urlsafe(32)
     moment = now()
     row = {
@@ -61,7 +61,7 @@ async def create_invitation(session: AsyncSession, email: str, role: Role) -> st
 
 
 async def find_invitation(session: AsyncSession, token: str) -> ValidInvitation:
-    """The invitation of that token. Raises InvalidInvitation."""
+    """The invitation with this token. Raises InvalidInvitation."""
     found = await session.get(Invitation, token_hash(token)) if _TOKEN.fullmatch(token) else None
     if found is None or found.used_at is not None or found.expires_at <= now():
         raise InvalidInvitation
@@ -69,7 +69,7 @@ async def find_invitation(session: AsyncSession, token: str) -> ValidInvitation:
 
 
 async def use_invitation(session: AsyncSession, invited: ValidInvitation) -> None:
-    """Use it up. Raises InvalidInvitation if somebody was faster."""
+    """Mark it as used. Raises InvalidInvitation if another request was faster."""
     mine = update(Invitation).where(Invitation.token_hash == invited.token_hash, Invitation.used_at.is_(None))
     used = await session.execute(mine.values(used_at=now()).returning(Invitation.token_hash))
     if used.scalar_one_or_none() is None:
@@ -77,7 +77,7 @@ async def use_invitation(session: AsyncSession, invited: ValidInvitation) -> Non
 
 
 def check_sign_up_allowed(policy: str, invited: ValidInvitation | None) -> None:
-    """Whether an account may be made at all. Raises SignUpClosed or InvitationRequired. Pure."""
+    """Check whether an account can be created at all. Raises SignUpClosed or InvitationRequired. Pure."""
     if policy == "closed":
         raise SignUpClosed
     if policy == "invitation" and invited is None:

@@ -1,4 +1,4 @@
-"""Signing a browser in and out: what happens to its cookies, and to what it did before."""
+"""Signing a browser in and out: its cookies, and the work it did as a visitor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AccountDisabled(PermissionDenied):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A sign-in that has been stored; ``open_door`` gives it to the browser once that is committed."""
+    """A stored auth session. ``set_login_cookies`` gives it to the browser once the transaction is committed."""
 
     token: str
     email: str
@@ -44,9 +44,9 @@ async def log_in(
     method: str,
     new: bool = False,
 ) -> Login:
-    """Sign the browser in, with a token it never had, and make what it did the account's. Raises AccountDisabled.
+    """Sign in with a new token, and merge the visitor's work into the account. Raises AccountDisabled.
 
-    ``new``: this is the first time anyone gets into the account.
+    ``new``: this is the account's first sign-in.
     """
     if account.disabled_at is not None:
         raise AccountDisabled
@@ -62,7 +62,7 @@ async def log_in(
 
 
 def set_login_cookies(browser: Browser, login: Login, *passkey: str, what: str = "signed_in") -> None:
-    """Give the browser its cookies, take the visitor's back, and have it told ``what``, and what came in."""
+    """Set the login cookies, delete the visitor's, and flash ``what`` with a summary of the imported work."""
     set_session_cookie(browser.cookies, login.token)
     set_account_cookie(browser.cookies, login.learner_id)
     trust_device(browser, login.email, *passkey)
@@ -79,6 +79,6 @@ async def log_out(session: AsyncSession, cookies: Cookies) -> None:
 
 
 def clear_login_cookies(cookies: Cookies) -> None:
-    """Take the sign-in back from the browser, and have its pages forget what they keep there."""
+    """Delete the login cookies and make the browser's pages forget stored data."""
     clear_session_cookie(cookies)
     set_account_cookie(cookies, None)

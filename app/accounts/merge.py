@@ -1,8 +1,8 @@
-"""What a browser did without an account becomes an account's: once, whole, and in one transaction.
+"""Merging a visitor's work into an account: once, completely, and in one transaction.
 
-A row in ``merged_visitors`` decides it: whoever stores it merges, everybody else finds it there. A new account takes
-the visitor's id as its own, so that live sessions go on; an older one has the visitor's things moved to it, by what
-the features give ``main`` to hand on.
+A row in ``merged_visitors`` decides: the transaction that inserts it merges, every other one finds it there. A new
+account takes over the visitor's ID, so live sessions continue. For an existing account, each feature's merger moves the
+visitor's rows to it.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from app.db import advisory_lock, dialect_insert, now
 from app.web.dependencies import AppKey
 
 Merger = Callable[[AsyncSession, str, str], Awaitable[Mapping[str, int]]]
-"""Moves what a feature keeps from one learner to another. Returns how much came in, by kind: ``{"runs": 12}``."""
+"""Moves a feature's rows from one learner to another. Returns how many of each kind it moved: ``{"runs": 12}``."""
 MERGERS = AppKey[Sequence[Merger]]("mergers")
 MergersDep = Annotated[Sequence[Merger], Depends(MERGERS.from_request)]
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What came in."""
+    """What was merged."""
 
     adopted: bool = False
-    """The account has gone on as the visitor."""
+    """Whether the account took over the visitor's ID."""
     brought: Mapping[str, int] = field(default_factory=dict)
 
 
 async def merge_visitor(
     session: AsyncSession, visitor_id: str, account: Account, mergers: Sequence[Merger], *, adopt: bool = False
 ) -> MergeResult:
-    """Make the visitor's things the account's; nothing if that has been done. ``adopt``: the account has none yet."""
+    """Merge the visitor into the account, unless that is done. ``adopt``: the account is new and has no rows yet."""
     await advisory_lock(session, f"learner {account.id}")
     await lock_visitor(session, visitor_id)
     if not await _record_merge(session, visitor_id, account.id):
@@ -54,14 +54,14 @@ async def merge_visitor(
 
 
 async def lock_visitor(session: AsyncSession, visitor_id: str) -> None:
-    """Until the end of the transaction nobody makes the visitor an account's, or forgets them."""
+    """Until the transaction ends, keep others from merging or deleting the visitor."""
     await advisory_lock(session, f"visitor {visitor_id}")
-    if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
+    if session.get_bind().dialect.name == "sqlite":  # an update takes its write lock, even if it matches no row
         await session.execute(update(MergedVisitor).where(false()).values(account_id=""))
 
 
 async def resolve_learner_id(session: AsyncSession, learner_id: str) -> str:
-    """Who a learner is by now: the account's learner, if the visitor of that id has become an account's."""
+    """The account's learner ID if this visitor was merged into an account, else ``learner_id``."""
     became = select(Account.learner_id).join(MergedVisitor, MergedVisitor.account_id == Account.id)
     return await session.scalar(became.where(MergedVisitor.visitor_id == learner_id)) or learner_id
 

@@ -1,4 +1,4 @@
-"""The tables of accounts: who someone is, how they sign in, and what came in from a browser without an account."""
+"""The tables of accounts: people, how they sign in, and which visitors were merged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.db import Base, UtcDateTime
 
 
 class Role(StrEnum):
-    """What an account may do; each may do what the ones before it may."""
+    """What an account may do. Each role includes the ones before it."""
 
     learner = "learner"
     instructor = "instructor"
@@ -20,7 +20,7 @@ class Role(StrEnum):
 
 
 class EmailFrequency(StrEnum):
-    """When notifications go out by e-mail."""
+    """When notifications are emailed."""
 
     immediately = "immediately"
     daily = "daily"
@@ -28,7 +28,7 @@ class EmailFrequency(StrEnum):
 
 
 class Account(Base):
-    """A person with an account. A deleted account leaves nothing here: what it wrote then has no author."""
+    """A person with an account. Deleting it deletes the row; its comments stay without an author."""
 
     __tablename__ = "accounts"
     __table_args__ = (
@@ -38,21 +38,21 @@ class Account(Base):
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     learner_id: Mapped[str] = mapped_column(String(64), unique=True)
-    """What runs and progress are kept under: the id of the visitor who signed up, so that live sessions go on."""
+    """Owns runs and progress: the ID of the visitor who signed up, so that live sessions continue."""
     email: Mapped[str] = mapped_column(String(320))
-    """As typed: mail goes there."""
+    """As typed; mail is sent there."""
     email_key: Mapped[str] = mapped_column(String(320), unique=True)
-    """The same in one spelling: what an account is found by."""
+    """The normalized address, by which accounts are found."""
     email_confirmed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     password_hash: Mapped[str | None] = mapped_column(String(255))
-    """argon2id; None for who signs in by passkey or another site only."""
+    """argon2id; None if the account signs in by passkey or identity provider only."""
     name: Mapped[str] = mapped_column(String(80))
     handle: Mapped[str] = mapped_column(String(40), unique=True)
-    """``@handle``: small letters, digits and hyphens."""
+    """``@handle``: lowercase letters, digits and hyphens."""
     role: Mapped[str] = mapped_column(String(16), default=Role.learner)
     language: Mapped[str] = mapped_column(String(8), default="en")
     time_zone: Mapped[str] = mapped_column(String(64), default="UTC")
-    """A name of the tz database."""
+    """A name in the tz database."""
     public_profile: Mapped[bool] = mapped_column(default=False)
     email_frequency: Mapped[str] = mapped_column(String(16), default=EmailFrequency.immediately)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -60,27 +60,27 @@ class Account(Base):
 
 
 class AuthSession(Base):
-    """A browser that is signed in. SQL holds only the hash of its cookie."""
+    """A signed-in browser. SQL holds only the hash of its cookie."""
 
     __tablename__ = "auth_sessions"
     __table_args__ = (Index("ix_auth_sessions_account_id", "account_id"),)
 
     token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     public_id: Mapped[str] = mapped_column(String(32), unique=True)
-    """What its owner's list of sign-ins names it by."""
+    """Identifies the session in its owner's list."""
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     method: Mapped[str] = mapped_column(String(16))
     """``password``, ``passkey``, ``oidc``, ``link``."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     last_seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    """When it was last used, to a few minutes."""
+    """When it was last used, accurate to a few minutes."""
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     user_agent: Mapped[str] = mapped_column(String(300))
     ip_address: Mapped[str] = mapped_column(String(64))
 
 
 class EmailLink(Base):
-    """A link sent by mail that may be used once. SQL holds only the hash of its token."""
+    """A link sent by email that works once. SQL holds only the hash of its token."""
 
     __tablename__ = "email_links"
     __table_args__ = (Index("ix_email_links_account_id", "account_id"),)
@@ -90,20 +90,20 @@ class EmailLink(Base):
     """``confirm``, ``reset``, ``change``."""
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     email: Mapped[str] = mapped_column(String(320))
-    """Where it was sent."""
+    """Where the link was sent."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
     used_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
 
 
 class Invitation(Base):
-    """Leave to sign up where sign-up is by invitation."""
+    """Permission to sign up where sign-up is by invitation."""
 
     __tablename__ = "invitations"
 
     token_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     email: Mapped[str | None] = mapped_column(String(320))
-    """Whom it is for; None for whoever has it."""
+    """The address that can use it; None for anyone who has the link."""
     role: Mapped[str] = mapped_column(String(16), default=Role.learner)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -117,7 +117,7 @@ class Passkey(Base):
     __table_args__ = (Index("ix_passkeys_account_id", "account_id"),)
 
     id: Mapped[str] = mapped_column(String(400), primary_key=True)
-    """The credential's id, base64url."""
+    """The credential ID, base64url."""
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
     name: Mapped[str] = mapped_column(String(80))
     public_key: Mapped[bytes] = mapped_column(LargeBinary)
@@ -128,7 +128,7 @@ class Passkey(Base):
 
 
 class Identity(Base):
-    """An account at an OpenID Connect issuer that signs in here."""
+    """An account at an identity provider that signs in here."""
 
     __tablename__ = "identities"
     __table_args__ = (
@@ -144,18 +144,18 @@ class Identity(Base):
 
 
 class RetiredHandle(Base):
-    """A handle that somebody gave up, or that went with their account: its hash, so that nobody else takes it."""
+    """The hash of a handle that was changed or whose account was deleted, so that nobody else can take it."""
 
     __tablename__ = "retired_handles"
     __table_args__ = (Index("ix_retired_handles_account_id", "account_id"),)
 
     handle_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
-    """Whose it was: they may have it again. None once they have gone."""
+    """Its former owner, who may take it again. None once their account is deleted."""
 
 
 class MergedVisitor(Base):
-    """A visitor whose runs and progress have become an account's: their cookie no longer opens anything."""
+    """A visitor that was merged into an account: the visitor's cookie is no longer valid."""
 
     __tablename__ = "merged_visitors"
     __table_args__ = (Index("ix_merged_visitors_account_id", "account_id"),)
@@ -166,18 +166,18 @@ class MergedVisitor(Base):
 
 
 class AuthChallenge(Base):
-    """A sign-in with a device or another site that has begun: what its answer has to fit, once and soon."""
+    """A started sign-in with a device or another site, and the data to check its response. Works once; expires."""
 
     __tablename__ = "auth_challenges"
     __table_args__ = (Index("ix_auth_challenges_expires_at", "expires_at"),)
 
     key_hash: Mapped[str] = mapped_column(String(64), primary_key=True)
-    """Of the challenge or state that the answer brings back."""
+    """Hash of the challenge or state that the response carries."""
     browser_hash: Mapped[str] = mapped_column(String(64))
-    """Of the cookie of the browser that began it."""
+    """Hash of the cookie of the browser that started it."""
     purpose: Mapped[str] = mapped_column(String(64))
     account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
-    """Whose account it adds something to."""
+    """The account that a passkey or site will be added to; None for a sign-in."""
     data: Mapped[str] = mapped_column(Text)
     """A JSON object of strings."""
     expires_at: Mapped[datetime] = mapped_column(UtcDateTime)

@@ -1,4 +1,4 @@
-"""Signing in with a passkey, and the passkeys of an account. A script asks the device; it sends and gets JSON."""
+"""Signing in with a passkey, and managing passkeys. A script talks to the device and exchanges JSON here."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _REGISTRATION = "new passkey"
 
 @router.post("/passkey/options", name="passkey_options")
 async def passkey_options(request: Request, lang: str, browser: BrowserDep) -> Response:
-    """Each page of sign-in asks at once, for the browser to offer passkeys: nothing is kept and nothing counted."""
+    """Called by every sign-in page so that the browser can offer passkeys; stores and counts nothing."""
     return JSONResponse(
         authentication_options(_require_relying_party(request), issue_signed_challenge(browser)), headers=NO_STORE
     )
@@ -87,7 +87,7 @@ async def new_passkey_options(
     db: DatabaseDep,
     cookies: CookiesDep,
 ) -> Response:
-    """Who asks is checked here; what the device answers is bound to this."""
+    """Reauthenticate here; the device's response is bound to this challenge."""
     form = await read_form(request)
     name = normalize_name(form.get("passkey_name", ""))
     wrong = await reauthenticate(request, account, here, form.get("passkey_password", ""), "passkey_password")

@@ -1,4 +1,4 @@
-"""Passkeys (WebAuthn): a device keeps a key for this site and signs a challenge with it, once it has seen its owner."""
+"""Passkeys (WebAuthn): a device keeps a key for this site and, after verifying its user, signs a challenge with it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from app.errors import LockstepError, NotFound
 from app.i18n import N_
 
 MAX_PASSKEYS = 20
-"""Of one account."""
+"""Per account."""
 _CREDENTIAL_ID = re.compile(r"[A-Za-z0-9_-]{1,400}")
 _TRANSPORTS = frozenset({"usb", "nfc", "ble", "smart-card", "hybrid", "internal", "cable"})
 
 
 class PasskeyRejected(LockstepError):
-    """One sentence for every reason."""
+    """The same message for every reason, so that it reveals none."""
 
     status = 422
     code = "no_passkey"
@@ -81,21 +81,21 @@ class PasskeysUnsupported(LockstepError):
 
 @dataclass(frozen=True, slots=True)
 class RelyingParty:
-    """Where passkeys belong to: a name, and the origin of the pages that may ask for them."""
+    """The relying party of WebAuthn: a domain, and the origin of the pages that may use its passkeys."""
 
     id: str
     origin: str
 
 
 def site_relying_party(public_url: str, base_url: URL) -> RelyingParty | None:
-    """The relying party of this site, whose request came to ``base_url``; None if its address can have none. Pure."""
+    """The relying party of this site, requested at ``base_url``; None if passkeys do not work there. Pure."""
     if public_url:
         return relying_party_at(public_url)
     return relying_party_at(str(base_url).rstrip("/")) if base_url.hostname == "localhost" else None
 
 
 def relying_party_at(address: str) -> RelyingParty | None:
-    """The place of an address: a name, encrypted unless it is this machine. Pure."""
+    """The relying party at a URL: a domain name over HTTPS, or localhost; else None. Pure."""
     parts = urlsplit(address)
     host = parts.hostname or ""
     try:
@@ -107,22 +107,22 @@ def relying_party_at(address: str) -> RelyingParty | None:
 
 
 def localhost_url(public_url: str, base_url: URL) -> str:
-    """The same site by the name under which it can have passkeys, where that is on this machine; else nothing."""
+    """The same site under ``localhost``, where passkeys work, if it is on this machine; else an empty string."""
     loopback = base_url.hostname in ("127.0.0.1", "::1") and not public_url
     return str(base_url.replace(hostname="localhost")).rstrip("/") if loopback else ""
 
 
 def read_challenge(credential: Mapping[str, Any]) -> str:
-    """The challenge that an answer says it was made for. Raises InvalidPasskeyResponse. Pure."""
+    """The challenge that a response claims to answer. Raises InvalidPasskeyResponse. Pure."""
     try:
         told = parse_client_data_json(base64url_to_bytes(credential["response"]["clientDataJSON"]))
         return bytes_to_base64url(told.challenge)
-    except Exception as e:  # a stranger wrote it, and the library stumbles in many ways
+    except Exception as e:  # untrusted input, on which the library raises many kinds of errors
         raise InvalidPasskeyResponse from e
 
 
 def read_credential_id(credential: Mapping[str, Any]) -> str:
-    """The id of the passkey that answered. Raises InvalidPasskeyResponse. Pure."""
+    """The ID of the passkey that responded. Raises InvalidPasskeyResponse. Pure."""
     found = credential.get("id")
     if not isinstance(found, str) or not _CREDENTIAL_ID.fullmatch(found):
         raise InvalidPasskeyResponse
@@ -130,7 +130,7 @@ def read_credential_id(credential: Mapping[str, Any]) -> str:
 
 
 def authentication_options(place: RelyingParty, challenge: str) -> dict[str, Any]:
-    """What the browser asks any passkey of this place."""
+    """The options for ``navigator.credentials.get``: any passkey of this relying party."""
     seen = UserVerificationRequirement.REQUIRED
     options = generate_authentication_options(
         rp_id=place.id, challenge=base64url_to_bytes(challenge), user_verification=seen
@@ -142,7 +142,7 @@ def authentication_options(place: RelyingParty, challenge: str) -> dict[str, Any
 async def registration_options(
     session: AsyncSession, place: RelyingParty, account: Account
 ) -> tuple[str, dict[str, Any]]:
-    """A challenge, and what the browser asks of a device that is to make a passkey. Raises TooManyPasskeys."""
+    """A challenge, and the options for ``navigator.credentials.create``. Raises TooManyPasskeys."""
     held = await list_passkeys(session, account)
     if len(held) >= MAX_PASSKEYS:
         raise TooManyPasskeys
@@ -168,7 +168,7 @@ async def add_passkey(
     challenge: str,
     credential: Mapping[str, Any],
 ) -> Passkey:
-    """Store the passkey that a device has made.
+    """Verify and store the passkey that a device has created.
 
     Raises InvalidPasskeyResponse, PasskeyAlreadyRegistered or TooManyPasskeys.
     """
@@ -181,7 +181,7 @@ async def add_passkey(
             expected_origin=place.origin,
             require_user_verification=True,
         )
-    except Exception as e:  # see challenge_of
+    except Exception as e:  # see read_challenge
         raise InvalidPasskeyResponse from e
     await advisory_lock(session, f"passkeys {account.id}")
     await lock_account(session, account)
@@ -222,7 +222,7 @@ async def verify_passkey(
             credential_current_sign_count=passkey.sign_count,
             require_user_verification=True,
         )
-    except Exception as e:  # see challenge_of
+    except Exception as e:  # see read_challenge
         raise PasskeyRejected from e
     account = await session.get(Account, passkey.account_id, populate_existing=True, with_for_update=True)
     if account is None or whose != account.id:
@@ -233,13 +233,13 @@ async def verify_passkey(
 
 
 async def list_passkeys(session: AsyncSession, account: Account) -> Sequence[Passkey]:
-    """The account's own, the oldest first."""
+    """The account's passkeys, oldest first."""
     mine = select(Passkey).where(Passkey.account_id == account.id).order_by(Passkey.created_at, Passkey.id)
     return (await session.scalars(mine)).all()
 
 
 async def find_passkey(session: AsyncSession, account: Account, identifier: str) -> Passkey:
-    """One of the account's own. Raises PasskeyNotFound."""
+    """The account's passkey with this ID. Raises PasskeyNotFound."""
     found = await session.get(Passkey, identifier) if _CREDENTIAL_ID.fullmatch(identifier) else None
     if found is None or found.account_id != account.id:
         raise PasskeyNotFound
@@ -247,7 +247,7 @@ async def find_passkey(session: AsyncSession, account: Account, identifier: str)
 
 
 async def remove_passkey(session: AsyncSession, account: Account, identifier: str, issuers: Collection[str]) -> None:
-    """Take one away. Raises PasskeyNotFound, or LastAuthMethod if nothing else opens the account."""
+    """Delete a passkey. Raises PasskeyNotFound, or LastAuthMethod if there is no other way to sign in."""
     account = await lock_account(session, account)
     passkey = await find_passkey(session, account, identifier)
     await require_another_auth_method(session, account, issuers)

@@ -1,4 +1,4 @@
-"""Passwords: argon2id, in threads and few at a time; and what is too easy to guess."""
+"""Passwords: hashing with argon2id in a few threads, and rejecting those that are easy to guess."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from app.web.dependencies import AppKey
 
 T = TypeVar("T")
 MIN_LENGTH, MAX_LENGTH = 8, 200
-"""Characters."""
+"""In characters."""
 PARAMETERS = RFC_9106_LOW_MEMORY
 MAX_CONCURRENT = 2
-"""Each takes 64 MiB and a core for about 0.1 s."""
+"""Each hash takes 64 MiB and one core for about 0.1 s."""
 _MAX_WAITING = 100
 DUMMY_HASH = "$argon2id$v=19$m=65536,t=3,p=4$OABBpYwzm9OFGWAe7E9wsw$40T8ADR+KWMMeTpm9Vq+ktxWmHT7eBoVETcLCjMD2jA"
-"""What is checked where there is no account, so that it takes as long."""
+"""Checked if there is no account, so that the response takes as long."""
 _SEQUENCES = (
     "0123456789" * 2,
     "9876543210" * 2,
@@ -34,7 +34,7 @@ _SEQUENCES = (
     "qwertzuiop",
 )
 _MAX_EXTRA_CHARACTERS = 4
-"""So many other characters beside a word that everybody knows make nothing of it."""
+"""A common word plus at most this many other characters is still too common."""
 _COMMON_WORDS = frozenset(
     (
         *("password", "passwort", "passw0rd", "p@ssword", "p@ssw0rd", "letmein", "iloveyou", "welcome", "admin"),
@@ -56,7 +56,7 @@ class TooManyPasswordChecks(ServiceUnavailable):
 
 
 class AsyncPasswordHasher:
-    """Hashes and checks. One for each process."""
+    """Hashes and checks passwords. One per process."""
 
     def __init__(self) -> None:
         self._hasher = PasswordHasher.from_parameters(PARAMETERS)
@@ -64,16 +64,16 @@ class AsyncPasswordHasher:
         self._waiting = 0
 
     async def hash(self, password: str) -> str:
-        """What SQL keeps. Raises TooManyPasswordChecks."""
+        """The hash to store. Raises TooManyPasswordChecks."""
         return await self._in_turn(self._hash, password)
 
     async def check(self, stored: str | None, password: str) -> bool:
-        """Whether it is the one; False, after as long, where there is none. Raises TooManyPasswordChecks."""
+        """Whether the password matches. Without a hash, False, in the same time. Raises TooManyPasswordChecks."""
         fits = await self._in_turn(self._verify, stored or DUMMY_HASH, password)
         return fits and stored is not None
 
     def outdated(self, stored: str) -> bool:
-        """Whether it was hashed with other parameters than today's."""
+        """Whether the hash was made with parameters other than the current ones."""
         return self._hasher.check_needs_rehash(stored)
 
     async def _in_turn(self, work: Callable[..., T], *arguments: str) -> T:
@@ -97,7 +97,7 @@ class AsyncPasswordHasher:
 
 
 def password_weakness(password: str, *, name: str, email: str) -> str | None:
-    """Why this password will not do, as a message to be translated; None if it will. Pure."""
+    """Why this password is too weak, as a message to be translated; None if it is not. Pure."""
     if len(password) < MIN_LENGTH:
         return TOO_SHORT
     if len(password) > MAX_LENGTH:
@@ -122,7 +122,7 @@ def password_weakness(password: str, *, name: str, email: str) -> str | None:
 
 
 def _normalize(password: str) -> str:
-    """Keyboards differ in how they write one and the same character."""
+    """Keyboards encode the same character differently."""
     return unicodedata.normalize("NFC", password)
 
 

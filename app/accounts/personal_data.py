@@ -1,4 +1,4 @@
-"""What is somebody's: handed out as one JSON document, erased with their account. Each ``feature.py`` names its own."""
+"""Personal data: exported as one JSON document, erased with the account. Each ``feature.py`` adds its own."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from app.db import Database
 from app.web.dependencies import AppKey
 
 Exporter = Callable[[AsyncSession, Account], AsyncIterator[Mapping[str, Any]]]
-"""Yields what a feature keeps of an account, as rows of plain data and moments, read one by one."""
+"""Yields a feature's data of an account row by row, as plain values and datetimes."""
 Eraser = Callable[[AsyncSession, Account], Awaitable[None]]
-"""Deletes what a feature keeps of an account, or takes the name off it."""
+"""Deletes a feature's data of an account, or removes the account's name from it."""
 
 EXPORTERS = AppKey[Mapping[str, Exporter]]("exporters")
-"""What people get of their own data, by its name in the document."""
+"""The exporters of all features, by their key in the document."""
 ExportersDep = Annotated[Mapping[str, Exporter], Depends(EXPORTERS.from_request)]
 ERASERS = AppKey[Sequence[Eraser]]("erasers")
-"""What goes with an account."""
+"""The erasers of all features."""
 ErasersDep = Annotated[Sequence[Eraser], Depends(ERASERS.from_request)]
 
 _CHUNK_BYTES = 65_536
@@ -48,10 +48,10 @@ _EXPORTED_FIELDS = (
 async def export_personal_data(
     db: Database, account: Account, exporters: Mapping[str, Exporter], folder: Path
 ) -> AsyncIterator[bytes]:
-    """One JSON object: a list of rows under the name of each exporter.
+    """Yield a JSON object with a list of rows for each exporter.
 
-    SQL writes it to a file in ``folder`` that has no name, as fast as it can, and it is sent from there: however much
-    it is, little is in memory, and who reads slowly holds no connection.
+    The rows are first written to an unnamed file in ``folder`` as fast as the database delivers them, then sent from
+    there: memory use stays small, and a slow client holds no connection.
     """
     with TemporaryFile(dir=folder) as file:
         async with db.session() as session:
@@ -78,9 +78,9 @@ async def _json_document(
 
 
 async def erase_account(session: AsyncSession, account: Account, erasers: Sequence[Eraser]) -> None:
-    """Delete an account and what is its own. Its sign-ins, links, passkeys and identities go with its row.
+    """Delete an account and its data. Its sessions, links, passkeys and identities are deleted with its row.
 
-    It is held first: a browser that signs in meanwhile brings what it did before that, or nothing any more.
+    The account is locked first: a browser that signs in meanwhile merges its work before the deletion or not at all.
     Raises AccountDeleted.
     """
     account = await lock_account(session, account)
@@ -91,7 +91,7 @@ async def erase_account(session: AsyncSession, account: Account, erasers: Sequen
 
 
 async def export_account(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
-    """The account itself, and how it is signed in to."""
+    """The account itself, and the ways to sign in to it."""
     yield {"kind": "account", **{name: getattr(account, name) for name in _EXPORTED_FIELDS}}
     for sign_in in await session.scalars(select(AuthSession).where(AuthSession.account_id == account.id)):
         shown = ("method", "created_at", "last_seen_at", "expires_at", "user_agent", "ip_address")

@@ -15,13 +15,13 @@ from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key, re
 ATTEMPTS_PER_ACCOUNT = RateLimitPolicy(free_attempts=5)
 ATTEMPTS_PER_NETWORK = RateLimitPolicy(free_attempts=40, max_delay_s=300.0)
 AUTH_CHALLENGES = RateLimitPolicy(free_attempts=500, max_delay_s=60.0)
-"""Begun from one address, as a whole school has, or for one account, and come to no good end: each is a row in SQL."""
+"""Unfinished challenges, per network (which may be a whole school's) or account: each is a row in SQL."""
 EXPORTS_PER_ACCOUNT = RateLimitPolicy(free_attempts=10, initial_delay_s=60.0)
-"""Each is a file while it is sent."""
+"""Each export is a file while it is sent."""
 EMAILS_PER_RECIPIENT = RateLimitPolicy(free_attempts=3, initial_delay_s=3600.0, max_delay_s=3600.0)
-"""To one address, whoever asks for them: three in an hour."""
+"""To one address, whoever requests them: three per hour."""
 EMAILS_PER_NETWORK = RateLimitPolicy(free_attempts=100, max_delay_s=300.0)
-"""Mails that one network asks for: a class does at once, whose addresses each have their own count."""
+"""Emails requested by one network. A class signs up at once; each of its addresses also has its own limit."""
 
 
 def account_limit_key(action: str, email: str) -> str:
@@ -42,7 +42,7 @@ async def count_auth_attempt(db: Database, browser: Browser, action: str, who: s
 
 
 async def clear_auth_attempts(session: AsyncSession, browser: Browser, action: str, who: str) -> None:
-    """The attempt that was counted last succeeded: the account starts from zero, and its network has one less."""
+    """Reset the account's count after a successful attempt, and take the attempt off its network's count."""
     device = trusted_device(browser, who)
     if device is None:
         network = network_limit_key(action, browser.network)
@@ -51,13 +51,13 @@ async def clear_auth_attempts(session: AsyncSession, browser: Browser, action: s
 
 
 async def count_email_request(db: Database, browser: Browser, action: str, email: str) -> None:
-    """Count an email that somebody asks for, whoever owns the address. Raises TooManyAttempts."""
+    """Count a requested email, whoever owns the address. Raises TooManyAttempts."""
     async with db.writing() as session:
         await count_attempt(session, network_limit_key(action, browser.network), EMAILS_PER_NETWORK)
         await count_attempt(session, account_limit_key(action, email), EMAILS_PER_RECIPIENT)
 
 
 async def clear_email_requests(session: AsyncSession, browser: Browser, action: str, email: str) -> None:
-    """Whoever asked for the email owns the address: stop counting it."""
+    """Reset the count: the person who requested the email has proved that they own the address."""
     await refund_attempt(session, network_limit_key(action, browser.network))
     await reset_attempts(session, account_limit_key(action, email))

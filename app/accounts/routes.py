@@ -1,7 +1,7 @@
-"""Signing up, in and out, and the piece of the bar that says who is signed in.
+"""Signing up, in and out, and the account menu in the top bar.
 
-What templates get: ``form`` (what was typed), ``wrong`` (by field, what is wrong with it, in words), ``problem`` (a
-sentence about the whole) and ``said`` (what the browser is told once).
+Context of the templates: ``form`` (what was typed), ``wrong`` (error messages by field), ``problem`` (an error message
+about the whole form) and ``said`` (flash messages).
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ async def sign_in(
     email, password = form.get("email", "").strip(), form.get("password", "")
     email = (
         normalize_email(email) or email[:MAX_EMAIL_LENGTH]
-    )  # as it was kept: a name in other letters has another spelling there
+    )  # as it is stored: the normalized domain may be spelled differently
     try:
         await count_auth_attempt(db, browser, "sign-in", email)
         account, anew = await _authenticate(db, passwords, email, password)
         async with db.writing() as session:
             known, account = account.password_hash, await lock_account(session, account)
             if account.password_hash != known:
-                raise InvalidCredentials  # it was changed while we looked at it
+                raise InvalidCredentials  # the password was changed while we checked it
             account.password_hash = anew or known
             entrance = await log_in(session, browser, account, mergers, method="password")
             await clear_auth_attempts(session, browser, "sign-in", email)
@@ -138,7 +138,7 @@ async def submit_sign_up(
         hashed = await passwords.hash(form["password"])
         if invited is None:
             answer = account_page(request, "accounts/email_sent.html", email=newcomer.email)
-            # Behind the answer: how long it takes says nothing about the address.
+            # In the background, so that the response time reveals nothing about the address.
             answer.background = BackgroundTask(_sign_up_in_background, db, newcomer, hashed, mailer)
             return answer
         async with db.writing() as session:
@@ -148,7 +148,7 @@ async def submit_sign_up(
                 await clear_email_requests(session, browser, "sign-up", newcomer.email)
     except TooManyAttempts as e:
         return account_page(request, template, e.http_status, form=form, problem=e.sentence())
-    except PermissionDenied as e:  # another tab was quicker
+    except PermissionDenied as e:  # another tab was faster
         return _sign_up_closed_page(request, e)
     if entrance is None:
         return account_page(request, "accounts/email_sent.html", email=newcomer.email)
@@ -163,7 +163,7 @@ async def account_menu(request: Request, lang: str, account: OptionalAccount, co
 
 
 def _return_path(address: str) -> str:
-    """The path to come back to after signing in; nothing if the page is about that itself, or none of ours. Pure."""
+    """The path to return to after signing in; empty if the URL is an account page or not on this site. Pure."""
     try:
         here = urlsplit(address)
     except ValueError:
@@ -174,7 +174,7 @@ def _return_path(address: str) -> str:
 
 
 class InvalidCredentials(LockstepError):
-    """One sentence for every reason: it does not say whether the address has an account."""
+    """The same message for every reason, so that it does not reveal whether the address has an account."""
 
     status = 422
     code = "no_entry"
@@ -182,7 +182,7 @@ class InvalidCredentials(LockstepError):
 
 
 def account_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
-    """A page for one person, never kept."""
+    """A page of account forms, which is never cached."""
     settings = SETTINGS.get(request.app)
     usual: dict[str, Any] = {
         "form": _EMPTY_FORM,
@@ -199,18 +199,18 @@ def account_page(request: Request, template: str, http_status: int = 200, /, **c
 
 
 def redirect_to(request: Request, path: str | None) -> RedirectResponse:
-    """On to a page of our own, by GET; the front page if none is named."""
+    """Redirect to a path on this site, or to the home page."""
     home = str(request.app.url_path_for("home", lang=i18n.current_language()))
     return RedirectResponse(path or home, 303, NO_STORE)
 
 
 def translate_errors(wrong: Mapping[str, str]) -> dict[str, str]:
-    """The messages in the language in use."""
+    """Translate the messages into the current language."""
     return {field: i18n.gettext(message) for field, message in wrong.items()}
 
 
 async def answer_login_required(request: Request, error: Exception) -> Response:
-    """Lead someone who opens a page to the sign-in, and back to the page afterwards; tell anyone else."""
+    """Redirect a browser that opened a page to the sign-in page and then back; send anything else the error."""
     opened = request.method == "GET" and "text/html" in request.headers.get("accept", "")
     if not opened or is_htmx_request(request):
         return await handle_framework_error(request, error)
@@ -221,7 +221,7 @@ async def answer_login_required(request: Request, error: Exception) -> Response:
 async def _authenticate(
     db: Database, passwords: AsyncPasswordHasher, email: str, password: str
 ) -> tuple[Account, str | None]:
-    """The account that is open to this password, and a hash with today's parameters where it has one of others."""
+    """The account that this password opens, and a new hash if the stored one has outdated parameters."""
     async with db.session() as session:
         account = await find_by_email(session, email)
     fits = await passwords.check(account.password_hash if account else None, password)
@@ -236,7 +236,7 @@ async def _sign_up_in_background(db: Database, newcomer: SignUpRequest, hashed: 
 
 
 async def _find_invitation(db: Database, settings: Settings, token: str) -> ValidInvitation | None:
-    """The invitation, if there is one. Raises PermissionDenied where nobody signs up, or not without one."""
+    """The invitation, if there is one. Raises PermissionDenied if sign-up is closed or needs an invitation."""
     invited = None
     if token:
         async with db.session() as session:
@@ -246,5 +246,5 @@ async def _find_invitation(db: Database, settings: Settings, token: str) -> Vali
 
 
 def _sign_up_closed_page(request: Request, why: PermissionDenied) -> HTMLResponse:
-    """Why no account is made, with the way to the sign-in for who has one."""
+    """The page that explains why no account can be created, with a link to sign in."""
     return account_page(request, "accounts/sign_up_closed.html", why.http_status, problem=why.sentence())

@@ -1,4 +1,4 @@
-"""Accounts in SQL: created, found, locked, and deleted."""
+"""Accounts in SQL: creating, finding, locking and deleting them."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from app.i18n import N_
 
 
 class LearnerNotFound(NotFound):
-    """The same for a handle that nobody has and for an account that does not want to be seen."""
+    """Raised alike for a handle that does not exist and for a private profile."""
 
     code = "learner_unknown"
     message = N_("Nobody here has this handle.")
 
 
 class AccountDeleted(PermissionDenied):
-    """It was deleted meanwhile."""
+    """The account was deleted in the meantime."""
 
     code = "account_gone"
     message = N_("This account no longer exists.")
 
 
 async def find_by_email(session: AsyncSession, email: str, *, held: bool = False) -> Account | None:
-    """The account of an address, in whatever spelling. ``held``: nobody changes it before this transaction ends."""
+    """The account of an address, however spelled. ``held`` locks it until the transaction ends."""
     found = select(Account).where(Account.email_key == email_key(email))
     return await session.scalar(found.with_for_update().execution_options(populate_existing=True) if held else found)
 
 
 async def find_by_handle(session: AsyncSession, handle: str) -> Account | None:
-    """The account of a handle, in upper or lower case; None while it is disabled, too."""
+    """The account with this handle, ignoring case; None if it is disabled."""
     if "\0" in handle or not handle.isascii():
-        return None  # PostgreSQL takes no NUL, not even to look for it
+        return None  # PostgreSQL rejects NUL even in a query
     known = select(Account).where(Account.handle == handle.lower(), Account.disabled_at.is_(None))
     return await session.scalar(known)
 
 
 async def find_claimed_account(session: AsyncSession, email: str) -> Account | None:
-    """The same, held, if its owner has opened it or the operator has shut it.
+    """The account of an address, locked, if it was confirmed or disabled.
 
-    Any other is of whoever typed the address, and in nobody's way.
+    An unconfirmed account does not count: anyone may have typed the address.
     """
     found = await find_by_email(session, email, held=True)
     return found if found is not None and not _is_unclaimed(found) else None
@@ -64,16 +64,16 @@ async def create_account(
     time_zone: str = "UTC",
     confirmed: bool = False,
 ) -> Account:
-    """Store an account of an address, with a learner of its own. Of one that was never opened only the id is left.
+    """Store a new account with its own learner ID. Replaces an unconfirmed account of the address, keeping its ID.
 
-    Without a name it is called ``Learner 4821`` in its language until its owner chooses one.
+    Without a name, the account is called ``Learner 4821`` in its language until its owner chooses a name.
     """
     await advisory_lock(session, "handles")
     account = await find_by_email(session, email, held=True)
     if account is None:
         account = Account(id=secrets.token_hex(16), learner_id=secrets.token_hex(32), handle="")
     elif not _is_unclaimed(account):
-        raise ValueError("the address has an account")
+        raise ValueError("the address already has an account")
     account.email, account.email_key = email, email_key(email)
     account.email_confirmed_at = now() if confirmed else None
     account.password_hash = password_hash
@@ -97,14 +97,14 @@ def _default_name(handle: str, language: str) -> str:
 
 
 async def delete_unclaimed_account(session: AsyncSession, email: str) -> None:
-    """Delete an account of that address that was never opened."""
+    """Delete the account of that address if it was never confirmed."""
     await session.execute(
         delete(Account).filter_by(email_key=email_key(email), email_confirmed_at=None, disabled_at=None)
     )
 
 
 async def lock_account(session: AsyncSession, account: Account) -> Account:
-    """The account as it is by now, to be changed in this transaction. Raises AccountDeleted."""
+    """Reload the account and lock it for this transaction. Raises AccountDeleted."""
     found = await session.get(Account, account.id, populate_existing=True, with_for_update=True)
     if found is None:
         raise AccountDeleted

@@ -1,4 +1,4 @@
-"""The pages on which people change their account: profile, security, data."""
+"""The settings pages of an account: profile, security, data."""
 
 from __future__ import annotations
 
@@ -238,11 +238,11 @@ async def delete_account(
 async def reauthenticate(
     request: Request, account: Account, here: AuthSession, password: str, field: str
 ) -> dict[str, str]:
-    """What is wrong with who asks: the password is, or, without one, they signed in too long ago."""
+    """Check the password or, for accounts without one, that the sign-in is recent. Returns errors by field."""
     if account.password_hash is None:
         return {} if logged_in_recently(here) else {field: LOGIN_TOO_OLD}
     db, browser = DATABASE.get(request.app), browser_of(request)
-    await count_auth_attempt(db, browser, "password", account.email)  # not with sign-ins: guesses there lock nobody out
+    await count_auth_attempt(db, browser, "password", account.email)  # wrong guesses here do not block signing in
     passwords = PASSWORD_HASHER.get(request.app)
     if not await passwords.check(account.password_hash, password):
         return {field: WRONG_PASSWORD}
@@ -252,12 +252,12 @@ async def reauthenticate(
 
 
 def logged_in_recently(here: AuthSession) -> bool:
-    """Whether they signed in so lately that nobody asks again."""
+    """Whether the browser signed in recently enough to skip reauthentication."""
     return now() - here.created_at < REAUTHENTICATE_AFTER
 
 
 async def _send_change_link(db: Database, mailer: AccountMailer, account: Account, email: str) -> None:
-    """A link to the new address; if somebody has it, a mail that says so. Behind the answer, which says neither."""
+    """Send a link to the new address or, if it has an account, tell its owner. In the background, to hide which."""
     async with db.writing() as session:
         account = await lock_account(session, account)
         other = await find_claimed_account(session, email)
@@ -299,6 +299,6 @@ async def _security_page(
 
 
 def redirect_with_flash(request: Request, route: str, what: str) -> RedirectResponse:
-    """To a page of settings, which says what was done."""
+    """Redirect to a settings page and flash what was done there."""
     flash.add(request_cookies(request), what)
     return RedirectResponse(str(request.app.url_path_for(route, lang=i18n.current_language())), 303)

@@ -1,4 +1,4 @@
-"""Making an account: what was typed is judged, and an address that has one gets a mail instead of an answer here."""
+"""Signing up: the form is validated; an address that already has an account gets an email, not an error on the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INVITATION_FOR_OTHER_EMAIL = N_("This invitation is for another address. Sign up
 
 @dataclass(frozen=True, slots=True)
 class SignUpRequest:
-    """Who wants an account."""
+    """A validated sign-up form."""
 
     email: str
     name: str
@@ -34,7 +34,7 @@ class SignUpRequest:
 def validate_sign_up(
     form: Mapping[str, str], language: str, invited: ValidInvitation | None
 ) -> tuple[SignUpRequest, dict[str, str]]:
-    """What was typed, and by field what is wrong with it, as messages to be translated. Pure."""
+    """The normalized form, and error messages by field, to be translated. Pure."""
     email, name = normalize_email(form.get("email", "")), normalize_name(form.get("name", ""))
     wrong: dict[str, str] = {}
     if name is None:
@@ -49,7 +49,7 @@ def validate_sign_up(
 
 
 def time_zone_or_utc(name: str) -> str:
-    """The name, if the tz database has it; UTC otherwise. Pure."""
+    """The name if it is in the tz database, else ``UTC``. Pure."""
     return name if name in available_timezones() else "UTC"
 
 
@@ -60,10 +60,10 @@ async def sign_up(
     invited: ValidInvitation | None,
     mailer: AccountMailer,
 ) -> Account | None:
-    """Make an account and mail a link that opens it. Returns it if it is open already: the invitation was mailed there.
+    """Create an account and email a confirmation link. Returns the account only if its invitation confirms the address.
 
-    An address that has an account gets a mail that says so. Who signs up again before the link was opened replaces what
-    was typed before; the link asks for the password, so only who typed it last gets in.
+    An address that already has an account gets an email that says so. Signing up again before the link is opened
+    replaces the earlier form; the link asks for the password, so only the person who typed it last gets in.
     """
     await advisory_lock(session, f"address {email_key(newcomer.email)}")
     if (account := await find_claimed_account(session, newcomer.email)) is not None:

@@ -1,6 +1,6 @@
-"""The secrets of a site: files that the first start writes, and what is signed with them.
+"""The secrets of a site, stored in files that the first start creates, and signatures made with them.
 
-A secret can be replaced at any time: what the one before it has signed is believed until it is replaced once more.
+A secret can be rotated at any time: signatures made with the previous one stay valid until the next rotation.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from pathlib import Path
 from app.web.dependencies import AppKey
 
 SIGN_IN_SECRET, UNSUBSCRIBE_SECRET = "sign-in", "unsubscribe"
-"""The files in the folder ``secrets``, by what they are for."""
+"""The files in the folder ``secrets``, by purpose."""
 _SECRET_BYTES = 32
 _PREVIOUS_SUFFIX = ".before"
 
 
 class Signer:
-    """Signs for one site with the newest of its ``secrets``, and accepts signatures made with any of them."""
+    """Signs with the newest of a site's ``secrets``, and accepts signatures made with any of them."""
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         self._secrets = secrets
 
     def sign(self, purpose: str, *parts: str) -> str:
-        """43 characters that only this site can make of these parts, for one purpose."""
+        """A signature of 43 characters over the parts, valid for one purpose only."""
         return _sign(self._secrets[0], purpose, *parts)
 
     def verify(self, signature: str, purpose: str, *parts: str) -> bool:
-        """Whether this site signed these parts for that purpose."""
+        """Whether this site signed the parts for that purpose."""
         return any(hmac.compare_digest(signature, _sign(secret, purpose, *parts)) for secret in self._secrets)
 
 
@@ -43,7 +43,7 @@ SIGNER = AppKey[Signer]("signer")
 
 
 def load_secrets(file: Path) -> tuple[bytes, ...]:
-    """The secret, made at the first start, and the one before it if there is one. Only their user may read them."""
+    """Load the secret (created at the first start) and the previous one, if any. Only their owner can read them."""
     newest = _load_or_create(file)
     with suppress(FileNotFoundError):
         return newest, _read_secret(_previous_file(file))
@@ -51,14 +51,14 @@ def load_secrets(file: Path) -> tuple[bytes, ...]:
 
 
 def rotate_secret(file: Path) -> None:
-    """Put a new secret in the place of the one that is there, which goes on to be believed; the one before it ends."""
+    """Create a new secret. The old one becomes the previous one, which stays valid; the one before that is lost."""
     with suppress(FileNotFoundError):
         file.replace(_previous_file(file))
     _load_or_create(file)
 
 
 def delete_previous_secret(file: Path) -> None:
-    """Believe nothing any more that was signed with the secret before this one."""
+    """Invalidate everything signed with the previous secret."""
     _previous_file(file).unlink(missing_ok=True)
 
 
@@ -82,7 +82,7 @@ def _load_or_create(file: Path) -> bytes:
             made.write(secrets.token_bytes(_SECRET_BYTES))
             made.flush()
             os.fsync(made.fileno())
-        with suppress(FileExistsError):  # another process was quicker: its secret is the one
+        with suppress(FileExistsError):  # another process was faster: use its secret
             os.link(draft, file)
     finally:
         draft.unlink()
@@ -92,5 +92,5 @@ def _load_or_create(file: Path) -> bytes:
 def _read_secret(file: Path) -> bytes:
     secret = file.read_bytes()
     if len(secret) < _SECRET_BYTES:
-        raise ValueError(f"{file} is too short to be a secret. Delete it, and Lockstep creates a new one")
+        raise ValueError(f"{file} is too short to be a secret. Delete it, and Lockstep will create a new one")
     return secret

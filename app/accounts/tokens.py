@@ -1,4 +1,4 @@
-"""Hashes of random values: of the secrets that a browser or a mail holds, and of learners' ids. One hash will do."""
+"""Hashes of random values: tokens in browsers and emails, and learner IDs. As they are random, one hash is enough."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import hashlib
 
 
 def token_hash(token: str) -> str:
-    """What SQL knows a token by: 64 hex digits."""
+    """The form in which SQL stores a token: 64 hex digits."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def learner_marker(learner_id: str | None) -> str:
-    """What the pages' script tells learners apart by; empty for a stranger. The id cannot be read from it."""
+    """A short hash by which page scripts tell learners apart; empty for visitors. It does not reveal the ID."""
     return hashlib.sha256(f"marker {learner_id}".encode()).hexdigest()[:12] if learner_id else ""

@@ -1,8 +1,8 @@
-"""A browser that has signed in to an account is told from a stranger: its tries are its own, and nobody uses them up.
+"""Trusted devices: the attempts of a browser that has signed in to an account before are counted separately.
 
-Without this anyone could keep somebody out by typing wrong passwords for their address (OWASP: device cookies). The
-cookie holds a random name and, for each account, a signature over both. It tells its reader nothing about the accounts,
-opens none, and nobody gets one without a sign-in; who steals it has the few tries of one browser.
+Otherwise anyone could lock an owner out by typing wrong passwords for their address (OWASP: device cookies). The cookie
+holds a random name and, for each account, a signature over both. It does not reveal the accounts, signs in to none, and
+is only issued after a sign-in; if it is stolen, it gives the thief only the few attempts of one browser.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from app.accounts.validation import email_key
 
 _COOKIE_NAME = "lockstep_device"
 _MAX_AGE_S = 365 * 24 * 3600
-"""After the last sign-in."""
+"""Counted from the last sign-in."""
 _MAX_ACCOUNTS = 8
-"""Accounts of one browser: a family's."""
+"""Accounts remembered per browser: a family's."""
 _COOKIE_VALUE = re.compile(rf"([A-Za-z0-9_-]{{22}})((?:\.[A-Za-z0-9_-]{{43}}){{1,{_MAX_ACCOUNTS}}})")
 
 
 def trusted_device(browser: Browser, who: str) -> str | None:
-    """Who attempts to get into an account with this browser; None if it never signed in to it."""
+    """The rate-limit key of this account and browser; None if the browser never signed in to the account."""
     name, marks = _read_cookie(browser)
     if not name or not any(browser.signer.verify(mark, *_signed_parts(name, who)) for mark in marks):
         return None
@@ -30,7 +30,7 @@ def trusted_device(browser: Browser, who: str) -> str | None:
 
 
 def trust_device(browser: Browser, *who: str) -> None:
-    """This browser has just signed in to the account of that address, or with that passkey."""
+    """Remember that this browser signed in to the account with this address or passkey."""
     name, marks = _read_cookie(browser)
     name = name or secrets.token_urlsafe(16)
     new = [browser.signer.sign(*_signed_parts(name, each)) for each in who]

@@ -1,11 +1,11 @@
-"""A browser in words, from what it says of itself. Pure."""
+"""A readable name for a browser, from its User-Agent header. Pure."""
 
 from __future__ import annotations
 
 from app.i18n import gettext
 
 _BROWSERS = (("Edg", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
-"""Each also names those after it."""
+"""In this order: the User-Agent of each may also contain the marks of those after it."""
 _OPERATING_SYSTEMS = (
     ("Android", "Android"),
     ("iPhone", "iPhone"),
@@ -18,7 +18,7 @@ _OPERATING_SYSTEMS = (
 
 
 def describe_browser(agent: str) -> str:
-    """``Firefox on Linux``; its own words where they are of no browser that many people have."""
+    """``Firefox on Linux``; the start of the header if the browser is unknown."""
     browser = next((name for sign, name in _BROWSERS if sign in agent), "")
     system = next((name for sign, name in _OPERATING_SYSTEMS if sign in agent), "")
     if browser and system:

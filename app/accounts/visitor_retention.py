@@ -1,9 +1,8 @@
-"""Visitors who will not come back: their cookie is gone, so nobody can ever see again what is kept of them.
+"""Deletes the data of visitors whose cookie has expired, so that nobody can ever use it again.
 
-A visitor has no row of their own. What they did is under their id in the tables of several features, and the latest
-moment in any of them is when they were last seen. Every sweep looks at some learners, in the order of their ids, from
-where the one before ended, and lists that order off the indexes that begin with the id: so no sweep reads a table, and
-after some of them everyone has been looked at.
+A visitor has no row of its own. Its work is stored under its ID in the tables of several features; the latest timestamp
+among them is when it was last seen. Each sweep checks the next learners in the order of their IDs, read from indexes
+that start with the ID, so that it never scans a table and every learner is checked eventually.
 """
 
 from __future__ import annotations
@@ -25,35 +24,35 @@ from app.db import now
 from app.web.dependencies import AppKey
 
 Purger = Callable[[AsyncSession, str, datetime, int], Awaitable[int]]
-"""Deletes what a feature keeps of a learner from before a moment, or takes their name off it: so many rows at most.
-Returns how many; 0 once there is nothing left."""
+"""Deletes (or anonymizes) at most that many of a feature's rows of a learner that are older than a moment.
+Returns how many; 0 once none is left."""
 
 _LEARNERS_PER_PAGE = 100
 _PAGES_PER_SWEEP = 50
-"""Of one sweep: 5,000 learners an hour."""
+"""Per sweep: 5,000 learners an hour."""
 _ROWS_PER_TRANSACTION = 500
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """A table in which a feature keeps something of learners."""
+    """A table in which a feature stores learners' data."""
 
     learner: InstrumentedAttribute[Any]
-    """The column with their id; an index begins with it."""
+    """The column with the learner ID; an index must start with it."""
     at: InstrumentedAttribute[datetime]
-    """When they did it."""
+    """When the row was written."""
     forget: Purger
 
 
 RETENTION_RULES = AppKey[Sequence[RetentionRule]]("retention_rules")
-"""Those of all features."""
+"""The retention rules of all features."""
 
 
 class VisitorRetention:
-    """The sweeper. One for each process; it begins anywhere, so that short-lived processes see everyone too.
+    """The cleanup task, one per process. It starts at a random ID, so that short-lived processes also reach everyone.
 
     Args:
-        kept: how long visitors are kept after they were last seen; None for ever.
+        kept: how long visitors are kept after they were last seen; None means forever.
     """
 
     def __init__(self, traces: Sequence[RetentionRule], kept: timedelta | None) -> None:
@@ -64,12 +63,12 @@ class VisitorRetention:
         self._gone: deque[str] = deque()
 
     async def __call__(self, session: AsyncSession) -> bool:
-        """Forget some of what is kept of one visitor, or look for visitors who are gone."""
+        """Delete some data of one expired visitor, or look for more such visitors."""
         if self._kept is None:
             return False
         before = now() - self._kept
         if self._gone:
-            learner = self._gone.popleft()  # whoever cannot be forgotten is in nobody's way
+            learner = self._gone.popleft()  # removed first, so that a failure does not block the others
             if await self._forget(session, learner, before):
                 self._gone.appendleft(learner)
         else:
@@ -103,24 +102,24 @@ class VisitorRetention:
         return (await session.scalars(select(everyone.c.id).order_by(everyone.c.id).limit(_LEARNERS_PER_PAGE))).all()
 
     async def _unseen(self, session: AsyncSession, learners: Sequence[str], before: datetime) -> list[str]:
-        """Those of them who are neither an account's nor were here since."""
+        """Those of ``learners`` that have no account and no activity since ``before``."""
         staying: set[str] = set()
         if learners:
             staying.update(await session.scalars(union(*self._reasons(learners, before))))
         return [learner for learner in learners if learner not in staying]
 
     def _reasons(self, learners: Sequence[str], before: datetime) -> Iterable[Select[str]]:
-        """Each names those who stay."""
+        """Queries for the learners to keep."""
         yield select(Account.learner_id).where(Account.learner_id.in_(learners))
         yield select(MergedVisitor.visitor_id).where(MergedVisitor.visitor_id.in_(learners))
         for trace in self._traces:
             yield select(trace.learner).where(trace.learner.in_(learners), trace.at >= before)
 
     async def _forget(self, session: AsyncSession, learner: str, before: datetime) -> bool:
-        """True if there was something, so that there may be more."""
+        """Delete some data of one visitor. True if anything was deleted, so there may be more."""
         await lock_visitor(session, learner)
         if not await self._unseen(session, [learner], before):
-            return False  # back, or somebody's with an account, since we looked
+            return False  # active again, or merged into an account, since we checked
         left = _ROWS_PER_TRANSACTION
         for trace in self._traces:
             if left > 0:

@@ -1,6 +1,6 @@
-"""Cookies: HttpOnly except one, SameSite, and under https bound by name to host and TLS.
+"""Cookies: SameSite, HttpOnly except for one and, under HTTPS, bound to the host and TLS by their names.
 
-A route gets those of its request as ``cookies: CookiesDep``. ``CookieMiddleware`` sends what was set.
+Routes get the cookies of their request as ``cookies: CookiesDep``. ``CookieMiddleware`` sends those that were set.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SCOPE_KEY = "lockstep.cookies"
 
 
 def browser_cookie_name(name: str, *, secure: bool) -> str:
-    """The name as the browser knows it. ``secure``: learners come by https. Pure."""
+    """The name as the browser knows it. ``secure``: learners use HTTPS. Pure."""
     return f"__Host-{name}" if secure else name
 
 
@@ -30,7 +30,7 @@ def set_cookie_value(name: str, value: str, max_age_s: int, *, secure: bool, rea
 
 
 class Cookies:
-    """The cookies that a request brought, and those that its response sets."""
+    """The cookies that a request sent, and those that its response sets."""
 
     def __init__(self, received: Mapping[str, str], set_cookies: dict[str, str], *, secure: bool) -> None:
         self._received = received
@@ -38,11 +38,11 @@ class Cookies:
         self._secure = secure
 
     def get(self, name: str) -> str | None:
-        """The value that the request brought."""
+        """The value that the request sent."""
         return self._received.get(browser_cookie_name(name, secure=self._secure))
 
     def set(self, name: str, value: str, max_age_s: int, *, readable: bool = False) -> None:
-        """Send a cookie with the response, whatever it is, even an error page."""
+        """Send a cookie with the response, even if that is an error page."""
         self._set_cookies[name] = set_cookie_value(name, value, max_age_s, secure=self._secure, readable=readable)
 
     def delete(self, name: str, *, readable: bool = False) -> None:
@@ -64,7 +64,7 @@ CookiesDep = Annotated[Cookies, Depends(_cookies)]
 
 
 class CookieMiddleware:
-    """Send the cookies that were set while a request was handled."""
+    """Sends the cookies that were set while a request was handled."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -57,7 +57,7 @@ async def test_a_sweeper_with_a_mistake_keeps_no_other_from_its_work(database: D
         await clean_up(database, [mistaken, sound])
 
     assert swept == ["sound"]
-    assert [line["event"] for line in logs] == ["old rows could not be swept away"]
+    assert [line["event"] for line in logs] == ["cleanup failed"]
 
 
 @pytest.mark.parametrize(
