@@ -1,7 +1,7 @@
-"""Addresses that stand bare in a text become links: ``http`` and ``https`` only, and only in ASCII.
+"""Turns bare URLs in a text into links: only ``http`` and ``https``, and only ASCII.
 
-What follows a bare address without a blank, such as a Korean particle or a Chinese comma, is no part of it, and no
-letter that merely looks like a Latin one leads somewhere else. Every other address can be written as a Markdown link.
+Text that follows a URL without a space, such as a Korean particle or a Chinese comma, is not part of it, and no
+lookalike of a Latin letter can lead to another site. Other URLs can be written as Markdown links.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TRAILING_PUNCTUATION = "?!.,:;*_~'&"
 
 
 def autolink_rule(state: StateInline, silent: bool) -> bool:
-    """A rule of markdown-it's: at a colon, an address whose scheme stands just before it."""
+    """A markdown-it rule: at a colon, match a URL whose scheme comes just before it."""
     if state.linkLevel or not state.src.startswith("://", state.pos):
         return False
     scheme = _scheme_before(state.src, state.pos)
@@ -36,7 +36,7 @@ def autolink_rule(state: StateInline, silent: bool) -> bool:
 
 
 def _scheme_before(text: str, at: int) -> str:
-    """``http`` or ``https`` as it is written before that place, unless it is the end of a longer word."""
+    """The ``http`` or ``https`` before this position, as written; empty if it is the end of a longer word."""
     begins = max(0, at - _MAX_SCHEME_LENGTH)
     found = _SCHEME.search(text[begins:at])
     if found is None:
@@ -48,7 +48,7 @@ def _scheme_before(text: str, at: int) -> str:
 
 
 def _strip_trailing_punctuation(address: str) -> str:
-    """The address without the punctuation of the sentence around it, and without a bracket that it did not open."""
+    """The URL without trailing punctuation of its sentence and without a closing parenthesis that it does not open."""
     unopened = address.count(")") - address.count("(")
     while address[-1] in _TRAILING_PUNCTUATION or (address[-1] == ")" and unopened > 0):
         unopened -= address[-1] == ")"

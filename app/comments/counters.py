@@ -1,6 +1,6 @@
-"""Counters (the comments of a place, the replies of a thread, reactions, reports) change together with what they count.
+"""Counters (comments of a cell, replies, reactions, reports) change in the transaction that changes what they count.
 
-Whoever moves several locks the place first: counters change one after the other there.
+A transaction that changes several counters first locks the cell or lesson they belong to.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from app.db import Base, advisory_lock, dialect_insert
 
 
 async def change_state(session: AsyncSession, comment: Comment, to: CommentState, **values: Any) -> None:
-    """Give it another state, unless somebody else has meanwhile, and count.
+    """Change a comment's state and the counters.
 
     Raises:
-        CommentNotFound: its author has taken it back, for good.
+        CommentNotFound: its author has deleted it in the meantime.
     """
     await lock_and_refresh(session, comment)
     was = comment.state
@@ -33,18 +33,18 @@ async def change_state(session: AsyncSession, comment: Comment, to: CommentState
 
 
 async def lock_counters(session: AsyncSession, lesson: str, cell: str) -> None:
-    """Wait until nobody else changes the counters of this place: nobody waits for a row while holding the next."""
+    """Lock the counters of a cell or lesson until the transaction ends, so that row locks cannot deadlock."""
     await advisory_lock(session, f"comments at {lesson}#{cell}")
 
 
 async def lock_and_refresh(session: AsyncSession, comment: Comment) -> None:
-    """The comment as it is now, and as it stays until the end of the transaction: its state changes nowhere else."""
+    """Lock the comment's counters and reload it: its state cannot change until the transaction ends."""
     await lock_counters(session, comment.lesson, comment.cell)
     await session.refresh(comment)
 
 
 async def clear_answer(session: AsyncSession, comment: Comment) -> None:
-    """It answers its thread no longer, if it ever did."""
+    """If the comment is marked as its thread's answer, remove the mark."""
     if comment.thread_id is not None:
         answered = (Comment.id == comment.thread_id, Comment.answer_id == comment.id)
         no_more = update(Comment).where(*answered).values(answer_id=None)
@@ -52,7 +52,7 @@ async def clear_answer(session: AsyncSession, comment: Comment) -> None:
 
 
 async def count_shown(session: AsyncSession, comment: Comment, change: int) -> None:
-    """So many more comments are shown at its place and in its thread."""
+    """Add ``change`` to the numbers of shown comments of its lesson or cell and of its thread."""
     if not change:
         return
     place = {"lesson": comment.lesson, "cell": comment.cell}
@@ -64,14 +64,14 @@ async def count_shown(session: AsyncSession, comment: Comment, change: int) -> N
 
 
 async def increment_counters(session: AsyncSession, comment_id: str, **changes: int) -> None:
-    """Add so much to each of these counters of a comment."""
+    """Add the given amounts to counters of a comment."""
     values = {name: getattr(Comment, name) + change for name, change in changes.items()}
     one = update(Comment).where(Comment.id == comment_id).values(**values)
     await session.execute(one.execution_options(synchronize_session=False))
 
 
 async def insert_if_absent(session: AsyncSession, table: type[Base], values: dict[str, Any]) -> bool:
-    """Add a row unless one of its keys is taken: whether it was added."""
+    """Insert a row unless one of its keys exists. Returns whether it was inserted."""
     return bool(
         affected_rows(await session.execute(dialect_insert(session, table).values(values).on_conflict_do_nothing()))
     )

@@ -1,4 +1,4 @@
-"""Writing comments, changing them and taking them back. The verbs flush; the caller commits."""
+"""Creating, editing and deleting comments. These functions flush; the caller commits."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from app.web.user_text import clean_text
 MAX_COMMENT_CHARACTERS = 10_000
 MAX_EDITS = 50
 _DUPLICATE_WINDOW = timedelta(minutes=10)
-"""For so long the same words of one author at one place are the same comment."""
+"""How long the same text by the same author in the same place counts as a duplicate."""
 _DUPLICATE_CANDIDATES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class CommentDraft:
-    """What somebody wants to say. ``key`` comes from the form and is the same when it is sent twice."""
+    """A submitted comment. ``key`` comes from the form and is the same if the form is sent twice."""
 
     lesson: str
     cell: str
@@ -58,12 +58,12 @@ class CommentDraft:
 
 
 async def create_comment(session: AsyncSession, author: Account, draft: CommentDraft, hold_first: int = 0) -> Comment:
-    """Store a comment, or find the one that the same form has stored already.
+    """Store a comment, or return the one that the same form has already stored.
 
     Raises:
-        TextEmpty, TextTooLong, NotText: the text cannot be kept.
+        TextEmpty, TextTooLong, NotText: the text cannot be stored.
         CommentRateLimited: the author has written too much lately.
-        CommentNotFound, ThreadClosed: it answers what is not there.
+        CommentNotFound, ThreadClosed: the comment to reply to does not exist.
     """
     text = clean_text(draft.text, MAX_COMMENT_CHARACTERS)
     await advisory_lock(session, f"comments of {author.id}")
@@ -71,7 +71,7 @@ async def create_comment(session: AsyncSession, author: Account, draft: CommentD
     if (before := await _find_by_key(session, author, key)) is not None:
         if before.state != CommentState.deleted:
             return before
-        key = _idempotency_key(replace(draft, key=""), text)  # taken back since, and now said anew with the back button
+        key = _idempotency_key(replace(draft, key=""), text)  # deleted since, then sent again with the back button
     if (again := await _find_duplicate(session, author, draft, text)) is not None:
         return again
     lesson, cell = await _resolve_location(session, author, draft)
@@ -102,10 +102,10 @@ async def create_comment(session: AsyncSession, author: Account, draft: CommentD
 
 
 async def edit_comment(session: AsyncSession, author: Account, comment_id: str, text: str, edits: int) -> Comment:
-    """Replace the text; the one before is kept as a version. ``edits`` is how often it was changed when it was read.
+    """Replace the text and keep the old one as a version. ``edits`` is the edit count when the author opened the form.
 
     Raises:
-        EditConflict: it says something else by now.
+        EditConflict: it was edited in the meantime.
     """
     comment = await _get_own_comment(session, author, comment_id)
     text = clean_text(text, MAX_COMMENT_CHARACTERS)
@@ -144,7 +144,7 @@ async def edit_comment(session: AsyncSession, author: Account, comment_id: str, 
 
 
 async def delete_comment(session: AsyncSession, author: Account, comment_id: str) -> Comment:
-    """Take a comment back: its text and what it said before are gone; a stub stays where others have answered."""
+    """Delete a comment with its text and versions; if it has replies, a stub stays."""
     comment = await _get_own_comment(session, author, comment_id)
     await change_state(
         session,
@@ -166,7 +166,7 @@ async def delete_comment(session: AsyncSession, author: Account, comment_id: str
 
 
 def _idempotency_key(draft: CommentDraft, text: str) -> str:
-    """Another text from the same form, as after the browser's back button, is another comment."""
+    """Derived from the text too: a form sent again with another text, as after the back button, is another comment."""
     parts = (draft.key or secrets.token_hex(16), draft.lesson, draft.cell, draft.thread_id or "", text)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
 
@@ -176,7 +176,7 @@ async def _find_by_key(session: AsyncSession, author: Account, key: str) -> Comm
 
 
 async def _find_duplicate(session: AsyncSession, author: Account, draft: CommentDraft, text: str) -> Comment | None:
-    """The same words at the same place a moment ago: the back button shows the form anew, with another key."""
+    """A recent comment with the same text in the same place: the back button shows the form with a new key."""
     lately = (
         select(Comment).where(Comment.author_id == author.id).order_by(Comment.id.desc()).limit(_DUPLICATE_CANDIDATES)
     )
@@ -193,7 +193,7 @@ async def _find_duplicate(session: AsyncSession, author: Account, draft: Comment
 
 
 async def _resolve_location(session: AsyncSession, author: Account, draft: CommentDraft) -> tuple[str, str]:
-    """Lesson and cell: a reply belongs where its thread is."""
+    """The lesson and cell of a new comment: for a reply, those of its thread."""
     if draft.thread_id is None:
         return draft.lesson, draft.cell
     root = await queries.get_comment(session, Viewer.of(author), draft.thread_id)
@@ -221,7 +221,7 @@ async def _check_rate_limit(session: AsyncSession, author: Account) -> None:
 
 
 async def _needs_approval(session: AsyncSession, author: Account, hold_first: int) -> bool:
-    """Whether an instructor looks at it first: until ``hold_first`` of a learner's comments are in the open."""
+    """Whether an instructor must approve it first: until ``hold_first`` of a learner's comments have been shown."""
     if not hold_first or author.role != Role.learner:
         return False
     shown = (

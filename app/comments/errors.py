@@ -1,4 +1,4 @@
-"""What can keep a comment from being written, changed or found."""
+"""Reasons why a comment cannot be created, changed or found."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from app.i18n import N_
 
 
 class CommentNotFound(NotFound):
-    """No such comment, or it is out of sight for whoever asks."""
+    """The comment does not exist, or the viewer may not see it."""
 
     code = "comment_unknown"
     message = N_("This comment does not exist. It may have been deleted.")
@@ -21,14 +21,14 @@ class CommentedCellNotFound(NotFound):
 
 
 class ThreadClosed(InvalidInput):
-    """The comment that began the thread is out of sight."""
+    """The first comment of the thread was removed."""
 
     code = "thread_closed"
     message = N_("This thread is closed because the original comment was removed. Your text is still here.")
 
 
 class CommentRateLimited(TooManyRequests):
-    """More comments in a short time than one account may write. ``wait`` is a length of time in words."""
+    """Too many comments in a short time. ``wait`` is a duration in words."""
 
     code = "too_fast"
     message = N_("You have written a lot in a short time. Wait {wait}, then send it again: your text is kept.")
@@ -47,7 +47,7 @@ class ReportLimitReached(TooManyRequests):
 
 
 class EditConflict(InvalidInput):
-    """Another tab was quicker."""
+    """Another tab was faster."""
 
     code = "changed_meanwhile"
     message = N_(
@@ -57,7 +57,7 @@ class EditConflict(InvalidInput):
 
 
 class ModerationConflict(InvalidInput):
-    """Its author has changed it since the instructor read it."""
+    """The author has edited the comment since the instructor read it."""
 
     code = "read_again"
     message = N_("This comment was changed after you opened this page. Read it again, then decide.")
@@ -79,7 +79,7 @@ class EmailNotConfirmed(PermissionDenied):
 
 
 class ReasonRequired(InvalidInput):
-    """A field beside a comment, such as why it is hidden, is empty or too long."""
+    """A reason, such as why a comment is hidden, is empty or too long."""
 
     code = "reason_needed"
     message = N_("Give a short reason of at most {most} characters.")

@@ -1,4 +1,4 @@
-"""Comments, and their moderation."""
+"""Comments and their moderation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms of comments: what they are for, and what stands in one when it is shown."""
+"""The forms of comments: their purposes and contents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.web.user_text import redisplayed_text
 
 
 class FormAction(StrEnum):
-    """What a form beside a comment is for."""
+    """The purpose of a form below a comment."""
 
     reply = "reply"
     edit = "edit"
@@ -23,7 +23,7 @@ class FormAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommentForm:
-    """A form as it is shown. ``error`` is a sentence about the text; ``about`` is the comment it stands beside."""
+    """A form as shown. ``error`` is an error message about the text; ``about`` is the comment above it."""
 
     lesson: str
     cell: str = ""
@@ -36,7 +36,7 @@ class CommentForm:
 
     @property
     def id(self) -> str:
-        """Its id on the page."""
+        """Its element ID on the page."""
         return f"{self.ask}-{self.about.id}" if self.ask and self.about else "new-comment"
 
     @property
@@ -46,5 +46,5 @@ class CommentForm:
 
     @property
     def quoted(self) -> Markup:
-        """What the comment beside it says; whoever gets the form may read it."""
+        """The HTML of the comment above it, which everyone who gets the form may read."""
         return Markup(self.about.html if self.about else "")  # noqa: S704 - comments.markdown cleaned it

@@ -1,7 +1,7 @@
-"""A comment's Markdown as HTML that is safe to show: raw HTML off, then cleaned by a list of what may stay.
+"""Converts the Markdown of comments to safe HTML: without raw HTML, and sanitized with a list of allowed elements.
 
-Headings and pictures are left out: a comment has no outline of its own, and loads nothing from elsewhere. Code is
-coloured as in lessons, in the languages that these speak.
+Headings and images are not supported: a comment has no outline of its own and loads nothing from other sites. Code is
+highlighted as in lessons, in the languages that lessons use.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from app.lessons.highlight import highlight_code
 from app.web.user_text import escape_bidi_controls
 
 RENDERER_VERSION = 4
-"""Kept beside what was made of a source: raise it when the same source is to look different."""
+"""Stored with the HTML: increase it when the HTML of a source changes."""
 
 MAX_MENTIONS = 10
-"""People who can be mentioned in one comment."""
+"""People that one comment can mention."""
 MAX_TABLE_CELLS = 1_000
-"""Of a table. Those that are missing in a row are made up: a short text could become a huge page."""
+"""Per table. Missing cells of a row are filled in, so a short text could become a huge page."""
 MAX_HTML_BYTES = 80 * 1024
-"""Of one comment. Markup grows a text: ``1+1+1`` in colors is 24 times as long. The longest comment there may be,
-shown as nothing but its text, is smaller."""
+"""Per comment. Markup makes a text longer: ``1+1+1`` with highlighting is 24 times as long. The longest possible
+comment, shown as plain text, is smaller."""
 _MAX_HIGHLIGHTED_LINE = 1_000
-"""Characters of a line of code that is coloured: the time that some languages take grows with its square."""
+"""Characters in a line of code that is highlighted: in some languages the time grows with the square."""
 _HIGHLIGHTED_LANGUAGES = frozenset(
     {"python", "py", "pycon", "python3", "bash", "sh", "console", "json", "yaml", "toml", "diff", "text"}
 )
-"""Others are shown plain: what colours them was not written with strangers in mind."""
+"""Other languages are not highlighted: their lexers were not written for untrusted input."""
 _MENTION = re.compile(r"(?<![\w@/.-])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}[A-Za-z0-9])?)(?![\w@-])")
 _LOCAL_URL = re.compile(r"/(?![/\\])")
-"""Addresses of this site; others without a scheme lead nowhere certain."""
+"""URLs on this site; other URLs without a scheme are ambiguous."""
 _TABLE_TAGS = {"table", "thead", "tbody", "tr", "th", "td"}
 _TAGS = {
     "a",
@@ -83,16 +83,16 @@ _CLEANER = nh3.Cleaner(
 
 
 def mentioned_handles(source: str) -> list[str]:
-    """The handles that a comment calls, in small letters, each once; code and links call nobody."""
+    """The handles that a comment mentions, in lowercase, without duplicates; code and links mention nobody."""
     texts = (token.content for token in _text_tokens(_PARSER.parse(escape_bidi_controls(source))))
     found = dict.fromkeys(match[1].lower() for text in texts for match in _MENTION.finditer(text))
     return list(found)[:MAX_MENTIONS]
 
 
 def to_html(source: str, known: Collection[str] = ()) -> str:
-    """The comment as HTML. Mentions of the ``known`` handles become links.
+    """Render the comment as HTML. Mentions of the ``known`` handles become links.
 
-    If that is larger than ``MOST_HTML_BYTES``, its code has no colors; if it still is, it is shown as plain text.
+    If the HTML is larger than ``MAX_HTML_BYTES``, code is not highlighted; if it still is, the comment is plain text.
     """
     shown = escape_bidi_controls(source)
     for colored in (True, False):
@@ -104,7 +104,7 @@ def to_html(source: str, known: Collection[str] = ()) -> str:
 
 
 def to_plain_text(source: str) -> str:
-    """What a comment says, without its marks: words and code, with blanks between paragraphs."""
+    """The words and code of a comment without markup, with spaces between paragraphs."""
     said: list[str] = []
     for token in _PARSER.parse(escape_bidi_controls(source)):
         words = (" " if child.type.endswith("break") else child.content for child in token.children or ())
@@ -113,7 +113,7 @@ def to_plain_text(source: str) -> str:
 
 
 def _text_tokens(tokens: Sequence[Token]) -> Iterator[Token]:
-    """The tokens of plain text, outside of links."""
+    """The tokens of plain text outside links."""
     for token in tokens:
         depth = 0
         for child in token.children or ():
@@ -123,7 +123,7 @@ def _text_tokens(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 class _CommentRenderer(RendererHTML):
-    """What differs from CommonMark's own."""
+    """The differences from CommonMark's renderer."""
 
     def render(self, tokens: Sequence[Token], options: OptionsDict, env: EnvType) -> str:
         for token in _text_tokens(tokens):
@@ -166,12 +166,12 @@ def _mention_link(shown: str, handle: str, env: EnvType) -> str:
 
 
 def _limited_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A table, unless it is too large."""
+    """The table rule, but not for tables that are too large."""
     return (silent or _count_table_cells(state, start, end) <= MAX_TABLE_CELLS) and table(state, start, end, silent)
 
 
 def _count_table_cells(state: StateBlock, start: int, end: int) -> int:
-    """How many cells a table would have that begins here, or a few more than it may have."""
+    """The number of cells of the table that starts here; counting stops above the limit."""
     if start + 2 > end:
         return 0
     bars = state.src.count("|", state.bMarks[start + 1], state.eMarks[start + 1])

@@ -1,4 +1,4 @@
-"""The tables of comments. An id grows with time: every list is in its order and goes on behind the last one shown."""
+"""The tables of comments. IDs grow with time, so every list is in their order and pages continue after the last ID."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from app.db import Base, UtcDateTime
 
 
 class CommentState(StrEnum):
-    """Who sees a comment."""
+    """Who can see a comment."""
 
     shown = "shown"
     held = "held"
-    """Waits for an instructor; its author sees it."""
+    """Waiting for an instructor's approval; its author sees it."""
     hidden = "hidden"
-    """An instructor took it out of sight; its author sees it and why."""
+    """Hidden by an instructor; its author sees it and the reason."""
     deleted = "deleted"
-    """Its author took it back: text and versions are gone."""
+    """Deleted by its author, with its text and versions."""
 
 
 class ReactionKind(StrEnum):
-    """What a reader can say without writing."""
+    """A reaction that a reader can add with one click."""
 
     helpful = "helpful"
     same = "same"
-    """I have the same question, or saw the same."""
+    """I have the same question or saw the same thing."""
     thanks = "thanks"
 
     @property
     def counter(self) -> str:
-        """The column of a comment that counts it."""
+        """The column with the number of these reactions."""
         return f"{self}_count"
 
 
 _STATES = ", ".join(f"'{state}'" for state in CommentState)
 _ROOT, _REPLY = text("thread_id IS NULL"), text("thread_id IS NOT NULL")
 HELD, REPORTED, PINNED = text("state = 'held'"), text("report_count > 0"), text("pinned")
-"""What an index of some comments is about. A query says it in the same words, or SQLite does not see that it fits."""
+"""Conditions of partial indexes. Queries must repeat them word for word, or SQLite does not use the index."""
 
 
 class Comment(Base):
-    """A comment: one that begins a thread, or a reply in it. Counters change in the transaction of what they count."""
+    """A comment: the first one of a thread, or a reply. Counters change in the same transaction as what they count."""
 
     __tablename__ = "comments"
     __table_args__ = (
@@ -65,16 +65,16 @@ class Comment(Base):
     cell: Mapped[str] = mapped_column(String(100), default="")
     """The cell it is about; empty for the lesson as a whole."""
     thread_id: Mapped[str | None] = mapped_column(ForeignKey("comments.id", ondelete="CASCADE"))
-    """The comment that began the thread; None for that one itself."""
+    """The first comment of the thread; None for that comment itself."""
     author_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
     """None once the account is deleted."""
     idempotency_key: Mapped[str] = mapped_column(String(64))
-    """The same for the same text sent twice from one form."""
+    """Identical if one form sends the same text twice."""
     source: Mapped[str] = mapped_column(Text)
     html: Mapped[str] = mapped_column(Text)
-    """What ``comments.markdown`` made of the source, safe to show."""
+    """The source as safe HTML, made by ``comments.markdown``."""
     renderer_version: Mapped[int]
-    """The version of ``comments.markdown`` that made it."""
+    """The version of ``comments.markdown`` that made the HTML."""
     language: Mapped[str] = mapped_column(String(8))
     state: Mapped[str] = mapped_column(String(16), default=CommentState.shown)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
@@ -82,9 +82,9 @@ class Comment(Base):
     edit_count: Mapped[int] = mapped_column(default=0)
     pinned: Mapped[bool] = mapped_column(default=False)
     answer_id: Mapped[str | None] = mapped_column(String(32))
-    """Of the one that began a thread: the comment in it that an instructor says answers it."""
+    """Of a thread's first comment: the reply that an instructor marked as the answer."""
     reply_count: Mapped[int] = mapped_column(default=0)
-    """Of the one that began a thread: the replies that are shown."""
+    """Of a thread's first comment: the number of shown replies."""
     helpful_count: Mapped[int] = mapped_column(default=0)
     same_count: Mapped[int] = mapped_column(default=0)
     thanks_count: Mapped[int] = mapped_column(default=0)
@@ -97,12 +97,12 @@ class Comment(Base):
 
     @property
     def root_id(self) -> str:
-        """The comment that began the thread."""
+        """The first comment of the thread."""
         return self.thread_id or self.id
 
 
 class CommentVersion(Base):
-    """What a comment said before an edit."""
+    """An earlier text of a comment."""
 
     __tablename__ = "comment_versions"
 
@@ -113,7 +113,7 @@ class CommentVersion(Base):
 
 
 class CommentReaction(Base):
-    """That somebody reacted to a comment, once of each kind."""
+    """A reaction of an account to a comment, at most one of each kind."""
 
     __tablename__ = "comment_reactions"
     __table_args__ = (Index("ix_comment_reactions_account_id", "account_id"),)
@@ -125,7 +125,7 @@ class CommentReaction(Base):
 
 
 class CommentReport(Base):
-    """That somebody finds something wrong with a comment. Once for each: a second one says it anew."""
+    """A report about a comment, at most one per account: a second one replaces it."""
 
     __tablename__ = "comment_reports"
     __table_args__ = (Index("ix_comment_reports_account_id", "account_id"),)
@@ -138,7 +138,7 @@ class CommentReport(Base):
 
 
 class CommentCounter(Base):
-    """How many comments are shown at a lesson or one of its cells."""
+    """The number of shown comments of a lesson or one of its cells."""
 
     __tablename__ = "comment_counters"
 

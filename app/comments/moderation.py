@@ -1,4 +1,4 @@
-"""Reports of comments, and what instructors do with comments. The verbs flush; the caller commits."""
+"""Reports of comments, and the actions of instructors. These functions flush; the caller commits."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from app.web.user_text import clean_text
 
 MAX_REASON_CHARACTERS = 500
 MAX_REPORTS_PER_DAY = 20
-"""Of one account within a day."""
+"""Per account."""
 _ONE_DAY = timedelta(days=1)
 
 
 async def report_comment(session: AsyncSession, account: Account, comment_id: str, reason: str) -> Comment:
-    """Tell the instructors that something is wrong with a comment; a second report takes the place of one's first."""
+    """Report a comment to the instructors; a second report by the same account replaces the first."""
     comment = await queries.get_comment(session, Viewer.of(account), comment_id)
     if comment.author_id == account.id:
         raise OwnCommentForbidden
@@ -55,7 +55,7 @@ async def report_comment(session: AsyncSession, account: Account, comment_id: st
 
 
 async def set_pinned(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
-    """Keep a thread on top of its list, or no longer."""
+    """Pin a thread to the top of its list, or unpin it."""
     comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
     if comment.thread_id is not None:
         raise CommentNotFound
@@ -66,7 +66,7 @@ async def set_pinned(session: AsyncSession, instructor: Account, comment_id: str
 
 
 async def set_answer(session: AsyncSession, instructor: Account, comment_id: str, *, on: bool) -> Comment:
-    """Say that a reply answers what began its thread, or no longer."""
+    """Mark a reply as the answer of its thread, or remove the mark."""
     comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
     if comment.thread_id is None:
         raise CommentNotFound
@@ -80,7 +80,7 @@ async def set_answer(session: AsyncSession, instructor: Account, comment_id: str
 
 
 async def hide_comment(session: AsyncSession, instructor: Account, comment_id: str, reason: str) -> Comment:
-    """Take a comment out of sight; its author can read why. Its reports are settled, and it answers nothing."""
+    """Hide a comment; its author can read the reason. Resolves its reports and removes the mark as an answer."""
     comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
     await change_state(
         session, comment, CommentState.hidden, reason=_clean_reason(reason), pinned=False, **_moderated_by(instructor)
@@ -93,10 +93,10 @@ async def hide_comment(session: AsyncSession, instructor: Account, comment_id: s
 async def approve_comment(
     session: AsyncSession, instructor: Account, comment_id: str, edits: int | None = None
 ) -> Comment:
-    """Approve a comment that was held, or bring a hidden one back. ``edits`` is how often it was changed when read.
+    """Approve a held comment, or restore a hidden one. ``edits`` is its edit count when the instructor read it.
 
     Raises:
-        ModerationConflict: it says something else by now, which nobody has looked at.
+        ModerationConflict: it was edited since, and nobody has read that text.
     """
     comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
     await lock_and_refresh(session, comment)
@@ -109,14 +109,14 @@ async def approve_comment(
 
 
 async def dismiss_reports(session: AsyncSession, instructor: Account, comment_id: str) -> Comment:
-    """Nothing is wrong with it: its reports are resolved."""
+    """Resolve the reports of a comment without hiding it."""
     comment = await queries.get_comment(session, Viewer.of(instructor), comment_id)
     await _settle_reports(session, comment)
     return comment
 
 
 async def _lock_shown_comment(session: AsyncSession, comment: Comment) -> None:
-    """Whoever takes it back meanwhile waits. Raises CommentNotFound if somebody has."""
+    """Lock a comment so that it cannot be deleted meanwhile. Raises CommentNotFound if it is not shown."""
     await lock_and_refresh(session, comment)
     if comment.state != CommentState.shown:
         raise CommentNotFound

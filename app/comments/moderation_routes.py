@@ -1,4 +1,4 @@
-"""What instructors do with comments: their queue, and the buttons beside each comment. And what one person wrote."""
+"""What instructors do with comments (the queue, the actions on each comment), and the comments of one author."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from app.web.rendering import is_htmx_request, render_fragment, render_page_or_f
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
 unlocalized_router = APIRouter()
-"""Addresses without a language: those that are written into comments, which everyone reads in their own."""
+"""Routes without a language in the URL: comments contain these links, and readers' languages differ."""
 
 
 class ModerationAction(StrEnum):
-    """What an instructor does with a comment."""
+    """An action of an instructor on a comment."""
 
     pin = "pin"
     unpin = "unpin"
@@ -144,13 +144,13 @@ async def show_comments_by_author(
 
 @unlocalized_router.get("/learners/{handle}/comments", name="mention")
 async def redirect_to_author(request: Request, handle: str) -> RedirectResponse:
-    """Where a mention leads: comments are rendered once, for readers of every language."""
+    """The target of mentions: comments are rendered once, for readers of every language."""
     address = request.app.url_path_for("comments_by_author", lang=i18n.current_language(), handle=handle)
     return RedirectResponse(address, 302, {"vary": "accept-language, cookie", "cache-control": "no-store"})
 
 
 def _lesson_titles(catalog: CatalogView, views: Iterable[CommentView]) -> dict[str, str]:
-    """What the lessons of some comments are called, by "course/slug"."""
+    """The titles of the comments' lessons, by ``course/slug``."""
     keys = {view.comment.lesson for view in views}
     return {key: catalog.lesson_title(key, i18n.current_language()) for key in keys}
 
@@ -173,7 +173,7 @@ async def _apply_action(
 
 
 async def _reload_comment(db: Database, viewer: Viewer, comment_id: str) -> tuple[Comment, CommentView]:
-    """A comment with what it says now."""
+    """A comment and its view, reloaded."""
     async with db.session() as session:
         comment = await queries.get_comment(session, viewer, comment_id)
         (view,) = await comment_views(session, viewer, [comment])
@@ -181,5 +181,5 @@ async def _reload_comment(db: Database, viewer: Viewer, comment_id: str) -> tupl
 
 
 def _may_see_author(viewer: Viewer, author: Account) -> bool:
-    """Whether this viewer may see the name of an author whose comments it cannot read."""
+    """Whether this viewer may see the name of an author none of whose comments they can read."""
     return author.public_profile or viewer.instructor or viewer.account_id == author.id

@@ -1,4 +1,4 @@
-"""What a notification says about a comment."""
+"""How notifications describe comments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_SOURCE_LENGTH = 10 * _MAX_EXCERPT_LENGTH
 
 
 class CommentDescriber:
-    """Describes comments by id. One that is out of sight for the account that is told is not described."""
+    """Describes comments by ID. Comments that the notified account cannot see are left out."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -44,6 +44,6 @@ class CommentDescriber:
 
 
 def comment_excerpt(source: str) -> str:
-    """How a comment begins, on one line and without the marks of Markdown. Pure."""
+    """The beginning of a comment, on one line and without Markdown. Pure."""
     line = " ".join(to_plain_text(source[:_MAX_SOURCE_LENGTH]).split())
     return line if len(line) <= _MAX_EXCERPT_LENGTH else f"{line[:_MAX_EXCERPT_LENGTH].rstrip()} …"

@@ -1,4 +1,4 @@
-"""Who sees a comment, and what they may do with it. Pure; ``listing`` has the same rules as SQL."""
+"""Who may see a comment, and what they may do with it. Pure; ``visible_to`` states the same rule in SQL."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from app.comments.models import Comment, CommentState
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Whoever looks: nobody known, an account, an instructor's account."""
+    """The person who views a page: anonymous, signed in, or an instructor."""
 
     account_id: str | None
     instructor: bool
 
     @classmethod
     def of(cls, account: Account | None) -> Self:
-        """The viewer that an account is."""
+        """The viewer with this account."""
         if account is None:
             return cls(None, False)
         return cls(account.id, account.role in (Role.instructor, Role.admin))
 
 
 class Permission(StrEnum):
-    """What can be done with a comment."""
+    """An action on a comment."""
 
     reply = "reply"
     react = "react"
@@ -44,7 +44,7 @@ class Permission(StrEnum):
 
 
 def can_see(comment: Comment, viewer: Viewer) -> bool:
-    """Whether the comment, or the stub of it, is there for this viewer."""
+    """Whether the viewer can see the comment or its stub."""
     if comment.state == CommentState.shown or comment.reply_count > 0:
         return True
     if comment.state == CommentState.deleted:
@@ -53,14 +53,14 @@ def can_see(comment: Comment, viewer: Viewer) -> bool:
 
 
 def can_read(comment: Comment, viewer: Viewer) -> bool:
-    """Whether this viewer may read its text: of a stub nobody else may."""
+    """Whether the viewer can read the comment's text; only its author and instructors can if it is not shown."""
     if comment.state == CommentState.deleted:
         return False
     return comment.state == CommentState.shown or viewer.instructor or _is_author(comment, viewer)
 
 
 def visible_to(viewer: Viewer) -> ColumnElement[bool]:
-    """``can_see`` as a condition; the id of who looks is its parameter ``viewer``."""
+    """``can_see`` as an SQL condition, with the viewer's ID as the parameter ``viewer``."""
     alive = Comment.state != CommentState.deleted
     conditions = [Comment.state == CommentState.shown, Comment.reply_count > 0]
     if viewer.instructor:
@@ -71,7 +71,7 @@ def visible_to(viewer: Viewer) -> ColumnElement[bool]:
 
 
 def permissions_for(comment: Comment, viewer: Viewer) -> frozenset[Permission]:
-    """What this viewer may do."""
+    """The viewer's permissions on the comment."""
     if not can_read(comment, viewer):
         return frozenset()
     mine, shown, root = _is_author(comment, viewer), comment.state == CommentState.shown, comment.thread_id is None

@@ -1,4 +1,4 @@
-"""What comments keep of an account: handed out whole, and taken off what stays when the account is deleted."""
+"""An account's data in comments: exported completely, and anonymized when the account is deleted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXPORTED_COLUMNS = ("id", "lesson", "cell", "thread_id", "source", "language", 
 
 
 async def export_comments(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
-    """What the account wrote, what that said before, its reactions and its reports."""
+    """The account's comments with their earlier versions, its reactions and its reports."""
     mine = Comment.author_id == account.id
     async for comment in stream_scalars(session, select(Comment).where(mine).order_by(Comment.id)):
         yield {"kind": "comment", **{name: getattr(comment, name) for name in _EXPORTED_COLUMNS}}
@@ -43,7 +43,7 @@ async def export_comments(session: AsyncSession, account: Account) -> AsyncItera
 
 
 async def erase_comments(session: AsyncSession, account: Account) -> None:
-    """Its reactions and reports no longer count; its comments stay, without an author, so that threads can be read."""
+    """Delete the account's reactions and reports. Its comments stay, without an author, so that threads make sense."""
     for kind in await _reaction_kinds(session, account):
         of_kind = select(CommentReaction.comment_id).filter_by(account_id=account.id, kind=kind)
         await _decrement_counter(session, kind.counter, of_kind.scalar_subquery())

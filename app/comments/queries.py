@@ -1,4 +1,4 @@
-"""Reading comments: one, or lists that go on behind the last one shown, each from one index, whatever is beside it."""
+"""Reading comments: single ones, or pages that continue after the last ID shown. Each page is read from one index."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from app.comments.permissions import Viewer, can_see, visible_to
 from app.comments.rendering import refresh_html
 
 THREADS_PER_PAGE = 20
-"""Threads on a page."""
+"""Threads per page."""
 PREVIEW_REPLIES = 4
-"""Replies of a thread that its list shows."""
+"""Replies that the list shows of each thread."""
 REPLIES_PER_PAGE = 50
-"""Replies on the page of a thread."""
+"""Replies on a thread's own page."""
 MAX_PAGE_BYTES = 256 * 1024
-"""Of comments' HTML on a page. What does not fit is on the next one; each shows one comment at least."""
+"""Of comment HTML per page. The rest goes to the next page; each page shows at least one comment."""
 _MAX_RECENT_COMMENTS = 200
-"""Comments whose authors can be suggested."""
+"""Recent comments whose authors are suggested."""
 _REPLIES_BEFORE_TARGET = 5
-"""Replies shown before the one that a link names."""
+"""Replies shown before the one that a link points to."""
 
 
 class ModerationQueue(StrEnum):
-    """What the queue of the instructors shows."""
+    """The lists in the moderation queue."""
 
     held = "held"
     reported = "reported"
@@ -50,7 +50,7 @@ class ModerationQueue(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CommentThread:
-    """What began it, and some of its replies. ``earlier`` and ``after``: there are more on either side."""
+    """A thread and some of its replies. ``earlier`` and ``after`` tell whether there are more before and after them."""
 
     root: Comment
     replies: Sequence[Comment]
@@ -60,17 +60,17 @@ class CommentThread:
 
 @dataclass(frozen=True, slots=True)
 class CommentPage:
-    """Comments as far as one page goes; ``before`` is where the next one begins."""
+    """A page of comments; ``before`` is the cursor of the next one."""
 
     comments: Sequence[Comment]
     before: str | None
 
 
 async def get_comment(session: AsyncSession, viewer: Viewer, comment_id: str) -> Comment:
-    """The comment.
+    """The comment with this ID.
 
     Raises:
-        CommentNotFound: there is none of that id that this viewer may see.
+        CommentNotFound: it does not exist, or the viewer may not see it.
     """
     comment = await session.get(Comment, comment_id) if _is_valid_id(comment_id) else None
     if comment is None or not can_see(comment, viewer):
@@ -79,12 +79,12 @@ async def get_comment(session: AsyncSession, viewer: Viewer, comment_id: str) ->
 
 
 def _is_valid_id(text: str) -> bool:
-    """Whether a database can be asked for it: none takes NUL, nor the lone surrogates that ``FormFields`` may hold."""
+    """Whether a database accepts the ID: NUL and the lone surrogates that ``FormFields`` may contain are rejected."""
     return text.isascii() and "\0" not in text
 
 
 async def get_lesson_key(session: AsyncSession, comment_id: str) -> str | None:
-    """The lesson, ``course/slug``, that a comment is about; None if there is no such comment."""
+    """The lesson of a comment, as ``course/slug``; None if the comment does not exist."""
     if not _is_valid_id(comment_id):
         return None
     return await session.scalar(select(Comment.lesson).where(Comment.id == comment_id))
@@ -93,11 +93,11 @@ async def get_lesson_key(session: AsyncSession, comment_id: str) -> str | None:
 async def list_threads(
     session: AsyncSession, viewer: Viewer, lesson: str, cell: str, before: str | None = None
 ) -> tuple[list[CommentThread], str | None]:
-    """The threads of a place, the newest first and pinned ones on top; and where the next page begins."""
+    """A page of threads, newest first, pinned ones on top; and the cursor of the next page."""
     here = select(Comment).where(Comment.lesson == lesson, Comment.cell == cell).order_by(Comment.id.desc())
     rest = here.where(Comment.thread_id.is_(None), visible_to(viewer))
     pinned = (await _load_page(session, here.where(PINNED), None, THREADS_PER_PAGE, MAX_PAGE_BYTES // 2)).comments
-    if pinned:  # those that are not on top are where they would be otherwise
+    if pinned:  # pinned threads that do not fit on top stay in the list
         rest = rest.where(Comment.id.not_in([root.id for root in pinned]))
     on_top = [] if before else pinned
     listed = await _load_page(session, rest, before, THREADS_PER_PAGE, MAX_PAGE_BYTES - sum(map(_html_bytes, on_top)))
@@ -117,7 +117,7 @@ async def list_threads(
 async def get_thread(
     session: AsyncSession, viewer: Viewer, comment: Comment, after: str | None = None
 ) -> CommentThread:
-    """The thread of a comment: from its beginning, behind ``after``, or around the reply that ``comment`` is."""
+    """The thread of a comment: from the start, after ``after``, or around ``comment`` if that is a reply."""
     root = await session.get_one(Comment, comment.root_id)
     replies = select(Comment).where(Comment.thread_id == root.id, visible_to(viewer))
     begin = after or ""
@@ -135,7 +135,7 @@ async def get_thread(
 
 
 async def list_moderation_queue(session: AsyncSession, kind: ModerationQueue, before: str | None = None) -> CommentPage:
-    """What instructors look at, the newest first."""
+    """A page of the moderation queue, newest first."""
     conditions: dict[ModerationQueue, ColumnElement[bool] | TextClause] = {
         ModerationQueue.held: HELD,
         ModerationQueue.reported: REPORTED,
@@ -149,7 +149,7 @@ async def list_moderation_queue(session: AsyncSession, kind: ModerationQueue, be
 async def list_comments_by_author(
     session: AsyncSession, viewer: Viewer, account_id: str, before: str | None = None, hidden: Collection[str] = ()
 ) -> CommentPage:
-    """What an account wrote, the newest first, as far as the viewer may read it. ``hidden``: lessons left out."""
+    """Comments by an account that the viewer may read, newest first. ``hidden`` lists lessons to leave out."""
     own = select(Comment).where(
         Comment.author_id == account_id, Comment.state != CommentState.deleted, visible_to(viewer)
     )
@@ -161,7 +161,7 @@ async def list_comments_by_author(
 
 
 async def count_by_cell(session: AsyncSession, lesson: str) -> dict[str, int]:
-    """How many comments are shown at a lesson, by cell; under the empty name those on the lesson as a whole."""
+    """The number of shown comments of a lesson, by cell; the empty name counts those on the lesson as a whole."""
     rows = await session.execute(
         select(CommentCounter.cell, CommentCounter.comment_count).where(
             CommentCounter.lesson == lesson, CommentCounter.comment_count > 0
@@ -171,14 +171,14 @@ async def count_by_cell(session: AsyncSession, lesson: str) -> dict[str, int]:
 
 
 async def get_authors(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, Account]:
-    """Who wrote them, by id."""
+    """The authors of the comments, by ID."""
     ids = {comment.author_id for comment in comments if comment.author_id}
     found = await session.scalars(select(Account).where(Account.id.in_(ids))) if ids else ()
     return {account.id: account for account in found}
 
 
 async def get_own_reactions(session: AsyncSession, viewer: Viewer, comments: Sequence[Comment]) -> set[tuple[str, str]]:
-    """The viewer's own reactions to them: comment and kind."""
+    """The viewer's own reactions to the comments, as (comment ID, kind)."""
     if viewer.account_id is None or not comments:
         return set()
     own = select(CommentReaction.comment_id, CommentReaction.kind).where(
@@ -188,7 +188,7 @@ async def get_own_reactions(session: AsyncSession, viewer: Viewer, comments: Seq
 
 
 async def list_versions(session: AsyncSession, comment: Comment) -> Sequence[CommentVersion]:
-    """What a comment said before, the latest first."""
+    """Earlier versions of a comment, latest first."""
     earlier = (
         select(CommentVersion).where(CommentVersion.comment_id == comment.id).order_by(CommentVersion.number.desc())
     )
@@ -196,7 +196,7 @@ async def list_versions(session: AsyncSession, comment: Comment) -> Sequence[Com
 
 
 async def get_open_report_reasons(session: AsyncSession, comments: Sequence[Comment]) -> dict[str, list[str]]:
-    """The reasons of the open reports on them."""
+    """The reasons of the comments' open reports, by comment ID."""
     reported = [comment.id for comment in comments if comment.report_count]
     found: dict[str, list[str]] = {}
     if reported:
@@ -211,7 +211,7 @@ async def get_open_report_reasons(session: AsyncSession, comments: Sequence[Comm
 async def find_handles(
     session: AsyncSession, lesson: str, cell: str, thread_id: str | None, begins: str, most: int = 6
 ) -> Sequence[tuple[str, str]]:
-    """Handle and name of people whose handle begins so, and who wrote lately in the thread or began one there."""
+    """Handles and names that start with ``begins``, of people who recently wrote in the thread or started one there."""
     shown = select(Comment.author_id).where(Comment.state == CommentState.shown, Comment.author_id.is_not(None))
     latest = shown.order_by(Comment.id.desc()).limit(_MAX_RECENT_COMMENTS)
     here = await session.scalars(
@@ -225,7 +225,7 @@ async def find_handles(
 
 
 def count_fitting(comments: Sequence[Comment], room: int, least: int = 1) -> int:
-    """How many of these, from the first on, fit into ``room`` bytes of HTML; ``least`` of them anyway. Pure."""
+    """How many comments, from the first, fit into ``room`` bytes of HTML; at least ``least``. Pure."""
     for number, comment in enumerate(comments):
         room -= _html_bytes(comment)
         if room < 0 and number >= least:
@@ -251,7 +251,7 @@ async def _load_page(
 async def _load_preview_replies(
     session: AsyncSession, viewer: Viewer, roots: Sequence[Comment]
 ) -> dict[str, list[Comment]]:
-    """One more than is shown of each thread: a short look into the index for each, all in one query."""
+    """The last replies of each thread, one more than is shown: a short index scan for each, all in one query."""
     if not roots:
         return {}
     parameters = {f"root_{number}": root.id for number, root in enumerate(roots)} | {"viewer": viewer.account_id}
@@ -266,7 +266,7 @@ async def _load_preview_replies(
 
 @lru_cache
 def _preview_query(threads: int, instructor: bool, known: bool) -> CompoundSelect[tuple[str]]:
-    """The query for that many threads; putting it together takes longer than the database to answer it."""
+    """The query for that many threads. Cached: building it takes longer than running it."""
     seen = visible_to(Viewer("" if known else None, instructor))
     looks = [
         select(Comment.id)

@@ -1,4 +1,4 @@
-"""How fast one account may write: the policies, by the account's age."""
+"""How fast an account may write, depending on its age."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from app.rate_limit import WindowLimit
 
 NEW_ACCOUNT_AGE = timedelta(days=1)
-"""For so long an account counts as new."""
+"""How long an account counts as new."""
 RATE_LIMITS = (
     WindowLimit(6, timedelta(minutes=1)),
     WindowLimit(60, timedelta(hours=1)),
@@ -19,9 +19,9 @@ NEW_ACCOUNT_RATE_LIMITS = (
     WindowLimit(40, timedelta(days=1)),
 )
 MAX_TIMESTAMPS = max(each.max_count for each in (*RATE_LIMITS, *NEW_ACCOUNT_RATE_LIMITS))
-"""So many of the latest comments decide."""
+"""The number of recent comments that the limits look at."""
 
 
 def limits_for(age: timedelta) -> tuple[WindowLimit, ...]:
-    """The limits for an account of that age. Pure."""
+    """The limits of an account of that age. Pure."""
     return NEW_ACCOUNT_RATE_LIMITS if age < NEW_ACCOUNT_AGE else RATE_LIMITS

@@ -1,4 +1,4 @@
-"""Reacting to comments, and what is awarded to those who helped. The verbs flush; the caller commits."""
+"""Reactions to comments, and the XP for helpful ones. These functions flush; the caller commits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from app.progress.events import LearningEvent
 from app.progress.ledger import Ledger
 
 HELPFUL_XP = 20
-"""For the first comment of an account that helped somebody."""
+"""For an account's first helpful comment."""
 
 
 async def set_reaction(
     session: AsyncSession, account: Account, comment_id: str, kind: ReactionKind, *, on: bool
 ) -> Comment:
-    """Add a reaction or take it back; twice is once."""
+    """Add or remove a reaction. Idempotent."""
     comment = await queries.get_comment(session, Viewer.of(account), comment_id)
     if comment.state != CommentState.shown:
         raise CommentNotFound
@@ -40,9 +40,9 @@ async def set_reaction(
 
 
 async def award_helpful(session: AsyncSession, ledger: Ledger, comment: Comment) -> None:
-    """Enter into the ledger that somebody else found a comment helpful, or that it answers a question.
+    """Record in the ledger that a comment was marked as helpful or as an answer.
 
-    It counts the first time only, and only while its author's account exists.
+    Counts only once per author, and only while the author's account exists.
     """
     author = await session.get(Account, comment.author_id) if comment.author_id else None
     if author is not None:

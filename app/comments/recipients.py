@@ -1,4 +1,4 @@
-"""Who is told of a comment, when it is new and when it has been changed, and telling them."""
+"""Who is notified of new and edited comments, and notifying them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from app.notifications.models import NotificationKind
 from app.notifications.service import notified_accounts, notify
 
 _MAX_THREAD_AUTHORS = 200
-"""Of the latest replies of a thread, whose authors are told of a new one."""
+"""Of the latest replies in a thread; their authors are notified of a new one."""
 
 
 class RecipientReason(StrEnum):
-    """Why somebody is told of a comment."""
+    """Why somebody is notified of a comment."""
 
     mention = "mention"
     reply = "reply"
@@ -27,14 +27,14 @@ class RecipientReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Somebody who is told of a new comment."""
+    """Somebody to notify of a new comment."""
 
     account_id: str
     why: RecipientReason
 
 
 async def notify_recipients(session: AsyncSession, comment: Comment) -> None:
-    """Tell those who are told of a new comment."""
+    """Notify the recipients of a new comment."""
     told = await find_recipients(session, comment)
     for why in RecipientReason:
         of_these = [one.account_id for one in told if one.why is why]
@@ -42,9 +42,9 @@ async def notify_recipients(session: AsyncSession, comment: Comment) -> None:
 
 
 async def notify_new_mentions(session: AsyncSession, comment: Comment, before: str) -> None:
-    """Tell those whom a comment mentions since it was changed. Nobody is told of it again.
+    """Notify the people whom an edit newly mentions. Nobody is notified of the same comment twice.
 
-    However often it is changed, a comment calls no more people in all than it could at once.
+    Across all edits, a comment notifies no more people than a new one could.
     """
     known = await notified_accounts(session, comment.id)
     left = MAX_MENTIONS - sum(kind == NotificationKind.mention for kind in known.values())
@@ -55,7 +55,7 @@ async def notify_new_mentions(session: AsyncSession, comment: Comment, before: s
 
 
 async def find_recipients(session: AsyncSession, comment: Comment) -> list[Recipient]:
-    """Who is told of a new comment: whom it mentions, and who wrote in its thread; each once, never its author."""
+    """The people mentioned in a new comment and the authors in its thread; each once, without its own author."""
     people = await resolve_mentions(session, comment.source)
     told = dict.fromkeys(people.values(), RecipientReason.mention)
     if comment.thread_id is not None:

@@ -1,4 +1,4 @@
-"""From the source of a comment to its HTML, with links to the people who are mentioned in it."""
+"""Renders comments to HTML, with links to the people they mention."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from app.comments import markdown
 from app.comments.models import Comment
 
 _BATCH_SIZE = 50
-"""Comments in one short transaction: some tenths of a second, in which nobody else writes."""
+"""Comments per transaction: it blocks other writers for some tenths of a second."""
 
 
 async def render_html(session: AsyncSession, source: str) -> str:
-    """What a page shows of it."""
+    """The HTML that pages show."""
     return markdown.to_html(source, await resolve_mentions(session, source))
 
 
 async def refresh_html(session: AsyncSession, comments: Iterable[Comment]) -> None:
-    """Render anew what an earlier renderer made; nothing is stored unless the caller commits."""
+    """Re-render the comments that an earlier renderer made. Nothing is stored unless the caller commits."""
     for comment in comments:
         if comment.renderer_version != markdown.RENDERER_VERSION:
             comment.html = await render_html(session, comment.source)
@@ -29,7 +29,7 @@ async def refresh_html(session: AsyncSession, comments: Iterable[Comment]) -> No
 
 
 async def rerender_outdated(session: AsyncSession) -> bool:
-    """Store anew some of what an earlier renderer made, so that readers need not wait for it; True if there is more."""
+    """Re-render and store some outdated comments, so that readers need not wait for it. True if there may be more."""
     earlier = select(Comment).where(Comment.renderer_version < markdown.RENDERER_VERSION).limit(_BATCH_SIZE)
     found = (await session.scalars(earlier.with_for_update(skip_locked=True))).all()
     await refresh_html(session, found)
@@ -37,7 +37,7 @@ async def rerender_outdated(session: AsyncSession) -> bool:
 
 
 async def resolve_mentions(session: AsyncSession, source: str) -> dict[str, str]:
-    """Those of the handles in it that are somebody's, with the account."""
+    """The accounts mentioned in a comment, by handle; handles that belong to nobody are left out."""
     if not (handles := markdown.mentioned_handles(source)):
         return {}
     live = select(Account.handle, Account.id).where(Account.handle.in_(handles), Account.disabled_at.is_(None))

@@ -1,4 +1,4 @@
-"""How comments are answered: with a page, with the same as a fragment for htmx, or with the way to a comment."""
+"""Responses about comments: a page, the same as a fragment for htmx, or a redirect to a comment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.web.security_headers import NO_STORE
 
 
 def form_response(request: Request, form: CommentForm, account: Account | None, http_status: int = 200) -> Response:
-    """A form, as a page of its own without a script."""
+    """A form; without a script, it is a page of its own."""
     return render_page_or_fragment(
         request, "comments/_form.html", "comments/form.html", http_status, form=form, account=account
     )
@@ -27,20 +27,20 @@ def form_response(request: Request, form: CommentForm, account: Account | None, 
 def form_error_response(
     request: Request, form: CommentForm, account: Account | None, problem: LockstepError
 ) -> Response:
-    """The form again, with what was typed and what is wrong with it."""
+    """The form with the text that was typed and the error."""
     status = problem.http_status if problem.http_status in (401, 429) else 422
     return form_response(request, form, account, status)
 
 
 def redirect_to_comment(request: Request, lang: str, comment: Comment, *, alone: bool = False) -> Response:
-    """On to the comment: htmx gets its thread, or the comment alone."""
+    """Redirect to a comment: htmx gets its thread, or with ``alone`` only the comment."""
     address = request.app.url_path_for("comment", lang=lang, comment_id=comment.id)
     query = "?alone=1" if alone and is_htmx_request(request) else ""
     return RedirectResponse(f"{address}{query}#c-{comment.id}", 303, NO_STORE)
 
 
 def removed_thread_response(request: Request, lang: str, comment: Comment, facts: Mapping[str, Any]) -> Response:
-    """A thread is gone: nothing takes its place in the list; without a script the list is shown again."""
+    """For a removed thread, htmx gets an empty fragment to replace it; without a script, the browser gets the list."""
     if is_htmx_request(request):
         return render_fragment(request, "comments/_removed_thread.html", **facts)
     course, _slash, slug = comment.lesson.partition("/")

@@ -1,16 +1,16 @@
-"""Comments over HTTP: pages that read without a script, and the same as fragments for htmx.
+"""Comments over HTTP: pages that work without a script, and the same as fragments for htmx.
 
-What a form sends is answered with a redirect to the comment, which htmx follows: it gets the thread as a fragment. A
-form that cannot be taken comes back with what was typed and the reason beside it, status 422 (429 if it is too soon).
+A form is answered with a redirect to the comment; htmx follows it and gets the thread as a fragment. A form with errors
+is shown again with the text and the error, status 422 (429 if the author must wait).
 
-What templates get:
+Contexts of the templates:
 
 ``comments/comments.html``
     ``lesson``, ``cell`` (Cell or None), ``threads`` (ThreadView), ``before``, ``form``, ``counts``, ``account``.
 ``comments/thread.html``
-    ``lesson``, ``cell``, ``thread``, ``account``, ``target``: the id of the comment that was asked for.
+    ``lesson``, ``cell``, ``thread``, ``account``, ``target``: the ID of the requested comment.
 ``comments/form.html``
-    ``form``, ``account``, ``back``: where it came from.
+    ``form``, ``account``, ``back``: the page to return to.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ from app.web.rendering import render_page_or_fragment, render_private_page
 async def _hide_draft_comments(
     request: Request, catalog: CatalogDep, account: OptionalAccount, db: DatabaseDep
 ) -> None:
-    """Comments on a draft do not exist for anyone who may not see it. Raises CommentNotFound."""
+    """Hide comments on a draft from everyone who may not see it. Raises CommentNotFound."""
     comment_id = request.path_params.get("comment_id")
     if comment_id is None or not catalog.hidden:
         return
     if account is None and route_access(request) is not Access.public:
-        return  # the route asks for a sign-in, whatever the comment is
+        return  # the route asks for a sign-in first, whether or not the comment exists
     async with db.session() as session:
         lesson = await queries.get_lesson_key(session, comment_id)
     if lesson in catalog.hidden:
@@ -131,7 +131,7 @@ async def show_comment(
     after: BeforeCursor = None,
     alone: bool = False,
 ) -> Response:
-    """The thread of a comment. ``alone``: htmx gets nothing but the comment itself."""
+    """The thread of a comment. With ``alone``, htmx gets only the comment itself."""
     viewer = Viewer.of(account)
     async with db.session() as session:
         comment = await queries.get_comment(session, viewer, comment_id)
@@ -224,7 +224,7 @@ async def react_to_comment(
     progress: ProgressServiceDep,
     db: DatabaseDep,
 ) -> Response:
-    """Of the two fields ``add`` and ``remove``, one names the kind."""
+    """Add or remove a reaction: one of the fields ``add`` and ``remove`` holds its kind."""
     on = "add" in fields
     try:
         kind = ReactionKind(fields["add"] if on else fields.get("remove", ""))
@@ -266,7 +266,7 @@ async def suggest_handles(
     cell: CellName = "",
     thread: BeforeCursor = None,
 ) -> list[dict[str, str]]:
-    """People to mention: those who wrote in the thread, or began one at the same place."""
+    """People to suggest for a mention: those who wrote in the thread, or started one in the same place."""
     response.headers["cache-control"] = "no-store"
     if lesson in catalog.hidden:
         return []
@@ -275,7 +275,7 @@ async def suggest_handles(
     return [{"handle": handle, "name": name} for handle, name in found]
 
 
-# --- beneath ----------------------------------------------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------------------------------
 
 
 async def _comments_response(
@@ -298,7 +298,7 @@ async def _comments_response(
 
 
 async def _location_context(session: AsyncSession, lesson: Lesson | None, name: str) -> dict[str, Any]:
-    """The lesson and cell of a place, how many comments there are, and at which of the lesson's cells there are any."""
+    """The lesson and cell, the number of comments there, and the lesson's cells that have comments."""
     counts = await queries.count_by_cell(session, lesson.key) if lesson else {}
     cells = [(found, counts[found.name]) for found in lesson.cells if found.name in counts] if lesson else []
     return {"lesson": lesson, "cell": lesson and lesson.cell(name), "cells": cells, "count": counts.get(name, 0)}
@@ -312,7 +312,7 @@ def _find_cell(lesson: Lesson, name: str) -> Cell | None:
 
 
 def _find_lesson(catalog: CatalogView, key: str, lang: str) -> Lesson | None:
-    """The lesson a comment is about; None once it is gone."""
+    """The lesson with this key; None if it no longer exists."""
     course, _slash, slug = key.partition("/")
     try:
         return catalog.lesson(course, slug, lang)
@@ -351,7 +351,7 @@ async def _form_for_comment(
     text: str | None = None,
     error: str = "",
 ) -> CommentForm:
-    """A form beside a comment that this account may fill in."""
+    """The form for an action on a comment, if the account may do that."""
     viewer = Viewer.of(account)
     async with db.session() as session:
         comment = await queries.get_comment(session, viewer, comment_id)

@@ -1,4 +1,4 @@
-"""Comments as templates want them: who wrote, what this viewer may do, what is said about it."""
+"""Comments as templates need them: with authors, the viewer's permissions, reactions and reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ReactionView:
 
 @dataclass(frozen=True, slots=True)
 class CommentView:
-    """A comment on a page. ``author`` is None once its account is deleted; ``readable`` is false for a stub."""
+    """A comment on a page. ``author`` is None if the account was deleted; ``readable`` is False for a stub."""
 
     comment: Comment
     author: Account | None
@@ -39,23 +39,23 @@ class CommentView:
 
     @property
     def html(self) -> Markup:
-        """Its text: it was made safe when it was stored."""
+        """Its text, which was sanitized when it was stored."""
         return Markup(self.comment.html)  # noqa: S704 - comments.markdown cleaned it
 
     @property
     def more(self) -> bool:
-        """Whether there is more to do with it than what everybody does."""
+        """Whether the viewer has permissions that not everybody has."""
         return bool(self.may - {Permission.reply, Permission.react, Permission.history})
 
     @property
     def by_instructor(self) -> bool:
-        """Whether its author teaches here."""
+        """Whether its author is an instructor or admin."""
         return self.author is not None and self.author.role != Role.learner
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadView:
-    """A thread on a page. ``after`` leads on behind the last reply shown; ``earlier``: there are some before."""
+    """A thread on a page. ``after`` is the cursor of later replies; ``earlier``: there are earlier ones."""
 
     root: CommentView
     replies: tuple[CommentView, ...]
@@ -66,7 +66,7 @@ class ThreadView:
 async def comment_views(
     session: AsyncSession, viewer: Viewer, comments: Sequence[Comment], answers: Mapping[str, str | None] | None = None
 ) -> list[CommentView]:
-    """The views of some comments; ``answers`` says which reply answers which thread."""
+    """The views of comments; ``answers`` gives the ID of each thread's answer."""
     authors = await queries.get_authors(session, comments)
     mine = await queries.get_own_reactions(session, viewer, comments)
     reports = await queries.get_open_report_reasons(session, comments) if viewer.instructor else {}
@@ -88,7 +88,7 @@ async def comment_views(
 
 
 async def thread_views(session: AsyncSession, viewer: Viewer, threads: Sequence[CommentThread]) -> list[ThreadView]:
-    """The views of some threads."""
+    """The views of threads."""
     everything = [comment for thread in threads for comment in (thread.root, *thread.replies)]
     answers = {thread.root.id: thread.root.answer_id for thread in threads}
     views = {view.comment.id: view for view in await comment_views(session, viewer, everything, answers)}

@@ -1,4 +1,4 @@
-"""What feedback is about: a page of this site, its lesson, and a cell of it. Pure."""
+"""The subject of feedback: a page of this site, its lesson, and a cell. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from app.web.languages import language_in_path
 _MAX_PATH_LENGTH = 300
 _LESSON_PATH = re.compile(r"/[^/]+/courses/([^/.]+)/([^/.]+)(?:/.*)?")
 _SECRET_LINK_PATH = re.compile(r"/[^/]+/(?:mail|unsubscribe)/.*")
-"""Links of mails: who knows such an address may use it."""
+"""Links in emails: anyone who knows such a URL may use it, so it is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackContext:
-    """A page, its lesson if it is one's, and the name of one of its cells."""
+    """A page, its lesson if it belongs to one, and the name of a cell."""
 
     page: str = ""
     lesson: Lesson | None = None
@@ -28,12 +28,12 @@ class FeedbackContext:
 
     @property
     def key(self) -> str:
-        """``course/slug``, or nothing."""
+        """``course/slug``, or an empty string."""
         return self.lesson.key if self.lesson else ""
 
 
 def resolve_context(catalog: CatalogView, page: str, cell: str, lang: str) -> FeedbackContext:
-    """What a page and a cell that a browser names are. What is unknown, secret or elsewhere is left out."""
+    """The context for the page and cell that a browser names. Unknown, secret and external ones are left out."""
     path = urlsplit(local_path(page) or "").path
     if not language_in_path(path) or len(path) > _MAX_PATH_LENGTH or _SECRET_LINK_PATH.fullmatch(path):
         return FeedbackContext()

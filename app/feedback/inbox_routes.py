@@ -1,11 +1,12 @@
-"""Where instructors read feedback: the inbox of problems, and how helpful lessons were found.
+"""Instructors' pages for feedback: the inbox of problem reports, and the votes on lessons.
 
-What templates get:
+Contexts of the templates:
 
 ``feedback/inbox.html``
-    ``narrowed`` (Filter), ``rows`` (Row), ``before``, ``further``: the query of the next page, ``titles`` by lesson.
+    ``narrowed`` (InboxFilter), ``rows`` (ProblemRow), ``before``, ``further``: the query of the next page, ``titles``
+    by lesson.
 ``feedback/votes.html``
-    ``counts`` (Count), ``sentences`` (Said), ``lesson``, ``before``, ``titles``.
+    ``counts`` (VoteCount), ``sentences`` (VoteComment), ``lesson``, ``before``, ``titles``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LessonKey = Annotated[str, Query(max_length=200, pattern="^[^\x00]*$")]
 
 
 class InboxAction(StrEnum):
-    """What an instructor does with a problem."""
+    """An action of an instructor on a problem report."""
 
     resolve = "resolve"
     reopen = "reopen"
@@ -135,7 +136,7 @@ def _inbox_url(request: Request, lang: str, query: dict[str, str]) -> str:
 
 
 def _lesson_titles(catalog: CatalogView, lang: str) -> dict[str, str]:
-    """The title of every lesson, by its key, in the order of the courses."""
+    """The title of every lesson, by key, in the order of the courses."""
     return {
         entry.lesson.key: entry.title
         for course in catalog.courses(lang)

@@ -1,4 +1,4 @@
-"""The tables of feedback. An id grows with time: every list is in its order and goes on behind the last one shown."""
+"""The tables of feedback. IDs grow with time, so every list is in their order and pages continue after the last ID."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ProblemKind(StrEnum):
 
 _KINDS = ", ".join(f"'{kind}'" for kind in ProblemKind)
 IS_OPEN, HAS_COMMENT = text("resolved_at IS NULL"), text("comment <> ''")
-"""What an index of some rows is about. A query says it in the same words, or SQLite does not see that it fits."""
+"""Conditions of partial indexes. Queries must repeat them word for word, or SQLite does not use the index."""
 
 
 class ProblemReport(Base):
-    """A problem that somebody reported, from any page."""
+    """A problem that somebody reported from any page."""
 
     __tablename__ = "problem_reports"
     __table_args__ = (
@@ -41,14 +41,14 @@ class ProblemReport(Base):
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(64))
-    """The same for the same text sent twice from one form."""
+    """Identical if one form sends the same text twice."""
     learner_id: Mapped[str | None] = mapped_column(String(64))
-    """Who reported it; None once their account is deleted."""
+    """The learner who reported it; None once their account is deleted."""
     kind: Mapped[str] = mapped_column(String(16))
     page: Mapped[str] = mapped_column(String(300))
-    """The path it was reported from; empty if that is not known."""
+    """The path of the page; empty if unknown."""
     lesson: Mapped[str] = mapped_column(String(200), default="")
-    """``course/slug``; empty for a page that is no lesson's."""
+    """``course/slug``; empty if the page belongs to no lesson."""
     cell: Mapped[str] = mapped_column(String(100), default="")
     text: Mapped[str] = mapped_column(Text)
     language: Mapped[str] = mapped_column(String(8))
@@ -56,11 +56,11 @@ class ProblemReport(Base):
     resolved_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     resolved_by: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
     note: Mapped[str] = mapped_column(String(500), default="")
-    """What an instructor wrote when the report was resolved or reopened."""
+    """The note of the instructor who resolved or reopened the report."""
 
 
 class LessonVote(Base):
-    """Whether a lesson was helpful to a learner; the latest answer counts."""
+    """A learner's vote on whether a lesson was helpful; a new vote replaces the old one."""
 
     __tablename__ = "lesson_votes"
     __table_args__ = (
@@ -73,7 +73,7 @@ class LessonVote(Base):
     learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     lesson: Mapped[str] = mapped_column(String(200), primary_key=True)
     id: Mapped[str] = mapped_column(String(32))
-    """Another one whenever the answer changes."""
+    """Replaced whenever the vote changes."""
     helpful: Mapped[bool]
     comment: Mapped[str] = mapped_column(String(500), default="")
     language: Mapped[str] = mapped_column(String(8))

@@ -1,4 +1,4 @@
-"""What feedback keeps of a learner: moved to the account they make, handed out whole, and what goes with it."""
+"""A learner's feedback: moved to an account, exported, or erased."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VOTE_FIELDS = ("lesson", "helpful", "comment", "language", "updated_at")
 
 
 async def move_feedback(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
-    """Give one learner's feedback to another. Where both voted on a lesson, the later vote stays."""
+    """Move one learner's feedback to another. If both voted on a lesson, the later vote is kept."""
     mine, theirs = aliased(LessonVote), aliased(LessonVote)
     both = select(mine.lesson, mine.id > theirs.id).join(
         theirs, and_(theirs.lesson == mine.lesson, theirs.learner_id == to_learner)
@@ -35,7 +35,7 @@ async def move_feedback(session: AsyncSession, from_learner: str, to_learner: st
 
 
 async def export_feedback(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
-    """The problems it reported and what it said of lessons."""
+    """The account's problem reports and votes on lessons."""
     problems = select(ProblemReport).where(ProblemReport.learner_id == account.learner_id).order_by(ProblemReport.id)
     async for problem in stream_scalars(session, problems):
         yield {"kind": "problem_report", "about": problem.kind} | {n: getattr(problem, n) for n in _PROBLEM_FIELDS}
@@ -46,7 +46,7 @@ async def export_feedback(session: AsyncSession, account: Account) -> AsyncItera
 
 
 async def erase_feedback(session: AsyncSession, account: Account) -> None:
-    """Its votes go; the problems stay without a name, so that they can still be solved."""
+    """Delete the account's votes; its problem reports are kept without a name, so that they can still be resolved."""
     await session.execute(delete(LessonVote).where(LessonVote.learner_id == account.learner_id))
     mine = update(ProblemReport).where(ProblemReport.learner_id == account.learner_id)
     await session.execute(mine.values(learner_id=None).execution_options(synchronize_session=False))
@@ -59,7 +59,7 @@ async def _purge_votes(session: AsyncSession, learner: str, before: datetime, mo
 
 
 async def _anonymize_problems(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
-    """What is wrong with a page is still wrong when whoever said so is gone."""
+    """Remove the learner from old reports: the problems remain even if the visitor is gone."""
     theirs = (
         select(ProblemReport.id)
         .where(ProblemReport.learner_id == learner, ProblemReport.created_at < before)

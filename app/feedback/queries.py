@@ -1,4 +1,4 @@
-"""Reading feedback: lists that go on behind the last one shown, and how many found a lesson helpful."""
+"""Reading feedback: pages that continue after the last ID shown, and counts of votes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.feedback.models import HAS_COMMENT, IS_OPEN, LessonVote, ProblemKind, P
 from app.web.user_text import escape_bidi_controls
 
 PAGE_SIZE = 30
-"""Rows of a page."""
+"""Rows per page."""
 
 
 class ProblemStatus(StrEnum):
-    """Which problems the inbox shows."""
+    """Which problem reports the inbox shows."""
 
     open = "open"
     resolved = "resolved"
@@ -27,7 +27,7 @@ class ProblemStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InboxFilter:
-    """What the inbox is narrowed to; None and an empty lesson narrow nothing."""
+    """The filter of the inbox; None and an empty lesson match everything."""
 
     which: ProblemStatus = ProblemStatus.open
     kind: ProblemKind | None = None
@@ -36,7 +36,7 @@ class InboxFilter:
 
 @dataclass(frozen=True, slots=True)
 class ProblemRow:
-    """A problem as it is shown. ``author`` is None for a visitor."""
+    """A problem report in the inbox. ``author`` is None for a visitor."""
 
     problem: ProblemReport
     author: Account | None
@@ -44,25 +44,25 @@ class ProblemRow:
 
     @property
     def text(self) -> str:
-        """What was written; what would turn the direction of writing around is written out."""
+        """The text, with bidirectional control characters made visible."""
         return escape_bidi_controls(self.problem.text)
 
 
 @dataclass(frozen=True, slots=True)
 class VoteComment:
-    """A sentence beside a vote."""
+    """The comment of a vote."""
 
     vote: LessonVote
 
     @property
     def text(self) -> str:
-        """What was written; what would turn the direction of writing around is written out."""
+        """The text, with bidirectional control characters made visible."""
         return escape_bidi_controls(self.vote.comment)
 
 
 @dataclass(frozen=True, slots=True)
 class VoteCount:
-    """How many said yes and no of a lesson."""
+    """The numbers of yes and no votes on a lesson."""
 
     lesson: str
     yes: int
@@ -70,14 +70,14 @@ class VoteCount:
 
     @property
     def share(self) -> float:
-        """Of those who answered, who said yes: 0 to 1."""
+        """The share of yes votes: 0 to 1."""
         return self.yes / (self.yes + self.no)
 
 
 async def list_problem_reports(
     session: AsyncSession, narrowed: InboxFilter, before: str | None = None
 ) -> tuple[Sequence[ProblemRow], str | None]:
-    """Problems, the newest first; and where the next page begins."""
+    """A page of problem reports, newest first, and the cursor of the next page."""
     found = select(ProblemReport).order_by(ProblemReport.id.desc())
     if narrowed.which is ProblemStatus.open:
         found = found.where(IS_OPEN)
@@ -94,7 +94,7 @@ async def list_problem_reports(
 
 
 async def load_problem_rows(session: AsyncSession, found: Sequence[ProblemReport]) -> Sequence[ProblemRow]:
-    """The problems with who reported and who resolved them."""
+    """The problem reports with the people who reported and resolved them."""
     learners = {one.learner_id for one in found if one.learner_id}
     handlers = {one.resolved_by for one in found if one.resolved_by}
     people = select(Account).where(Account.learner_id.in_(learners) | Account.id.in_(handlers))
@@ -105,7 +105,7 @@ async def load_problem_rows(session: AsyncSession, found: Sequence[ProblemReport
 
 
 async def count_votes(session: AsyncSession) -> Sequence[VoteCount]:
-    """The votes of every lesson that has any, by lesson."""
+    """The counts of all lessons with votes, by lesson."""
     found = select(LessonVote.lesson, LessonVote.helpful, func.count()).group_by(LessonVote.lesson, LessonVote.helpful)
     votes: dict[str, dict[bool, int]] = {}
     for lesson, helpful, number in await session.execute(found):
@@ -116,7 +116,7 @@ async def count_votes(session: AsyncSession) -> Sequence[VoteCount]:
 async def list_vote_comments(
     session: AsyncSession, lesson: str, before: str | None = None
 ) -> tuple[Sequence[VoteComment], str | None]:
-    """What was said beside votes, the newest first; and where the next page begins."""
+    """A page of comments on votes, newest first, and the cursor of the next page."""
     found = select(LessonVote).where(HAS_COMMENT).order_by(LessonVote.id.desc())
     if lesson:
         found = found.where(LessonVote.lesson == lesson)

@@ -1,14 +1,14 @@
 """Feedback over HTTP: pages that work without a script, and the same as fragments for htmx.
 
-What a form sends is answered with a redirect to a word of thanks, which htmx follows. A form that cannot be taken comes
-back with what was typed and the reason beside it, status 422 (429 if it is too soon).
+A form is answered with a redirect to a page of thanks, which htmx follows. A form with errors is shown again with the
+text and the error, status 422 (429 if the sender must wait).
 
-What templates get:
+Contexts of the templates:
 
 ``feedback/form.html``
-    ``form`` (Form), ``kinds``.
+    ``form`` (ProblemForm), ``kinds``.
 ``feedback/vote.html``
-    ``lesson``, ``vote`` (Vote or None), ``said``: it has just been given; ``error`` and ``typed`` of the sentence.
+    ``lesson``, ``vote`` (LessonVote or None), ``said``: it was just given; ``error`` and ``typed`` of the comment.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ router = APIRouter(prefix=LANGUAGE_PREFIX)
 
 @dataclass(frozen=True, slots=True)
 class ProblemForm:
-    """The form of a problem as it is shown. ``error`` is a sentence about the field that ``wrong`` names."""
+    """The form of a problem report. ``error`` is an error message about the field named by ``wrong``."""
 
     about: FeedbackContext
     key: str
@@ -122,7 +122,7 @@ async def submit_vote(
     fields: FormFields,
     db: DatabaseDep,
 ) -> Response:
-    """``helpful`` is yes or no; a form without the field ``text`` leaves the comment as it is."""
+    """``helpful`` is yes or no. A form without the field ``text`` leaves the comment unchanged."""
     lesson = catalog.lesson(course, slug, lang)
     if (answer := fields.get("helpful")) not in ("yes", "no"):
         raise InvalidInput(reason="helpful")
@@ -140,7 +140,7 @@ async def submit_vote(
     return _redirect(request, "lesson_vote", {"said": "1"}, lang=lang, course=course, slug=slug)
 
 
-# --- beneath ----------------------------------------------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------------------------------
 
 
 def _render_form(request: Request, form: ProblemForm, http_status: int = 200) -> Response:

@@ -1,4 +1,4 @@
-"""What can be done with feedback: one function per verb. They flush; the caller commits."""
+"""Operations on feedback, one function each. They flush; the caller commits."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from app.web.user_text import clean_text
 
 MAX_PROBLEM_LENGTH = 4_000
 MAX_COMMENT_LENGTH = 500
-"""Characters of the comment beside a vote, and of an instructor's note."""
+"""In characters: the comment of a vote, and an instructor's note."""
 PROBLEMS_PER_LEARNER = RateLimitPolicy(free_attempts=6, initial_delay_s=30.0, max_delay_s=3600.0)
 PROBLEMS_PER_NETWORK = RateLimitPolicy(free_attempts=40, initial_delay_s=10.0, max_delay_s=600.0)
-"""Of many people, as a classroom is."""
+"""A network may be shared by many people, such as a classroom."""
 _DUPLICATE_WINDOW = timedelta(minutes=10)
-"""For so long the same words of one learner about one place are the same problem."""
+"""How long the same text by one learner about one page counts as a duplicate."""
 VOTES_PER_LEARNER = RateLimitPolicy(free_attempts=200, max_delay_s=300.0)
 VOTES_PER_NETWORK = RateLimitPolicy(free_attempts=1_000, max_delay_s=300.0)
 
@@ -41,7 +41,7 @@ class ProblemKindMissing(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class FeedbackAuthor:
-    """Who gives feedback: a learner, and the network they come from if it is counted."""
+    """The author of feedback: a learner, and the network if it is counted."""
 
     learner_id: str
     network: str | None
@@ -49,7 +49,7 @@ class FeedbackAuthor:
 
 @dataclass(frozen=True, slots=True)
 class ProblemDraft:
-    """A problem as it was filled in. ``key`` comes from the form and is the same when it is sent twice."""
+    """A submitted problem report. ``key`` comes from the form and is the same if the form is sent twice."""
 
     kind: str
     page: str
@@ -61,11 +61,11 @@ class ProblemDraft:
 
 
 async def create_problem_report(session: AsyncSession, who: FeedbackAuthor, draft: ProblemDraft) -> ProblemReport:
-    """Store a problem, or find the one that the same form has stored already.
+    """Store a problem report, or return the one that the same form has already stored.
 
     Raises:
-        ProblemKindMissing, TextEmpty, TextTooLong, NotText: it cannot be kept.
-        TooManyAttempts: too many came from this learner or network lately.
+        ProblemKindMissing, TextEmpty, TextTooLong, NotText: the report cannot be stored.
+        TooManyAttempts: this learner or network has sent too many lately.
     """
     if draft.kind not in list(ProblemKind):
         raise ProblemKindMissing
@@ -100,11 +100,11 @@ async def create_problem_report(session: AsyncSession, who: FeedbackAuthor, draf
 async def vote_on_lesson(
     session: AsyncSession, who: FeedbackAuthor, lesson: str, *, helpful: bool, comment: str | None, language: str
 ) -> None:
-    """Note whether a lesson was helpful, in place of what the learner said before. ``comment`` None leaves that one.
+    """Store whether a lesson was helpful, replacing an earlier vote. ``comment=None`` keeps the earlier comment.
 
     Raises:
-        TextTooLong, NotText: the comment cannot be kept.
-        TooManyAttempts: too many came from this learner or network lately.
+        TextTooLong, NotText: the comment cannot be stored.
+        TooManyAttempts: this learner or network has sent too many lately.
     """
     values: dict[str, object] = {"id": sortable_id(), "helpful": helpful, "language": language, "updated_at": now()}
     if comment is not None:
@@ -120,11 +120,11 @@ async def vote_on_lesson(
 async def set_problem_resolved(
     session: AsyncSession, instructor: Account, problem_id: str, note: str, *, resolved: bool
 ) -> ProblemReport:
-    """Mark a problem as resolved, or reopen it. A note that is not empty replaces the last one.
+    """Mark a problem report as resolved, or reopen it. A note replaces the last one unless it is empty.
 
     Raises:
-        ProblemReportNotFound: there is none of that id.
-        TextTooLong, NotText: the note cannot be kept.
+        ProblemReportNotFound: it does not exist.
+        TextTooLong, NotText: the note cannot be stored.
     """
     problem = await get_problem_report(session, problem_id)
     if note.strip():
@@ -136,7 +136,7 @@ async def set_problem_resolved(
 
 
 async def get_problem_report(session: AsyncSession, problem_id: str) -> ProblemReport:
-    """The problem. Raises ProblemReportNotFound."""
+    """The problem report. Raises ProblemReportNotFound."""
     problem = await session.get(ProblemReport, problem_id) if problem_id.isascii() and "\0" not in problem_id else None
     if problem is None:
         raise ProblemReportNotFound
@@ -144,7 +144,7 @@ async def get_problem_report(session: AsyncSession, problem_id: str) -> ProblemR
 
 
 async def find_vote(session: AsyncSession, learner_id: str | None, lesson: str) -> LessonVote | None:
-    """What a learner said about a lesson."""
+    """The learner's vote on a lesson, if any."""
     return await session.get(LessonVote, (learner_id, lesson)) if learner_id else None
 
 
@@ -155,7 +155,7 @@ async def _find_by_key(session: AsyncSession, key: str) -> ProblemReport | None:
 async def _find_duplicate(
     session: AsyncSession, who: FeedbackAuthor, draft: ProblemDraft, text: str
 ) -> ProblemReport | None:
-    """The same from a form that was opened anew: the browser's back button does that."""
+    """A recent identical report: the browser's back button shows the form with a new key."""
     same = select(ProblemReport).where(
         ProblemReport.learner_id == who.learner_id, ProblemReport.created_at > now() - _DUPLICATE_WINDOW
     )
@@ -166,6 +166,6 @@ async def _find_duplicate(
 
 
 def _deduplication_key(draft: ProblemDraft, text: str) -> str:
-    """Another text from the same form, as after the browser's back button, is another problem."""
+    """Derived from the text too: a form sent again with another text, as after the back button, is another report."""
     parts = (draft.key, draft.kind, draft.page, draft.cell, text)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()
