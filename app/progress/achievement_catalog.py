@@ -1,4 +1,4 @@
-"""The achievements there are, kept up to date while their file changes: a fault leaves the last good one up."""
+"""The current achievements, reloaded when their file changes; if it has errors, the last valid version stays in use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = structlog.get_logger("achievements")
 
 
 class AchievementCatalog:
-    """The rules of ``achievements.toml`` beside the courses; none where there is no such file."""
+    """The achievements in ``achievements.toml``, next to the courses; empty without that file."""
 
     def __init__(self, catalog: Catalog, *, quiet: bool = False) -> None:
         self.path = catalog.root / ACHIEVEMENTS_FILE
@@ -30,13 +30,13 @@ class AchievementCatalog:
         self._quiet = quiet
 
     def reload(self) -> None:
-        """Read the file as it is now. Call it after the catalog was read."""
+        """Read the current file. Call it after the catalog was read."""
         before = self.mistakes
         rules, faults = self._read()
         if rules is not None:
             faults = [*_missing_badges(rules), *_unknown_references(rules, self._catalog.with_drafts)]
             if rules != self.rules and not any(fault.blocks for fault in faults):
-                self.rules = rules  # the same ones stay the same object: it is compared with each request
+                self.rules = rules  # unchanged rules stay the same object, because each request compares them
         self.mistakes = tuple(LessonFileError(self.path, fault.line, fault.text, fault.blocks) for fault in faults)
         for mistake in self.mistakes:
             if mistake not in before and not self._quiet:
@@ -59,13 +59,11 @@ ACHIEVEMENTS = AppKey[AchievementCatalog]("achievements")
 def _missing_badges(rules: tuple[Achievement, ...]) -> Iterator[LessonError]:
     for rule in rules:
         if rule.badge not in badge_names():
-            yield LessonError(
-                rule.line, f"there is no drawing '{rule.badge}'; use one of {_sorted_names(badge_names())}"
-            )
+            yield LessonError(rule.line, f"there is no badge '{rule.badge}'; use one of {_sorted_names(badge_names())}")
 
 
 def _unknown_references(rules: tuple[Achievement, ...], catalog: CatalogView) -> Iterator[LessonError]:
-    """Yield what names something that is not there, so that nobody can earn it; it may come with the next change."""
+    """Yield an error for each unknown name. Such a rule cannot be earned yet but does not block the file."""
     for rule in rules:
         for need in rule.needs:
             if text := _unknown_reference(need, catalog):

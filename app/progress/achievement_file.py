@@ -1,6 +1,6 @@
-"""Achievements as data: ``lessons/achievements.toml``, read with every fault named. Pure.
+"""Parses ``lessons/achievements.toml`` and reports every error in it. Pure.
 
-docs/teach/achievements.md says how an achievement is written.
+docs/teach/achievements.md describes the format.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EVENT_KINDS = (
     "topology",
     "workers",
 )
-"""Every kind of fact there is."""
+"""All kinds of learning events."""
 MAX_ACHIEVEMENT_XP = 500
 _KEYS = ("id", "badge", "xp", "hidden", "title", "description", "needs")
 _MAX_NUMBER = 1000
@@ -53,17 +53,17 @@ _CONDITION_EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class AchievementCondition:
-    """One condition: a count of a kind, all of a list of a kind, a module, a course, a streak or a level."""
+    """One condition: a number of events of a kind, all events in a list, a module, a course, a streak or a level."""
 
     kind: str = ""
     of: tuple[str, ...] = ("*",)
-    """Which subjects of the kind count; ``*`` stands for anything."""
+    """Patterns of the subjects that count; ``*`` matches any text."""
     count: int = 1
-    """How many different ones."""
+    """How many different subjects are needed."""
     all: tuple[str, ...] = ()
-    """In place of a count: each of these patterns by some subject."""
+    """Instead of a count: each of these patterns must match some subject."""
     module: str = ""
-    """``course/module``: every lesson of it completed."""
+    """``course/module``: all of its lessons must be completed."""
     course: str = ""
     streak: int = 0
     """Weeks of the longest streak."""
@@ -72,14 +72,14 @@ class AchievementCondition:
 
 @dataclass(frozen=True, slots=True)
 class Achievement:
-    """One achievement in all languages."""
+    """An achievement, in all languages."""
 
     id: str
     badge: str
-    """The name of its drawing."""
+    """The name of its badge."""
     xp: int
     hidden: bool
-    """Not told of before it is earned."""
+    """Whether it is secret until it is earned."""
     title: LocalizedText
     description: LocalizedText
     needs: tuple[AchievementCondition, ...]
@@ -88,19 +88,19 @@ class Achievement:
 
 @dataclass(frozen=True, slots=True)
 class AchievementProgress:
-    """How far someone is: ``have`` of ``need``."""
+    """Progress toward an achievement: ``have`` of ``need``."""
 
     have: int
     need: int
 
     @property
     def done(self) -> bool:
-        """Whether it is due."""
+        """Whether it is earned."""
         return self.have >= self.need
 
 
 def matches_any(patterns: Collection[str], subject: str) -> bool:
-    """Whether a subject fits one of the patterns."""
+    """Whether the subject matches one of the patterns."""
     return any(pattern in ("*", subject) or bool(_compile_pattern(pattern).fullmatch(subject)) for pattern in patterns)
 
 
@@ -110,7 +110,7 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def parse_achievements(text: str) -> tuple[tuple[Achievement, ...] | None, list[LessonError]]:
-    """Read the file's text; None if it has a fault."""
+    """Parse the text of the file; None if it has errors."""
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as e:
@@ -129,7 +129,7 @@ def _toml_error(text: str, reason: str) -> LessonError:
 
 @dataclass(slots=True)
 class _AchievementParser:
-    """Gathers faults while it goes. TOML's parser tells no lines, so they are searched for."""
+    """Collects errors. The TOML parser reports no line numbers, so they are searched for in the text."""
 
     text: str
     faults: list[LessonError]
@@ -249,7 +249,7 @@ class _AchievementParser:
         self.faults.append(LessonError(line, text))
 
     def line_of(self, words: str, after: int = 1) -> int:
-        """The first line from ``after`` on, within the same achievement, that has the words; else ``after``."""
+        """The first line at or after ``after``, within the same achievement, that contains the text; else ``after``."""
         rows = self.text.split("\n")
         for i, row in enumerate(rows[after - 1 :], after):
             if i > after and row.lstrip().startswith("[["):

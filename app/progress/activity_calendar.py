@@ -1,4 +1,4 @@
-"""The calendar of weeks: on which days of the last weeks someone learned. Pure."""
+"""The calendar of active days in the last weeks. Pure."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ WEEKS = 12
 
 @dataclass(frozen=True, slots=True)
 class CalendarWeek:
-    """One week from its Monday on."""
+    """One week, starting on Monday."""
 
     monday: date
     days: tuple[bool, ...]
-    """Of Monday to Sunday: whether something was learned."""
+    """Whether each day was active, Monday to Sunday."""
 
     @property
     def active(self) -> int:
-        """How many of them."""
+        """The number of active days."""
         return sum(self.days)
 
     @property
     def counts(self) -> bool:
-        """Whether these are enough for a streak."""
+        """Whether the week counts toward a streak."""
         return self.active >= MIN_DAYS_PER_WEEK
 
 
 def calendar_weeks(active: Collection[date], today: date, count: int = WEEKS) -> tuple[CalendarWeek, ...]:
-    """The last weeks, the one of today last."""
+    """The last ``count`` weeks, ending with the current one."""
     monday = today - timedelta(days=today.weekday())
     mondays = [monday - timedelta(weeks=i) for i in reversed(range(count))]
     return tuple(CalendarWeek(m, tuple(m + timedelta(days=i) in active for i in range(7))) for m in mondays)

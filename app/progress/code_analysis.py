@@ -1,7 +1,7 @@
-"""What a cell's code does, as far as its syntax tells. Pure; code that cannot be read does nothing.
+"""What a cell's code does, as far as its syntax tells. Pure; code that cannot be parsed does nothing.
 
-Only statements that a run which ended ``ok`` has certainly carried out count: not those of a branch, of a function that
-is only defined, or of a ``try`` that may have been left.
+Only statements that are certain to run if the run ends ``ok`` count: not those in a branch, in a function that may not
+be called, or in a ``try`` block.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ STRATEGY_CLASSES = (
 )
 _DISTRIBUTE_MODULES = frozenset({"tensorflow.distribute", "tensorflow.distribute.experimental"})
 _MAGIC = re.compile(r"^([^\S\n]*)[%!].*$", re.MULTILINE)
-"""One line at a time: blanks that ran on over empty lines would be looked at again from each of them."""
+"""Matches within a line: whitespace that included empty lines would take quadratic time."""
 _COMPUTE_AVERAGE_LOSS = "tensorflow.nn.compute_average_loss"
 _MAX_CHARACTERS = 20_000
-"""Longer code is not looked into: whoever stores the run's end waits meanwhile."""
+"""Longer code is not analyzed, because this delays storing the run's end."""
 _EMPTY_MODULE = ast.dump(ast.Module([], []))
 _PREIMPORTED = {"tf": "tensorflow"}
-"""Names that an earlier cell of a lesson has imported."""
+"""Names that an earlier cell of the lesson may have imported."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _CONDITIONAL_NODES = (
     ast.FunctionDef,
@@ -41,7 +41,7 @@ _CONDITIONAL_NODES = (
 
 
 def used_strategies(text: str) -> list[str]:
-    """The classes of ``tf.distribute`` that the code makes strategies of, by name."""
+    """The strategy classes of ``tf.distribute`` that the code instantiates, by name."""
     tree = _parse(text)
     names = _import_aliases(tree)
     made = set()
@@ -53,7 +53,7 @@ def used_strategies(text: str) -> list[str]:
 
 
 def scales_loss(text: str) -> bool:
-    """Whether ``tf.nn.compute_average_loss`` is told a global batch somewhere, in a function too."""
+    """Whether ``tf.nn.compute_average_loss`` is called with a global batch size anywhere, even in a function."""
     tree = _parse(text)
     names = _import_aliases(tree)
     return any(
@@ -64,7 +64,7 @@ def scales_loss(text: str) -> bool:
 
 
 def is_unchanged(one: str, other: str) -> bool:
-    """Whether two pieces of code differ in comments and layout only, or cannot be compared."""
+    """Whether two pieces of code differ only in comments and layout, or cannot be compared."""
     if one == other:
         return True
     try:
@@ -88,7 +88,7 @@ def _calls(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
 
 
 def _always_executed(tree: ast.Module) -> Iterator[ast.AST]:
-    """Every node that is evaluated whenever the code runs through."""
+    """Every node that is evaluated whenever the code runs to its end."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -102,7 +102,7 @@ def _always_executed(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _import_aliases(tree: ast.Module) -> dict[str, str]:
-    """What each imported name stands for."""
+    """The full name of each imported name."""
     names = dict(_PREIMPORTED)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -113,14 +113,14 @@ def _import_aliases(tree: ast.Module) -> dict[str, str]:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names[node.id] = ""  # it is something else now
+            names[node.id] = ""  # the name is reassigned
         elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             names[node.name] = ""
     return names
 
 
 def _qualified_name(node: ast.expr, names: dict[str, str]) -> str:
-    """``tf.distribute.X`` with its first name replaced by what it stands for; "" for anything else."""
+    """A name such as ``tf.distribute.X`` with its import resolved; "" for other expressions."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,7 +1,7 @@
-"""Facts: what the ledger is made of, and what a run that ended proves. Pure.
+"""Learning events: the entries of the ledger, and which of them a completed run proves. Pure.
 
-Only what the server saw counts: which cell ran on which machine with which code, how the supervisor says that it ended,
-and the supervisor's own notices. What a learner's program prints proves nothing.
+Only what the server knows counts: which cell ran on which machine with which code, its outcome as reported by the
+supervisor, and the supervisor's own notices. What a learner's program prints proves nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ CELL_XP = 10
 TOPOLOGY_XP = 5
 STRATEGY_XP = 15
 LONG_RUN_MS = 120_000
-"""What makes a training a long one."""
+"""Duration from which a run counts as long."""
 _NIGHT_START_HOUR, _NIGHT_END_HOUR = 22, 5
 _RESTART_NOTICES = frozenset({"cluster-restarted", "member-restarted"})
-"""Notices of the supervisor itself; no program can make it say them (``runners.wire.reports`` has those it can)."""
+"""Notices of the supervisor, which no program can fake (see ``runners.wire.reports`` for those it can)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class LearningEvent:
-    """One thing that happened, and what it is worth. ``kind`` and ``subject`` are its name: it is awarded once."""
+    """An event and its XP. ``kind`` and ``subject`` identify it: each event is awarded once per learner."""
 
     kind: str
     subject: str
@@ -34,28 +34,28 @@ class LearningEvent:
 
 @dataclass(frozen=True, slots=True)
 class CompletedRun:
-    """A run that ended as its author meant it to: ``ok``, or with the error that its cell's tag announces."""
+    """A run that ended as intended: ``ok``, or with the error that its cell's tag announces."""
 
     lesson: str
     """``course/slug``."""
     cell: str
     code: str
     lesson_code: str | None
-    """The cell's code as the lesson has it; None if the lesson has no such cell any more."""
+    """The cell's code in the lesson; None if the lesson no longer has the cell."""
     topology: str
     keras: int
     ok: bool
-    """False for a cell that ends with an error on purpose."""
+    """False for a cell that is meant to end with an error."""
     ended: datetime
     duration_ms: int
     notices: Collection[str] = ()
-    """Codes of the notices of this run."""
+    """Codes of the run's notices."""
     first: bool = False
-    """Whether the learner had never run this cell before."""
+    """Whether this was the learner's first run of the cell."""
 
 
 def events_of_run(run: CompletedRun, here: datetime) -> list[LearningEvent]:
-    """Everything that the run proves, in no particular order. ``here``: its end by the learner's own clock."""
+    """All events that the run proves, in no particular order. ``here`` is its end in the learner's time zone."""
     facts = [
         LearningEvent("cell", f"{run.lesson}#{run.cell}", CELL_XP),
         active_day(here),
@@ -69,12 +69,12 @@ def events_of_run(run: CompletedRun, here: datetime) -> list[LearningEvent]:
 
 
 def active_day(here: datetime) -> LearningEvent:
-    """That the learner was active on this day of their own."""
+    """The event of an active day in the learner's time zone."""
     return LearningEvent("day", here.date().isoformat())
 
 
 def needs_notices(topology: str) -> bool:
-    """Whether the notices of a run on this machine can prove anything."""
+    """Whether notices of a run on this machine can prove anything."""
     return Topology.parse(topology).cluster
 
 

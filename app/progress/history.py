@@ -1,4 +1,4 @@
-"""What the ledger holds of one learner, for their own page: where the XP came from, when they learned, what ran."""
+"""A learner's own history from the ledger: XP, active days, and cells that were run."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ ENTRIES_PER_PAGE = 20
 
 @dataclass(frozen=True, slots=True)
 class HistoryPage:
-    """Awards with XP, the newest first."""
+    """A page of awards with XP, newest first."""
 
     entries: Sequence[LedgerEntry]
     number: int
-    """From 1."""
+    """Starting at 1."""
     more: bool
-    """Whether there are older ones."""
+    """Whether there are older awards."""
 
 
 async def load_history(session: AsyncSession, learner_id: str | None, number: int) -> HistoryPage:
-    """One page of what brought XP."""
+    """One page of the awards that brought XP."""
     mine = select(LedgerEntry).where(LedgerEntry.learner_id == learner_id, LedgerEntry.xp > 0)
     newest_first = mine.order_by(LedgerEntry.occurred_at.desc(), LedgerEntry.kind, LedgerEntry.subject)
     found = await session.scalars(newest_first.offset((number - 1) * ENTRIES_PER_PAGE).limit(ENTRIES_PER_PAGE + 1))
@@ -35,12 +35,12 @@ async def load_history(session: AsyncSession, learner_id: str | None, number: in
 
 
 async def load_active_days(session: AsyncSession, learner_id: str | None, since: date) -> set[date]:
-    """The days on which the learner was active, in their own time zone."""
+    """The days on which the learner was active, in the learner's time zone."""
     mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind == "day", LedgerEntry.subject >= since.isoformat())
     return {date.fromisoformat(day) for day in await session.scalars(select(LedgerEntry.subject).where(*mine))}
 
 
 async def find_cells_run(session: AsyncSession, learner_id: str | None, names: Sequence[str]) -> set[str]:
-    """Those of the cells, ``course/lesson#cell`` each, that the learner has run."""
+    """Those of the cells, given as ``course/lesson#cell``, that the learner has run."""
     mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind == "cell", LedgerEntry.subject.in_(names))
     return set(await session.scalars(select(LedgerEntry.subject).where(*mine)))

@@ -1,8 +1,8 @@
-"""The ledger: facts become XP, once, in the transaction of whoever saw them.
+"""The ledger: stores learning events and their XP, each once, in the transaction that observed them.
 
-One learner's awards are made one after the other (a lock in PostgreSQL, the one writer in SQLite), so that two facts
-that together make a third never miss each other, and ``at`` grows with every commit; the key of ``Entry`` keeps an
-award from happening twice in any case. Locks are taken in one order: a run, then learners by id, then rows.
+Awards to one learner are serialized (by a lock in PostgreSQL, by the single writer in SQLite). So two events that
+together earn an achievement always see each other, and timestamps grow with every commit. The primary key of
+``LedgerEntry`` prevents a second award in any case. Locks are taken in this order: a run, learners by ID, rows.
 """
 
 from __future__ import annotations
@@ -30,44 +30,44 @@ _INSERT_BATCH_SIZE = 500
 
 @dataclass(frozen=True, slots=True)
 class AwardResult:
-    """What was new."""
+    """What an award added."""
 
     learner_id: str
-    """Whose it is now: the account's, where the visitor has become one meanwhile."""
+    """The current owner: the account's learner, if the visitor was merged in the meantime."""
     entries: tuple[LearningEvent, ...]
-    """New rows of the ledger, with what followed from the facts: lessons, modules, achievements."""
+    """New entries of the ledger, including those that followed from the events: lessons, modules, achievements."""
     xp_before: int
     xp: int
 
     def of(self, kind: str) -> tuple[str, ...]:
-        """The subjects of one kind among what is new."""
+        """The subjects of the new entries of one kind."""
         return tuple(fact.subject for fact in self.entries if fact.kind == kind)
 
 
 class Ledger:
-    """Awards by the terms of the moment. One for each process, ``ProgressService.ledger``."""
+    """Awards XP under the current requirements. One per process, ``ProgressService.ledger``."""
 
     def __init__(self, terms: Callable[[], Requirements]) -> None:
         self._terms = terms
 
     async def award(self, session: AsyncSession, learner_id: str, facts: Iterable[LearningEvent]) -> AwardResult:
-        """Enter what is new of the facts, and what follows from it by now. The caller commits."""
+        """Store the new ones of ``facts`` and the events that follow from them. The caller commits."""
         return await self.enter(session, await lock_current_learner(session, learner_id), facts)
 
     async def enter(self, session: AsyncSession, learner_id: str, facts: Iterable[LearningEvent]) -> AwardResult:
-        """The same for a learner that this transaction has to itself (``alone``)."""
+        """``award`` for a learner that this transaction has locked (``lock_current_learner``)."""
         known = await load_learner_events(session, learner_id)
         before, at = known.xp, _next_timestamp(known)
         new = [fact for fact in sorted(set(facts)) if known.add(fact, at)]
         return await self._enter(session, learner_id, known, before, [(fact, at) for fact in new], at)
 
     async def merge(self, session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
-        """Bring one learner's progress into another's: nothing lost, nothing twice, the earliest moments stay.
+        """Merge one learner's progress into another's. Nothing is lost or counted twice; the earliest times are kept.
 
-        The caller commits, and has moved the runs before (whoever stores a run's end locks the run, then the learner).
+        The caller commits, and has moved the runs before (storing a run's end locks the run, then the learner).
 
         Returns:
-            what came in: ``xp``, ``cells``, ``lessons``, ``achievements``.
+            what was added: ``xp``, ``cells``, ``lessons``, ``achievements``.
         """
         if from_learner == to_learner:
             return {}
@@ -125,9 +125,9 @@ _ENTRIES = select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, LedgerE
 
 
 async def lock_current_learner(session: AsyncSession, learner_id: str) -> str:
-    """Have a learner to oneself until the end of the transaction: the id that is theirs now.
+    """Lock a learner until the transaction ends. Returns the current ID.
 
-    A visitor may have become an account's while their request was on its way; then it is the account's.
+    That is the account's ID if the visitor was merged into an account during the request.
     """
     while True:
         await lock_learner(session, learner_id)
@@ -139,7 +139,7 @@ async def lock_current_learner(session: AsyncSession, learner_id: str) -> str:
 
 
 async def load_learner_events(session: AsyncSession, learner_id: str | None) -> LearnerEvents:
-    """Every fact about a learner; nothing about a stranger."""
+    """All events of a learner; empty for None."""
     known = LearnerEvents()
     if learner_id is not None:
         for kind, subject, xp, at in await session.execute(_ENTRIES.where(LedgerEntry.learner_id == learner_id)):
@@ -148,9 +148,9 @@ async def load_learner_events(session: AsyncSession, learner_id: str | None) -> 
 
 
 async def lock_learner(session: AsyncSession, learner_id: str) -> None:
-    """Until the end of the transaction nobody else enters anything of the learner. Several are locked by id."""
+    """Lock the learner's ledger until the transaction ends. Lock several learners in the order of their IDs."""
     await advisory_lock(session, f"progress of {learner_id}")
-    if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
+    if session.get_bind().dialect.name == "sqlite":  # an update takes its write lock, even if it matches no row
         await session.execute(update(LessonProgress).where(false()).values(anchor=""))
 
 
@@ -174,7 +174,7 @@ async def _insert_entries(
 
 
 async def _notify_achievements(session: AsyncSession, learner_id: str, new: Set[LearningEvent]) -> None:
-    """An account is told of its new achievements."""
+    """Notify the learner's account, if any, of new achievements."""
     if achievements := sorted(fact.subject for fact in new if fact.kind == "achievement"):
         told = (await session.scalars(select(Account.id).where(Account.learner_id == learner_id))).all()
         for achievement in achievements:
@@ -182,6 +182,6 @@ async def _notify_achievements(session: AsyncSession, learner_id: str, new: Set[
 
 
 def _next_timestamp(known: LearnerEvents) -> datetime:
-    """Later than all that was entered: the clock may have been set back."""
+    """A timestamp later than all entries, even if the clock was set back."""
     last = max((at for of_kind in known.by_kind.values() for at in of_kind.values()), default=None)
     return now() if last is None else max(now(), last + _CLOCK_TICK)

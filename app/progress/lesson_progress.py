@@ -1,7 +1,7 @@
-"""How far learners are in lessons, in SQL: when each was started, completed, opened again, and where it was left.
+"""Learners' progress in lessons: when each was started, completed and revisited, and where the learner left off.
 
-Each moment is the earliest there is, ``last_seen_at`` and ``anchor`` are of the latest: so what comes in another order,
-or twice, or from two browsers, ends up the same.
+Merging keeps the earliest of each timestamp, but the latest ``last_seen_at`` with its ``anchor``. So the result does
+not depend on the order of updates, on duplicates, or on how many browsers send them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.progress.requirements import LearnerEvents, Requirements
 
 @dataclass(frozen=True, slots=True)
 class LessonVisit:
-    """What is known of a lesson's reading, from one source."""
+    """A visit to a lesson, from one source."""
 
     lesson: str
     started_at: datetime
@@ -32,7 +32,7 @@ class LessonVisit:
 
 
 async def record_visits(session: AsyncSession, learner_id: str, visits: Iterable[LessonVisit]) -> list[LearningEvent]:
-    """Write down visits of a learner that this transaction has to itself; returns the facts they claim."""
+    """Store visits of a locked learner. Returns the events that they claim."""
     rows = await _load_rows(session, learner_id)
     facts = []
     for visit in visits:
@@ -56,7 +56,7 @@ async def record_visits(session: AsyncSession, learner_id: str, visits: Iterable
 async def update_completions(
     session: AsyncSession, learner_id: str, known: LearnerEvents, terms: Requirements
 ) -> list[LearningEvent]:
-    """Write down which lessons are completed by now; returns those that were opened again on a later day."""
+    """Store which lessons are now completed. Returns events for those that were revisited on a later day."""
     open_ones = select(LessonProgress).where(LessonProgress.learner_id == learner_id)
     where: ZoneInfo | None = None
     facts = []
@@ -79,7 +79,7 @@ async def update_completions(
 
 
 async def merge_lessons(session: AsyncSession, from_learner: str, to_learner: str) -> None:
-    """Bring one learner's rows into another's."""
+    """Merge one learner's rows into another's."""
     rows = await _load_rows(session, to_learner)
     for lesson, coming in sorted((await _load_rows(session, from_learner)).items()):
         there = rows.get(lesson)

@@ -1,4 +1,4 @@
-"""The tables of progress. A learner is known by ``learner_id``: a visitor's id, or the one of an account."""
+"""The tables of progress. A learner is identified by ``learner_id``: a visitor's ID or an account's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from app.db import Base, UtcDateTime
 
 
 class LedgerEntry(Base):
-    """One fact about a learner, with the XP it was worth: the ledger. Rows are added, never changed.
+    """The ledger: one learning event of a learner, with its XP. Rows are inserted, never changed.
 
-    The key is what makes an award happen once: whoever comes second finds the row there. Sums over it are all there is
-    of XP, levels and achievements.
+    The primary key makes each award happen only once. XP, levels and achievements are sums over this table.
     """
 
     __tablename__ = "ledger_entries"
@@ -22,15 +21,15 @@ class LedgerEntry(Base):
 
     learner_id: Mapped[str] = mapped_column(String(64), primary_key=True)
     kind: Mapped[str] = mapped_column(String(24), primary_key=True)
-    """What kind of fact: ``cell``, ``lesson``, ``module``, ``topology``, ``strategy``, ``achievement``, ``day``, …"""
+    """The kind of event: ``cell``, ``lesson``, ``module``, ``topology``, ``strategy``, ``achievement``, ``day``, …"""
     subject: Mapped[str] = mapped_column(String(320), primary_key=True)
-    """Of what: ``course/lesson#cell``, ``gpu:8``, ``MirroredStrategy``, ``2026-11-21``, …"""
+    """What the event is about: ``course/lesson#cell``, ``gpu:8``, ``MirroredStrategy``, ``2026-11-21``, …"""
     xp: Mapped[int]
     occurred_at: Mapped[datetime] = mapped_column(UtcDateTime)
 
 
 class LessonProgress(Base):
-    """How far a learner is in a lesson. Each moment is set once, to the earliest; merging takes the earliest too."""
+    """A learner's progress in a lesson. Each timestamp is set once, to the earliest; so is it when learners merge."""
 
     __tablename__ = "lesson_progress"
 
@@ -41,15 +40,15 @@ class LessonProgress(Base):
     end_reached_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     completed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     revisited_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """First opened again on a later day after its completion."""
+    """When it was first opened again on a day after its completion."""
     last_seen_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    """When it was last open: "continue where you left off" goes to the latest."""
+    """When it was last open: "Continue where you left off" leads to the lesson with the latest."""
     anchor: Mapped[str] = mapped_column(String(100), default="")
-    """The id of the heading or cell that was last in view."""
+    """The ID of the heading or cell that was last in view."""
 
 
 class LearnerTimeZone(Base):
-    """The time zone that a learner's browser last named. An account that has chosen one goes by that."""
+    """The time zone that a learner's browser last reported. A zone chosen in an account takes precedence."""
 
     __tablename__ = "learner_time_zones"
 

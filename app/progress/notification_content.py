@@ -1,4 +1,4 @@
-"""What a notification says about an achievement."""
+"""How notifications describe achievements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.progress.achievement_catalog import AchievementCatalog
 
 
 class AchievementDescriber:
-    """Describes achievements by id, as far as there still are such."""
+    """Describes achievements by ID; those that no longer exist are left out."""
 
     def __init__(self, rulebook: AchievementCatalog) -> None:
         self._rulebook = rulebook

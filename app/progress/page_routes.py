@@ -1,4 +1,4 @@
-"""The pages and fragments of progress: one's own, and the profile of whoever wants to be seen."""
+"""Pages and fragments of progress: the learner's own, and public profiles."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def show_header(
     course: CourseSlug = "",
 ) -> HTMLResponse:
     if course and course not in progress.terms().courses:
-        catalog.course(course, lang)  # raises CourseNotFound, unless it holds nothing but drafts and is an instructor's
+        catalog.course(course, lang)  # raises CourseNotFound, unless an instructor asks and it has only drafts
         course = ""
     async with db.session() as session:
         figures = await progress.summary.header(session, learner, course or None)

@@ -1,4 +1,4 @@
-"""What the templates of progress show, made from what the summary and the ledger say. Pure, in the language in use."""
+"""View models for the templates of progress, made from the summary and the ledger. Pure, in the current language."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KIND_LABELS: Mapping[str, str] = {
     "strategy": N_("Strategy"),
     "topology": N_("Machine"),
 }
-"""What an award was for, in a word."""
+"""A short label for each kind of award."""
 DONE_STAGES = {LessonStage.completed, LessonStage.revisited}
 _CARD_LABELS: Mapping[str, str] = {
     "achievement": N_("Achievement"),
@@ -43,7 +43,7 @@ _CARD_BADGES: Mapping[str, str] = {"lesson": "first-lesson", "module": "module",
 
 @dataclass(frozen=True, slots=True)
 class BadgeView:
-    """An achievement with its drawing."""
+    """An achievement with its badge."""
 
     title: str
     description: str
@@ -55,13 +55,13 @@ class BadgeView:
 
     @property
     def share(self) -> int:
-        """How much of the way is gone, 0 to 100."""
+        """Progress toward it, in percent."""
         return min(100, 100 * self.have // self.need)
 
 
 @dataclass(frozen=True, slots=True)
 class AwardCard:
-    """An award as it is shown at once."""
+    """An award as a card that pops up."""
 
     key: str
     kind: str
@@ -70,12 +70,12 @@ class AwardCard:
     xp: int
     drawn: Markup | None = None
     level: int | None = None
-    """In place of a drawing: the level that was reached."""
+    """Instead of a badge: the level that was reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """One line of the history."""
+    """One row of the history."""
 
     at: datetime
     kind: str
@@ -84,14 +84,14 @@ class HistoryRow:
 
 
 def level_percent(level: Level) -> int:
-    """How much of the level is gone, 0 to 100."""
+    """Progress within the level, in percent."""
     return 100 * level.within // level.size
 
 
 def group_badges(
     views: Iterable[AchievementView], where: ZoneInfo
 ) -> tuple[list[BadgeView], list[BadgeView], list[BadgeView]]:
-    """Those that are earned, the newest first; those still to come, the nearest first; and those kept secret."""
+    """Three lists: earned (newest first), not earned yet (closest first), and secret."""
     earned: list[BadgeView] = []
     towards: list[BadgeView] = []
     secret: list[BadgeView] = []
@@ -110,7 +110,7 @@ def _badge_view(view: AchievementView, drawing: str, where: ZoneInfo) -> BadgeVi
 
 
 def award_cards(news: ProgressNews) -> list[AwardCard]:
-    """What deserves a word on the page: achievements, whole lessons and more, and a level at last."""
+    """Cards for news worth announcing: achievements, completed lessons and larger units, and finally a new level."""
     found = [_award_card(item) for item in news.items if item.kind in _CARD_LABELS]
     level = news.level
     if level.number > news.level_before:
@@ -130,7 +130,7 @@ def _award_card(item: NewsItem) -> AwardCard:
 def history_rows(
     page: HistoryPage, catalog: CatalogView, language: str, views: Iterable[AchievementView], where: ZoneInfo
 ) -> list[HistoryRow]:
-    """The lines of a page of the history, in words."""
+    """The rows of a page of the history, with titles."""
     titles = {view.id: view.title for view in views}
     return [
         HistoryRow(
@@ -146,7 +146,7 @@ def history_rows(
 
 
 def _subject_title(kind: str, subject: str, catalog: CatalogView, language: str) -> str:
-    """What a subject of the ledger is called; as it is where the lessons have it no more."""
+    """The title of a ledger entry's subject; the subject itself if the lessons no longer have it."""
     whole, _, cell_name = subject.partition("#")
     course, _, name = whole.partition("/")
     try:
@@ -172,7 +172,7 @@ def _subject_title(kind: str, subject: str, catalog: CatalogView, language: str)
 def completed_lessons(
     outlines: Mapping[str, Iterable[LessonState]], catalog: CatalogView, language: str
 ) -> list[Lesson]:
-    """The lessons that are completed, course by course."""
+    """The completed lessons, course by course."""
     done = {
         (course, state.slug) for course, states in outlines.items() for state in states if state.stage in DONE_STAGES
     }

@@ -1,4 +1,4 @@
-"""What progress hands on of a learner with an account: to themselves as data, or to nobody."""
+"""An account's progress: exported, or deleted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LESSON_COLUMNS = ("lesson", "started_at", "end_reached_at", "completed_at", "re
 
 
 async def export_progress(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
-    """Every award, in order, and how far each lesson is."""
+    """All awards in order, and the progress in each lesson."""
     mine = select(LedgerEntry).where(LedgerEntry.learner_id == account.learner_id)
     async for entry in stream_scalars(
         session, mine.order_by(LedgerEntry.occurred_at, LedgerEntry.kind, LedgerEntry.subject)
@@ -31,7 +31,7 @@ async def export_progress(session: AsyncSession, account: Account) -> AsyncItera
 
 
 async def erase_progress(session: AsyncSession, account: Account) -> None:
-    """Delete all of it."""
+    """Delete an account's progress."""
     for table in (LedgerEntry, LessonProgress, LearnerTimeZone):
         await session.execute(delete(table).where(table.learner_id == account.learner_id))
 

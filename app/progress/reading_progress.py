@@ -1,9 +1,9 @@
-"""Reading marks: what a browser says of pages that were read. Claims, so they earn no XP by themselves.
+"""Reading progress reported by browsers. It is not verified, so it earns no XP by itself.
 
 ``POST /progress/marks`` takes ``{"time_zone": "Asia/Seoul", "marks": [{"lesson": "course/slug", "opened_at": ms,
-"last_seen_at": ms, "end_reached_at": ms | null, "anchor": "id"}, …]}``, moments in milliseconds since 1970. The answer
-is 204 for a stranger (nothing is kept) and ``{"kept": N}`` otherwise. Sent twice, or in another order, they change
-nothing more. Lessons that are not there are left out.
+"last_seen_at": ms, "end_reached_at": ms | null, "anchor": "id"}, …]}``, with times in milliseconds since 1970. The
+response is 204 without a learner (nothing is stored), else ``{"kept": N}``. Requests are idempotent and may arrive in
+any order. Unknown lessons are ignored.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ EpochMilliseconds = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class LessonReading(BaseModel):
-    """One lesson in one browser."""
+    """One lesson's reading progress in one browser."""
 
     lesson: str = Field(max_length=200)
     opened_at: EpochMilliseconds
     last_seen_at: EpochMilliseconds
     end_reached_at: EpochMilliseconds | None = None
     anchor: str = Field(default="", max_length=100, pattern=r"^[\w.-]*$")
-    """The id of a heading or cell."""
+    """The ID of a heading or cell."""
 
 
 class ReadingReport(BaseModel):

@@ -1,6 +1,6 @@
-"""The terms of the moment: what lessons ask for, and which achievements there are; and what follows from facts. Pure.
+"""The current requirements: what completes lessons, which achievements exist, and what follows from events. Pure.
 
-What has been awarded stays, whatever the terms become later: they only decide what is due next.
+Awards are never taken back: if requirements change, they only decide what is awarded next.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ COURSE_XP = 200
 
 @dataclass(frozen=True)
 class CourseRequirements:
-    """A course: its modules in order, the lessons of each."""
+    """The requirements of a course: its modules in order, with their lessons."""
 
     slug: str
     modules: Mapping[str, tuple[str, ...]]
-    """``course/module`` to its lessons, ``course/slug`` each."""
+    """``course/module`` to its lessons, each ``course/slug``."""
 
     @cached_property
     def lessons(self) -> tuple[str, ...]:
-        """All lessons in order."""
+        """All lessons, in order."""
         return tuple(lesson for lessons in self.modules.values() for lesson in lessons)
 
 
 @dataclass(frozen=True)
 class Requirements:
-    """All there is to reach."""
+    """Everything that can be earned."""
 
     courses: Mapping[str, CourseRequirements] = field(default_factory=dict)
     cells: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """``course/slug`` to the cells that have to run, ``course/slug#cell`` each. A lesson that cannot be read is not
-    in it, and nobody completes it meanwhile."""
+    """``course/slug`` to the cells that must run, each ``course/slug#cell``. A lesson that cannot be read is missing
+    here and cannot be completed meanwhile."""
     minutes: Mapping[str, int] = field(default_factory=dict)
     rules: tuple[Achievement, ...] = ()
 
@@ -53,14 +53,14 @@ class Requirements:
 
 
 class LearnerEvents:
-    """A learner's facts by kind, and when each happened."""
+    """A learner's events by kind, with their times."""
 
     def __init__(self) -> None:
         self.by_kind: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
         self.xp = 0
 
     def add(self, fact: LearningEvent, at: datetime) -> bool:
-        """Take a fact in; False if it was known, and then the earlier moment counts."""
+        """Add an event. Returns False if it was known; then the earlier time is kept."""
         there = self.by_kind[fact.kind]
         known = there.get(fact.subject)
         there[fact.subject] = at if known is None else min(at, known)
@@ -69,7 +69,7 @@ class LearnerEvents:
         return known is None
 
     def completed_at(self, lesson: str, terms: Requirements) -> datetime | None:
-        """When the last thing that completes a lesson happened; None if one is missing."""
+        """When the last event that completes a lesson happened; None if one is missing."""
         cells, read = self.by_kind["cell"], self.by_kind["read"].get(lesson)
         needed = terms.cells.get(lesson)
         if read is None or needed is None or not needed <= cells.keys():
@@ -78,9 +78,9 @@ class LearnerEvents:
 
 
 def derive_events(known: LearnerEvents, terms: Requirements, at: datetime) -> list[LearningEvent]:
-    """What follows from all facts by now and is new; ``known`` takes it in.
+    """Add the new events that follow from all known ones, and return them.
 
-    What follows once always follows, whatever comes later: so the order of facts changes nothing in the end.
+    An event that follows once keeps following whatever is added, so the order of events does not matter in the end.
     """
     new: list[LearningEvent] = []
     while more := [fact for fact in list(_due_events(known, terms)) if known.add(fact, at)]:
@@ -105,7 +105,7 @@ def _due_events(known: LearnerEvents, terms: Requirements) -> Iterable[LearningE
 
 
 def achievement_progress(rule: Achievement, known: LearnerEvents, terms: Requirements) -> AchievementProgress:
-    """How far someone is on the way to an achievement."""
+    """The progress toward an achievement."""
     steps = [_condition_progress(need, known, terms) for need in rule.needs]
     return AchievementProgress(sum(min(step.have, step.need) for step in steps), sum(step.need for step in steps))
 
@@ -129,7 +129,7 @@ def _condition_progress(need: AchievementCondition, known: LearnerEvents, terms:
 
 
 def _part_progress(lessons: Collection[str], done: bool, known: LearnerEvents) -> AchievementProgress:
-    """A part of a course that was done once stays done, also when it has got more lessons since."""
+    """A module or course that was completed stays completed, even if lessons are added later."""
     most = max(1, len(lessons))
     return AchievementProgress(
         most if done else min(most - 1, len(known.by_kind["lesson"].keys() & set(lessons))), most
@@ -137,6 +137,6 @@ def _part_progress(lessons: Collection[str], done: bool, known: LearnerEvents) -
 
 
 def longest_streak(days: Iterable[str]) -> int:
-    """The longest streak that ever was in days as the ledger has them."""
+    """The longest streak in ISO dates, as the ledger stores them."""
     active = [date.fromisoformat(day) for day in days]
     return compute_streak(active, max(active)).longest if active else 0

@@ -1,4 +1,4 @@
-"""Progress over HTTP, for the page's script: JSON, never kept by the browser."""
+"""Progress over HTTP, for page scripts: JSON that browsers do not cache."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def show_outline(
     db: DatabaseDep,
 ) -> Response:
     catalog.course(course, lang)
-    if course not in progress.terms().courses:  # it holds nothing but drafts
+    if course not in progress.terms().courses:  # it has only drafts
         return _no_store_json({"lessons": []})
     async with db.session() as session:
         states = await progress.summary.outline(session, learner, course)

@@ -1,6 +1,6 @@
-"""Progress, put together: one for each process, made by ``main``.
+"""The service of progress, one per process, created by ``feature.py``.
 
-Routes ask for ``ProgressServiceDep``; it holds ``ledger`` (award, merge) and ``summary`` (what pages show).
+Routes depend on ``ProgressServiceDep``, which holds ``ledger`` (award, merge) and ``summary`` (what pages show).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from app.progress.summary import ProgressSummary
 from app.web.dependencies import AppKey
 
 _EARLIEST_READING = datetime(2020, 1, 1, tzinfo=UTC)
-"""No browser has read a page here before."""
+"""Earlier times cannot be right: this site did not exist."""
 
 
 class ProgressService:
-    """What features need of progress."""
+    """What other features use of progress."""
 
     def __init__(self, catalog: Catalog, rulebook: AchievementCatalog) -> None:
         self._catalog = catalog
@@ -41,18 +41,18 @@ class ProgressService:
         self.summary = ProgressSummary(catalog, self.terms)
 
     def terms(self) -> Requirements:
-        """What there is to reach, as the lessons and the rules are now."""
+        """The requirements of the current lessons and achievements."""
         edition = (self._catalog.digest, self._rulebook.rules)
         if self._terms is None or self._terms[0] != edition:
             self._terms = edition, collect_requirements(self._catalog, self._rulebook)
         return self._terms[1]
 
     def counts(self, lesson: str) -> bool:
-        """Whether anything in a lesson earns XP: not while it is a draft."""
+        """Whether a lesson earns XP; drafts do not."""
         return lesson not in self._catalog.hidden
 
     def cell(self, lesson: str, name: str) -> Cell | None:
-        """A cell by ``course/slug`` and name, if the lesson has it now."""
+        """The cell of the lesson ``course/slug`` with this name, if it exists now."""
         course, _, slug = lesson.partition("/")
         try:
             return self._catalog.lesson(course, slug, DEFAULT_LANGUAGE).cell(name)
@@ -69,7 +69,7 @@ class ProgressService:
         return await self.ledger.enter(session, learner_id, events_of_run(run, here))
 
     async def take_marks(self, session: AsyncSession, learner_id: str, marks: ReadingReport) -> int:
-        """Record what a browser says was read, and award what follows. Returns the number of lessons recorded."""
+        """Store reading progress and award what follows. Returns the number of lessons stored."""
         learner_id = await lock_current_learner(session, learner_id)
         await timezones.record_timezone(session, learner_id, marks.time_zone)
         there = self.terms().minutes
@@ -94,7 +94,7 @@ class ProgressService:
 
 
 def collect_requirements(catalog: Catalog, rulebook: AchievementCatalog) -> Requirements:
-    """Gather what there is to reach."""
+    """Collect the requirements from the lessons and achievements."""
     courses, cells, minutes = {}, {}, {}
     for course in catalog.courses(DEFAULT_LANGUAGE):
         outline = catalog.outline(course.slug, DEFAULT_LANGUAGE)
@@ -111,13 +111,13 @@ def collect_requirements(catalog: Catalog, rulebook: AchievementCatalog) -> Requ
 
 
 def required_cells(lesson: Lesson) -> list[str]:
-    """The cells of a lesson's page that are there to be run, as the ledger names them."""
+    """The cells of a lesson that a learner is meant to run, as the ledger names them."""
     idle = {CellTag.skip_execution, CellTag.remove_cell}
     return [f"{lesson.key}#{cell.name}" for cell in lesson.cells if not cell.tags & idle]
 
 
 def _plausible_time(milliseconds: int) -> datetime:
-    """A moment that a browser names, as far as its clock can be believed."""
+    """A browser's timestamp, limited to the range that can be true."""
     present = now()
     if milliseconds >= present.timestamp() * 1000:
         return present

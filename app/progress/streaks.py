@@ -1,11 +1,10 @@
-"""Streaks that forgive: a week counts with three active days, and one week a month may be missed. Pure.
+"""Streaks: a week with three active days counts, and one week a month may be missed. Pure.
 
-A week begins on Monday. A week with fewer days breaks the streak, unless the month in which it began has its freeze
-left: then it is stepped over, neither counted nor held against anyone. The week that is still going on
-never breaks anything.
+Weeks start on Monday. A week with fewer active days breaks the streak unless the freeze of the month in which it starts
+is still unused; then the week is skipped: it neither counts nor breaks the streak. The current week never breaks it.
 
-A streak may begin in any week, and the longest counts: so another active day, wherever it belongs, never shortens one,
-and it makes no difference in which order days become known.
+A streak may start in any week, and the longest one counts. So another active day never shortens a streak, and the order
+in which days become known does not matter.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 MIN_DAYS_PER_WEEK = 3
-"""Active days that make a week count."""
+"""Active days that a week needs to count."""
 _WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """How regularly someone learns, as of one day."""
+    """A learner's streak on a given day."""
 
     weeks: int
-    """Weeks that count, up to now, without one missed beyond the freezes."""
+    """Weeks that count, up to now, with no missed week beyond the freezes."""
     longest: int
-    """The most that ``weeks`` ever was."""
+    """The highest value that ``weeks`` ever had."""
     days: int
-    """Active days in the week of today."""
+    """Active days in the current week."""
     frozen: bool
     """Whether this month's freeze has been used."""
 
 
 def compute_streak(days: Iterable[date], today: date) -> Streak:
-    """The streak on ``today``, from every day on which the learner was active; days to come are left out."""
+    """The streak on ``today``, from all days on which the learner was active; later days are ignored."""
     active = Counter(_monday(day) for day in set(days) if day <= today)
     this_week = _monday(today)
     longest = whole = frozen = 0  # the longest streak up to a week with its month's freeze left, and the one without

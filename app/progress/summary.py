@@ -1,6 +1,6 @@
-"""What the pages show of a learner's progress, each in one query or two.
+"""What pages show of a learner's progress, each in one or two queries.
 
-Everything is of the language in use (``app.i18n.current_language``). A learner of None is a stranger: nothing done yet.
+Texts are in the current language (``app.i18n.current_language``). A learner of None has no progress yet.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from app.progress.streaks import Streak, compute_streak
 
 _MAX_NEWS_ITEMS = 50
 _NEWS_KINDS = ("achievement", "cell", "course", "helpful", "lesson", "module", "strategy", "topology")
-"""Kinds that the page has a word for; the others are told of by the achievements they lead to."""
+"""Kinds that have a label; other kinds show only through the achievements they lead to."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 _LEARNER_ID = bindparam("learner", type_=String)
 _OWN_ENTRIES = LedgerEntry.learner_id == _LEARNER_ID
 _NO_TIMESTAMP = cast(null(), UtcDateTime)
-# Made once: putting a query together costs more than the database takes to answer it. A row says of which kind it is.
+# Built once: building the query costs more than running it. The first column tells the kind of each row.
 _FIGURES_QUERY = union_all(
     select(LedgerEntry.kind, LedgerEntry.subject, LedgerEntry.xp, _NO_TIMESTAMP, literal("")).where(
         _OWN_ENTRIES, LedgerEntry.kind.in_(("lesson", "achievement", "day"))
@@ -67,7 +67,7 @@ _XP_TOTAL = select(func.max(LedgerEntry.occurred_at), func.coalesce(func.sum(Led
 
 
 class LessonStage(StrEnum):
-    """How far a lesson is."""
+    """The stage of a lesson."""
 
     new = "new"
     started = "started"
@@ -78,54 +78,54 @@ class LessonStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """Where to go on: the lesson that was open last of those that are not done, or the next one."""
+    """Where to continue: the unfinished lesson that was open last, or the next lesson."""
 
     course: str
     slug: str
     title: str
     anchor: str
-    """The id of a heading or cell, or ""."""
+    """The ID of a heading or cell, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressHeader:
-    """The figures of the header."""
+    """The numbers in the header."""
 
     level: Level
     lessons_done: int
-    """Of the course, or of all courses."""
+    """In the course, or in all courses."""
     lessons: int
     achievements_done: int
     achievements: int
-    """All there are, hidden ones too."""
+    """The number of all achievements, including hidden ones."""
     percent: int
-    """0 to 100: lessons done, weighted by their minutes."""
+    """0 to 100: completed lessons, weighted by their minutes."""
     streak: Streak
     resume: ResumePoint | None
     cursor: str
-    """Where the ledger is by now: what is new later is asked for from here."""
+    """The current position in the ledger; later news is requested from here."""
 
 
 @dataclass(frozen=True, slots=True)
 class LessonState:
-    """One lesson of an outline."""
+    """A lesson in the outline."""
 
     slug: str
     stage: LessonStage
     cells_done: int
     cells: int
-    """Cells that have to run before the lesson is completed."""
+    """Cells that must run to complete the lesson."""
     end_reached: bool
     anchor: str
 
 
 @dataclass(frozen=True, slots=True)
 class AchievementView:
-    """One achievement as the learner may see it."""
+    """An achievement as the learner may see it."""
 
     id: str
     badge: str
-    """Empty, as are title and description, for a hidden one that is not earned."""
+    """Empty, like title and description, for a hidden achievement that is not earned."""
     title: str
     description: str
     hidden: bool
@@ -136,15 +136,15 @@ class AchievementView:
 
 @dataclass(frozen=True, slots=True)
 class NewsItem:
-    """One entry of the ledger worth a word on the page."""
+    """A ledger entry to show on the page."""
 
     key: str
-    """``kind subject``: the page shows each once."""
+    """``kind subject``: the page shows each key once."""
     kind: str
     subject: str
     xp: int
     title: str
-    """Of the achievement, lesson, module, course or cell; else ""."""
+    """The title of the achievement, lesson, module, course or cell; else ""."""
     description: str
     badge: str
     at: datetime
@@ -152,28 +152,28 @@ class NewsItem:
 
 @dataclass(frozen=True, slots=True)
 class ProgressNews:
-    """What is new since a cursor; ``since`` of the next question is ``cursor``."""
+    """What is new since a cursor; use ``cursor`` in the next request."""
 
     cursor: str
     items: tuple[NewsItem, ...]
     xp: int
-    """XP of all that is new."""
+    """Total XP of all new entries."""
     level_before: int
     level: Level
 
 
 class ProgressSummary:
-    """Reads for the pages. One for each process, ``ProgressService.summary``."""
+    """Queries for pages. One per process, ``ProgressService.summary``."""
 
     def __init__(self, catalog: Catalog, terms: Callable[[], Requirements]) -> None:
         self._catalog = catalog
         self._terms = terms
 
     async def header(self, session: AsyncSession, learner_id: str | None, course: str | None = None) -> ProgressHeader:
-        """The figures of the header. ``course`` narrows lessons, per cent and ``resume`` to one course.
+        """The numbers in the header. ``course`` limits lessons, percent and ``resume`` to one course.
 
         Raises:
-            CourseNotFound: there is none of that name.
+            CourseNotFound: the course does not exist.
         """
         terms = self._terms()
         done = await _load_figures(session, learner_id)
@@ -192,7 +192,7 @@ class ProgressSummary:
         )
 
     async def outline(self, session: AsyncSession, learner_id: str | None, course: str) -> list[LessonState]:
-        """The state of every lesson of a course, in order. Raises CourseNotFound."""
+        """The state of each lesson of a course, in order. Raises CourseNotFound."""
         terms = self._terms()
         lessons = self._lessons(terms, course)
         known: set[tuple[str, str]] = set()
@@ -218,7 +218,7 @@ class ProgressSummary:
         return states
 
     async def achievements(self, session: AsyncSession, learner_id: str | None) -> list[AchievementView]:
-        """Every achievement in the order of the file."""
+        """All achievements, in the order of the file."""
         terms = self._terms()
         known = await load_learner_events(session, learner_id)
         earned = known.by_kind["achievement"]
@@ -228,7 +228,7 @@ class ProgressSummary:
         ]
 
     async def news(self, session: AsyncSession, learner_id: str | None, since: str) -> ProgressNews:
-        """What came into the ledger since a cursor; with an empty one nothing, only the cursor of now."""
+        """The new ledger entries since a cursor; for an empty cursor, only the current cursor."""
         mine = LedgerEntry.learner_id == learner_id
         last, xp = None, 0
         rows: list[tuple[str, str, int, datetime]] = []
@@ -259,7 +259,7 @@ class ProgressSummary:
         return terms.courses[course].lessons
 
     def _resume(self, done: _LearnerFigures, lessons: Sequence[str]) -> ResumePoint | None:
-        """Where to go on in these lessons, which come in order; None for who has opened none, or is done with all."""
+        """Where to continue in these lessons; None if the learner has opened none of them or completed all."""
         left = {lesson for lesson in lessons if lesson not in done.lessons}
         there = [visit for visit in done.visits if visit[1] in lessons]
         if not there or not left:
@@ -274,7 +274,7 @@ class ProgressSummary:
         return ResumePoint(course, slug, self._catalog.lesson_title(lesson, i18n.current_language()), anchor)
 
     def _item(self, kind: str, subject: str, xp: int, at: datetime) -> NewsItem | None:
-        """Put an entry in words; None for an achievement that is no longer there."""
+        """A ledger entry with its title; None for an achievement that no longer exists."""
         title = description = badge = ""
         course, _, slug = subject.partition("/")
         if kind == "achievement":
@@ -309,16 +309,16 @@ class ProgressSummary:
 
 @dataclass(slots=True)
 class _LearnerFigures:
-    """What one query tells of a learner."""
+    """A learner's numbers, read in one query."""
 
     xp: int
     last: datetime | None
-    """When the ledger was last added to."""
+    """When the last ledger entry was added."""
     lessons: set[str]
     achievements: set[str]
     streak: Streak
     visits: list[tuple[datetime, str, str]]
-    """When each lesson was last seen, which, and the anchor in it."""
+    """For each lesson: when it was last open, its key, and the anchor."""
 
 
 async def _load_figures(session: AsyncSession, learner_id: str | None) -> _LearnerFigures:

@@ -1,4 +1,4 @@
-"""The learner's own time zone: of the account if it has chosen one, else what the browser said last, else UTC."""
+"""A learner's time zone: the account's if it has chosen one, else the one last reported by the browser, else UTC."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from app.db import now
 from app.progress.models import LearnerTimeZone
 
 DEFAULT_TIMEZONE = "UTC"
-"""An account of this zone has not chosen any."""
+"""An account with this zone has not chosen one."""
 
 
 def get_timezone(name: str | None) -> ZoneInfo:
-    """The zone of that name; UTC for a name that is none."""
+    """The zone with this name; UTC if the name is unknown."""
     try:
         return ZoneInfo(name or DEFAULT_TIMEZONE)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -25,12 +25,12 @@ def get_timezone(name: str | None) -> ZoneInfo:
 
 
 def is_timezone(name: str) -> bool:
-    """Whether there is a zone of that name."""
+    """Whether a zone with this name exists."""
     return bool(name) and (name == DEFAULT_TIMEZONE or get_timezone(name).key == name)
 
 
 def choose_timezone(of_account: str | None, of_browser: str | None) -> ZoneInfo:
-    """The zone that counts."""
+    """The zone to use."""
     return get_timezone(of_account if of_account not in (None, "", DEFAULT_TIMEZONE) else of_browser)
 
 
@@ -42,7 +42,7 @@ async def learner_timezone(session: AsyncSession, learner_id: str) -> ZoneInfo:
 
 
 async def record_timezone(session: AsyncSession, learner_id: str, name: str) -> None:
-    """Note what the browser says; what is no zone is left out."""
+    """Store the zone that the browser reports; unknown zones are ignored."""
     if not is_timezone(name):
         return
     there = await session.get(LearnerTimeZone, learner_id)
@@ -54,7 +54,7 @@ async def record_timezone(session: AsyncSession, learner_id: str, name: str) -> 
 
 
 async def merge_timezone(session: AsyncSession, from_learner: str, to_learner: str) -> None:
-    """What was said last counts."""
+    """Keep the zone that was reported last."""
     coming, there = [await session.get(LearnerTimeZone, learner) for learner in (from_learner, to_learner)]
     if coming is None:
         return
@@ -68,5 +68,5 @@ async def merge_timezone(session: AsyncSession, from_learner: str, to_learner: s
 
 
 def to_local_time(moment: datetime, where: ZoneInfo) -> datetime:
-    """The moment as clocks there show it."""
+    """The moment in local time."""
     return moment.astimezone(where)

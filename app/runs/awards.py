@@ -1,4 +1,4 @@
-"""What a run earns, entered in the very transaction that stores its end."""
+"""Awards XP for a run in the transaction that stores its end."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _log = structlog.get_logger("awards")
 
 
 class RunAwards:
-    """Asked by ``log.append`` for each run that ends."""
+    """Called by ``event_log.append_events`` for each run that ends."""
 
     def __init__(self, progress: ProgressService) -> None:
         self._progress = progress
 
     async def for_end(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> None:
-        """Award what the run proves. The run's row is locked by the caller.
+        """Award the XP for a run. The caller has locked the run's row.
 
-        Output comes first: what fails here for another reason than the database's is logged, and the end is stored.
+        Output matters more: an error here that is not the database's is logged, and the run's end is still stored.
         """
         try:
             async with session.begin_nested():
@@ -36,7 +36,7 @@ class RunAwards:
         except SQLAlchemyError:
             raise
         except Exception:
-            _log.exception("a run was not awarded", run=run_id)
+            _log.exception("awarding XP for a run failed", run=run_id)
 
     async def _award(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> None:
         columns = select(Run.learner_id, Run.lesson, Run.cell, Run.code, Run.topology, Run.keras).where(

@@ -1,4 +1,4 @@
-"""A stream of events cut into batches: at once while little comes, fewer and larger when much does."""
+"""Splits a stream of events into batches: immediate while events are rare, fewer and larger when there are many."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from runners.wire.protocol import Event
 
 MAX_BATCH_SIZE = 500
 BATCH_INTERVAL_S = 0.05
-"""A long stream gives one batch in this time; after a pause the next few go out at once."""
+"""A long stream gives one batch per interval; after a pause, the first few batches are sent at once."""
 _BURST_BATCHES = 4
 
 
 class TokenBucket:
-    """A right to go on that comes back every ``every_s`` seconds; up to ``most`` of them are saved up."""
+    """Gains a token every ``every_s`` seconds and holds at most ``most``."""
 
     def __init__(self, every_s: float, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._every_s = every_s
@@ -25,12 +25,12 @@ class TokenBucket:
         self._seen = clock()
 
     def due_in_s(self) -> float:
-        """How long to wait before going on."""
+        """How long until a token is available."""
         self._gain()
         return max(0.0, (1 - self._credit) * self._every_s)
 
     def spend(self) -> None:
-        """Go on."""
+        """Take a token."""
         self._gain()
         self._credit -= 1
 
@@ -41,7 +41,7 @@ class TokenBucket:
 
 
 class _EventBuffer:
-    """Events as a task reads them, and the error that ended the stream, if one did."""
+    """The events that a task has read, and the error that ended the stream, if any."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[Event | None] = asyncio.Queue(2 * MAX_BATCH_SIZE)
@@ -56,7 +56,7 @@ class _EventBuffer:
         await self.queue.put(None)
 
     def take(self, batch: list[Event]) -> bool:
-        """Move what is there into the batch; True if the stream has ended or nothing more can belong to the batch."""
+        """Move available events into the batch. True if the stream has ended or the batch is complete."""
         while len(batch) < MAX_BATCH_SIZE:
             try:
                 event = self.queue.get_nowait()
@@ -70,7 +70,7 @@ class _EventBuffer:
 
 
 async def batch_events(events: AsyncIterator[Event], silence_s: float) -> AsyncGenerator[list[Event], None]:
-    """Yield what has come, and an empty batch after each silence; at its end raise what the stream raised."""
+    """Yield events in batches, and an empty batch after each silence. At the end, raises what the stream raised."""
     inbox = _EventBuffer()
     reader = asyncio.create_task(inbox.fill(events))
     pace = TokenBucket(BATCH_INTERVAL_S, _BURST_BATCHES)

@@ -1,7 +1,7 @@
 """Stores a run, submits it to the supervisor and has it followed, in the one order that loses nothing.
 
-A run is stored and committed, then handed to the supervisor, then followed. If the supervisor does not answer, the run
-is withdrawn and the learner told; if this process dies in between, the next one hands it in.
+A run is first stored and committed, then submitted to the supervisor, then followed. If the supervisor does not
+respond, the run is withdrawn and the learner gets an error. If this process dies in between, the next one submits it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CANCEL_TIMEOUT_S = 2.0
 
 
 class RunDispatcher:
-    """One for each process, made by ``main``."""
+    """One per process, created by ``feature.py``."""
 
     def __init__(
         self, settings: Settings, db: Database, runner: RunnerClient, bus: Bus, progress: ProgressService | None = None
@@ -66,19 +66,19 @@ class RunDispatcher:
         self._patience_s = settings.handover_patience_s
 
     def admit(self, address: str | None, learner: str) -> None:
-        """Let a learner have code run from where they are. Raises AddressLimitReached."""
+        """Check the number of learners at the client's network address. Raises AddressLimitReached."""
         self._addresses.admit(address, learner, time.monotonic())
 
     async def dispatch(
         self, owner: QuotaOwner, lesson: Lesson, cell: Cell, machine: Machine, code: str
     ) -> tuple[Run, QueuePosition]:
-        """Start a run of a cell on one of the machines it offers.
+        """Start a run of a cell on one of the machines that the cell offers.
 
         Raises:
-            QuotaReached, AddressQuotaReached: too much was stored within an hour; nothing was kept.
-            RunnerOffline: the supervisor does not answer; nothing was kept.
-            AllSessionsBusy, SessionQueueFull, RunRefused: the supervisor declined; nothing was kept.
-            DatabaseFull, DatabaseUnavailable: the output could not be stored, even where the run itself could be.
+            QuotaReached, AddressQuotaReached: too much was stored within an hour; nothing was stored.
+            RunnerOffline: the supervisor does not respond; nothing was stored.
+            AllSessionsBusy, SessionQueueFull, RunRefused: the supervisor rejected the run; nothing was stored.
+            DatabaseFull, DatabaseUnavailable: the output could not be stored, even if the run itself could be.
         """
         await self.db.storage.check()
         check_code(code)
@@ -98,7 +98,7 @@ class RunDispatcher:
         return run, position_of_run(run, accepted.session, accepted.ahead)
 
     async def stop(self, run: Run) -> None:
-        """Stop a run, if it is still going. Its end comes as an event."""
+        """Stop a run unless it has finished. Its end arrives as an event."""
         if run.finished:
             return
         try:
@@ -109,12 +109,12 @@ class RunDispatcher:
             raise RunnerOffline from e
 
     async def queue_positions(self, runs: list[Run]) -> list[QueuePosition]:
-        """Where each run stands, without asking the supervisor."""
+        """The queue position of each run, without asking the supervisor."""
         async with self.db.session() as session:
             return [position_of_run(run, None, await count_runs_ahead(session, run)) for run in runs]
 
     async def has_run_lesson(self, learner: str | None, lesson: Lesson) -> bool:
-        """Whether the learner ever ran a cell of the lesson."""
+        """Whether the learner has ever run a cell of the lesson."""
         if learner is None:
             return False
         async with self.db.session() as session:
@@ -125,18 +125,18 @@ class RunDispatcher:
             async with self.db.writing() as session:
                 await withdraw_run(session, run.id)
         except SQLAlchemyError:
-            self.followers.watch(run.id)  # it is still there: better that it ends than that it waits for ever
+            self.followers.watch(run.id)  # it is still stored: better that it runs than that it waits forever
             raise
 
     async def _note_submitted(self, run: Run) -> None:
-        """The run goes on, and its learner sees it, whether or not this can be noted: its follower submits it again."""
+        """Record the submission. If that fails, the run continues all the same: its follower submits it again."""
         try:
             await event_log.mark_submitted(self.db, run.id)
         except SQLAlchemyError as e:
-            log_failure(_log, "it could not be noted that a run was handed in", e, run=run.id)
+            log_failure(_log, "the submission of a run could not be recorded", e, run=run.id)
 
     async def _call_back(self, run: Run) -> None:
-        """Stop a withdrawn run, in case the supervisor has it and only its answer was lost."""
+        """Stop a withdrawn run, in case the supervisor accepted it and only its response was lost."""
         with suppress(RunnerError, TimeoutError):
             async with asyncio.timeout(_CANCEL_TIMEOUT_S):
                 await self.runner.stop(run.id)
@@ -167,7 +167,7 @@ async def _requested_lesson(catalog: CatalogDep, lesson: str) -> Lesson:
 
 
 def find_lesson(catalog: CatalogView, key: str) -> Lesson:
-    """The lesson ``course/slug`` in the language in use. Raises LessonNotFound or CourseNotFound."""
+    """The lesson ``course/slug`` in the current language. Raises LessonNotFound or CourseNotFound."""
     course, _, slug = key.partition("/")
     return catalog.lesson(course, slug, i18n.current_language())
 
@@ -177,6 +177,6 @@ RunDispatcherDep = Annotated[RunDispatcher, Depends(DISPATCHER.from_request)]
 VisitorAddress = Annotated[str | None, Depends(_visitor_address)]
 """The IP address of a learner without an account; None for one with an account."""
 RequestedQuotaOwner = Annotated[QuotaOwner, Depends(_quota_owner)]
-"""Whose quotas the run counts for that is requested now."""
+"""The owner of a new run, whose quotas it counts toward."""
 RequestedLesson = Annotated[Lesson, Depends(_requested_lesson)]
 """The lesson named by ``?lesson=course/slug``."""

@@ -1,4 +1,4 @@
-"""What can keep a run from starting, or from being seen."""
+"""Reasons why a run cannot be started or shown."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from runners.wire.protocol import LimitName, Refusal
 
 
 class RunNotFound(NotFound):
-    """No such run, or it is someone else's."""
+    """The run does not exist, or it is someone else's."""
 
     code = "run_unknown"
     message = N_("This run does not exist.")
 
 
 class DisplayNotFound(NotFound):
-    """The run has no HTML output of that number."""
+    """The run has no HTML output with this number."""
 
     code = "display_unknown"
     message = N_("The run has no such output.")
 
 
 class OutputDeleted(NotFound):
-    """The run had output, and it was deleted to save space."""
+    """The run's output was deleted to save space."""
 
     status = 410
     code = "output_deleted"
@@ -39,70 +39,70 @@ class OutputDeleted(NotFound):
 
 
 class CellNotFound(NotFound):
-    """The lesson has no cell of this name."""
+    """The lesson has no cell with this name."""
 
     code = "cell_unknown"
     message = N_("The lesson has no cell “{cell}”. Reload the page: the lesson may have changed.")
 
 
 class MachineUnavailable(InvalidInput):
-    """The lesson offers no such machine, or no such Keras."""
+    """The lesson does not offer this machine or this version of Keras."""
 
     code = "machine_not_offered"
     message = N_("This cannot run on {asked}, only on {possible}. Reload the page: the lesson may have changed.")
 
 
 class InvalidFailureAction(InvalidInput):
-    """What was asked for is nothing that can be done to a process."""
+    """The requested action or step is not valid."""
 
     code = "fault_unknown"
     message = N_("You can kill, pause, resume, slow down, or restart a process, either now or at a given step.")
 
 
 class CodeTooLong(RequestTooLarge):
-    """More code than one run may carry."""
+    """The code is longer than one run may have."""
 
     code = "code_too_long"
     message = N_("The code has {size:,} bytes, and the limit is {most_bytes:,}. Shorten it, or split it across cells.")
 
 
 class InvalidCode(InvalidInput):
-    """The code has a character that no Python source may have: NUL, or half of a surrogate pair."""
+    """The code contains a character that Python source may not contain: NUL, or half of a surrogate pair."""
 
     code = "code_not_text"
     message = N_("The code contains a character that Python cannot read. Remove it and run the cell again.")
 
 
 class TooManyRuns(TooManyRequests):
-    """The learner has as many unfinished runs as one may have."""
+    """The learner has the maximum number of unfinished runs."""
 
     code = "too_many_runs"
     message = N_("You have {most} runs waiting or running. Wait for one to finish, or stop one.")
 
 
 class AllSessionsBusy(TooManyRequests):
-    """The learner has as many sessions as one may have, and none is idle."""
+    """The learner has the maximum number of sessions, and none is idle."""
 
     code = "all_sessions_busy"
     message = N_("All of your sessions are busy, and {most} is the limit. Stop a run, or wait for one to finish.")
 
 
 class SessionQueueFull(TooManyRequests):
-    """As many runs wait in the session as may."""
+    """The session's queue is full."""
 
     code = "session_full"
     message = N_("This session's queue is full ({most} runs). Stop one, or wait for one to finish.")
 
 
 class ServerFull(TooManyRequests):
-    """Every place on the runner is taken, and so is every place in the queue."""
+    """All sessions of the runner are in use, and its queue is full."""
 
     code = "node_full"
     message = N_("This server is full ({most} sessions), and so is its queue. Try again in a few minutes.")
 
 
 class AddressLimitReached(TooManyRequests):
-    """As many learners as may come from one network address are there already."""
+    """The maximum number of learners at one network address is reached."""
 
     code = "address_full"
     message = N_(
@@ -111,7 +111,7 @@ class AddressLimitReached(TooManyRequests):
 
 
 class QuotaReached(TooManyRequests):
-    """The learner has stored as much within an hour as one may."""
+    """The learner has stored the hourly maximum of output."""
 
     code = "quota_reached"
     message = N_(
@@ -121,7 +121,7 @@ class QuotaReached(TooManyRequests):
 
 
 class AddressQuotaReached(TooManyRequests):
-    """Visitors from one network address have stored as much within an hour as they may."""
+    """Visitors at one network address have stored their hourly maximum of output."""
 
     code = "address_quota_reached"
     message = N_(
@@ -131,14 +131,14 @@ class AddressQuotaReached(TooManyRequests):
 
 
 class RunnerOffline(ServiceUnavailable):
-    """The supervisor does not answer."""
+    """The supervisor does not respond."""
 
     code = "runner_down"
     message = N_("The runner is starting or cannot be reached. Nothing ran. Try again in a moment.")
 
 
 class ExecutionDisabled(PermissionDenied):
-    """Untrusted users can reach the runner, and an isolation layer is missing. Only the operator can change that."""
+    """Untrusted users can reach the runner, and a layer of isolation is missing. Only the operator can change that."""
 
     code = "unsafe"
     message = N_(
@@ -148,7 +148,7 @@ class ExecutionDisabled(PermissionDenied):
 
 
 class RunRefused(LockstepError):
-    """The supervisor declined the run for a reason we have no words for; its own are in English."""
+    """The supervisor rejected the run for a reason that has no translation; its own message is in English."""
 
     code = "run_refused"
     message = N_("The runner rejected this run: {reason}")
@@ -170,7 +170,7 @@ _ERRORS_BY_LIMIT: dict[LimitName, type[LockstepError]] = {
 
 
 def refusal_error(status: int, refusal: Refusal) -> LockstepError:
-    """A refusal of the supervisor as the learner is told about it: which limit was met, its value, what to do. Pure."""
+    """The error that tells the learner about a refusal: which limit was reached, its value, and what to do. Pure."""
     if refusal.code == "unsafe":
         return ExecutionDisabled()
     known = _ERRORS_BY_LIMIT.get(refusal.limit.name) if refusal.limit is not None else None

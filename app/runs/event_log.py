@@ -1,7 +1,7 @@
-"""The log of a run in SQL: events 1, 2, 3, … without a gap, written in batches by whoever is first.
+"""The event log of a run in SQL: events 1, 2, 3, … without a gap, written in batches by the fastest writer.
 
-``runs.last_seq`` is the lock: a batch is stored only if it still is what the writer believes (compare and swap in one
-UPDATE), so several web processes may follow the same run at once and every event is stored exactly once.
+``runs.last_seq`` is an optimistic lock: a batch is stored only if the column still has the value that the writer read
+(compare and swap in one UPDATE). So several web processes can follow a run, and every event is stored exactly once.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ READ_BATCH_SIZE = 500
 
 
 class SequenceGap(Exception):
-    """Events that do not follow on one another; they are not stored."""
+    """The events do not follow on from each other; they are not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """What a writer has stored: up to which number, and how much."""
+    """What a writer has stored: the last event's number and the size."""
 
     last_seq: int
     size: int
@@ -37,7 +37,7 @@ class AppendResult:
 
 
 class StoredEvent(NamedTuple):
-    """One stored event, as it goes to the browser."""
+    """One stored event, in the form sent to the browser."""
 
     seq: int
     kind: str
@@ -47,7 +47,7 @@ class StoredEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """How far the log of a run is."""
+    """How far a run's log has come."""
 
     last_seq: int
     stored_bytes: int
@@ -57,12 +57,12 @@ class LogPosition:
 
 
 def run_topic(run_id: str) -> str:
-    """Published when events of a run were stored, or its connection to the supervisor was lost or found again."""
+    """Published when a run's events were stored, or when contact with the supervisor was lost or restored."""
     return f"run {run_id}"
 
 
 async def get_position(db: Database, run_id: str) -> LogPosition | None:
-    """How far the log is; None if there is no such run."""
+    """How far a run's log has come; None if the run does not exist."""
     columns = select(Run.last_seq, Run.stored_bytes, Run.state, Run.submitted_at, Run.created_at)
     async with db.session() as session:
         row = (await session.execute(columns.where(Run.id == run_id))).one_or_none()
@@ -76,9 +76,9 @@ async def get_position(db: Database, run_id: str) -> LogPosition | None:
 async def append_events(
     db: Database, run_id: str, after: int, events: Sequence[Event], awards: RunAwards | None = None
 ) -> AppendResult | None:
-    """Store events that follow on number ``after``; None if another writer was faster and nothing was stored.
+    """Store events that follow number ``after``; None if another writer was faster and nothing was stored.
 
-    With the last one, what the run has earned is entered in the same transaction.
+    With the last event, the run's XP is awarded in the same transaction.
 
     Raises:
         SequenceGap: the events are not after+1, after+2, …
@@ -101,12 +101,12 @@ async def append_events(
 
 
 def stored_size(events: Sequence[Event]) -> int:
-    """Bytes that events take in the database."""
+    """Bytes that the events take in the database."""
     return sum(EVENT_ROW_BYTES + len(event.model_dump_json().encode()) for event in events)
 
 
 async def finish_run(db: Database, run_id: str, outcome: Outcome, limit: ReachedLimit | None = None) -> None:
-    """End the log ourselves, where the supervisor cannot; nothing happens if it has ended already."""
+    """End the log where the supervisor cannot. Idempotent."""
     while (state := await get_position(db, run_id)) is not None and not state.finished:
         at_ms = max(0, int((now() - state.created_at) / timedelta(milliseconds=1)))
         last = FinishedEvent(seq=state.last_seq + 1, at_ms=at_ms, outcome=outcome, limit=limit)
@@ -115,20 +115,20 @@ async def finish_run(db: Database, run_id: str, outcome: Outcome, limit: Reached
 
 
 async def read_stored_events(db: Database, run_id: str, after: int, most: int = READ_BATCH_SIZE) -> list[StoredEvent]:
-    """The stored events behind number ``after``, in order, as JSON."""
+    """The stored events after number ``after``, in order, as JSON."""
     lines = select(RunEvent.seq, RunEvent.kind, RunEvent.payload).where(RunEvent.run_id == run_id, RunEvent.seq > after)
     async with db.session() as session:
         return [StoredEvent(*row) for row in await session.execute(lines.order_by(RunEvent.seq).limit(most))]
 
 
 async def read_events(session: AsyncSession, run_id: str) -> list[Event]:
-    """Every stored event of a run, in order."""
+    """All stored events of a run, in order."""
     payloads = select(RunEvent.payload).where(RunEvent.run_id == run_id).order_by(RunEvent.seq)
     return [EVENT_ADAPTER.validate_json(payload) for payload in await session.scalars(payloads)]
 
 
 async def mark_submitted(db: Database, run_id: str) -> None:
-    """Note that the supervisor has the run."""
+    """Record that the supervisor has the run."""
     async with db.writing() as session:
         await session.execute(update(Run).where(Run.id == run_id).values(submitted_at=now()))
 
@@ -144,7 +144,7 @@ def _event_row(run_id: str, event: Event) -> dict[str, Any]:
 
 
 def _run_columns(events: Sequence[Event]) -> dict[str, Any]:
-    """What the events say about their run."""
+    """The columns of the run that follow from its events."""
     columns: dict[str, Any] = {"last_seq": events[-1].seq}
     for event in events:
         if isinstance(event, StartedEvent):

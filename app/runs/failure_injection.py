@@ -1,4 +1,4 @@
-"""What a learner may do to one process of a session's cluster, and the words for it. Pure but for ``inject``."""
+"""Failure injection: what a learner can do to a process of a cluster. Pure, except for ``inject_failure``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ACTIONS_BY_STATE: dict[str, tuple[ProcessAction, ...]] = {
     "slow": ("kill", "resume"),
     "ended": ("restart",),
 }
-"""By a member's state."""
+"""Actions by the member's state."""
 _BUTTON_LABELS: dict[ProcessAction, str] = {
     "kill": N_("Kill"),
     "pause": N_("Pause"),
@@ -36,7 +36,7 @@ _IMMEDIATE_LABELS: dict[ProcessAction, str] = {
     "pause": N_("Pause now"),
     "slow": N_("Slow down now"),
 }
-"""In place of a step that never comes."""
+"""Offered instead, if the step will never be reached."""
 _PENDING_MESSAGES: dict[ProcessAction, str] = {
     "kill": N_("Will be killed at step {step}."),
     "pause": N_("Will be paused at step {step}."),
@@ -63,7 +63,7 @@ _REFUSAL_MESSAGES = {
     "step-passed": N_("{task} has already passed that step. Choose a later step."),
     "not-armed": N_("There is nothing to cancel: {task} reached that step, or this was canceled before."),
 }
-"""By the supervisor's code."""
+"""By the supervisor's refusal code."""
 _UNREACHABLE_STEP_CODES = ("counts-no-steps", "step-passed")
 _DONE_MESSAGES: dict[ProcessAction, str] = {
     "kill": N_("{task} was killed."),
@@ -78,37 +78,37 @@ _SCHEDULED_MESSAGES: dict[ProcessAction, str] = {
     "pause": N_("{task} will be paused at step {step}."),
     "slow": N_("{task} will be slowed down at step {step}."),
 }
-"""What can wait for a step: one that stands still reaches none."""
+"""The actions that can wait for a step. The others act on processes that count no steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionButton:
-    """One thing that may be done."""
+    """A button for one action."""
 
     action: ProcessAction
     words: str
     label: str
-    """The same with the name of the process."""
+    """``words`` with the name of the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingFailureView:
-    """What waits for a step of a process."""
+    """A failure that waits for a step of a process."""
 
     words: str
     progress: str
-    """How far the process is."""
+    """The step that the process has reached."""
     buttons: tuple[ActionButton, ...]
-    """To do it now, and to take it back."""
+    """To inject the failure now, or to cancel it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMemberView:
-    """One process of a cluster on the session panel."""
+    """A process of a cluster, on the session panel."""
 
     task: str
     colour: str
-    """The class of its lane's colour."""
+    """The CSS class of its lane's color."""
     state: str
     words: str
     address: str
@@ -118,29 +118,29 @@ class ClusterMemberView:
 
 @dataclass(frozen=True, slots=True)
 class InjectionResult:
-    """What became of a fault that a learner asked for."""
+    """The result of a failure that a learner injected."""
 
     said: str
     key: str = ""
-    """``key_of`` the session as the fault left it: once the panel has another one, the answer is of the past."""
+    """The session's ``state_key`` afterwards. Once the panel has another key, the message is out of date."""
     now: ActionButton | None = None
-    """Where a step never comes: to do it at once instead."""
+    """If the step will never be reached: a button to inject the failure now."""
 
 
 def state_key(info: SessionInfo) -> str:
-    """Changes with every change of a session's processes that a learner can see, apart from their steps."""
+    """Changes whenever the visible state of a session's processes changes, except for their steps."""
     members = (f"{each.task} {each.state} {each.armed}" for each in info.members)
     return sha256("\n".join((str(info.generation), *members)).encode()).hexdigest()[:12]
 
 
 def cluster_members(info: SessionInfo) -> tuple[ClusterMemberView, ...]:
-    """The processes of a session's cluster, as the panel lists them."""
+    """The processes of a session's cluster, for the panel."""
     topology, alive = Topology.parse(info.topology), info.state in (SessionState.idle, SessionState.busy)
     return tuple(_member_view(topology, member) for member in info.members) if alive else ()
 
 
 def _member_view(topology: Topology, member: ClusterMember) -> ClusterMemberView:
-    own = topology.tasks[:1] and member.task == topology.tasks[0].lane  # restarting the session starts it again
+    own = topology.tasks[:1] and member.task == topology.tasks[0].lane  # only restarting the session restarts it
     actions = [action for action in _ACTIONS_BY_STATE[member.state] if not (own and action == "restart")]
     return ClusterMemberView(
         task=member.task,
@@ -179,7 +179,7 @@ def _action_button(action: ProcessAction, task: str) -> ActionButton:
 async def inject_failure(
     runner: RunnerClient, learner: str | None, lesson: str, machine: Machine, fault: InjectedFailure
 ) -> InjectionResult:
-    """Do it to the learner's own session on that machine; the answer says what was done, or why it was not."""
+    """Inject a failure into the learner's session on that machine. Returns what was done, or why not."""
     if fault.action not in _SCHEDULED_MESSAGES:
         fault = fault.model_copy(update={"at_step": None})
     try:

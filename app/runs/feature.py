@@ -1,4 +1,4 @@
-"""Running cells, and the sessions they run in."""
+"""Running cells in sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from runners.wire.client import RunnerClient
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Dispatch runs, and follow those that an earlier process left behind."""
+    """Dispatch runs, and follow those that an earlier process left unfinished."""
     settings = SETTINGS.get(app)
     untrusted = not ONLY_LOCAL.get(app) or is_public_url(settings.public_url)
     runner = RUNNER.set(app, RunnerClient(settings.socket, untrusted_users=untrusted))

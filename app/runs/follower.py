@@ -1,9 +1,9 @@
-"""Following one run: carry its events from the supervisor into SQL until it has finished, whatever breaks.
+"""Follows one run: copies its events from the supervisor into SQL until the run has finished, despite any failure.
 
-Output is never lost: the supervisor keeps an event until it is acknowledged, and it is acknowledged after the commit.
-Whatever breaks in between (the stream, this process, another process that follows the same run), following begins
-again behind the last number stored. A run that never reached the supervisor is handed in, as often as it takes: ids
-make that harmless. A run that the supervisor had and no longer knows is lost, and its log says so.
+Output is never lost: the supervisor keeps each event until it is acknowledged, and it is acknowledged after the commit.
+If anything fails in between (the stream, this process, another process that follows the run), following resumes after
+the last event stored. A run that never reached the supervisor is submitted again and again; the run's ID makes that
+harmless. A run that the supervisor had but no longer knows is lost, and its log says so.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from runners.wire.protocol import Event, Outcome, ReachedLimit
 _INITIAL_BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 3.0
 _IDLE_CHECK_S = 2.0
-"""After so long without an event we look whether another process has got them instead."""
+"""After this time without an event, check whether another process received the events instead."""
 _STOP_TIMEOUT_S = 10.0
-"""How long a run that is cut short may take to end."""
+"""How long a run may take to end after it is cut short."""
 _MAX_MALFORMED_STREAMS = 5
-"""How often in a row the stream may be nonsense before the run is given up."""
+"""Invalid streams in a row after which the run is given up."""
 
 EventBatches = AsyncGenerator[list[Event], None]
 
@@ -42,7 +42,7 @@ _log = structlog.get_logger("follower")
 
 
 class RunFollower:
-    """One run being followed by this process."""
+    """Follows one run in this process."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ class RunFollower:
         self._awards = awards
         self._quotas = quotas
         self._network = network
-        """The network address that a visitor's run came from, if it is counted."""
+        """The network address of a visitor's run, if it counts toward a quota."""
         self._reached = -1
         self._unreadable = 0
 
     async def follow(self) -> None:
-        """Return when the run has finished."""
+        """Follow the run; returns once it has finished."""
         pause_s = _INITIAL_BACKOFF_S
         while True:
             reached = self._reached
@@ -78,17 +78,17 @@ class RunFollower:
                 if await self._advance():
                     break
             except (RunnerUnavailable, OSError) as e:
-                _log.info("following was interrupted", run=self.run_id, reason=str(e)[:300])
+                _log.info("following a run was interrupted", run=self.run_id, reason=str(e)[:300])
             except Exception as e:
-                log_failure(_log, "following failed", e, run=self.run_id)
+                log_failure(_log, "following a run failed", e, run=self.run_id)
             self._set_cut_off(True)
             pause_s = _INITIAL_BACKOFF_S if self._reached > reached else min(pause_s * 2, _MAX_BACKOFF_S)
             await asyncio.sleep(pause_s)
         self._set_cut_off(False)
-        self._bus.publish(event_log.run_topic(self.run_id))  # its end may have been stored by another process
+        self._bus.publish(event_log.run_topic(self.run_id))  # another process may have stored the end
 
     async def _advance(self) -> bool:
-        """Carry events as far as they come; True once the log has ended."""
+        """Store events until the stream ends. True once the log is complete."""
         at = await event_log.get_position(self._db, self.run_id)
         if at is None or at.finished:
             return True
@@ -100,7 +100,7 @@ class RunFollower:
             if at.submitted:
                 await self._give_up(Outcome.lost, "the supervisor no longer knows it")
         except RequestRefused as e:
-            await self._give_up(Outcome.lost, f"the supervisor refused it: {e}")
+            await self._give_up(Outcome.lost, f"the supervisor rejected it: {e}")
         except (event_log.SequenceGap, ValidationError) as e:
             self._unreadable += 1
             _log.error("events cannot be stored", run=self.run_id, reason=str(e)[:500], times=self._unreadable)
@@ -115,7 +115,7 @@ class RunFollower:
         if not at.submitted:
             await self._submit()
         elif self.cut_off:
-            await self._runner.health()  # a silent stream would not tell that the supervisor is back
+            await self._runner.health()  # a stream without events does not show that the supervisor is back
         self._set_cut_off(False)
         last, size = at.last_seq, at.stored_bytes
         owner = await self._quotas.owner_of(self.run_id, self._network) if self._quotas is not None else None
@@ -141,13 +141,13 @@ class RunFollower:
                     return
 
     async def _limit(self, owner: QuotaOwner, last: int, batch: Sequence[Event]) -> ReachedLimit | None:
-        """The limit on what may be stored, if the batch does not fit into it."""
+        """The limit on stored output that the batch would exceed, if any."""
         assert self._quotas is not None
         size = event_log.stored_size([event for event in batch if event.seq > last])
         return await self._quotas.room(owner, size, last=batch[-1].kind == "finished")
 
     async def _store(self, last: int, batch: Sequence[Event]) -> event_log.AppendResult | None:
-        """Store what is new of a batch; None once the log has ended."""
+        """Store the new events of a batch; None once the log has ended."""
         while fresh := [event for event in batch if event.seq > last]:
             if fresh[0].seq == last + 1 and (stored := await self._append(last, fresh)):
                 return stored
@@ -155,7 +155,7 @@ class RunFollower:
             if at is None or at.finished:
                 return None
             if at.last_seq == last:
-                raise event_log.SequenceGap(f"event {fresh[0].seq} came behind {last}")
+                raise event_log.SequenceGap(f"event {fresh[0].seq} came after event {last}")
             last = at.last_seq  # another process was faster
         return event_log.AppendResult(last, 0)
 
@@ -163,7 +163,7 @@ class RunFollower:
         return await event_log.append_events(self._db, self.run_id, last, fresh, self._awards)
 
     async def _overtaken(self, last: int) -> bool:
-        """True if another process has stored more than we were sent: the supervisor has forgotten what we wait for."""
+        """True if another process has stored more than we have: the supervisor has deleted the events we wait for."""
         at = await event_log.get_position(self._db, self.run_id)
         return at is None or at.finished or at.last_seq > last
 
@@ -174,9 +174,9 @@ class RunFollower:
         await event_log.mark_submitted(self._db, self.run_id)
 
     async def _cut_short(self, coming: EventBatches, batch: Sequence[Event], limit: ReachedLimit | None = None) -> None:
-        """Stop the run and end its log here: the log is full, or a limit on what may be stored was reached.
+        """Stop the run and end its log here, because the log is full or a limit on stored output was reached.
 
-        The rest of its output is thrown away, up to the end: until then the session cannot take another run.
+        Discards the rest of its output until the run ends: before that, the session cannot start another run.
         """
         with suppress(ResourceNotFound, RequestRefused):
             await self._runner.stop(self.run_id)
@@ -192,7 +192,7 @@ class RunFollower:
             await self._runner.acknowledge(self.run_id, seen.seq)
 
     async def _give_up(self, outcome: Outcome, reason: str, limit: ReachedLimit | None = None) -> None:
-        _log.warning("a run is given up", run=self.run_id, outcome=outcome.value, reason=reason)
+        _log.warning("run given up", run=self.run_id, outcome=outcome.value, reason=reason)
         await event_log.finish_run(self._db, self.run_id, outcome, limit)
 
     def _set_cut_off(self, cut_off: bool) -> None:

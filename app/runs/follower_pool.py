@@ -1,4 +1,4 @@
-"""The followers of runs: every run that this process follows, one task each."""
+"""The followers of all runs that this process follows, one task each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = structlog.get_logger("follower_pool")
 
 
 class FollowerPool:
-    """``watch`` may be called again for the same run; several processes may watch it at once."""
+    """Runs followers. ``watch`` may be called repeatedly for a run, and several processes may follow it at once."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class FollowerPool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def watch(self, run_id: str, network: str | None = None) -> None:
-        """Follow a run until its end. ``network`` is the one a visitor comes from, if it is counted."""
+        """Follow a run until it ends. ``network`` is a visitor's network, if it counts toward a quota."""
         if run_id in self._followers:
             return
         parts = (self._db, self._runner, self._bus, self._most_stored_bytes, self._awards, self._quotas)
@@ -56,18 +56,18 @@ class FollowerPool:
 
     @property
     def watching(self) -> int:
-        """How many runs are followed right now."""
+        """How many runs are being followed."""
         return len(self._followers)
 
     def cut_off(self, run_id: str) -> bool:
-        """True while the supervisor cannot be reached for a run that is followed."""
+        """True if the run is being followed and the supervisor cannot be reached."""
         follower = self._followers.get(run_id)
         return follower is not None and follower.cut_off
 
     async def resume(self) -> None:
-        """Follow every unfinished run there is: what a process does before it takes new ones.
+        """Follow every unfinished run; called before new runs are accepted.
 
-        Where SQL does not answer at once it goes on trying behind the first requests.
+        If the database does not respond in time, this continues in the background while requests are served.
         """
         try:
             async with asyncio.timeout(_RESUME_RETRY_S):
@@ -78,7 +78,7 @@ class FollowerPool:
             self._start(self._go_on_resuming())
 
     async def close(self) -> None:
-        """Stop following. Nothing is lost: the next process begins where this one ended."""
+        """Stop following. Nothing is lost: the next process continues where this one stopped."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -1,7 +1,7 @@
-"""How many learners one network address brings. A cookie costs nothing, so limits on each learner bound nobody alone.
+"""Limits the learners per network address. Limits per learner are not enough, because a new cookie costs nothing.
 
-Only addresses of the public Internet are counted. A private one is a proxy's that we were not told of, with everyone
-behind it, or a learner's on our own network, who has it alone. Each web process counts for itself.
+Only public addresses are counted. A private address is either an unknown proxy, with everyone behind it, or a learner
+on the local network, who has the address alone. Each web process counts separately.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from app.runs.errors import AddressLimitReached
 from app.web.client_network import client_network
 
 ACTIVE_LEARNER_S = 1200.0
-"""A learner who has not asked for code to run for so long has no session any more, and is not counted."""
+"""A learner who has not run code for this long no longer has a session and is not counted."""
 _CLEANUP_INTERVAL_S = 60.0
 
 
 class AddressLimiter:
-    """Who came from where. Used from one event loop.
+    """The learners seen at each network address. Used from one event loop.
 
     Args:
-        most: learners from one address; 0 for any number.
+        most: learners per address; 0 means no limit.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._seen: dict[str, dict[str, float]] = {}
-        """By address and visitor: when they last asked, in seconds of the caller's clock."""
+        """By address and learner: the time of the last request, in seconds of the caller's clock."""
         self._swept_at = 0.0
 
     def admit(self, address: str | None, visitor: str, now: float) -> None:
-        """Let a learner have code run. Raises AddressLimitReached if too many others come from the same network."""
+        """Count a learner who runs code. Raises AddressLimitReached if too many others use the same network."""
         network = client_network(address)
         if not self._most or network is None:
             return

@@ -1,6 +1,6 @@
-"""What a limit is called, how its value is written, and what to try when it was met. Pure.
+"""Names of the limits, their values in words, and advice when a limit is reached. Pure.
 
-The page's script has the same sentences (``web/templates/strings.html``); they are translated once.
+The page's script uses the same sentences (``web/templates/strings.html``); they are translated once.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def limit_label(limit: ReachedLimit) -> str:
-    """Which limit, and its value, in the language in use: ``memory limit 2 GiB``."""
+    """The limit and its value in the current language: ``memory limit 2 GiB``."""
     return gettext(_LABELS[limit.name]).format(value=format_limit(limit))
 
 
 def format_limit(limit: ReachedLimit) -> str:
-    """The value in units for people: ``8 MiB``, ``10 min``, ``512``."""
+    """The value in readable units: ``8 MiB``, ``10 min``, ``512``."""
     match limit.unit:
         case "s":
             return _format_duration(limit.value)
@@ -73,7 +73,7 @@ def format_limit(limit: ReachedLimit) -> str:
 
 
 def limit_advice(outcome: Outcome, limit: ReachedLimit | None) -> str:
-    """What to try after a run that ended so; nothing if no limit was behind it."""
+    """What to try after a run with this outcome; empty if it did not reach a limit."""
     name = limit.name if limit is not None else _LIMIT_BY_OUTCOME.get(outcome)
     return gettext(_ADVICE[name]) if name is not None else ""
 

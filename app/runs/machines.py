@@ -1,4 +1,4 @@
-"""The machines that a lesson's sessions can be, and a learner's choice among them. Pure."""
+"""The machines on which a lesson's sessions can run, and the learner's choice among them. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from runners.wire.protocol import KerasVersion
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a session is: one learner's kernel of one lesson on one topology."""
+    """A machine for sessions: a topology and a version of Keras."""
 
     topology: str
     keras: KerasVersion
 
     @classmethod
     def of(cls, topology: str, keras: int) -> Self:
-        """A machine whose Keras comes from a lesson or a database, which have no other than these."""
+        """A machine whose Keras version comes from a lesson or the database, where it is always 2 or 3."""
         return cls(topology, 2 if keras == 2 else 3)
 
     def __str__(self) -> str:
@@ -29,19 +29,19 @@ class Machine:
 
 
 def lesson_machines(lesson: Lesson) -> list[Machine]:
-    """Every machine that a lesson's cells may run on, the lesson's own first."""
+    """All machines that a lesson's cells can run on, the lesson's default first."""
     own = Machine.of(lesson.topology, lesson.keras)
     return list(dict.fromkeys([own, *(machine for cell in lesson.cells for machine in cell_machines(cell))]))
 
 
 def cell_machines(cell: Cell) -> list[Machine]:
-    """Every machine that a learner may run a cell on, the one it starts with first."""
+    """All machines that a learner can run a cell on, the default first."""
     own = Machine.of(cell.topology, cell.keras)
     return list(dict.fromkeys([own, *(Machine.of(*pair) for pair in product(cell.topologies, cell.kerases))]))
 
 
 def choose_machine(possible: list[Machine], topology: str | None, keras: int | None) -> Machine:
-    """The machine asked for; what is not said is as in the first of ``possible``. Raises MachineUnavailable."""
+    """The requested machine; missing values are those of ``possible[0]``. Raises MachineUnavailable."""
     own = possible[0]
     asked = (topology or own.topology, own.keras if keras is None else keras)
     for machine in possible:

@@ -1,4 +1,4 @@
-"""Runs and their events as SQL keeps them."""
+"""The tables of runs and their events."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from app.db import Base, UtcDateTime
 
 _UNPRUNED = text("pruned_at IS NULL")
 RUN_ROW_BYTES = 1_000
-"""What a run takes in the database besides its code and its events: its row and the entries of its indexes."""
+"""The space of a run in the database apart from its code and events: its row and index entries."""
 EVENT_ROW_BYTES = 150
-"""What an event takes besides its JSON. Short lines take less than their rows do."""
+"""The space of an event apart from its JSON. For short lines, that is more than the JSON itself."""
 
 
 class RunState(StrEnum):
-    """Where a run is in its life."""
+    """The state of a run."""
 
     queued = "queued"
     running = "running"
@@ -28,8 +28,8 @@ class RunState(StrEnum):
 class Run(Base):
     """One execution of one cell by one learner.
 
-    The columns after ``state`` follow from the events; ``last_seq`` is the number of the last one stored, and the lock
-    of its log (see ``runs.log``).
+    The columns after ``state`` are derived from the events. ``last_seq`` is the number of the last stored event, and
+    the lock of the log (see ``runs.event_log``).
     """
 
     __tablename__ = "runs"
@@ -45,7 +45,7 @@ class Run(Base):
 
     id: Mapped[str] = mapped_column(String(64), primary_key=True)
     learner_id: Mapped[str] = mapped_column(String(64))
-    """A visitor's id, or the ``learner_id`` of an account."""
+    """A visitor's ID or an account's ``learner_id``."""
     session_id: Mapped[str] = mapped_column(String(64))
     lesson: Mapped[str] = mapped_column(String(200))
     """``course/slug``."""
@@ -67,18 +67,18 @@ class Run(Base):
     peak_bytes: Mapped[int | None] = mapped_column(BigInteger)
     last_seq: Mapped[int] = mapped_column(default=0)
     stored_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
-    """What it takes in the database: its row, its code and its events. Quotas count it (``runs.quotas``)."""
+    """The run's size in the database: its row, code and events. Quotas count it (``runs.quotas``)."""
     pruned_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     """When its output was deleted (``runs.pruning``). A notice among its events says why."""
 
     @property
     def finished(self) -> bool:
-        """True once nothing more can be added."""
+        """True once no more events can follow."""
         return self.state == RunState.finished
 
 
 class RunEvent(Base):
-    """One event of a run. ``payload`` is the whole event as on the wire, JSON (``protocol.EVENT_ADAPTER``)."""
+    """One event of a run. ``payload`` is the whole event as JSON, as on the wire (``protocol.EVENT_ADAPTER``)."""
 
     __tablename__ = "run_events"
 

@@ -1,4 +1,4 @@
-"""What runs hand on of a learner: to an account they signed in to, to themselves as data, or to nobody."""
+"""A learner's runs: moved to an account, exported, or deleted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EXPORTED_COLUMNS = {name: getattr(Run, name) for name in _EXPORTED_NAMES} | {"o
 
 
 async def move_runs(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
-    """Make one learner's runs another's. Returns how many there were."""
+    """Move all runs from one learner to another. Returns how many there were."""
     await advisory_lock(session, f"runs of {from_learner}")
     theirs = update(Run).where(Run.learner_id == from_learner)
     moved = await session.execute(theirs.values(learner_id=to_learner))
@@ -40,7 +40,7 @@ async def move_runs(session: AsyncSession, from_learner: str, to_learner: str) -
 
 
 async def export_runs(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
-    """Every run with its code, in order. Its output is on its page until ``output_deleted_at``, if that is set."""
+    """All runs with their code, in order. Their output is on their pages until ``output_deleted_at``, if set."""
     last = ""
     while True:
         mine = select(*_EXPORTED_COLUMNS.values()).where(Run.learner_id == account.learner_id, Run.id > last)
@@ -53,14 +53,14 @@ async def export_runs(session: AsyncSession, account: Account) -> AsyncIterator[
 
 
 async def erase_runs(session: AsyncSession, account: Account) -> None:
-    """Delete every run, and what it printed."""
+    """Delete all of an account's runs and their output."""
     mine = select(Run.id).where(Run.learner_id == account.learner_id)
     await session.execute(delete(RunEvent).where(RunEvent.run_id.in_(mine)))
     await session.execute(delete(Run).where(Run.learner_id == account.learner_id))
 
 
 async def purge_runs(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
-    """Delete runs of a visitor who is gone, with what they printed: so many rows at most. Returns how many."""
+    """Delete old runs of a visitor with their output, at most that many rows. Returns how many."""
     theirs = select(Run.id).where(Run.learner_id == learner, Run.created_at < before)
     run_ids = (await session.scalars(theirs.limit(_PURGE_BATCH_SIZE))).all()
     gone = await delete_batch(session, RunEvent, most, RunEvent.run_id.in_(run_ids))

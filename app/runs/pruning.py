@@ -1,8 +1,8 @@
-"""Deletes output that is no longer kept. The run, its code and how it ended stay, and a notice explains the deletion.
+"""Deletes old output. The run, its code and its outcome are kept, and a notice explains the deletion.
 
 Events are deleted in steps, each a short transaction. The first step replaces the last event before ``finished`` with
-the notice; the last step marks the run as pruned. A page that reads a run in between shows the notice and the outcome:
-it ignores events after a gap in the numbers, but follows the notice across it. XP never depends on stored events.
+the notice; the last step marks the run as pruned. A page that reads the run in between shows the notice and the
+outcome: it ignores events after a gap in the numbers, except for the notice. XP never depends on stored events.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from runners.wire.protocol import NoticeEvent
 _ROW_BATCH_SIZE = 500
 _RUN_BATCH_SIZE = 50
 _TARGET_FILL = 0.9
-"""Making room brings a learner down to this share of the quota, so that not every batch of output has to make room."""
+"""Making room frees space down to this share of the quota, so that not every batch of output has to make room."""
 
 
 class DeletionReason(StrEnum):
-    """Why output was deleted: the code of the notice."""
+    """Why output was deleted; the notice's code."""
 
     age = "output-expired"
     quota = "output-over-quota"
 
 
 async def stored_bytes_of(session: AsyncSession, learner: str) -> int:
-    """What all runs of a learner take in the database. Reads an index."""
+    """The space that all runs of a learner take in the database. Reads only an index."""
     return int(await session.scalar(select(func.sum(Run.stored_bytes)).where(Run.learner_id == learner)) or 0)
 
 
 async def make_room(db: Database, learner: str, most: int, needed: int = 0) -> int:
-    """Prune a learner's runs until ``needed`` more bytes fit into ``most``. Returns how many are in use afterwards.
+    """Prune a learner's runs until ``needed`` more bytes fit into ``most``. Returns the bytes in use afterwards.
 
-    Output of superseded runs goes first, then output of the latest run of each cell, oldest first in both groups. If
-    that frees too little, superseded runs are deleted completely. Unfinished runs and the newest run are never touched.
+    Deletes the output of superseded runs first, then that of the latest run of each cell, oldest first in both groups.
+    If that frees too little, deletes superseded runs completely. Never touches unfinished runs or the newest run.
     """
     async with db.session() as session:
         kept = await stored_bytes_of(session, learner)
@@ -56,7 +56,7 @@ async def make_room(db: Database, learner: str, most: int, needed: int = 0) -> i
 
 
 async def make_room_step(session: AsyncSession, learner: str, most: int) -> bool:
-    """One step of it: until ``most`` bytes are in use. True if another step may free more."""
+    """One step of ``make_room``, until ``most`` bytes are in use. True if another step may free more."""
     await lock_pruning(session)
     excess = await stored_bytes_of(session, learner) - most
     output: list[str] = []
@@ -72,7 +72,7 @@ async def make_room_step(session: AsyncSession, learner: str, most: int) -> bool
 
 
 async def prune_output(session: AsyncSession, run_ids: Sequence[str], reason: DeletionReason) -> int:
-    """Delete the output of finished runs, 500 events at most. Returns how many bytes that has freed so far."""
+    """Delete the output of finished runs, at most 500 events. Returns the bytes freed so far."""
     rows, freed = _ROW_BATCH_SIZE, 0
     for run_id in run_ids:
         if rows > 0:
@@ -82,30 +82,30 @@ async def prune_output(session: AsyncSession, run_ids: Sequence[str], reason: De
 
 
 async def delete_runs(session: AsyncSession, run_ids: Sequence[str]) -> int:
-    """Delete pruned runs whole. Returns how many bytes that has freed."""
+    """Delete pruned runs completely. Returns the bytes freed."""
     if not run_ids:
         return 0
     some = Run.id.in_(run_ids)
     freed = await session.scalar(select(func.sum(Run.stored_bytes)).where(some))
-    await delete_batch(session, RunEvent, _ROW_BATCH_SIZE, RunEvent.run_id.in_(run_ids))  # two of each are left
+    await delete_batch(session, RunEvent, _ROW_BATCH_SIZE, RunEvent.run_id.in_(run_ids))  # two events of each are left
     await delete_batch(session, Run, _ROW_BATCH_SIZE, some)
     return int(freed or 0)
 
 
 async def lock_pruning(session: AsyncSession) -> None:
-    """Until the end of the transaction nobody else prunes."""
+    """Let only this transaction prune until it ends."""
     await advisory_lock(session, "pruning")
-    if session.get_bind().dialect.name == "sqlite":  # its lock comes with a write, also with one of nothing
+    if session.get_bind().dialect.name == "sqlite":  # an update takes its write lock, even if it matches no row
         await session.execute(update(Run).where(false()).values(pruned_at=None))
 
 
 def is_visitor_run() -> ColumnElement[bool]:
-    """Runs of visitors."""
+    """Condition for runs of visitors."""
     return Run.learner_id.not_in(select(Account.learner_id))
 
 
 async def _next_to_prune(session: AsyncSession, learner: str) -> Sequence[tuple[str, int, bool]]:
-    """The runs to be pruned next: id, size, and whether the output is gone already."""
+    """The runs to prune next: (ID, size, whether the output is already deleted)."""
     newest_first = (Run.created_at.desc(), Run.id.desc())
     of_cell = func.row_number().over(partition_by=(Run.lesson, Run.cell), order_by=newest_first)
     of_all = func.row_number().over(order_by=newest_first)
@@ -122,7 +122,7 @@ async def _next_to_prune(session: AsyncSession, learner: str) -> Sequence[tuple[
 
 
 async def _prune_one(session: AsyncSession, run_id: str, reason: DeletionReason, most: int) -> tuple[int, int]:
-    """Delete ``most`` events of a run at most. Returns the rows written, and once all are gone the bytes freed."""
+    """Delete at most ``most`` events of a run. Returns the rows written and, once all are gone, the bytes freed."""
     unpruned = (Run.id == run_id, Run.state == RunState.finished, Run.pruned_at.is_(None))
     columns = (
         Run.code,
@@ -135,7 +135,7 @@ async def _prune_one(session: AsyncSession, run_id: str, reason: DeletionReason,
         return 0, 0
     code, last_seq, before, ended_at = row
     gone = 0
-    if last_seq > 2:  # with less, it began and ended, and printed nothing
+    if last_seq > 2:  # otherwise the run printed nothing between its first and last event
         await _write_notice(session, run_id, last_seq - 1, reason, (now() - ended_at).days)
         earlier = (RunEvent.run_id == run_id, RunEvent.seq < last_seq - 1)
         gone = await delete_batch(session, RunEvent, most, *earlier)

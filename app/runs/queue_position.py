@@ -1,4 +1,4 @@
-"""Where a run stands while it waits: behind others, for its session to start, for the runner or for the database."""
+"""The queue position of a waiting run: behind other runs, its session's start, the runner's queue, or the database."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ QueueState = Literal["queued", "starting", "running", "reconnecting", "unstored"
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """``position`` is that of the session in the node's queue, ``ahead`` counts runs of the same session."""
+    """``position`` is the session's position in the node's queue; ``ahead`` counts runs of the same session."""
 
     state: QueueState
     position: int | None = None
     ahead: int = 0
     wait_s: int | None = None
-    """About how long until the session gets a place, as ``rounded_wait_s`` gives it; None if that is not known."""
+    """Rough time until the session gets a slot, rounded by ``round_wait_s``; None if unknown."""
 
 
 def position_of_run(run: Run, session: SessionInfo | None, ahead: int) -> QueuePosition:
-    """What can be said of a run. Pure."""
+    """The queue position of a run. Pure."""
     if run.state == RunState.finished:
         return QueuePosition("finished")
     if run.state == RunState.running:
@@ -39,14 +39,14 @@ def position_of_run(run: Run, session: SessionInfo | None, ahead: int) -> QueueP
 
 
 def round_wait_s(seconds: float) -> int:
-    """An estimate in steps that say how rough it is: 0 for less than 10 s, then tens of seconds, then minutes."""
+    """Round an estimate: 0 for less than 10 s, then tens of seconds, then minutes."""
     if seconds < 10:
         return 0
     return 10 * round(seconds / 10) if seconds < 55 else 60 * max(1, round(seconds / 60))
 
 
 async def look_up_position(runner: RunnerClient, run: Run, ahead: int) -> QueuePosition:
-    """Ask the supervisor about a run's session, if that can matter."""
+    """The queue position, asking the supervisor about the run's session if needed."""
     if run.state != RunState.queued:
         return position_of_run(run, None, ahead)
     try:

@@ -1,8 +1,8 @@
-"""Quotas of stored output: what is kept of a learner in total, and what a learner or an address may add within an hour.
+"""Quotas of stored output: the total kept per learner, and what a learner or an address may add within an hour.
 
-Pruning old output (``runs.pruning``) keeps a learner within the total, so last week's runs never get anybody refused.
-Deleting costs time, though, and PostgreSQL reuses the space only after a vacuum, so the hourly amount is limited too.
-Each web process counts that in memory, as it counts visitors of an address: addresses are never stored.
+Pruning old output (``runs.pruning``) keeps a learner within the total, so old runs never cause a refusal. But deleting
+takes time, and PostgreSQL reuses the space only after a vacuum, so the hourly amount is limited too. Each web process
+counts that in memory, as it does with visitors per address: addresses are never stored.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from runners.wire.protocol import ReachedLimit
 MiB = 1024 * 1024
 _HOUR_S = 3600.0
 _RECHECK_BYTES = MiB
-"""Bytes that a learner may store before we look again at how much is kept of them."""
+"""Bytes that a learner may store before we check the total again."""
 _CLEANUP_INTERVAL_S = 60.0
 _NO_LIMIT = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """Bytes, each; ``keep`` is how long output is kept, None for ever."""
+    """Limits in bytes; ``keep`` is how long output is kept, None means forever."""
 
     account: int = _NO_LIMIT
     visitor: int = _NO_LIMIT
@@ -45,7 +45,7 @@ class QuotaLimits:
 
     @classmethod
     def of(cls, settings: Settings) -> QuotaLimits:
-        """The limits that an operator has set."""
+        """The limits from the operator's settings."""
         return cls(
             account=settings.stored_mb_per_account * MiB or _NO_LIMIT,
             visitor=settings.stored_mb_per_visitor * MiB or _NO_LIMIT,
@@ -57,7 +57,7 @@ class QuotaLimits:
 
 @dataclass(frozen=True, slots=True)
 class QuotaOwner:
-    """Whose quotas a run counts for. ``network`` is the one a visitor comes from, if it is counted."""
+    """The owner whose quotas a run counts toward. ``network`` is a visitor's network, if it is counted."""
 
     learner: str
     has_account: bool
@@ -66,7 +66,7 @@ class QuotaOwner:
 
 @dataclass(frozen=True, slots=True)
 class _HourlyQuota:
-    """What may come within an hour under a key, and what is said where more would."""
+    """The hourly limit for a key, and the error if it is exceeded."""
 
     key: str
     most: int
@@ -79,17 +79,17 @@ class _HourlyQuota:
 
 @dataclass(slots=True)
 class _LeakyBucket:
-    """A leaky bucket: bytes that it holds at a time, and what leaks out each second."""
+    """A leaky bucket: its level in bytes, and the rate in bytes per second at which it drains."""
 
     leak: float
     at: float
     bytes: float = 0.0
     unseen: float = _RECHECK_BYTES
-    """Bytes since the last look at how much is kept."""
+    """Bytes stored since the total was last checked."""
 
 
 class Quotas:
-    """Asked before each run and each batch of events is stored. Used from one event loop."""
+    """Checked before each run and each batch of events is stored. Used from one event loop."""
 
     def __init__(self, db: Database, limits: QuotaLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._db = db
@@ -99,7 +99,7 @@ class Quotas:
         self._swept_at = clock()
 
     def admit(self, owner: QuotaOwner, code: str) -> None:
-        """Let a run be stored, and count it.
+        """Count a run that is about to be stored.
 
         Raises:
             QuotaReached, AddressQuotaReached: too much was stored within an hour.
@@ -113,7 +113,7 @@ class Quotas:
         """Make room for ``size`` bytes of events. Returns the limit if they do not fit.
 
         A small batch that ends a run always fits, so that its outcome is not lost. Call ``count`` once the events are
-        stored: a batch that a full disk keeps from being stored is tried many times, and must not use up the quota.
+        stored: a batch that a full disk rejects is tried many times and must not use up the quota.
         """
         few = last and size <= _RECHECK_BYTES // 16
         full = self._full(owner, size)
@@ -136,7 +136,7 @@ class Quotas:
             level.unseen += size
 
     async def owner_of(self, run_id: str, network: str | None) -> QuotaOwner | None:
-        """Whose run it is by now."""
+        """The current owner of a run."""
         has_account = exists().where(Account.learner_id == Run.learner_id)
         async with self._db.session() as session:
             row = (await session.execute(select(Run.learner_id, has_account).where(Run.id == run_id))).one_or_none()

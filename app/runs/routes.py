@@ -1,4 +1,4 @@
-"""Runs over HTTP: JSON, a live stream, and HTML output as a document of its own."""
+"""Runs over HTTP: JSON, a live stream, and HTML output as separate documents."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MAX_SEQ = 2**31 - 1
 AfterSeq = Annotated[int, Query(ge=0, le=_MAX_SEQ)]
 SeqParam = Annotated[int, Path(ge=1, le=_MAX_SEQ)]
 LessonKeyQuery = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
-"""No database text may hold a NUL."""
+"""The database rejects text with a NUL."""
 
 
 async def _set_no_store(response: Response) -> None:
-    """No browser keeps what a learner wrote or ran: the next person at it may be another."""
+    """Browsers must not cache what a learner wrote or ran: the next person at the computer may be someone else."""
     response.headers.update(NO_STORE)
 
 
@@ -98,7 +98,7 @@ async def run_stream(
     if last_event_id.isascii() and last_event_id.isdigit():
         after = min(int(last_event_id[:20]), _MAX_SEQ)
     if run.finished and after >= run.last_seq:
-        return Response(status_code=204)  # tells an EventSource not to come back
+        return Response(status_code=204)  # tells an EventSource not to reconnect
     return event_stream(dispatcher.streams.open(run, after, address))
 
 
@@ -120,7 +120,7 @@ async def run_display(
         html = await display_html(session, run.id, seq)
     if html is None:
         raise DisplayNotFound if run.pruned_at is None else OutputDeleted
-    document = render_page(request, "runs/display.html", html=Markup(html))  # noqa: S704 - it gets no rights, see the policy
+    document = render_page(request, "runs/display.html", html=Markup(html))  # noqa: S704 - the CSP gives it no rights
     document.headers["content-security-policy"] = UNTRUSTED_DOCUMENT_POLICY
     document.headers.update(NO_STORE)
     return document

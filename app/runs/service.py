@@ -1,4 +1,4 @@
-"""What can be done with runs in SQL: one function per verb. They flush; the caller commits."""
+"""Operations on runs in SQL, one function each. They flush; the caller commits."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from app.runs.models import RUN_ROW_BYTES, Run, RunEvent, RunState
 from runners.wire.protocol import EVENT_ADAPTER, MAX_CODE_BYTES, DisplayEvent, RunRequest, SessionSpec
 
 _RUN_ID = re.compile(r"[0-9a-z]{1,64}")
-"""What no database refuses to look for."""
+"""IDs that every database accepts in a query."""
 
 
 def session_id(learner: str, lesson: str, machine: Machine) -> str:
-    """The name of a session at the supervisor: all cells of a lesson on the same machine share it."""
+    """The ID of a session at the supervisor. All cells of a lesson on the same machine share a session."""
     words = f"{learner}\n{lesson}\n{machine.topology}\n{machine.keras}"
     return hashlib.sha256(words.encode()).hexdigest()[:40]
 
 
 def session_spec(learner: str, machine: Machine) -> SessionSpec:
-    """What the supervisor is asked for. The learner's id is cut, so that the runner never holds the whole."""
+    """The session to request from the supervisor. The learner's ID is cut, so that the runner never has all of it."""
     return SessionSpec(owner=learner[:32], topology=machine.topology, keras=machine.keras)
 
 
 def run_request(run: Run) -> RunRequest:
-    """The run as the supervisor wants it."""
+    """The run in the form that the supervisor expects."""
     spec = session_spec(run.learner_id, Machine.of(run.topology, run.keras))
     return RunRequest(id=run.id, session=run.session_id, spec=spec, code=run.code)
 
@@ -53,7 +53,7 @@ async def start_run(
 
     Raises:
         CodeTooLong, InvalidCode: the code cannot be run.
-        TooManyRuns: the learner has ``most_unfinished`` runs already.
+        TooManyRuns: the learner already has ``most_unfinished`` unfinished runs.
     """
     check_code(code)
     await advisory_lock(session, f"runs of {learner}")
@@ -74,17 +74,17 @@ async def start_run(
     )
     session.add(run)
     await session.flush()
-    if (heir := await resolve_learner_id(session, learner)) != learner:  # an account's, since the request began
+    if (heir := await resolve_learner_id(session, learner)) != learner:  # merged into an account during this request
         run.learner_id, run.session_id = heir, session_id(heir, lesson.key, machine)
         await session.flush()
-    # Counted behind the write: two web processes would both see room for one more before it.
+    # Counted after the insert: before it, two web processes could both see room for one more.
     if await _count_unfinished(session, run.learner_id) > most_unfinished:
         raise TooManyRuns(most=most_unfinished)
     return run
 
 
 def check_code(code: str) -> None:
-    """Refuse what cannot be run before it is stored. Raises CodeTooLong or InvalidCode."""
+    """Reject code that cannot be run before it is stored. Raises CodeTooLong or InvalidCode."""
     size = len(code.encode("utf-8", "surrogatepass"))
     if size > MAX_CODE_BYTES:
         raise CodeTooLong(size=size, most_bytes=MAX_CODE_BYTES)
@@ -93,15 +93,15 @@ def check_code(code: str) -> None:
 
 
 async def withdraw_run(session: AsyncSession, run_id: str) -> None:
-    """Forget a run that never reached the supervisor."""
+    """Delete a run that never reached the supervisor."""
     await session.execute(delete(Run).where(Run.id == run_id, Run.last_seq == 0))
 
 
 async def get_run(session: AsyncSession, learner: str | None, run_id: str) -> Run:
-    """The learner's run of that id.
+    """The learner's run with this ID.
 
     Raises:
-        RunNotFound: there is none, or it is another learner's.
+        RunNotFound: it does not exist, or it is another learner's.
     """
     run = await session.get(Run, run_id) if learner and _RUN_ID.fullmatch(run_id) else None
     if run is None or run.learner_id != learner:
@@ -120,13 +120,13 @@ async def latest_runs(session: AsyncSession, learner: str, lesson: str) -> Seque
 
 
 async def has_run(session: AsyncSession, learner: str, lesson: str) -> bool:
-    """Whether the learner has a run of the lesson that began."""
+    """Whether the learner has a run of the lesson that was started."""
     mine = (Run.learner_id == learner, Run.lesson == lesson, Run.started_at.is_not(None))
     return (await session.scalar(select(Run.id).where(*mine).limit(1))) is not None
 
 
 async def count_runs_ahead(session: AsyncSession, run: Run) -> int:
-    """How many unfinished runs of the same session come before this one."""
+    """How many unfinished runs of the same session are ahead of this one."""
     if run.finished:
         return 0
     earlier = select(func.count()).where(
@@ -138,12 +138,12 @@ async def count_runs_ahead(session: AsyncSession, run: Run) -> int:
 
 
 async def unfinished_runs(session: AsyncSession) -> Sequence[str]:
-    """The ids of every run that may still get events, oldest first."""
+    """The IDs of all unfinished runs, oldest first."""
     return (await session.scalars(select(Run.id).where(Run.state != RunState.finished).order_by(Run.created_at))).all()
 
 
 async def display_html(session: AsyncSession, run_id: str, seq: int) -> str | None:
-    """The HTML of one display event, if it is one and has any."""
+    """The HTML of a display event; None if the event is of another kind or has no HTML."""
     stored = await session.get(RunEvent, (run_id, seq))
     event = EVENT_ADAPTER.validate_json(stored.payload) if stored is not None and stored.kind == "display" else None
     html = event.data.get("text/html") if isinstance(event, DisplayEvent) else None
@@ -156,5 +156,5 @@ async def _count_unfinished(session: AsyncSession, learner: str) -> int:
 
 
 def _new_id() -> str:
-    """Unguessable, and in order of time, so that an index grows at its end."""
+    """Unguessable, and ordered by time, so that indexes grow at their end."""
     return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(16)}"

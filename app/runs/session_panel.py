@@ -1,4 +1,4 @@
-"""A learner's sessions of one lesson: what the panel on the page says, and what its buttons do."""
+"""The session panel of a lesson's page: its content, and the actions of its buttons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runners.wire.protocol import SessionInfo, SessionState
 
 _POLL_INTERVALS_S = {"queued": 2, "starting": 1, "busy": 2, "down": 2}
 _WARN_S = 135.0
-"""A session that ends sooner than this is warned of: two minutes, and the time in which nobody asks."""
+"""A session that ends within this time gets a warning: two minutes, plus the interval between polls."""
 _MAX_POLL_S = 20
 _KEPT_TEXT = N_("Session kept. It ends in {time} if nothing runs.")
 _GONE_TEXT = N_("{how}. Outputs stay, but variables are gone: first rerun the cells that you need.")
@@ -31,16 +31,16 @@ _ACTIVITY_ORDER = (SessionState.busy, SessionState.starting, SessionState.queued
 
 @dataclass(frozen=True, slots=True)
 class SessionSelection:
-    """Which of a lesson's sessions the panel is about."""
+    """Selects a session of the lesson for the panel."""
 
     machine: Machine
     exactly: bool = False
-    """The one on that machine, or none; otherwise the liveliest."""
+    """Only the session on that machine; otherwise the most active one of the lesson."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherSession:
-    """A session of the lesson that the panel does not show."""
+    """A session of the lesson that the panel does not show in detail."""
 
     topology: str
     keras: int
@@ -50,7 +50,7 @@ class OtherSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """What the panel shows."""
+    """The content of the panel."""
 
     lesson: str
     """``course/slug``."""
@@ -62,22 +62,22 @@ class SessionView:
     keras: int
     members: tuple[ClusterMemberView, ...] = ()
     kernels: tuple[str, ...] | None = ()
-    """Of all of the lesson's sessions: output of any other has lost its variables. None: nobody knows right now."""
+    """Kernel IDs of all of the lesson's sessions: variables of any other kernel are lost. None if unknown."""
     key: str = ""
     """See ``app.runs.failure_injection.state_key``."""
     others: tuple[OtherSession, ...] = ()
     exactly: bool = False
-    """It was asked for by its machine; its buttons act on it alone."""
+    """Whether the session was selected by its machine; if so, the buttons act on it alone."""
     position: int | None = None
     notice: str = ""
-    """What has to be heard: that the session ends soon, was kept, or has ended."""
+    """A message to announce: that the session ends soon, was kept, or has ended."""
     ending: bool = False
-    """The notice is a warning, or says that the session was evicted: it stands out."""
+    """Whether to highlight the notice: it is a warning, or the session was evicted."""
     can_keep: bool = False
     can_interrupt: bool = False
     can_restart: bool = False
     poll_s: int | None = None
-    """Ask again after so many seconds; None: only when a run begins or ends."""
+    """Poll again after this many seconds; None means only when a run starts or ends."""
 
 
 async def load_panel(
@@ -87,7 +87,7 @@ async def load_panel(
     wanted: SessionSelection,
     has_run: Callable[[], Awaitable[bool]] | None = None,
 ) -> SessionView:
-    """The ``wanted`` one of the learner's sessions of this lesson; without any, ``has_run`` tells if there was one."""
+    """The panel for the ``wanted`` session. Without sessions, ``has_run`` tells whether the learner had one before."""
     try:
         if infos := await _load_sessions(runner, learner, lesson):
             return _select_view(infos, wanted, lesson)
@@ -108,7 +108,7 @@ def _select_view(
 
 
 async def warm_up(runner: RunnerClient, learner: str, lesson: Lesson, wanted: SessionSelection) -> SessionView:
-    """Ask for a session on the ``wanted`` machine, so that it is there when Run is pressed."""
+    """Request a session on the ``wanted`` machine, so that it is ready when Run is pressed."""
     chosen = wanted.machine
     try:
         await runner.request_session(session_id(learner, lesson.key, chosen), session_spec(learner, chosen))
@@ -120,26 +120,26 @@ async def warm_up(runner: RunnerClient, learner: str, lesson: Lesson, wanted: Se
 async def restart_sessions(
     runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: SessionSelection
 ) -> SessionView:
-    """Give the session a fresh kernel, or, unless one is wanted exactly, every session of the lesson."""
+    """Restart the wanted session with a new kernel; if no machine was named exactly, all sessions of the lesson."""
     return await _apply_to_sessions(runner, learner, lesson, wanted, runner.restart)
 
 
 async def keep_sessions(
     runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: SessionSelection
 ) -> SessionView:
-    """The learner is still there: the idle time restarts in every session of the lesson."""
+    """Restart the idle timers of the lesson's sessions: the learner is still there."""
     return await _apply_to_sessions(runner, learner, lesson, wanted, runner.keep, kept=True)
 
 
 async def idle_sessions(runner: RunnerClient, learner: str | None, lesson: Lesson) -> list[str]:
-    """The learner's sessions of the lesson that may be evicted. Raises RunnerError."""
+    """The IDs of the learner's idle sessions of the lesson, which can be evicted. Raises RunnerError."""
     return [info.id for info in await _load_sessions(runner, learner, lesson) if info.state is SessionState.idle]
 
 
 async def watch_until_gone(
     runner: RunnerClient, bus: Bus, names: Sequence[str]
 ) -> AsyncIterator[list[ServerSentEvent]]:
-    """Yield one frame when one of these sessions is gone, or when the runner cannot tell any more."""
+    """Yield one event when one of these sessions has ended, or when the runner cannot tell anymore."""
     waiting = [asyncio.ensure_future(runner.wait_until_gone(name)) for name in names]
     try:
         with bus.subscribe("sessions") as subscription:
@@ -161,7 +161,7 @@ async def watch_until_gone(
 async def interrupt_sessions(
     runner: RunnerClient, learner: str | None, lesson: Lesson, wanted: SessionSelection
 ) -> SessionView:
-    """Stop what runs and what waits in the session, or, unless one is wanted exactly, in all of the lesson."""
+    """Stop running and waiting runs in the wanted session; if no machine was named exactly, in all of the lesson's."""
     return await _apply_to_sessions(runner, learner, lesson, wanted, runner.interrupt)
 
 
@@ -176,9 +176,9 @@ def session_view(
     others: Sequence[SessionInfo] = (),
     exactly: bool = False,
 ) -> SessionView:
-    """The panel of a session, or of none: then it is about the ``chosen`` machine. Pure.
+    """The panel of a session or, without one, of the ``chosen`` machine. Pure.
 
-    What ends soon is warned of, whichever of the lesson's sessions it is.
+    Warns about any session of the lesson that ends soon.
     """
     topology = info.topology if info is not None else chosen.topology
     state = info.state.value if info is not None else "starting" if starting else "none"
@@ -226,12 +226,12 @@ def _state_text(info: SessionInfo | None, *, starting: bool) -> str:
     if starting:
         return gettext("The runner is starting")
     if info is not None and info.state is SessionState.gone:
-        return gettext("Ended")  # the notice says the rest
+        return gettext("Ended")  # the notice has the details
     return session_label(info)
 
 
 def _ends_soon(info: SessionInfo) -> bool:
-    """A session in which nothing ran has nothing to lose: its end needs no warning."""
+    """Whether to warn of the session's end. A session without runs has nothing to lose."""
     return info.ends_in_s is not None and info.ends_in_s <= _WARN_S and info.runs > 0
 
 
@@ -249,7 +249,7 @@ def _notice_text(info: SessionInfo | None, *, ending: bool, kept: bool, lost: bo
 
 
 def _time_text(seconds: float) -> str:
-    """Whole minutes, so that a warning that is read aloud changes seldom."""
+    """In whole minutes, so that screen readers do not repeat a warning too often."""
     minutes = int(seconds // 60)
     if minutes < 1:
         return gettext("less than a minute")
@@ -257,7 +257,7 @@ def _time_text(seconds: float) -> str:
 
 
 def _poll_interval_s(info: SessionInfo) -> int:
-    """Seldom while the end is far, in time for the warning, often at the end."""
+    """Long while the end is far away, timed for the warning, then short."""
     if info.ends_in_s is None:
         return _MAX_POLL_S
     if info.ends_in_s > _WARN_S:
@@ -266,7 +266,7 @@ def _poll_interval_s(info: SessionInfo) -> int:
 
 
 def _most_active(infos: list[SessionInfo], chosen: Machine) -> SessionInfo:
-    """The liveliest; of several alike the chosen one, or else that which ends first."""
+    """The most active session; among equals the one on the chosen machine, then the one that ends first."""
 
     def rank(info: SessionInfo) -> tuple[int, bool, float]:
         mine = _machine_of(info) == chosen
@@ -276,7 +276,7 @@ def _most_active(infos: list[SessionInfo], chosen: Machine) -> SessionInfo:
 
 
 def unavailable_view(lesson: Lesson, chosen: Machine) -> SessionView:
-    """The panel while the supervisor does not answer."""
+    """The panel while the supervisor does not respond."""
     return SessionView(
         lesson=lesson.key,
         state="down",

@@ -1,4 +1,4 @@
-"""The session panel of a lesson: a fragment, and the buttons that answer with it."""
+"""Routes of the session panel: the fragment, and the buttons, which return it."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ async def _selected_machine(wanted: Annotated[session_panel.SessionSelection, De
 
 
 SelectedSession = Annotated[session_panel.SessionSelection, Depends(_selected_session)]
-"""The machine named by ``?topology=…&keras=…``, one of those that the lesson offers; the lesson's own if none is.
+"""The machine in ``?topology=…&keras=…``, which the lesson must offer; by default the lesson's own.
 
-With ``&exactly=true`` the panel shows that machine's session and acts on it alone; otherwise on all of the lesson, of
-which it shows the liveliest.
+With ``&exactly=true`` the panel shows that machine's session and acts on it alone; otherwise it shows the most active
+session of the lesson and acts on all of them.
 """
 SelectedMachine = Annotated[Machine, Depends(_selected_machine)]
 
@@ -75,7 +75,7 @@ async def start_session(
 ) -> HTMLResponse:
     try:
         dispatcher.admit(address, learner)
-    except AddressLimitReached:  # said when Run is pressed; who only reads need not hear of it
+    except AddressLimitReached:  # reported when the learner presses Run; readers need not know
         return render_fragment(
             request, _PANEL_TEMPLATE, session=await session_panel.load_panel(dispatcher.runner, learner, lesson, chosen)
         )
@@ -97,7 +97,7 @@ async def stream_session(
     except RunnerError:
         idle = []
     if learner is None or not idle:
-        return Response(status_code=204)  # tells an EventSource not to come back
+        return Response(status_code=204)  # tells an EventSource not to reconnect
     return event_stream(
         dispatcher.streams.seated(
             learner, address, session_panel.watch_until_gone(dispatcher.runner, dispatcher.bus, idle)
@@ -106,7 +106,7 @@ async def stream_session(
 
 
 def _add_button(name: str, act: Callable[..., Awaitable[session_panel.SessionView]]) -> None:
-    """A button of the panel, which it answers with."""
+    """Add the route of a panel button; its response is the panel."""
 
     async def press_button(
         request: Request,
@@ -135,7 +135,7 @@ async def inject_session_failure(
     learner: OptionalLearnerId,
     dispatcher: RunDispatcherDep,
 ) -> HTMLResponse:
-    """``task``, ``action`` and, if it is to wait for one, ``at_step`` are a form's fields."""
+    """Inject a failure. The form has the fields ``task``, ``action`` and, to wait for a step, ``at_step``."""
     fault = await _parse_failure(request)
     answer = await inject_failure(dispatcher.runner, learner, lesson.key, chosen, fault)
     url = f"{request.url.path}?{request.url.query}"

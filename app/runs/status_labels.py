@@ -1,4 +1,4 @@
-"""Words for how a run ended, what became of its output, and where a session stands. Pure."""
+"""Labels for the outcome of a run, deleted output, and the state of a session. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SESSION_FAILURES = {
     "sandbox-gone": N_("The sandbox ended."),
     "internal": N_("Lockstep itself failed. The operator's log has the details."),
 }
-"""By the ``reason`` of the notice ``session-failed``."""
+"""By the ``reason`` of a ``session-failed`` notice."""
 
 _SESSION_END_LABELS = {
     "idle": N_("The session ended because nothing ran for a while; the next run starts a new one"),
@@ -48,28 +48,28 @@ OUTPUT_DELETED_MESSAGES = {  # the page's script has the same sentences (``web/t
         "The output of this run was deleted to make room for newer runs. Run the cell again to see it."
     ),
 }
-"""By the code of the notice that takes the place of deleted output (``runs.pruning``)."""
+"""By the code of the notice that replaces deleted output (``runs.pruning``)."""
 
 
 def notice_text(notice: NoticeEvent) -> str:
-    """A notice in the language in use where it is about deleted output, and in its own words otherwise."""
+    """The notice in the current language if it is about deleted output; otherwise its own text."""
     return deletion_text(notice.code, notice.values) if notice.code in OUTPUT_DELETED_MESSAGES else notice.text
 
 
 def deletion_text(code: str, values: Mapping[str, str | int | float]) -> str:
-    """Why output was deleted, in the language in use. ``values`` are those of the notice."""
+    """Why output was deleted, in the current language. ``values`` are the notice's."""
     days = int(values.get("days", 0))
     age = ngettext("%(num)s day", "%(num)s days", days) % {"num": number(days)}
     return gettext(OUTPUT_DELETED_MESSAGES[code]).format(age=age)
 
 
 def outcome_label(outcome: Outcome) -> str:
-    """How a run ended, in the language in use."""
+    """The outcome of a run in the current language."""
     return gettext(_OUTCOME_LABELS[outcome])
 
 
 def session_failure_text(reason: str) -> str:
-    """Why Lockstep could not keep a session up, in the language in use."""
+    """Why Lockstep could not keep a session running, in the current language."""
     return gettext(_SESSION_FAILURES.get(reason, _SESSION_FAILURES["internal"]))
 
 
@@ -82,7 +82,7 @@ def _queued_label(session: SessionInfo) -> str:
 
 
 def wait_text(seconds: int) -> str:
-    """A wait as ``rounded_wait_s`` gives it, in the language in use."""
+    """A wait from ``round_wait_s``, in the current language."""
     if not seconds:
         return gettext("less than {time}").format(time="10 s")
     time = f"{number(seconds)} s" if seconds < 60 else f"{number(seconds // 60)} min"
@@ -90,7 +90,7 @@ def wait_text(seconds: int) -> str:
 
 
 def session_label(session: SessionInfo | None) -> str:
-    """Where a session stands, in the language in use."""
+    """The state of a session in the current language."""
     if session is None:
         return gettext("No session yet: the first run starts one")
     match session.state:

@@ -1,4 +1,4 @@
-"""A run as a live stream: what SQL holds, as it comes in. So what was shown is stored, and nothing is shown twice."""
+"""Live streams of runs, read from SQL: so everything shown is stored, and nothing is shown twice."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from app.web.sse import ConnectionLimiter, ServerSentEvent
 from runners.wire.client import RunnerClient
 
 MAX_STREAMS_PER_LEARNER = 12
-"""Of one learner in one web process; a page opens two at most."""
+"""Per learner and web process; a page opens at most two."""
 STREAMS_PER_VISITOR = 4
-"""So many for each visitor who may run code from one network address."""
+"""Per visitor who may run code at one network address."""
 _POSITION_POLL_S = 1.0
-"""How far a run that waits has come is nobody's news: it is looked up."""
+"""Queue positions are not published on the bus, so they are polled."""
 _FALLBACK_POLL_S = 15.0
-"""Events that another web process has stored are seen after so long."""
+"""Delay until events stored by another web process are seen."""
 _QUEUE_DISPLAY_DELAY_S = 0.15
-"""A run that answers sooner than this never shows that it had to wait."""
+"""A run that starts sooner than this never shows that it waited."""
 
 
 class RunStreams:
-    """Streams of runs for browsers."""
+    """Streams of runs to browsers."""
 
     def __init__(
         self, db: Database, runner: RunnerClient, bus: Bus, followers: FollowerPool, *, visitors_per_address: int = 0
@@ -44,10 +44,10 @@ class RunStreams:
         self._of_address = ConnectionLimiter(STREAMS_PER_VISITOR * visitors_per_address)
 
     def open(self, run: Run, after: int, visitors_address: str | None = None) -> AsyncIterator[list[ServerSentEvent]]:
-        """The same as ``frames``, while the learner, or a visitor's network, has not too many of them.
+        """``frames``, limited per learner and per visitors' network address.
 
         Raises:
-            TooManyRequests: then the page asks again after a while, from where it was.
+            TooManyRequests: the page retries later, from where it was.
         """
         stream = self.seated(run.learner_id, visitors_address, self.frames(run.id, after))
         self._followers.watch(run.id, client_network(visitors_address))
@@ -56,7 +56,7 @@ class RunStreams:
     def seated(
         self, learner: str, visitors_address: str | None, frames: AsyncIterator[list[ServerSentEvent]]
     ) -> AsyncIterator[list[ServerSentEvent]]:
-        """``frames`` as one of the learner's streams. Raises TooManyRequests."""
+        """Count ``frames`` as one of the learner's streams. Raises TooManyRequests."""
         network = client_network(visitors_address)
         if self._of_learner.full(learner) or self._of_address.full(network):
             raise TooManyRequests
@@ -71,7 +71,7 @@ class RunStreams:
                     yield batch
 
     async def frames(self, run_id: str, after: int) -> AsyncIterator[list[ServerSentEvent]]:
-        """Yield the events behind number ``after`` until ``finished``, and in between where the run stands."""
+        """Yield the events after number ``after`` until ``finished`` and, while the run waits, its queue position."""
         self._followers.watch(run_id)
         told: QueuePosition | None = None
         wait_s = _QUEUE_DISPLAY_DELAY_S
@@ -94,7 +94,7 @@ class RunStreams:
                     if at is None:
                         return
                     if at.state == "finished":
-                        ended = True  # its last events may have been stored since we looked
+                        ended = True  # its last events may have been stored since we read
                         continue
                     if at != told:
                         told = at

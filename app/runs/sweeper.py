@@ -1,8 +1,8 @@
-"""The sweeper of output: deletes what is too old, over a learner's quota, or over what all visitors may have together.
+"""Deletes output that is too old, over a learner's quota, or over the quota that all visitors share.
 
-Like the sweeper of visitors (``accounts.departed``) it works in short steps, on some learners each hour, in the order
-of their ids. Learners who run code are kept within their quota as the output comes in; the sweep catches everybody
-else, for instance after an operator lowered a limit.
+Like the retention of visitors (``accounts.visitor_retention``), it works in short steps on some learners each hour, in
+the order of their IDs. Learners who run code are kept within their quota as output arrives; the sweep handles the
+rest, for example after an operator lowers a limit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from app.runs.quotas import QuotaLimits
 _RUN_BATCH_SIZE = 50
 _LEARNER_BATCH_SIZE = 100
 _BATCHES_PER_SWEEP = 50
-"""Of one sweep: 5,000 learners an hour."""
+"""Per sweep: 5,000 learners an hour."""
 
 _log = structlog.get_logger("sweeper")
 
 
 class OutputSweeper:
-    """One for each process. Several processes may sweep at the same time."""
+    """One per process. Several processes may sweep at the same time."""
 
     def __init__(self, limits: QuotaLimits) -> None:
         self._limits = limits
@@ -38,12 +38,12 @@ class OutputSweeper:
         self._looks = self._rounds = 0
         self._over: deque[str] = deque()
         self._excess: int | None = None
-        """Bytes that all visitors together have too much; None until this sweep has added them up."""
+        """Bytes by which all visitors together exceed their quota; None until this sweep has computed it."""
         self._phases = (self._prune_old, self._prune_over_quota, self._prune_visitors)
         self._phase = 0
 
     async def __call__(self, session: AsyncSession) -> bool:
-        """Do one step; True if there is more to do in this sweep. If a step fails, the next sweep skips its phase."""
+        """Do one step. True if there is more to do in this sweep. If a step fails, the next sweep skips its phase."""
         if self._phase == len(self._phases):
             self._begin()
         phase, self._phase = self._phase, self._phase + 1
@@ -74,7 +74,7 @@ class OutputSweeper:
         return bool(self._over) or (self._looks < _BATCHES_PER_SWEEP and self._rounds < 2)
 
     async def _look(self, session: AsyncSession) -> None:
-        """Find the next learners who have more than they may."""
+        """Find the next learners who exceed their quota."""
         size = func.sum(Run.stored_bytes).label("size")
         sizes = select(Run.learner_id, size).where(Run.learner_id > self._behind).group_by(Run.learner_id)
         some = sizes.order_by(Run.learner_id).limit(_LEARNER_BATCH_SIZE).subquery().c
@@ -115,7 +115,7 @@ class OutputSweeper:
 
 
 def _select_until_freed(rows: Iterable[Row[str, int]], excess: int) -> list[str]:
-    """So many runs, by id and size, that nothing is in excess without them."""
+    """As many runs, from rows of (ID, size), as it takes to free ``excess`` bytes."""
     run_ids: list[str] = []
     for run_id, size in rows:
         if excess <= 0:

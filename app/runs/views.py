@@ -1,4 +1,4 @@
-"""Runs as the browser sees them."""
+"""Runs as sent to and received from the browser."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from app.runs.queue_position import QueuePosition
 
 
 class RunIn(BaseModel):
-    """What the browser asks to be run. ``lesson`` is ``course/slug``.
+    """A request to run code. ``lesson`` is ``course/slug``.
 
-    ``topology`` and ``keras`` are the learner's choice among those that the cell offers; None: what it starts with.
+    ``topology`` and ``keras`` are the learner's choice among those that the cell offers; None means the default.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -26,7 +26,7 @@ class RunIn(BaseModel):
 
 
 class RunUrls(BaseModel):
-    """Where to go on."""
+    """The URLs of a run."""
 
     stream: str
     events: str
@@ -34,7 +34,7 @@ class RunUrls(BaseModel):
 
 
 class RunOut(BaseModel):
-    """A run as it is now."""
+    """The current state of a run."""
 
     id: str
     lesson: str
@@ -59,7 +59,7 @@ class RunsOut(BaseModel):
 
 
 def run_out(run: Run, at: QueuePosition) -> RunOut:
-    """The run and where it stands."""
+    """A run and its queue position."""
     path = f"/runs/{run.id}"
     return RunOut(
         id=run.id,

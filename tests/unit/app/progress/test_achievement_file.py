@@ -197,8 +197,8 @@ def test_without_a_drawing_an_achievement_cannot_be_shown(tmp_path: Path) -> Non
 
     assert rulebook.rules == ()
     assert [(m.line, m.blocks, m.text.partition(";")[0]) for m in rulebook.mistakes] == [
-        (2, True, "there is no drawing 'one'"),
-        (8, True, "there is no drawing 'one'"),
+        (2, True, "there is no badge 'one'"),
+        (8, True, "there is no badge 'one'"),
     ]
 
 
