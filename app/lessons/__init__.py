@@ -1,1 +1,1 @@
-"""Lessons: files of Markdown and code, read, checked, rendered and served. No database."""
+"""Lessons: Markdown files with code that are parsed, checked, rendered and served. Uses no database."""

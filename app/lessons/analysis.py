@@ -1,4 +1,4 @@
-"""One walk over a lesson's tokens: its headings (which get their ids), what it refers to, and what is wrong with it."""
+"""Walks over a lesson's tokens once: assigns IDs to headings, and collects references and errors."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ROLES = {
     "kbd": "A key to press: {kbd}`Shift`.",
     "math": "A formula within the text, as `$…$` is.",
 }
-"""Every role, and what it means, for the reference in ``docs/teach``."""
+"""Every role and its description, for the reference in ``docs/teach``."""
 _UNDEFINED_FOOTNOTE = re.compile(r"\[\^([^\]\s]+)\]")
 _TARGET_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class LessonReference:
-    """A link or a picture, and the line it stands on."""
+    """A link or picture, and its line."""
 
     target: LinkTarget
     line: int
@@ -35,7 +35,7 @@ class LessonReference:
 
 @dataclass(slots=True)
 class LessonAnalysis:
-    """What the walk found."""
+    """The result of the analysis."""
 
     headings: list[Heading] = field(default_factory=list)
     ids: set[str] = field(default_factory=set)
@@ -44,7 +44,7 @@ class LessonAnalysis:
 
 
 def analyze(parsed: ParsedMarkdown, title: str | None) -> LessonAnalysis:
-    """Walk the tokens. Headings get an ``id`` attribute; one that repeats the title is taken out of the tokens."""
+    """Analyze the tokens. Headings get an ``id`` attribute; a heading that repeats the title is removed."""
     _remove_title(parsed.tokens, title)
     walk = _Analyzer(LessonAnalysis())
     for i, token in enumerate(parsed.tokens):
@@ -57,7 +57,7 @@ def analyze(parsed: ParsedMarkdown, title: str | None) -> LessonAnalysis:
 
 
 def _remove_title(tokens: list[Token], title: str | None) -> None:
-    """A notebook may open with its title as ``# heading``; the page shows the title once."""
+    """A notebook may start with its title as a ``# heading``; the page shows the title once."""
     at = next((i for i, token in enumerate(tokens) if token.type not in ("front_matter", "myst_line_comment")), None)
     if at is None or title is None or tokens[at].type != "heading_open" or tokens[at].tag != "h1":
         return
@@ -221,14 +221,14 @@ def _text_parts(children: list[Token]) -> Iterator[str]:
 
 
 def _slug(text: str) -> str:
-    """Letters and digits of any script, joined by hyphens."""
+    """The letters and digits of any script, joined by hyphens."""
     words = re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
     return "-".join(words)[:80] or "section"
 
 
 def _unique(slug: str, taken: set[str]) -> str:
     if slug.startswith(("cell-", "fn")):
-        slug = f"s-{slug}"  # those are the ids of cells and footnotes
+        slug = f"s-{slug}"  # the prefixes are used for IDs of cells and footnotes
     if slug not in taken:
         return slug
     n = next(n for n in range(2, len(taken) + 3) if f"{slug}-{n}" not in taken)

@@ -1,4 +1,4 @@
-"""The files beside a lesson, such as its pictures: found without ever leaving the lesson's folder."""
+"""The files of a lesson, such as pictures; only those inside its folder can be read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_asset(lesson: Lesson, name: str) -> LessonAsset:
     """Read ``assets/…`` of a lesson.
 
     Raises:
-        AssetNotFound: there is no such file, or the name is not one a lesson could link to.
+        AssetNotFound: the file does not exist, or a lesson could not link to this name.
     """
     path = f"assets/{name}"
     try:

@@ -1,7 +1,7 @@
-"""The courses and lessons there are, kept up to date while their files change.
+"""The current courses and lessons, reloaded when their files change.
 
-A Catalog holds one Snapshot and swaps it whole, so a reader never sees half of a change. Reading happens in a thread;
-the event loop goes on serving meanwhile. Drafts are for instructors: only the view ``with_drafts`` has them.
+A Catalog replaces its Snapshot as a whole, so readers never see half of a change. Files are read in a thread, so the
+event loop is not blocked. Drafts are visible only to instructors, through the view ``with_drafts``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WATCH_RETRY_DELAY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class OutlineLesson:
-    """One line of an outline. ``lesson`` is None while the lesson is not available."""
+    """A lesson in an outline. ``lesson`` is None if the lesson is unavailable."""
 
     slug: str
     number: int
@@ -36,13 +36,13 @@ class OutlineLesson:
 
     @property
     def title(self) -> str:
-        """The lesson's title, or its slug while it cannot be read."""
+        """The lesson's title, or its slug if the lesson is unavailable."""
         return self.lesson.title if self.lesson else self.slug
 
 
 @dataclass(frozen=True, slots=True)
 class OutlineModule:
-    """A module with its lessons."""
+    """A module in an outline, with its lessons."""
 
     slug: str
     title: str
@@ -51,19 +51,19 @@ class OutlineModule:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A course in one language, with every lesson it lists."""
+    """A course in one language, with all lessons that it lists."""
 
     course: Course
     modules: tuple[OutlineModule, ...]
 
     @property
     def lessons(self) -> tuple[OutlineLesson, ...]:
-        """All its lessons in order."""
+        """All lessons, in order."""
         return tuple(entry for module in self.modules for entry in module.lessons)
 
 
 class CatalogView:
-    """Look-ups in one snapshot at a time; safe from any thread."""
+    """Queries, each on one snapshot; safe from any thread."""
 
     def __init__(self, *, shows_drafts: bool = False) -> None:
         self.shows_drafts = shows_drafts
@@ -71,23 +71,23 @@ class CatalogView:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The drafts that this view leaves out, ``course/slug`` each."""
+        """The drafts that this view hides, as ``course/slug``."""
         return frozenset()
 
     @property
     def digest(self) -> str:
-        """Changes whenever anything a page could show of the catalog does."""
+        """Changes whenever anything in the catalog that a page could show changes."""
         return self.snapshot.digest
 
     def courses(self, language: str) -> tuple[Course, ...]:
-        """All courses, in one language."""
+        """All courses in one language."""
         return tuple(course.speaking(language) for course in self.snapshot.courses.values())
 
     def course(self, slug: str, language: str) -> Course:
-        """One course.
+        """The course with this slug.
 
         Raises:
-            CourseNotFound: there is none of that name.
+            CourseNotFound: it does not exist.
         """
         source = self.snapshot.courses.get(slug)
         if source is None:
@@ -95,11 +95,11 @@ class CatalogView:
         return source.speaking(language)
 
     def lesson(self, course: str, slug: str, language: str) -> Lesson:
-        """A lesson in the language asked for, or in English where it has no translation.
+        """The lesson in the requested language, or in English if it has no translation.
 
         Raises:
-            CourseNotFound, LessonNotFound: there is none of that name.
-            LessonUnavailable: its file has a mistake, and there is no good version to fall back on.
+            CourseNotFound, LessonNotFound: it does not exist.
+            LessonUnavailable: its file has an error, and no valid version was loaded before.
         """
         snapshot = self.snapshot
         if course not in snapshot.courses:
@@ -113,7 +113,7 @@ class CatalogView:
         return lesson
 
     def lesson_title(self, key: str, language: str) -> str:
-        """The title of the lesson ``key``, which is ``course/slug``; its slug if it cannot be read any more."""
+        """The title of the lesson ``key`` (``course/slug``), or its slug if the lesson can no longer be read."""
         course, _slash, slug = key.partition("/")
         try:
             return self.lesson(course, slug, language).title
@@ -121,10 +121,10 @@ class CatalogView:
             return slug
 
     def outline(self, course: str, language: str) -> Outline:
-        """A course with its lessons, each in the language asked for or in English.
+        """A course with its lessons, each in the requested language or in English.
 
         Raises:
-            CourseNotFound: there is none of that name.
+            CourseNotFound: it does not exist.
         """
         snapshot = self.snapshot
         source = snapshot.courses.get(course)
@@ -146,14 +146,14 @@ class CatalogView:
         return Outline(spoken, modules)
 
     def neighbours(self, lesson: Lesson, language: str) -> tuple[Lesson | None, Lesson | None]:
-        """The lessons before and after, if there are any; one that is not available is stepped over."""
+        """The lessons before and after, or None; skips lessons that are unavailable."""
         there = [entry.lesson for entry in self.outline(lesson.course, language).lessons if entry.lesson]
         before = [other for other in there if other.number < lesson.number]
         after = [other for other in there if other.number > lesson.number]
         return (before[-1] if before else None), (after[0] if after else None)
 
     def every(self) -> Iterator[Lesson]:
-        """Every lesson in every language it can be read in, in the order of the courses."""
+        """Yield every lesson in each of its languages, in the order of the courses."""
         snapshot = self.snapshot
         for course in snapshot.courses.values():
             for slug in course.lessons:
@@ -161,7 +161,7 @@ class CatalogView:
 
 
 class Catalog(CatalogView):
-    """What everyone may see; in ``with_drafts``, what instructors may. A ``quiet`` one does not log what it finds."""
+    """The catalog for everyone; ``with_drafts`` is the one for instructors. If ``quiet``, errors are not logged."""
 
     def __init__(self, root: Path, *, quiet: bool = False) -> None:
         self.root = root
@@ -174,11 +174,11 @@ class Catalog(CatalogView):
     # --- keeping it up to date ---
 
     def after_reload(self, follow: Callable[[], None]) -> None:
-        """Have something else that is kept beside the courses read each time that they have been."""
+        """Register a function to call after each reload, for files next to the courses."""
         self._afterwards.append(follow)
 
     def reload(self) -> None:
-        """Read what has changed, and swap it in. A file with a mistake leaves its last good version up."""
+        """Read the changed files and replace the snapshot. A file with an error keeps its last valid version."""
         with self._loading:
             before = self.with_drafts.snapshot
             after = load_snapshot(self.root, before)
@@ -195,24 +195,24 @@ class Catalog(CatalogView):
             _log.info("lessons_loaded", lessons=len(after.lessons), mistakes=len(after.mistakes))
 
     async def watch(self) -> None:
-        """Reload whenever a file changes, until cancelled. ``app.main`` runs this for as long as it serves."""
+        """Reload whenever a file changes, until canceled. Runs as long as the application."""
         while True:
             try:
                 async for _changes in awatch(self.root, watch_filter=_ContentFilter(), debounce=_DEBOUNCE_MS):
                     await asyncio.to_thread(self.reload)
-            except (OSError, RuntimeError) as e:  # the folder is missing, or the system has no watches left
+            except (OSError, RuntimeError) as e:  # the folder is missing, or the system has no free watches
                 _log.warning("lessons_not_watched", error=str(e), again_in_s=_WATCH_RETRY_DELAY_S)
                 await asyncio.sleep(_WATCH_RETRY_DELAY_S)
                 await asyncio.to_thread(self.reload)
 
     @property
     def problems(self) -> tuple[LessonFileError, ...]:
-        """Every mistake in the files as they are now."""
+        """All errors in the current files."""
         return self.with_drafts.snapshot.mistakes
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The drafts, ``course/slug`` each."""
+        """The drafts, as ``course/slug``."""
         return self.with_drafts.snapshot.drafts
 
 
@@ -221,7 +221,7 @@ def _in_language(by_language: Mapping[str, Lesson], language: str) -> Lesson | N
 
 
 class _ContentFilter(DefaultFilter):
-    """Changes of lessons and courses: not of editors' swap files, nor of what Python caches."""
+    """Lets changes of lessons and courses pass, but not editors' swap files or Python's caches."""
 
     def __call__(self, change: Change, path: str) -> bool:
         return super().__call__(change, path) and not Path(path).name.startswith((".", "#"))

@@ -1,4 +1,4 @@
-"""``course.toml``: a course's words in each language, and its modules and lessons in order.
+"""``course.toml``: a course's title and summary in each language, and its modules and lessons in order.
 
 ::
 
@@ -10,7 +10,7 @@
     title.en = "One machine"
     lessons = ["distribution-strategies", "scaling-the-loss"]
 
-A text may also stand alone, ``title = "…"``; then it is the English one.
+A text may also be a plain string, ``title = "…"``; then it is in English.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from app.lessons.model import Course, Module
 _TOML_POSITION = re.compile(r" ?\(at (?:line (\d+), column \d+|end of document)\)")
 
 LocalizedText = Mapping[str, str]
-"""A text by language; English is always there."""
+"""A text by language; there is always an English one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleSource:
-    """A module in all languages."""
+    """A module, in all languages."""
 
     slug: str
     title: LocalizedText
@@ -43,7 +43,7 @@ class ModuleSource:
 
 @dataclass(frozen=True, slots=True)
 class CourseSource:
-    """A course in all languages."""
+    """A course, in all languages."""
 
     slug: str
     title: LocalizedText
@@ -52,11 +52,11 @@ class CourseSource:
 
     @property
     def lessons(self) -> tuple[str, ...]:
-        """The slugs of all its lessons, in order."""
+        """The slugs of all lessons, in order."""
         return tuple(slug for module in self.modules for slug in module.lessons)
 
     def without(self, slugs: Collection[str]) -> CourseSource:
-        """The course without these lessons, and without modules that hold nothing else."""
+        """The course without these lessons, and without modules that have no other lessons."""
         modules = (replace(m, lessons=tuple(slug for slug in m.lessons if slug not in slugs)) for m in self.modules)
         left = (
             after for before, after in zip(self.modules, modules, strict=True) if after.lessons or not before.lessons
@@ -64,18 +64,18 @@ class CourseSource:
         return replace(self, modules=tuple(left))
 
     def speaking(self, language: str) -> Course:
-        """The course in one language; English words where there are none."""
+        """The course in one language; missing texts are in English."""
         modules = tuple(Module(m.slug, localized(m.title, language), m.lessons) for m in self.modules)
         return Course(self.slug, localized(self.title, language), localized(self.summary, language), modules)
 
 
 def localized(words: LocalizedText, language: str) -> str:
-    """The text in that language; in English where it has not been translated. Pure."""
+    """The text in that language, or in English if it is not translated. Pure."""
     return words.get(language) or words[DEFAULT_LANGUAGE]
 
 
 def parse_course(text: str, slug: str) -> tuple[CourseSource | None, list[LessonError]]:
-    """Read the file of the course ``slug``; None if it has a fault."""
+    """Parse the file of the course ``slug``; None if it has errors."""
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as e:
@@ -94,7 +94,7 @@ def _toml_error(text: str, reason: str) -> LessonError:
 
 @dataclass(slots=True)
 class _CourseParser:
-    """Gathers faults while it goes. TOML's parser tells no lines, so they are searched for."""
+    """Collects errors. The TOML parser reports no line numbers, so they are searched for in the text."""
 
     text: str
     faults: list[LessonError]
@@ -168,7 +168,7 @@ class _CourseParser:
                 self.faults.append(LessonError(line, f"the {noun} '{slug[:60]}' is listed twice; keep one"))
 
     def line_of(self, words: str, after: int = 1) -> int:
-        """The first line from ``after`` on that has the words; else ``after``, or the last line."""
+        """The first line at or after ``after`` that contains the text; else ``after``, or the last line."""
         rows = self.text.split("\n")
         found = (i for i, row in enumerate(rows, 1) if i >= after and words in row)
         return next(found, min(after, len(rows)))

@@ -1,4 +1,4 @@
-"""The catalog of lessons, as whoever asks may see it: what a route may depend on."""
+"""Route dependencies for the catalog of lessons, as the viewer may see it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from app.web.dependencies import AppKey
 
 CATALOG = AppKey[Catalog]("catalog")
 DRAFT_POLICY = AppKey[Callable[[Request], Awaitable[bool]]]("draft_policy")
-"""Tells whether a request may see drafts."""
+"""Decides whether a request may see drafts."""
 
 
 async def get_catalog(request: Request) -> CatalogView:
-    """The catalog as whoever asks may see it: with drafts for instructors."""
+    """The catalog as the viewer may see it: with drafts for instructors."""
     catalog = CATALOG.get(request.app)
     if catalog.hidden and await DRAFT_POLICY.get(request.app)(request):
         request.state.catalog = catalog.with_drafts
@@ -26,12 +26,12 @@ async def get_catalog(request: Request) -> CatalogView:
 
 
 def request_catalog(request: Request) -> CatalogView:
-    """What ``get_catalog`` gave this request; the catalog for everyone where it was not asked."""
+    """The result of ``get_catalog`` for this request; the catalog for everyone if that was not called."""
     catalog: CatalogView = getattr(request.state, "catalog", CATALOG.get(request.app))
     return catalog
 
 
 CatalogDep = Annotated[CatalogView, Depends(get_catalog)]
-"""What routes read lessons from."""
+"""The catalog for routes that show lessons."""
 WholeCatalogDep = Annotated[Catalog, Depends(CATALOG.from_request)]
-"""The catalog with its files and their mistakes: for checks, not for pages."""
+"""The catalog with its files and their errors: for checks, not for pages."""

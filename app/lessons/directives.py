@@ -1,7 +1,7 @@
-"""The directives a lesson may use, and how their options are split from their body.
+"""The directives that a lesson may use, and the parsing of their options.
 
-A directive is a fence whose info string is ``{name} argument``. Its options stand first in the body, as lines of
-``:key: value`` or as YAML between two lines of ``---``; both are read as jupytext reads them.
+A directive is a fence whose info string is ``{name} argument``. Its body may start with options: lines of
+``:key: value``, or YAML between two lines of ``---``. Both are parsed as jupytext does.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from app.lessons.yaml_with_lines import InvalidYaml, YamlEntry, parse_yaml_mappi
 _INFO_STRING = re.compile(r"\{([^}]*)\}[ \t]*(.*)", re.DOTALL)
 
 ADMONITIONS = ("note", "tip", "hint", "important", "warning", "caution", "seealso")
-"""Directives with a title of their own; their argument, if any, is the first paragraph."""
+"""Directives with a title of their own; the argument, if any, is the first paragraph."""
 MACHINE_KEYS = ("topology", "topologies", "keras", "kerases")
-"""What the front matter and a cell may say of a machine: the one it starts with, and those a learner may pick."""
+"""The keys of a front matter or a cell about machines: the default, and the choices for learners."""
 
 JUPYTER_OPTIONS = frozenset({"deletable", "editable", "format", "jupyter", "slideshow", "vscode"})
-"""What Jupyter's front ends write into the metadata of a cell, and jupytext into its options; the reader ignores it."""
+"""Cell metadata that Jupyter's front ends write and jupytext turns into options; ignored here."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectiveSpec:
-    """What a directive takes. The texts are for the reference in ``docs/teach``, which is generated from them."""
+    """The syntax of a directive. The reference in ``docs/teach`` is generated from these texts."""
 
     kind: Literal["cell", "admonition", "titled", "figure", "image", "math", "table"]
     argument: Literal["none", "optional", "required"]
     argument_is: str
-    """What the argument is, in a few words."""
+    """The argument in a few words."""
     about: str
-    """What the directive becomes."""
+    """What the directive becomes on the page."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """What each option means."""
+    """Each option's description."""
 
 
 _PICTURE_OPTIONS = {
@@ -94,7 +94,7 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
 
 @dataclass(frozen=True, slots=True)
 class LessonError:
-    """A mistake before its file is known: the line counts from 1."""
+    """An error in a file that is not known yet. Lines count from 1."""
 
     line: int
     text: str
@@ -103,7 +103,7 @@ class LessonError:
 
 @dataclass(slots=True)
 class Directive:
-    """One directive of a source. Lines count from 1."""
+    """A directive in a source. Lines count from 1."""
 
     name: str
     argument: str
@@ -112,25 +112,25 @@ class Directive:
     line: int
     """The line of the opening fence."""
     body_line: int
-    """The line on which the body begins, behind the options."""
+    """The first line of the body, after the options."""
     end_line: int
-    """The last line, that of the closing fence."""
+    """The line of the closing fence."""
     markup: str
     faults: list[LessonError] = field(default_factory=list)
 
     @property
     def shape(self) -> DirectiveSpec | None:
-        """What the directive takes; None if Lockstep does not know it."""
+        """The directive's syntax; None if the directive is unknown."""
         return DIRECTIVE_SPECS.get(self.name)
 
     def option(self, key: str) -> str:
-        """The option's text, or an empty text."""
+        """The option's text, or an empty string."""
         entry = self.options.get(key)
         return entry.text if entry else ""
 
 
 def parse_directive(info: str, content: str, first_line: int, end_line: int, markup: str) -> Directive | None:
-    """Read a fence as a directive; None if its info string names none. ``first_line`` is that of the fence, from 1."""
+    """Parse a fence as a directive; None if its info string is not one. ``first_line`` is the fence's line, from 1."""
     match = _INFO_STRING.fullmatch(info.strip())
     if match is None:
         return None
@@ -146,7 +146,7 @@ def parse_directive(info: str, content: str, first_line: int, end_line: int, mar
 
 
 def _split_options(lines: list[str], line: int) -> tuple[dict[str, YamlEntry], int, list[LessonError]]:
-    """Return the options, how many lines they take, and what is wrong with them."""
+    """Return the options, the number of lines they take, and their errors."""
     if lines and lines[0].startswith("---"):
         end = next((i for i, text in enumerate(lines[1:], 1) if text.startswith("---")), len(lines))
         text, used, at = "\n".join(lines[1:end]), min(end + 1, len(lines)), line + 1
@@ -154,7 +154,7 @@ def _split_options(lines: list[str], line: int) -> tuple[dict[str, YamlEntry], i
         used = next((i for i, text in enumerate(lines) if not text.lstrip().startswith(":")), len(lines))
         text, at = "\n".join(row.lstrip()[1:] for row in lines[:used]), line
     if used < len(lines) and used and not lines[used].strip():
-        used += 1  # one blank line may part the options from the body
+        used += 1  # one blank line may separate the options from the body
     try:
         entries, repeated = parse_yaml_mapping(text, at)
     except InvalidYaml as e:

@@ -1,6 +1,6 @@
-"""From the text of a lesson file to a Document: header, tokens, cells, and everything that is wrong with them.
+"""Parses the text of a lesson file into a Document: front matter, tokens, cells, and all errors.
 
-Reading never raises for any text: each mistake becomes a Fault with its line, and all are found at once.
+Parsing never raises, whatever the text: each error becomes a LessonError with its line, and all are found at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_SOURCE_BYTES = 1_000_000
 CELL_NAME_PATTERN = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _MAX_CELL_NAME_LENGTH = 40
 MAX_EXPECTATIONS = 20
-"""Texts that one cell's ``expect`` may hold."""
+"""The maximum number of texts in a cell's ``expect``."""
 _PYTHON_LANGUAGES = ("", "python", "python3", "ipython3")
 _IGNORED_TOKENS = ("front_matter", "myst_line_comment", "myst_block_break", "myst_target")
 T = TypeVar("T")
@@ -42,13 +42,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SourceCell:
-    """A cell as its file has it; None where it says nothing. Lines count from 1."""
+    """A cell as written in its file; values that it does not set are None. Lines count from 1."""
 
     name: str
     title: str | None
     code: str
     line: int
-    """Where the code begins."""
+    """The first line of the code."""
     fence_line: int
     topology: str | None
     topologies: tuple[str, ...] | None
@@ -60,7 +60,7 @@ class SourceCell:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A lesson file that has been read. ``cells`` have their inherited parts filled in."""
+    """A parsed lesson file. ``cells`` include what translations inherit."""
 
     language: str
     source: str
@@ -72,7 +72,7 @@ class Document:
 
 
 class LessonDecodeError(Exception):
-    """The bytes are no lesson's text. Carries the Fault."""
+    """The bytes are not the text of a lesson. Carries the LessonError."""
 
     def __init__(self, fault: LessonError) -> None:
         super().__init__(fault.text)
@@ -80,10 +80,10 @@ class LessonDecodeError(Exception):
 
 
 def decode_source(content: bytes) -> str:
-    """Return the text of a file.
+    """Decode the text of a file.
 
     Raises:
-        NotText: it is not UTF-8, or longer than any lesson.
+        LessonDecodeError: it is not UTF-8, or it is too long.
     """
     if len(content) > MAX_SOURCE_BYTES:
         raise LessonDecodeError(
@@ -102,7 +102,7 @@ def decode_source(content: bytes) -> str:
 
 
 def parse_document(source: str, language: str, english: Document | None = None) -> Document:
-    """Read a lesson's text; ``english`` is the lesson it is a translation of."""
+    """Parse a lesson's text. For a translation, ``english`` is the original."""
     parsed = parse_markdown(source)
     first = parsed.tokens[0] if parsed.tokens else None
     front = first.content if first is not None and first.type == "front_matter" else None
@@ -139,7 +139,7 @@ def _parse_cell(directive: Directive) -> tuple[SourceCell, list[LessonError]]:
     if directive.argument not in _PYTHON_LANGUAGES:
         faults.append(LessonError(directive.line, f"a cell cannot be in {directive.argument[:40]!r}; write python"))
     name = directive.option("name")
-    if not name and not directive.faults:  # or else the name may be hidden in options that cannot be read
+    if not name and not directive.faults:  # otherwise the name may be among options that cannot be parsed
         faults.append(
             LessonError(directive.line, "the cell has no name; add ':name: what-it-does' below its first line")
         )
@@ -240,7 +240,7 @@ def _code_errors(cell: SourceCell) -> Iterator[LessonError]:
 def _merge_translation(
     cells: list[SourceCell], english: tuple[SourceCell, ...]
 ) -> tuple[list[SourceCell], list[LessonError]]:
-    """Fill in what the English cells say, and compare."""
+    """Fill in what cells inherit from the English cells, and compare them."""
     originals = {cell.name: cell for cell in english}
     complete, faults = [], []
     for cell in cells:

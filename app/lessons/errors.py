@@ -1,4 +1,4 @@
-"""What can be wrong: mistakes in lesson files (values, for the author) and refusals (raised, for the reader)."""
+"""Errors in lesson files (values, for the author) and failed requests (exceptions, for the reader)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from app.i18n import N_
 
 @dataclass(frozen=True, slots=True, order=True)
 class LessonFileError:
-    """One mistake in a lesson's file: what is wrong and what to write instead. ``str()`` is ``file:line: text``.
+    """An error in a lesson's file: what is wrong and what to write instead. ``str()`` is ``file:line: text``.
 
-    A mistake that ``blocks`` keeps the new version of the file from being shown; others (a link to nowhere) are
-    only reported.
+    If ``blocks`` is true, the new version of the file is not shown; other errors, such as broken links, are only
+    reported.
     """
 
     path: Path
@@ -27,14 +27,14 @@ class LessonFileError:
 
 
 class CourseNotFound(NotFound):
-    """No course has this name."""
+    """The course does not exist."""
 
     code = "course_unknown"
     message = N_("There is no course “{course}”.")
 
 
 class LessonNotFound(NotFound):
-    """The course has no lesson of this name."""
+    """The course has no lesson with this name."""
 
     code = "lesson_unknown"
     message = N_("There is no lesson “{slug}” in this course.")
@@ -48,7 +48,7 @@ class AssetNotFound(NotFound):
 
 
 class LessonUnavailable(ServiceUnavailable):
-    """The lesson exists, but its file could never be read without a mistake."""
+    """The lesson exists, but its file has had an error since it was first read."""
 
     code = "lesson_not_available"
     message = N_("The lesson “{slug}” is not available: its file has an error that its author has to fix first.")

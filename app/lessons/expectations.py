@@ -1,12 +1,12 @@
-"""What a cell is expected to print: texts that its output has to contain, with numbers compared by value.
+"""Expectations: texts that the output of a cell must contain, with numbers compared by value.
 
-The prose around a cell makes claims about its output. An expectation states such a claim, and ``lockstep lesson check``
-compares it with what the cell really prints. In its text everything is literal, except:
+A lesson's prose makes claims about the output of its cells. An expectation states such a claim, and ``lockstep lesson
+check`` compares it with the real output. Its text is literal, except for:
 
 ===============  ==========================================================================
-``0.50``         a number that is 0.50 once it is rounded to as many digits; 0 is 0 exactly
-``<1e-6``        a number below it; ``>0.1`` is one above
-``0.4±0.1``      a number no further away than that
+``0.50``         a number that rounds to 0.50 at this precision; 0 is exactly 0
+``<1e-6``        a smaller number; ``>0.1`` is a larger one
+``0.4±0.1``      a number at most that far away
 ``...``          any text within the line, as short as possible
 ===============  ==========================================================================
 
@@ -23,7 +23,7 @@ from decimal import Decimal
 
 _NUMBER = r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _START = r"(?<![\w.])(?<!(?<!\w)-)"
-"""No number begins within a word, within another number, or behind its own sign."""
+"""A number cannot start within a word or another number, or after its own sign."""
 _TOKEN = re.compile(
     rf"(?P<anything>\.\.\.)|(?P<space>\s+)"
     rf"|{_START}(?:(?P<below><)|(?P<above>>))?(?P<number>{_NUMBER})(?:±(?P<tolerance>{_NUMBER}))?"
@@ -31,18 +31,18 @@ _TOKEN = re.compile(
 )
 _MAX_LINES_COMPARED = 500
 _MAX_LINE_LENGTH = 2000
-"""Characters of a line that are searched."""
+"""Characters searched per line."""
 
 NumberTest = Callable[[Decimal], bool]
 
 
 class VacuousExpectation(ValueError):
-    """The text would be found in any output."""
+    """Any output would contain the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A text to be found in one line: its pattern, and a test for each number that the pattern captures."""
+    """A text to find in one line: its pattern, and a test for each number that the pattern captures."""
 
     text: str
     pattern: re.Pattern[str]
@@ -50,10 +50,10 @@ class Expectation:
 
     @classmethod
     def parse(cls, text: str) -> Expectation:
-        """Read an expectation.
+        """Parse an expectation.
 
         Raises:
-            VacuousExpectation: nothing is left of it without spaces and ``...``.
+            VacuousExpectation: it consists only of spaces and ``...``.
         """
         if not text.replace("...", "").strip():
             raise VacuousExpectation(text)
@@ -71,14 +71,14 @@ class Expectation:
         return cls(text, re.compile(pattern), tuple(tests))
 
     def found_in(self, line: str) -> bool:
-        """Whether the line contains it."""
+        """Whether the line contains the expected text."""
         return any(
             all(test(_parse_number(number)) for test, number in zip(self.tests, match.groups(), strict=True))
             for match in self._matches(line[:_MAX_LINE_LENGTH])
         )
 
     def _matches(self, line: str) -> Iterator[re.Match[str]]:
-        """Every match, overlapping ones too: the first may hold the wrong number."""
+        """Yield all matches, including overlapping ones: the first may contain the wrong number."""
         at = 0
         while (match := self.pattern.search(line, at)) is not None:
             yield match
@@ -104,7 +104,7 @@ def _parse_number(number: str) -> Decimal:
 
 
 def unmet_expectations(texts: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """Return a sentence for each text that no line contains, with the line that comes closest."""
+    """Return a sentence for each text that no line contains, with the closest line."""
     return [
         f"did not print {text!r}; {_closest_line(text, lines)}"
         for text in texts

@@ -23,7 +23,7 @@ def setup(app: FastAPI) -> None:
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Read the lessons, then follow changes of their files."""
+    """Load the lessons, then follow changes to their files."""
     catalog = CATALOG.get(app)
     await asyncio.to_thread(catalog.reload)
     watcher = asyncio.create_task(catalog.watch())

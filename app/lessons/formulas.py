@@ -1,6 +1,6 @@
-"""LaTeX to MathML on the server, so that a page shows formulas without a script.
+"""Converts LaTeX to MathML on the server, so that pages show formulas without a script.
 
-The converter writes a few inline styles, which our content security policy forbids; they become classes here.
+The converter writes a few inline styles, which our content security policy forbids; they are replaced by classes.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _STYLE_CLASSES = {
     "justify-items: start": "",
     "justify-items: center": "",
 }
-"""What the classes mean is in the style sheet of lessons."""
+"""The classes are defined in the style sheet of lessons."""
 
 
 class InvalidFormula(Exception):
-    """The LaTeX cannot be turned into MathML. ``str()`` says why."""
+    """The LaTeX cannot be converted to MathML. ``str()`` is the reason."""
 
 
 def latex_to_mathml(latex: str, *, block: bool) -> str:
     """Return a ``<math>`` element.
 
     Raises:
-        InvalidFormula: for LaTeX that is wrong, or that would need an inline style.
+        InvalidFormula: the LaTeX is invalid or would need an inline style.
     """
     try:
         element = _CONVERTER.convert_with_local_state(latex, displaystyle=block)

@@ -1,4 +1,4 @@
-"""The front matter of a lesson: which keys it may have, and what each must say."""
+"""The front matter of a lesson: its keys and their valid values."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from runners.wire.protocol import TOPOLOGY_FORMS, TooLargeTopology, Topology, Un
 SLUG_PATTERN = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MAX_SLUG_LENGTH = 60
 MAX_MACHINE_OPTIONS = 8
-"""Machines that a learner may pick from."""
+"""Machines that a learner may choose from."""
 
 _JUPYTER_KEYS = frozenset({"jupyter", "jupytext", "kernelspec", "language_info"})
-"""Keys that Jupyter's tools write; ``jupyter_metadata_errors`` looks at them."""
+"""Keys that Jupyter's tools write; ``jupyter_metadata_errors`` checks them."""
 _TRANSLATED_KEYS = ("title", "summary")
 T = TypeVar("T")
 
 
 class InvalidValue(Exception):
-    """A value that a key cannot have. ``str()`` says what to write instead."""
+    """A value that a key cannot have. ``str()`` is the end of the error message, after the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What the front matter says; None where it says nothing."""
+    """The values in the front matter; None for keys that it does not set."""
 
     title: str | None = None
     """The title of the lesson. Required, in translations too."""
@@ -55,12 +55,12 @@ class FrontMatter:
     requires_line: int = 1
 
     def on_top_of(self, english: FrontMatter) -> FrontMatter:
-        """A translation's header: its own words, everything else from the English lesson."""
+        """A translation's front matter: its own title and summary, everything else from the English lesson."""
         return replace(english, title=self.title, summary=self.summary, requires_line=1)
 
 
 def parse_front_matter(text: str | None, english: FrontMatter | None) -> tuple[FrontMatter, list[LessonError]]:
-    """Read the front matter, whose first line is line 1 of the file; ``english`` is given for a translation."""
+    """Parse the front matter, which starts on line 1 of the file. For a translation, ``english`` is the original's."""
     if text is None:
         return FrontMatter(), [
             LessonError(1, "the file has no front matter; start it with ---, 'title: …', 'summary: …', ---")
@@ -109,7 +109,7 @@ def _translation_conflicts(
             yield LessonError(entry.line, f"'{key}' differs from the English lesson; leave it out here")
 
 
-# --- one reader a key ------------------------------------------------------------------------------------------
+# --- one parser per key ---------------------------------------------------------------------------------------
 
 
 def _parse_text(value: YamlValue) -> str:
@@ -154,33 +154,33 @@ def _parse_status(value: YamlValue) -> LessonStatus:
 
 
 def parse_topology(value: YamlValue) -> str:
-    """Read a machine's name.
+    """Parse a machine's name.
 
     Raises:
-        Unfit: there is no such machine.
+        InvalidValue: there is no such machine.
     """
     try:
         return str(Topology.parse(value if isinstance(value, str) else str(value)))
     except TooLargeTopology as e:
-        raise InvalidValue(f"is too large with {e.text[:40]!r}: {e.bound}") from None
+        raise InvalidValue(f"has a machine that is too large: {e.text[:40]!r} ({e.bound})") from None
     except UnknownTopology as e:
-        raise InvalidValue(f"is not a valid machine:  {e.text[:40]!r}; use {TOPOLOGY_FORMS}") from None
+        raise InvalidValue(f"has an unknown machine {e.text[:40]!r}; use {TOPOLOGY_FORMS}") from None
 
 
 def parse_topologies(value: YamlValue) -> tuple[str, ...]:
-    """Read the machines that a learner may pick from.
+    """Parse the machines that a learner may choose from.
 
     Raises:
-        Unfit: it is no list of machines, or names one twice.
+        InvalidValue: it is not a list of machines, or it names one twice.
     """
     return _parse_options(value, parse_topology, "[gpu:2, gpu:4]")
 
 
 def parse_keras_versions(value: YamlValue) -> tuple[int, ...]:
-    """Read the versions of Keras that a learner may pick from.
+    """Parse the versions of Keras that a learner may choose from.
 
     Raises:
-        Unfit: it is no list of versions, or names one twice.
+        InvalidValue: it is not a list of versions, or it names one twice.
     """
     return _parse_options(value, parse_keras_version, "[2, 3]")
 
@@ -196,10 +196,10 @@ def _parse_options(value: YamlValue, reader: Callable[[YamlValue], T], example: 
 
 
 def parse_keras_version(value: YamlValue) -> int:
-    """Read a version of Keras.
+    """Parse a version of Keras.
 
     Raises:
-        Unfit: it is neither 2 nor 3.
+        InvalidValue: it is neither 2 nor 3.
     """
     if value not in ("2", "3"):
         raise InvalidValue("must be 2 or 3")

@@ -1,4 +1,4 @@
-"""Colours for code: Pygments' spans with its short class names, never inline styles."""
+"""Syntax highlighting with Pygments, using its short class names, never inline styles."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FORMATTER = HtmlFormatter(nowrap=True)
 
 
 def can_highlight(language: str) -> bool:
-    """True if code in this language can be coloured."""
+    """Whether code in this language can be highlighted."""
     return _find_lexer(language) is not None
 
 
 def highlight_code(code: str, language: str) -> Markup:
-    """The code as HTML to stand inside ``<code>``; escaped and plain if the language is not known."""
+    """The code as HTML for a ``<code>`` element; only escaped if the language is unknown."""
     lexer = _find_lexer(language)
     if lexer is None:
         return Markup.escape(code)
@@ -31,7 +31,7 @@ def highlight_code(code: str, language: str) -> Markup:
 
 
 class _FunctionCallFilter(Filter):
-    """A name in front of a parenthesis is a function's, as the editor in the browser colours it."""
+    """Marks a name before a parenthesis as a function, like the editor in the browser."""
 
     def filter(self, lexer: Lexer | None, stream: Iterable[tuple[_TokenType, str]]) -> Iterator[tuple[_TokenType, str]]:
         held: tuple[_TokenType, str] | None = None

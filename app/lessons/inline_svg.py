@@ -1,8 +1,8 @@
-"""A lesson's SVG as part of the page, so that it follows the theme: ``fill="var(--r0, #0072b2)"`` is a lane's colour.
+"""Inlines a lesson's SVG files into the page so that they follow the theme: ``fill="var(--r0, #0072b2)"``.
 
-A file asks for it with ``<svg class="drawing" …>``. Only shapes, text and plain attributes get through; nothing that
-runs, loads, styles or names. The second value of ``var`` is for readers outside the page, such as a notebook. Pure, but
-for ``inline_svg_file``.
+A file opts in with ``<svg class="drawing" …>``. Only shapes, text and presentation attributes are allowed: nothing that
+runs, loads or styles anything, and no IDs. The second value of ``var`` is for readers outside the page, such as
+notebooks. Pure, except for ``inline_svg_file``.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _VIEW_BOX = re.compile(r"0 0 ([1-9][0-9]{0,3}) ([1-9][0-9]{0,3})")
 
 
 class InvalidSvg(Exception):
-    """The file cannot be part of a page. ``str()`` says why, and what to do."""
+    """The file cannot be inlined. ``str()`` says why, and what to do."""
 
 
 def inline_svg_file(file: Path, alt: str) -> Markup | None:
-    """The drawing in a file, as HTML; None for a file that is to stay a picture. ``alt`` says in few words what it is.
+    """The drawing in a file as HTML; None for a file that does not opt in. ``alt`` is the alternative text.
 
     Raises:
-        InvalidSvg: it has something that a page may not have.
+        InvalidSvg: it has something that is not allowed.
     """
     if file.suffix != ".svg":
         return None
@@ -52,13 +52,13 @@ def inline_svg_file(file: Path, alt: str) -> Markup | None:
 
 
 def inline_svg(source: bytes, alt: str) -> Markup:
-    """The drawing as HTML. Raises InvalidSvg as ``inline_svg_file`` does."""
+    """The drawing as HTML. Raises InvalidSvg, like ``inline_svg_file``."""
     if len(source) > MAX_SVG_BYTES:
         raise InvalidSvg(f"it has more than {MAX_SVG_BYTES:,} bytes")
     if b"<!DOCTYPE" in source.upper() or b"<!ENTITY" in source.upper():
         raise InvalidSvg("it declares a document type; remove it")
     try:
-        root = ET.fromstring(source.decode())  # noqa: S314 - nothing is declared in it, so nothing expands
+        root = ET.fromstring(source.decode())  # noqa: S314 - without declarations, no entities can expand
     except (ET.ParseError, ValueError) as e:
         raise InvalidSvg(f"it is not well-formed XML: {e}") from e
     size = _VIEW_BOX.fullmatch(root.get("viewBox", ""))

@@ -1,4 +1,4 @@
-"""What a lesson's front matter tells Jupyter: what jupytext has to keep on saving, and which kernel runs the cells."""
+"""A lesson's metadata for Jupyter: what jupytext must keep when saving, and which kernel runs the cells."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ JUPYTEXT_METADATA = (
     "jupytext: {notebook_metadata_filter: 'all,-language_info,-jupytext.text_representation.jupytext_version', "
     "root_level_metadata_filter: 'jupytext,kernelspec,-all'}"
 )
-"""With it, jupytext writes a lesson as it read it: the front matter is the notebook's first cell, in JupyterLab too."""
+"""Makes jupytext write a lesson as it read it: JupyterLab, too, keeps the front matter as the notebook's first cell."""
 
 
 def jupyter_metadata_errors(lesson: Lesson) -> Iterator[LessonFileError]:
-    """Yield what would be lost on saving in JupyterLab, and a kernel that does not have the lesson's machine.
+    """Yield errors for metadata that saving in JupyterLab would delete, and for a kernel with another machine.
 
-    The site shows such a lesson all the same: only ``lockstep lesson check`` reports these mistakes.
+    The site shows such a lesson anyway: only ``lockstep lesson check`` reports these errors.
     """
     entries = _front_matter(lesson.source)
     jupytext = entries.get("jupytext")

@@ -1,7 +1,7 @@
-"""Where a link of a lesson leads, and the address it gets on the page.
+"""The targets of a lesson's links, and their URLs on the page.
 
-Authors write paths between files, which also work in JupyterLab and on a code host; the page needs addresses between
-pages. Addresses are relative to ``/{language}/courses/{course}/{slug}``, so they keep the reader's language.
+Authors write paths between files, which also work in JupyterLab and on code hosts; pages need URLs of pages. The URLs
+are relative to ``/{language}/courses/{course}/{slug}``, so they keep the reader's language.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ASSET = re.compile(r"(?:\./)?(?P<name>assets/[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-
 
 @dataclass(frozen=True, slots=True)
 class LinkTarget:
-    """What a link names. ``lesson`` is empty for this lesson; ``course`` is empty for this course."""
+    """A link's target. ``lesson`` is empty for this lesson; ``course`` is empty for this course."""
 
     kind: Literal["outside", "asset", "lesson", "here"]
     name: str = ""
@@ -26,7 +26,7 @@ class LinkTarget:
     fragment: str = ""
 
     def address(self, slug: str) -> str:
-        """The address to put on the page of the lesson ``slug``."""
+        """The URL of the target on the page of the lesson ``slug``."""
         mark = f"#{quote(self.fragment)}" if self.fragment else ""
         if self.kind == "asset":
             return f"{slug}/{self.name}"
@@ -36,14 +36,14 @@ class LinkTarget:
 
 
 class InvalidLink(Exception):
-    """The link leads nowhere that a lesson may link to. ``str()`` says what to write instead."""
+    """A link that lessons do not support. ``str()`` says what to write instead."""
 
 
 def parse_link(href: str) -> LinkTarget:
-    """Find out what a link names.
+    """Parse a link.
 
     Raises:
-        InvalidLink: it is none of the forms that a lesson may use.
+        InvalidLink: lessons do not support this kind of link.
     """
     try:
         parts = urlsplit(href)

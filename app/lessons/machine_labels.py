@@ -1,4 +1,4 @@
-"""What a machine is in words, saying plainly whether it is simulated."""
+"""Labels of machines, which always say whether the machine is simulated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runners.wire.protocol import Topology
 
 
 def topology_label(text: str, *, real: bool = False) -> str:
-    """The machine in the language in use; ``real`` if its accelerators are real ones."""
+    """The machine in the current language; ``real`` if its accelerators are real."""
     topology = Topology.parse(text)
     if not topology.simulated:
         return gettext("1 CPU")
@@ -49,6 +49,6 @@ def _add_evaluator(topology: Topology, words: str) -> str:
 
 
 def lesson_machine_labels(lesson: Lesson) -> dict[str, str]:
-    """Every machine that a lesson uses or offers, in words, by topology; its own comes first."""
+    """Labels of all machines that a lesson uses or offers, by topology, the lesson's own first."""
     offered = (topology for cell in lesson.cells for topology in (cell.topology, *cell.topologies))
     return {topology: topology_label(topology) for topology in dict.fromkeys([lesson.topology, *offered])}

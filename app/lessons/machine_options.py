@@ -1,7 +1,7 @@
-"""Which machine a cell starts with, and which others a learner may pick. Pure.
+"""The default machine of a cell, and the others that a learner may choose. Pure.
 
-The front matter and each cell may say ``topology`` and ``topologies``, ``keras`` and ``kerases``. What a cell says
-takes the place of what the lesson says: one that names its machine has that one and no other, unless it lists others.
+The front matter and each cell may set ``topology`` and ``topologies``, ``keras`` and ``kerases``. A cell's values
+replace the lesson's: a cell that sets its machine offers only that one, unless it lists others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T", str, int)
 
 
 class MachineFields(Protocol):
-    """What a front matter or a cell says of its machine; None where it says nothing."""
+    """The machine fields of a front matter or a cell; None if not set."""
 
     @property
     def topology(self) -> str | None: ...
@@ -31,7 +31,7 @@ class MachineFields(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MachineOptions:
-    """The machine to start with, and all that may be picked, in the author's order."""
+    """The default machine, and all choices in the author's order."""
 
     topology: str
     topologies: tuple[str, ...]
@@ -40,11 +40,11 @@ class MachineOptions:
 
 
 DEFAULT_MACHINE_OPTIONS = MachineOptions("gpu:4", ("gpu:4",), 3, (3,))
-"""What a lesson has that says nothing."""
+"""The options of a lesson that sets none."""
 
 
 def resolve_machine_options(said: MachineFields, otherwise: MachineOptions = DEFAULT_MACHINE_OPTIONS) -> MachineOptions:
-    """What ``said`` amounts to, where ``otherwise`` is what holds without it."""
+    """The options set by ``said``, with defaults from ``otherwise``."""
     topology, topologies = _resolve_option(said.topology, said.topologies, otherwise.topology, otherwise.topologies)
     keras, kerases = _resolve_option(said.keras, said.kerases, otherwise.keras, otherwise.kerases)
     return MachineOptions(topology, topologies, keras, kerases)
@@ -59,7 +59,7 @@ def _resolve_option(
 
 
 def machine_option_errors(said: MachineFields, entries: Mapping[str, YamlEntry]) -> Iterator[LessonError]:
-    """Yield the mistakes of lists that leave out the machine to start with; ``entries`` tell their lines."""
+    """Yield errors for lists that do not include the default machine; ``entries`` have the line numbers."""
     for key, listing, one, several in (
         ("topology", "topologies", said.topology, said.topologies),
         ("keras", "kerases", said.keras, said.kerases),
@@ -67,5 +67,5 @@ def machine_option_errors(said: MachineFields, entries: Mapping[str, YamlEntry])
         if one and several and one not in several:
             yield LessonError(
                 entries[listing].line,
-                f"'{listing}' leaves out {one}, which '{key}' starts with; add it, or change '{key}'",
+                f"'{listing}' does not include {one}, the value of '{key}'; add it, or change '{key}'",
             )

@@ -1,20 +1,20 @@
-"""The Markdown a lesson is written in, as tokens that all know their line.
+"""Parses the Markdown of lessons into tokens with line numbers.
 
-CommonMark with tables, strike-through, definition lists, footnotes, ``$math$``, ``(targets)=``, ``% comments`` and
-directives. Fences that are directives become tokens of their own here, and their bodies are parsed in place:
+CommonMark with tables, strikethrough, definition lists, footnotes, ``$math$``, ``(targets)=``, ``% comments`` and
+directives. Fences that are directives become separate tokens here, and their bodies are parsed in place:
 
 =====================================  =====================================================
-token                                  stands for
+token                                  meaning
 =====================================  =====================================================
 ``cell``                               ``{code-cell}``; only between top-level blocks
-``admonition_open`` … ``_close``       ``{note}`` and its kin, ``{admonition}``, ``{dropdown}``
-``figure_open`` … ``_close``           ``{figure}`` round its caption
+``admonition_open`` … ``_close``       ``{note}`` and similar, ``{admonition}``, ``{dropdown}``
+``figure_open`` … ``_close``           ``{figure}`` around its caption
 ``picture``                            ``{image}``
-``captioned_open`` … ``_close``        ``{table}`` round its caption and its table
+``captioned_open`` … ``_close``        ``{table}`` around its caption and its table
 ``math_block``                         ``$$…$$`` and ``{math}``
 =====================================  =====================================================
 
-Each carries its Directive in ``meta["directive"]``. What is wrong with directives and fences is in
+Each of these tokens has its Directive in ``meta["directive"]``. Errors in directives and fences are in
 ``ParsedMarkdown.faults``.
 """
 
@@ -38,14 +38,14 @@ from mdit_py_plugins.myst_role import myst_role_plugin
 from app.lessons.directives import Directive, LessonError, parse_directive
 
 _MAX_DEPTH = 5
-"""How far directives may be nested."""
+"""How deep directives may be nested."""
 
 _BLOCK_TOKENS = {"admonition": "admonition", "titled": "admonition", "figure": "figure", "table": "captioned"}
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedMarkdown:
-    """The tokens of a whole source, and what is wrong with its directives and fences."""
+    """The tokens of a source, and the errors in its directives and fences."""
 
     tokens: list[Token]
     faults: list[LessonError]
@@ -53,14 +53,14 @@ class ParsedMarkdown:
 
 
 def parse_markdown(source: str) -> ParsedMarkdown:
-    """Parse a lesson's source. Never raises for any text."""
+    """Parse a lesson's source. Never raises, whatever the text."""
     env: dict[str, Any] = {"faults": [], "lines": source.replace("\r\n", "\n").replace("\r", "\n").split("\n")}
     tokens = LESSON_PARSER.parse(source, env)
     return ParsedMarkdown(tokens, env["faults"], env)
 
 
 def _make_parser() -> MarkdownIt:
-    """Raw HTML and odd links are recognised only so that they can be reported; they are never passed on."""
+    """Raw HTML and invalid links are parsed only to be reported; they never reach the page."""
     parser = (
         MarkdownIt("commonmark", {"html": True, "typographer": False})
         .enable(["table", "strikethrough"])
@@ -80,7 +80,7 @@ def _expand_directives(state: StateCore) -> None:
 
 
 def _expand(tokens: list[Token], env: MutableMapping[str, Any], depth: int) -> Iterator[Token]:
-    """Put the tokens of directives in the place of their fences."""
+    """Replace the fences of directives with the directives' tokens."""
     nesting = 0
     for token in tokens:
         nesting += token.nesting
@@ -145,7 +145,7 @@ def _caption(directive: Directive) -> Iterator[Token]:
 
 
 def _parse_body(text: str, line: int, env: MutableMapping[str, Any], depth: int) -> Iterator[Token]:
-    """Parse a directive's body, which begins on ``line`` (from 1) of the source."""
+    """Parse a directive's body, which starts on ``line`` (from 1) of the source."""
     tokens: list[Token] = []
     BODY_PARSER.block.parse(text, BODY_PARSER, env, tokens)
     for token in tokens:
@@ -160,7 +160,7 @@ def _make_token(kind: str, fence: Token, directive: Directive, *, nesting: Any =
 
 
 BODY_PARSER = _make_parser()
-"""Parses what stands inside a directive."""
+"""Parses the body of a directive."""
 LESSON_PARSER = _make_parser().use(front_matter_plugin)
 """Parses a whole lesson."""
 LESSON_PARSER.core.ruler.after("block", "directives", _expand_directives)

@@ -1,4 +1,4 @@
-"""What a lesson is once it has been read: frozen values, ready for a template, an export or a runner."""
+"""A rendered lesson as frozen values, for templates, exports and the runner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 
 class LessonStatus(StrEnum):
-    """How far a lesson is in its life."""
+    """The publication status of a lesson."""
 
     draft = "draft"
     published = "published"
@@ -18,21 +18,21 @@ class LessonStatus(StrEnum):
 
 
 class CellTag(StrEnum):
-    """What a cell's tag asks for; the names are Jupyter's."""
+    """The effect of a cell's tag; the names are Jupyter's."""
 
     hide_input = "hide-input"
-    """The code is folded until the reader opens it."""
+    """The code is collapsed until the reader opens it."""
     remove_cell = "remove-cell"
-    """The page leaves the cell out; ``lockstep lesson check`` and the notebook keep it."""
+    """The page omits the cell; ``lockstep lesson check`` and the notebook include it."""
     skip_execution = "skip-execution"
-    """The cell is shown to be read; ``lockstep lesson check`` does not run it."""
+    """The cell is only shown; ``lockstep lesson check`` does not run it."""
     raises_exception = "raises-exception"
-    """The cell ends with an error on purpose."""
+    """The cell is meant to end with an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading of the prose: ``level`` is 2 for ``##``."""
+    """A heading; ``level`` is 2 for ``##``."""
 
     id: str
     text: str
@@ -41,7 +41,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A stretch of prose between two cells. ``line`` is where it begins in the source, from 1."""
+    """The prose between two cells. ``line`` is its first line in the source, from 1."""
 
     html: Markup
     line: int
@@ -49,7 +49,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One code cell. ``line`` is where its code begins in the source, from 1."""
+    """A code cell. ``line`` is the first line of its code in the source, from 1."""
 
     name: str
     title: str
@@ -59,23 +59,23 @@ class Cell:
     topology: str
     keras: int
     topologies: tuple[str, ...]
-    """The machines a learner may pick from, in the author's order; ``topology`` is among them."""
+    """The machines that a learner may choose from, in the author's order, including ``topology``."""
     kerases: tuple[int, ...]
-    """The versions of Keras a learner may pick from; ``keras`` is among them."""
+    """The versions of Keras that a learner may choose from, including ``keras``."""
     tags: frozenset[CellTag]
     expect: tuple[str, ...]
-    """What its output has to contain, as ``app.lessons.expectations`` reads it."""
+    """What its output must contain (see ``app.lessons.expectations``)."""
     highlighted: Markup
-    """The code as HTML: spans with Pygments' short classes, to stand inside ``<code>``."""
+    """The code as HTML for a ``<code>`` element: spans with Pygments' short classes."""
 
     @property
     def has_choice(self) -> bool:
-        """Whether a learner may pick another machine or another Keras."""
+        """Whether a learner can choose another machine or version of Keras."""
         return len(self.topologies) > 1 or len(self.kerases) > 1
 
     @property
     def group(self) -> str:
-        """The same for all cells that start with the same and offer the same: they share one choice."""
+        """The same for all cells with the same default and choices: they share the learner's choice."""
         topologies, kerases = " ".join(self.topologies), " ".join(map(str, self.kerases))
         return f"{self.topology} of {topologies}, {self.keras} of {kerases}"
 
@@ -91,7 +91,7 @@ class Lesson:
     slug: str
     language: str
     languages: tuple[str, ...]
-    """Every language the lesson can be read in."""
+    """All languages of the lesson."""
     title: str
     summary: str
     minutes: int
@@ -101,36 +101,36 @@ class Lesson:
     keras: int
     topologies: tuple[str, ...]
     kerases: tuple[int, ...]
-    """As of a Cell: what cells have that say nothing of a machine themselves."""
+    """As in Cell; the values of cells that set none."""
     requires: tuple[str, ...]
     """Slugs of lessons of the same course to read first."""
     blocks: tuple[Block, ...]
-    """What the page shows, in order: cells tagged ``remove-cell`` are not among them."""
+    """What the page shows, in order, without cells tagged ``remove-cell``."""
     toc: tuple[Heading, ...]
     cells: tuple[Cell, ...]
-    """Every cell, in order."""
+    """All cells, in order."""
     source: str
     source_path: Path
     digest: str
-    """Changes whenever the lesson's files of text do."""
+    """Changes whenever the text of the lesson's files changes."""
     number: int = 0
-    """Its place in the course, from 1."""
+    """Its position in the course, from 1."""
     total: int = 0
-    """How many lessons the course has."""
+    """The number of lessons in the course."""
 
     @property
     def key(self) -> str:
-        """``course/slug``: the lesson's name everywhere outside its own page."""
+        """``course/slug``: identifies the lesson outside its own page."""
         return f"{self.course}/{self.slug}"
 
     def cell(self, name: str) -> Cell | None:
-        """The cell of that name, if there is one."""
+        """The cell with this name, if it exists."""
         return next((cell for cell in self.cells if cell.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """A part of a course: its lessons in order."""
+    """A part of a course, with its lessons in order."""
 
     slug: str
     title: str
@@ -148,5 +148,5 @@ class Course:
 
     @property
     def lessons(self) -> tuple[str, ...]:
-        """The slugs of all its lessons, in order."""
+        """The slugs of all lessons, in order."""
         return tuple(slug for module in self.modules for slug in module.lessons)

@@ -1,4 +1,4 @@
-"""What the catalog offers beyond its own pages: the links of the top bar, and the outlines on error pages."""
+"""What other pages show of the catalog: links in the top bar, and outlines on error pages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What can be said about a cell's Python without running it: does it parse, and do two versions do the same?
+"""Checks a cell's Python without running it: whether it parses, and whether two versions do the same.
 
-IPython's magics are allowed: a line that Python trips over and that begins with ``%``, ``!`` or ``?`` counts as a
-statement.
+IPython's magics are allowed: a line with a syntax error that starts with ``%``, ``!`` or ``?`` counts as a statement.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ _PYTHON_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}
 
 @dataclass(frozen=True, slots=True)
 class SyntaxIssue:
-    """Why code does not parse; ``line`` counts from 1 within it."""
+    """Why code does not parse; ``line`` counts from 1."""
 
     line: int
     reason: str
 
 
 def find_syntax_issue(code: str) -> SyntaxIssue | None:
-    """Say why the code is not Python, or None if it is."""
+    """Why the code is not valid Python; None if it is."""
     plain, _ = without_magics(code)
     compiled = _compile(plain)
     return compiled if isinstance(compiled, SyntaxIssue) else None
 
 
 def without_magics(code: str) -> tuple[str, list[str]]:
-    """The code with ``pass`` in the place of magics, line for line, and the magics."""
+    """The code with magics replaced by ``pass``, line by line; and the magics."""
     lines = code.split("\n")
     first = next((line.strip() for line in lines if line.strip()), "")
     if first.startswith("%%") and first.split()[0] not in _PYTHON_CELL_MAGICS:
@@ -50,7 +49,7 @@ def without_magics(code: str) -> tuple[str, list[str]]:
 
 
 def same_code(one: str, other: str) -> bool:
-    """True if two cells differ only in comments, strings and blank space. Code that is no Python must be equal."""
+    """Whether two cells differ only in comments, strings and whitespace. Code that does not parse must be equal."""
     return one == other or _normalized_ast(one) == _normalized_ast(other)
 
 
@@ -66,7 +65,7 @@ def _normalized_ast(code: str) -> tuple[str, list[str]]:
 
 
 class _TextRemover(ast.NodeTransformer):
-    """Empties every string, and lets the parts of an f-string stand in any order, as languages need."""
+    """Empties all strings, and sorts the parts of f-strings, because their order depends on the language."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         return ast.Constant("") if isinstance(node.value, str) else node

@@ -1,8 +1,7 @@
-"""From a Document without mistakes to a Lesson: prose as HTML, code as coloured HTML.
+"""Renders a Document without blocking errors as a Lesson: prose as HTML, code as highlighted HTML.
 
-Nothing here is ever trusted to be HTML already: raw HTML is escaped, links are checked again, and no inline style
-leaves this module, because the content security policy would drop it. The words it adds (“Note”) are in the lesson's
-language.
+No input is trusted to be HTML: raw HTML is escaped, links are checked again, and there are no inline styles, because
+the content security policy would ignore them. Words that this module adds (“Note”) are in the lesson's language.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from app.lessons.markdown import LESSON_PARSER
 from app.lessons.model import Block, Cell, CellTag, Lesson, LessonStatus, Prose
 
 RENDERER_VERSION = "3"
-"""Part of every digest: raise it when the same source is to look different."""
+"""Part of every digest: increase it when the HTML of a source changes."""
 
 ADMONITION_TITLES = {
     "note": N_("Note"),
@@ -47,7 +46,7 @@ ADMONITION_TITLES = {
 def render_lesson(
     document: Document, *, course: str, slug: str, languages: tuple[str, ...], path: Path, digest: str
 ) -> Lesson:
-    """Make the lesson of a document that has no blocking faults."""
+    """Render a document that has no blocking errors."""
     header = document.header
     cells = tuple(_render_cell(cell, document) for cell in document.cells)
     machine = resolve_machine_options(header)
@@ -78,7 +77,7 @@ def render_lesson(
 
 
 def content_digest(*parts: str) -> str:
-    """A short name for exactly these texts, rendered by this version."""
+    """A short digest of these texts and the version of this renderer."""
     whole = hashlib.sha256(RENDERER_VERSION.encode())
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")
@@ -105,7 +104,7 @@ def _render_cell(cell: SourceCell, document: Document) -> Cell:
 
 
 def _render_blocks(document: Document, cells: Sequence[Cell], slug: str, folder: Path) -> Iterator[Block]:
-    """Cut the tokens at the cells; what lies between is prose."""
+    """Split the tokens at the cells; what lies between is prose."""
     renderer = LessonRenderer(LESSON_PARSER)
     env = {**document.parsed.env, "slug": slug, "folder": folder}
     left = iter(cells)
@@ -129,7 +128,7 @@ def _first_line(tokens: Sequence[Token]) -> int:
 
 
 class LessonRenderer(RendererHTML):
-    """One method a token type. ``env`` holds ``slug`` and ``folder`` of the lesson the text belongs to."""
+    """Renders each token type with a method. ``env`` has the lesson's ``slug`` and ``folder``."""
 
     # --- text ---
 
@@ -321,7 +320,7 @@ def _picture(source: str, alt: str, width: str, env: Any) -> str:
         return escapeHtml(alt)
     with suppress(InvalidSvg):
         if (drawing := inline_svg_file(env["folder"] / target.name, alt)) is not None:
-            return str(drawing)  # plain text to whoever joins it: Markup would escape its neighbors
+            return str(drawing)  # plain text for whatever joins it: Markup would escape its neighbors
     size = f' width="{width}"' if width.isascii() and width.isdigit() else ""
     address = escapeHtml(target.address(env["slug"]))
     return f'<img src="{address}" alt="{escapeHtml(alt)}"{size} loading="lazy" decoding="async">'

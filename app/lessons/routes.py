@@ -1,17 +1,17 @@
-"""The pages of lessons: home, course map, lesson, its source and its files. Nothing of the visitor, but for drafts.
+"""The pages of lessons: home, course map, lesson, its source and its files. Only drafts depend on the viewer.
 
-Instructors see drafts, so their pages are rendered for them alone while there are any. All others get the kept pages.
+While there are drafts, pages are rendered separately for instructors, who can see them. Others get cached pages.
 
-What templates get:
+Contexts of the templates:
 
 ``lessons/home.html``
     ``outlines``: an Outline for each course; ``sample`` and ``sample_cell``: a lesson and a cell of it to try out, or
-    None; ``machines``: the words of each machine by topology.
+    None; ``machines``: labels of machines, by topology.
 ``lessons/course.html``
     ``outline``.
 ``lessons/lesson.html``
-    ``lesson``, ``outline``, ``previous`` and ``next`` (Lesson or None), ``machines``: the words of each by
-    topology. If ``lesson.language`` is not ``lang``, there is no translation and the page says so.
+    ``lesson``, ``outline``, ``previous`` and ``next`` (Lesson or None), ``machines``: labels by topology. If
+    ``lesson.language`` is not ``lang``, there is no translation and the page says so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from app.web.languages import LANGUAGE_PREFIX
 from app.web.rendering import render_cached_page, render_private_page
 
 _ASSET_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
-"""A picture may be an SVG, and that may hold a script: opened by itself it gets no rights."""
+"""A picture may be an SVG with a script: opened by itself, it gets no rights."""
 
 
 router = APIRouter(prefix=LANGUAGE_PREFIX)
@@ -75,7 +75,7 @@ async def lesson_asset(request: Request, lang: str, course: str, slug: str, name
 def _lesson_page_response(
     request: Request, catalog: CatalogView, template: str, context: Callable[[], Mapping[str, Any]]
 ) -> Response:
-    """A cached page, the same for everyone; one that shows drafts is never cached."""
+    """A cached page, the same for everyone; pages with drafts are never cached."""
     if catalog.shows_drafts:
         return render_private_page(request, template, **context())
     return render_cached_page(request, template, context)

@@ -1,7 +1,7 @@
-"""From a folder of courses to a Snapshot: every lesson in every language it can be read in, and every mistake.
+"""Reads a folder of courses into a Snapshot: all lessons in all their languages, and all errors.
 
-A file that has not changed is not read again, and one that has a mistake leaves its last good version in place. So a
-Snapshot is made from the folder and the Snapshot before it, and is never changed.
+Unchanged files are not read again, and a file with errors leaves its last valid version in use. So a Snapshot is made
+from the folder and the previous Snapshot, and never changes afterwards.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ LessonKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """What came of one file of a lesson."""
+    """The result of reading one file of a lesson."""
 
     digest: str
     document: Document | None
     lesson: Lesson | None
-    """The lesson of this very text; None if it has a mistake that blocks."""
+    """The lesson with exactly this text; None if the text has a blocking error."""
     shown: Lesson | None
-    """``lesson``, or the last good one."""
+    """``lesson``, or the last valid version."""
     mistakes: tuple[LessonFileError, ...]
 
 
@@ -53,13 +53,13 @@ class Snapshot:
     mistakes: tuple[LessonFileError, ...] = ()
     readings: Mapping[Path, LoadedFile] = field(default_factory=dict)
     digest: str = ""
-    """Changes with anything that the outline shows."""
+    """Changes with anything that an outline shows."""
     drafts: frozenset[str] = frozenset()
-    """The lessons that are drafts, ``course/slug`` each."""
+    """The lessons that are drafts, as ``course/slug``."""
 
 
 def without_drafts(snapshot: Snapshot) -> Snapshot:
-    """What everyone may see of a snapshot: as if its drafts, and modules and courses of nothing else, did not exist."""
+    """A snapshot without drafts, and without modules and courses that have only drafts."""
     if not snapshot.drafts:
         return snapshot
     courses: dict[str, CourseSource] = {}
@@ -110,7 +110,7 @@ def load_snapshot(root: Path, before: Snapshot) -> Snapshot:
 
 
 def _is_draft(shown: Mapping[str, Lesson], english: LoadedFile | None) -> bool:
-    """Whether a lesson is a draft. If it could never be shown, its front matter decides, as far as that reads."""
+    """Whether a lesson is a draft. If it was never valid, its front matter decides, if that can be read."""
     if shown:
         return any(lesson.status is LessonStatus.draft for lesson in shown.values())
     return (
@@ -171,7 +171,7 @@ def _load_lesson(folder: Path, course: str, before: Mapping[Path, LoadedFile]) -
 
 
 def _keep_previous(reading: LoadedFile, before: LoadedFile | None) -> LoadedFile:
-    """While the English lesson has a mistake, its translation stays as it was."""
+    """While the English lesson has an error, keep showing the previous version of its translation."""
     return replace(reading, digest="", shown=before.shown if before else None)
 
 
@@ -196,14 +196,14 @@ def _load_file(
         return before
     try:
         return _read_file(path, course, language, source, digest, shown, english)
-    except Exception:  # one lesson's trouble must not take the others down
+    except Exception:  # an error in one lesson must not affect the others
         _log.exception("lesson_reader_failed", path=str(path))
         fault = LessonError(1, "Lockstep failed on this file; its log has the traceback; please report it")
         return LoadedFile("", None, None, shown, _single_error(path, fault))
 
 
 def _svg_file_stamps(path: Path) -> Iterator[str]:
-    """What the page may hold besides the file itself: names and times of its SVGs."""
+    """What a page may include besides the file itself: names, times and sizes of its SVGs."""
     for file in sorted(path.parent.glob("assets/**/*.svg")):
         with suppress(OSError):
             yield f"{file.name} {file.stat().st_mtime_ns} {file.stat().st_size}"
@@ -264,7 +264,7 @@ def _broken_references(
     readings: Mapping[Path, LoadedFile],
     courses: Mapping[str, CourseSource],
 ) -> Iterator[LessonFileError]:
-    """Yield the links and pictures of a file that lead nowhere. They never block: their cause may be another file."""
+    """Yield broken links and missing pictures of a file. They never block: another file may be the cause."""
     if reading.document is None:
         return
     course, language = path.parent.parent.name, reading.document.language

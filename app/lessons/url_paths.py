@@ -1,6 +1,6 @@
-"""The path convertor ``slug``: anything without a dot, so that ``slug.md`` and ``slug.ipynb`` have their own routes.
+"""The path convertor ``slug`` matches anything without a dot, so that ``slug.md`` and ``slug.ipynb`` can have routes.
 
-Import this module before a path that uses it is declared.
+Import this module before you declare a path that uses it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from starlette.convertors import Convertor, register_url_convertor
 
 
 class SlugConvertor(Convertor[str]):
-    """Matches one part of a path."""
+    """Matches one path segment."""
 
     regex = r"[^/.]+"
 
@@ -22,4 +22,4 @@ class SlugConvertor(Convertor[str]):
 
 register_url_convertor("slug", SlugConvertor())
 LESSON_PATH = "/courses/{course:slug}/{slug:slug}"
-"""The path of a lesson below its language."""
+"""The path of a lesson, after the language."""

@@ -1,4 +1,4 @@
-"""A YAML mapping read with the line of every key; scalars stay text, so that nothing is guessed about their types."""
+"""Parses a YAML mapping with the line of every key; scalars remain text, so that no types are guessed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 import yaml
 
 MAX_NODES = 300
-"""Aliases can make a short text stand for a giant one; a lesson's header has a few dozen nodes."""
+"""Aliases can make a short text expand to a huge one; a lesson's front matter has a few dozen nodes."""
 
 YamlValue = str | list["YamlValue"] | dict[str, "YamlValue"]
 
 
 @dataclass(frozen=True, slots=True)
 class YamlEntry:
-    """A key's value and the line it stands on, from 1."""
+    """A key's value and line, from 1."""
 
     value: YamlValue
     line: int
 
     @property
     def text(self) -> str:
-        """The value if it is a text, else an empty text."""
+        """The value if it is text, else an empty string."""
         return self.value.strip() if isinstance(self.value, str) else ""
 
 
@@ -35,13 +35,13 @@ class InvalidYaml(Exception):
 
 
 def parse_yaml_mapping(text: str, first_line: int) -> tuple[dict[str, YamlEntry], list[tuple[str, YamlEntry]]]:
-    """Read a mapping; ``first_line`` is the line of the file the text begins on.
+    """Parse a mapping; ``first_line`` is the file's line on which the text starts.
 
     Returns:
-        The entries by key, and those whose key was there before.
+        The entries by key, and the repeated ones.
 
     Raises:
-        InvalidYaml: the text is no YAML, or no mapping.
+        InvalidYaml: the text is not YAML, or not a mapping.
     """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)

@@ -167,7 +167,7 @@ def test_a_mistake_is_told_once_and_counted_after_the_cells(lessons: Path, answe
     result = _lockstep("check")
 
     assert result.exit_code == 1
-    (told,) = (line for line in result.stdout.splitlines() if "is too large with 'gpu:9'" in line)
+    (told,) = (line for line in result.stdout.splitlines() if "too large: 'gpu:9'" in line)
     assert "first/lesson.md:9: 'topology'" in told
     assert len(told.partition("lesson.md")[2]) < 160
     assert result.stdout.endswith("0 unexpected outcomes, and 1 error listed above the first cell.\n")

@@ -32,7 +32,7 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (
             f"{OPTIONS}:name: one\n:topology: gpu:9\n\nx\n```\n",
             3,
-            "'topology' is too large with 'gpu:9': gpu:1 to gpu:8",
+            "'topology' has a machine that is too large: 'gpu:9' (gpu:1 to gpu:8)",
         ),
         (f"{OPTIONS}:name: one\n:keras: 4\n\nx\n```\n", 3, "'keras' must be 2 or 3"),
         (
@@ -43,16 +43,16 @@ def test_a_good_lesson_has_no_mistakes() -> None:
         (
             f"{OPTIONS}:name: one\n:topologies: [gpu:2, gpu:9]\n\nx\n```\n",
             3,
-            "'topologies' is too large with 'gpu:9': gpu:1 to gpu:8",
+            "'topologies' has a machine that is too large: 'gpu:9' (gpu:1 to gpu:8)",
         ),
         (f"{OPTIONS}:name: one\n:topologies: [cpu, cpu]\n\nx\n```\n", 3, "'topologies' names cpu twice; keep one"),
         (
             f"{OPTIONS}:name: one\n:topology: cpu\n:topologies: [gpu:2]\n\nx\n```\n",
             4,
-            "'topologies' leaves out cpu, which 'topology' starts with; add it, or change 'topology'",
+            "'topologies' does not include cpu, the value of 'topology'; add it, or change 'topology'",
         ),
         (f"{OPTIONS}:name: one\n:kerases: [2, 4]\n\nx\n```\n", 3, "'kerases' must be 2 or 3"),
-        (f"{OPTIONS}:name: one\n:keras: 2\n:kerases: [3]\n\nx\n```\n", 4, "'kerases' leaves out 2"),
+        (f"{OPTIONS}:name: one\n:keras: 2\n:kerases: [3]\n\nx\n```\n", 4, "'kerases' does not include 2"),
         (
             f"{OPTIONS}:name: one\n:tags: [hide-inputs]\n\nx\n```\n",
             3,
@@ -144,10 +144,10 @@ def test_all_mistakes_of_a_file_are_told_at_once_and_in_order() -> None:
             5,
             "'status' cannot be 'final'; write one of draft, published, deprecated",
         ),
-        (FRONT_MATTER + "topology: gpu:0\n", 6, "'topology' is not a valid machine:  'gpu:0'; use cpu, "),
+        (FRONT_MATTER + "topology: gpu:0\n", 6, "'topology' has an unknown machine 'gpu:0'; use cpu, "),
         (FRONT_MATTER + "keras: three\n", 6, "'keras' must be 2 or 3"),
         (FRONT_MATTER + "topologies: []\n", 6, "'topologies' must be a list of 1 to 8"),
-        (FRONT_MATTER + "topology: cpu\ntopologies: [gpu:2]\n", 7, "'topologies' leaves out cpu"),
+        (FRONT_MATTER + "topology: cpu\ntopologies: [gpu:2]\n", 7, "'topologies' does not include cpu"),
         (FRONT_MATTER + "kerases: [2, 2]\n", 6, "'kerases' names 2 twice; keep one"),
         (FRONT_MATTER + "tags: one\n", 6, "'tags' must be a list; write it as [multi-worker, …]"),
         (FRONT_MATTER + "tags: [One Tag]\n", 6, "use lowercase letters, digits, and hyphens, as in multi-worker"),
