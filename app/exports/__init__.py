@@ -1,1 +1,1 @@
-"""Lessons as files to take away: Jupyter notebooks, HTML pages, Python scripts and Markdown."""
+"""Lessons as downloads: Jupyter notebooks, HTML pages, Python scripts and Markdown."""

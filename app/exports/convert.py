@@ -1,8 +1,8 @@
-"""A lesson's notebook as an HTML page in one file, a Python script or Markdown, by nbconvert.
+"""Converts a lesson's notebook to a single HTML page, a Python script or Markdown, with nbconvert.
 
-Imported at the first such download: nbconvert takes a second and 25 MB. The HTML page reaches no other host and runs no
-script: formulas are MathML, pictures are part of the file, and its own policy forbids everything else, whatever a
-learner's code displayed.
+Imported at the first such download, because nbconvert takes a second and 25 MB. The HTML page loads nothing from other
+hosts and runs no script: formulas are MathML, pictures are embedded, and its own content security policy forbids
+everything else, whatever a learner's code displayed.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _PAGE_TEMPLATE = """\
 {%- block html_head_js_mermaidjs -%}{%- endblock -%}
 """
 _HTML_OUTPUT_TYPES = frozenset({"text/plain", "text/html", "image/png", "image/jpeg", "image/svg+xml"})
-"""Every display has one of these; the others need scripts, or are Markdown and LaTeX of the learner's."""
+"""Every display has one of these. The other types need scripts, or are the learner's Markdown and LaTeX."""
 _CLEANER = nh3.Cleaner(tags=nh3.ALLOWED_TAGS - {"img"}, clean_content_tags={"script", "style"})
 _MAX_HTML_BYTES = 250_000
-"""Of one display. Cleaning holds up every other thread; a larger display is shown as its text."""
+"""Per display. Sanitizing blocks all other threads; a larger display is shown as text."""
 _MAX_HIGHLIGHT_COST = 4_000_000_000
-"""Characters. nbconvert copies the rest of an output at each escape sequence: with more to copy, it has no colors."""
+"""In characters. nbconvert copies the rest of an output at each escape sequence; beyond this, colors are dropped."""
 _ATTACHMENT = re.compile(r"\]\(attachment:([^)\s]+)\)")
 
 
 def to_html(made: NotebookNode) -> str:
-    """One file, without scripts."""
+    """A single HTML file without scripts."""
     exporter = _MathMLPageExporter(raw_template=_PAGE_TEMPLATE, language_code=made.metadata.lockstep.language)
     exporter.register_filter("ansi2html", _ansi_to_html)
     return _export(exporter, _sanitize_outputs(made))
 
 
 def to_script(made: NotebookNode) -> str:
-    """The code, with the prose as comments. What a script cannot run, magics and cells for other machines, is too."""
+    """The code, with prose as comments. Magics and cells for other machines, which cannot run, become comments too."""
     exporter = PythonExporter()
     exporter.register_filter("ipython2python", _without_magics)
     own = NEEDS_COMMENT.format(topology=made.metadata.lockstep.topology, keras=made.metadata.lockstep.keras)
@@ -60,7 +60,7 @@ def to_script(made: NotebookNode) -> str:
 
 
 def to_markdown(made: NotebookNode) -> str:
-    """The prose, the code and the outputs, with the pictures in the text itself."""
+    """The prose, code and outputs, with pictures embedded in the text."""
     exporter = MarkdownExporter(preprocessors=[])
     exporter.register_preprocessor("nbconvert.preprocessors.ExtractOutputPreprocessor", enabled=False)
     exporter.register_preprocessor("nbconvert.preprocessors.ExtractAttachmentsPreprocessor", enabled=False)
@@ -69,11 +69,11 @@ def to_markdown(made: NotebookNode) -> str:
 
 
 CONVERTERS: dict[str, Callable[[NotebookNode], str]] = {"html": to_html, "py": to_script, "markdown": to_markdown}
-"""By the ending of the address."""
+"""By the extension in the URL."""
 
 
 class _MathMLPageExporter(HTMLExporter):  # type: ignore[misc]
-    """nbconvert's page with formulas as MathML."""
+    """nbconvert's HTML exporter, with formulas as MathML."""
 
     @pass_context
     def markdown2html(self, context: Context, source: str) -> str:
@@ -134,7 +134,7 @@ def _without_magics(code: str) -> str:
 
 
 def _commented_out(cell: NotebookNode, own: str) -> NotebookNode:
-    """The cell, or comments where it needs another machine than the script's own."""
+    """The cell, commented out if it needs another machine than the script's."""
     needs = next(
         (line for line in cell.source.split("\n")[:2] if line.startswith(NEEDS_COMMENT.partition("{")[0])), own
     )

@@ -1,4 +1,4 @@
-"""Lessons to download."""
+"""Downloads of lessons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook needs from SQL: a learner's latest run of each cell of a lesson."""
+"""The database query for notebooks: a learner's latest run of each cell of a lesson."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.runs.service import latest_runs
 from runners.wire.protocol import Event
 
 MAX_OUTPUT_BYTES = 64_000_000
-"""The outputs of one notebook, as ``outputs.outputs_size`` counts them."""
+"""Limit for the outputs of a notebook, as counted by ``outputs.outputs_size``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class CellRun:
 
 
 class OutputsTooLarge(RequestTooLarge):
-    """The outputs would make a file that no notebook program opens."""
+    """The outputs would make the file too large for notebook programs."""
 
     code = "outputs_too_large"
     message = N_(
@@ -39,7 +39,7 @@ async def latest_runs_by_cell(session: AsyncSession, learner: str, lesson: str) 
     """The learner's latest run of each cell of the lesson ``course/slug``, with the events stored so far.
 
     Raises:
-        OutputsTooLarge: they are too many to be read.
+        OutputsTooLarge: the outputs exceed ``MAX_OUTPUT_BYTES``.
     """
     latest = {run.cell: run for run in await latest_runs(session, learner, lesson)}
     if sum(run.stored_bytes for run in latest.values()) > MAX_OUTPUT_BYTES:

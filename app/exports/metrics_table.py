@@ -1,4 +1,4 @@
-"""The numbers of a run's trainings as a small table of text: what a notebook shows where the page has a chart. Pure."""
+"""The metrics of a run as a small text table, which notebooks show instead of a chart. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_COLUMNS = 8
 
 
 def metrics_table(metrics: Sequence[MetricEvent]) -> str:
-    """The epochs, or the steps where there were none: at most 20 rows, evenly spread. Empty without any metric."""
+    """The metrics per epoch, or else per step: at most 20 rows, evenly spaced. Empty without metrics."""
     per = "epoch" if any(metric.per == "epoch" for metric in metrics) else "step"
     rows = [metric for metric in metrics if metric.per == per]
     if not rows:

@@ -1,4 +1,4 @@
-"""A lesson as a Jupyter notebook (format 4.5), with its original code or with a learner's code and outputs."""
+"""Builds a Jupyter notebook (format 4.5) from a lesson, with the original code or a learner's code and outputs."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ NOTEBOOK_FORMAT = (4, 5)
 
 
 def build_notebook(lesson: Lesson, page: str, runs: Mapping[str, CellRun] | None = None) -> NotebookNode:
-    """Make the notebook. ``page`` is the whole address of the lesson's page; ``runs`` are by the cell's name.
+    """Build the notebook. ``page`` is the full URL of the lesson's page; ``runs`` are by cell name.
 
     Raises:
-        OutputsTooLarge: the outputs count more than ``MAX_OUTPUT_BYTES``.
+        OutputsTooLarge: the outputs exceed ``MAX_OUTPUT_BYTES``.
     """
     with use_language(lesson.language):
         runs = runs or {}
@@ -99,7 +99,7 @@ def _markdown_cell(lesson: Lesson, text: MarkdownPart, cell_id: str) -> Notebook
 
 
 def _remove_title(markdown: str, title: str) -> str:
-    """The title has a cell of its own."""
+    """Remove the title, which has its own cell."""
     first, _, rest = markdown.partition("\n")
     return rest.lstrip("\n") if first.strip() == f"# {title}" else markdown
 

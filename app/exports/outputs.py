@@ -1,10 +1,9 @@
-"""A run's events as the outputs of a notebook cell.
+"""Converts a run's events to the outputs of a notebook cell.
 
-What the learner's code displayed is copied as data: nothing is signed, so Jupyter shows no HTML and runs no script of
-it until its reader says that the notebook is trusted. A notebook has no lanes: each line of a worker or a replica
-begins with its name.
+Displayed content is copied as data. The notebook is not signed, so Jupyter shows no HTML and runs no scripts until its
+user trusts the notebook. A notebook has no lanes: each line of a worker or replica starts with its name.
 
-Taking an event takes the same time however many came before it: a program may update or clear thousands of displays.
+The time per event does not depend on the number of earlier events: a program may update or clear thousands of displays.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ from runners.wire.protocol import (
 _JSON_MEDIA_TYPE = re.compile(r"application/([a-zA-Z0-9.-]+\+)?json")
 _OUTCOMES_ALREADY_SHOWN = (Outcome.ok, Outcome.error)
 _BYTES_PER_LINE = 32
-"""What a line counts beyond its text: a notebook holds each as a string of its own."""
+"""Overhead per line: a notebook stores each line as a separate string."""
 
 
 def outputs_size(outputs: Iterable[NotebookNode]) -> int:
-    """About how many bytes outputs take in a notebook. Content that several of them share counts for each."""
+    """The approximate size of outputs in a notebook, in bytes. Content that outputs share counts for each of them."""
     return sum(map(_output_size, outputs))
 
 
@@ -54,9 +53,9 @@ def _output_size(output: NotebookNode) -> int:
 
 
 def notebook_outputs(events: Iterable[Event], execution_count: int | None) -> list[NotebookNode]:
-    """The outputs in order: streams merged and settled as a terminal would, updates where the first display was.
+    """The outputs in order: streams are merged and processed like a terminal, updates replace their displays.
 
-    The numbers of a training come last, as a table; how far it was at some moment is left out.
+    Metrics come last, as a table; progress events are left out.
     """
     board = _OutputBuilder(execution_count)
     metrics: list[MetricEvent] = []
@@ -74,7 +73,7 @@ def notebook_outputs(events: Iterable[Event], execution_count: int | None) -> li
 
 @dataclass(eq=False)
 class _UpdatedContent:
-    """What an update has put in the place of earlier displays of its id."""
+    """The content that an update gave to earlier displays with its ID."""
 
     data: NotebookNode = field(default_factory=NotebookNode)
     metadata: NotebookNode = field(default_factory=NotebookNode)
@@ -82,16 +81,16 @@ class _UpdatedContent:
 
 @dataclass(eq=False)
 class _DisplayGroup:
-    """The displays of an id: those that an update has reached share its content."""
+    """The displays with an ID. Those that an update has reached share its content."""
 
     updated: _UpdatedContent = field(default_factory=_UpdatedContent)
     fresh: list[_Output] = field(default_factory=list)
-    """Displayed since the last update."""
+    """Displays since the last update."""
 
 
 @dataclass(frozen=True, slots=True)
 class _StreamPiece:
-    """Text of a stream. ``age``: how often its lane had been cleared."""
+    """Text of a stream. ``age`` counts how often its lane had been cleared before."""
 
     lane: str | None
     age: int
@@ -100,7 +99,7 @@ class _StreamPiece:
 
 @dataclass(eq=False)
 class _Output:
-    """One output, whose ``lane`` it is, and for a stream its pieces with the lane of each."""
+    """One output with its lane; for a stream, its pieces with the lane of each."""
 
     node: NotebookNode
     lane: str | None = None
@@ -117,7 +116,7 @@ class _Output:
 
 
 class _OutputBuilder:
-    """The outputs so far. Clearing a lane makes it older; what was written at another age is left out in the end."""
+    """Collects outputs. Clearing a lane increases its age; content with an earlier age is dropped at the end."""
 
     def __init__(self, execution_count: int | None) -> None:
         self._outputs: list[_Output] = []
@@ -128,7 +127,7 @@ class _OutputBuilder:
         self._lines = LaneLineBuffer(render_terminal_text)
 
     def outputs(self) -> list[_Output]:
-        """Those that were not cleared."""
+        """The outputs that were not cleared."""
         for output in self._outputs:
             output.pieces = [piece for piece in output.pieces if self._lives(piece)]
         return [output for output in self._outputs if (output.pieces if output.streams else self._lives(output))]
@@ -159,7 +158,7 @@ class _OutputBuilder:
                 self._text(None, "stderr", f"Lockstep: {outcome_label(outcome)}.\n")
 
     def end_lines(self, lane: str | None) -> None:
-        """Write the lines that were never ended, of one lane or of all."""
+        """Write the unfinished lines of one lane or of all lanes."""
         for mine, stream, line in self._lines.rest(lane):
             self._text(mine, stream, line)
 
@@ -176,7 +175,7 @@ class _OutputBuilder:
         last.pieces.append(_StreamPiece(lane, self._ages[lane], text))
 
     def _last(self) -> _Output | None:
-        """The last output that was not cleared; what was cleared behind it is forgotten."""
+        """The last output that was not cleared; removes cleared ones after it."""
         while self._outputs:
             last = self._outputs[-1]
             while last.pieces and not self._lives(last.pieces[-1]):
@@ -217,7 +216,7 @@ class _OutputBuilder:
             self._clear(lane)
 
     def _clear(self, lane: str | None) -> None:
-        """Take out what that lane wrote; the cell itself counts as one."""
+        """Drop the content of a lane; None is the cell's own."""
         self._ages[lane] += 1
         self._by_id.pop(lane, None)
         self._clear_next.discard(lane)
@@ -233,7 +232,7 @@ def _finish_stream(output: _Output) -> NotebookNode:
 
 
 def _mime_bundle(data: dict[str, Any]) -> dict[str, Any]:
-    """Only what the notebook format allows: text under any type, structures under JSON types."""
+    """Only what the notebook format allows: text for any type, structures for JSON types."""
     return {
         kind: _replace_surrogates(content) if isinstance(content, str) else content
         for kind, content in data.items()
@@ -246,5 +245,5 @@ def _metadata(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replace_surrogates(text: str) -> str:
-    """Half a surrogate pair can be typed into JSON, but not written to a file."""
+    """JSON can contain half a surrogate pair, but UTF-8 files cannot."""
     return text.encode("utf-8", "replace").decode()

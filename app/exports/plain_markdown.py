@@ -1,6 +1,6 @@
-"""A lesson's Markdown as any Jupyter shows it: MyST's directives, roles and targets in plain Markdown.
+"""Converts a lesson to Markdown for any Jupyter: MyST's directives, roles and targets become plain Markdown.
 
-Works on the source, not on HTML: what is plain Markdown already stays letter for letter.
+Works on the source, not on HTML: plain Markdown stays unchanged.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ _BEFORE_FENCE = re.compile(r"^[^`:~]*")
 
 @dataclass(frozen=True, slots=True)
 class MarkdownPart:
-    """A stretch of Markdown between two cells, and the files it shows."""
+    """The Markdown between two cells, and the pictures that it shows."""
 
     markdown: str
     pictures: frozenset[str] = frozenset()
-    """Paths below the lesson's folder, written as ``attachment:…`` in the text."""
+    """Paths in the lesson's folder, written as ``attachment:…`` in the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellPlaceholder:
-    """The place of the next code cell."""
+    """The position of the next code cell."""
 
 
 @dataclass(slots=True)
 class _Writer:
-    """``page`` is the address of the lesson's page: links to other lessons become absolute with it."""
+    """``page`` is the URL of the lesson's page, which makes links to other lessons absolute."""
 
     page: str
     pictures: set[str] = field(default_factory=set)
 
 
 def plain_markdown_parts(source: str, page: str) -> list[MarkdownPart | CellPlaceholder]:
-    """A lesson's source as plain Markdown, cut at its code cells, without its front matter."""
+    """A lesson's source as plain Markdown, split at its code cells, without front matter."""
     lines = source.split("\n")
     tokens = parse_markdown(source).tokens
     first = tokens[0].map[1] if tokens and tokens[0].type == "front_matter" and tokens[0].map else 0
@@ -65,7 +65,7 @@ def plain_markdown_parts(source: str, page: str) -> list[MarkdownPart | CellPlac
 
 
 def _rewrite(writer: _Writer, lines: list[str], tokens: list[Token], start: int, end: int) -> str:
-    """The lines from ``start`` up to ``end`` (from 0) in plain Markdown."""
+    """The lines from ``start`` up to ``end`` (from 0) as plain Markdown."""
     written: list[str] = []
     at = start
     for (first, last), replacement in _find_edits(writer, lines, tokens, start, end):
@@ -75,11 +75,11 @@ def _rewrite(writer: _Writer, lines: list[str], tokens: list[Token], start: int,
 
 
 _Edit = tuple[tuple[int, int], list[str]]
-"""Lines from, to, and what to write instead."""
+"""First line, end line, and the replacement."""
 
 
 def _find_edits(writer: _Writer, lines: list[str], tokens: list[Token], start: int, end: int) -> list[_Edit]:
-    """What must be written in another way, in order. What lies inside a directive is left to the directive."""
+    """The edits, in order. The content of a directive is left to the directive."""
     edits: list[_Edit] = []
     done = start
     in_text = False
@@ -112,7 +112,7 @@ def _replacement(writer: _Writer, lines: list[str], span: tuple[int, int], token
 
 
 def _prefixed_lines(first_line: str, text: str) -> list[str]:
-    """The text in place of a block that begins on ``first_line``, in the list or quotation that the block was in."""
+    """The replacement of a block that starts on ``first_line``, with the prefix of its list or quotation."""
     match = _BEFORE_FENCE.match(first_line)
     before = match[0] if match else ""
     behind = re.sub(r"[^\s>]", " ", before)
@@ -167,7 +167,7 @@ def _attachment(writer: _Writer, source: str) -> str:
 
 
 def _rewrite_inline(writer: _Writer, lines: list[str], token: Token) -> list[str]:
-    """Rewrite the roles, links and pictures of a paragraph; everything else stays as it was typed."""
+    """Rewrite the roles, links and pictures of a paragraph; everything else stays as typed."""
     text = "\n".join(lines)
     for child in token.children or ():
         if child.type == "myst_role":

@@ -1,4 +1,4 @@
-"""The lesson as a file to take away, as it is written or as the learner ran it."""
+"""Downloads of a lesson, with the original code or with the learner's code and outputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.web.languages import LANGUAGE_PREFIX
 router = APIRouter(prefix=LANGUAGE_PREFIX)
 
 MAX_CONVERTED_BYTES = 16_000_000
-"""The largest notebook that is converted to another format."""
+"""Larger notebooks are not converted to other formats."""
 ExportFormat = Literal["ipynb", "html", "py", "markdown"]
 _MEDIA_TYPES: Mapping[ExportFormat, str] = {
     "ipynb": "application/x-ipynb+json",
@@ -34,10 +34,10 @@ _MEDIA_TYPES: Mapping[ExportFormat, str] = {
     "markdown": "text/markdown; charset=utf-8",
 }
 EXPORT_LOCK = AppKey[asyncio.Lock]("export_lock")
-"""Held while a learner's outputs are converted: those who wait hold none in memory."""
+"""Held while a learner's outputs are loaded and converted, so that waiting requests hold none in memory."""
 ExportLockDep = Annotated[asyncio.Lock, Depends(EXPORT_LOCK.from_request)]
 _EXECUTOR = ThreadPoolExecutor(1, "export")
-"""A large notebook keeps a processor busy for seconds: other work in threads does not wait for it."""
+"""A large notebook takes seconds of CPU time; work in other threads must not wait for it."""
 
 
 class ExportTooLarge(RequestTooLarge):
@@ -48,7 +48,7 @@ class ExportTooLarge(RequestTooLarge):
 
 
 class ExportFormatConvertor(Convertor[str]):
-    """Matches the endings that a lesson can be downloaded under; ``.md`` is its source."""
+    """Matches the file extensions of downloads; ``.md`` is the lesson's source."""
 
     regex = "ipynb|html|py|markdown"
 
@@ -80,7 +80,7 @@ async def download(
     origin = settings.public_url or str(request.base_url).rstrip("/")
     page = origin + request.app.url_path_for("lesson", lang=lang, course=course, slug=slug)
     if what == "mine" and learner is not None:
-        async with exporting:  # those who wait hold no outputs in memory
+        async with exporting:  # waiting requests hold no outputs in memory
             async with db.session() as session:
                 runs = await latest_runs_by_cell(session, learner, lesson.key)
             body = await _convert_in_thread(form, lesson, page, runs)

@@ -1,4 +1,4 @@
-"""The first cells of a downloaded notebook: what machine the lesson ran on, and code that makes it anywhere."""
+"""The first cells of a downloaded notebook: a note about the lesson's machine, and code that sets it up."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _TENSORFLOW = """\
 import tensorflow as tf
 """
 
-# None of these asks for logical devices: that would start TensorFlow, and a cell that sets devices up would come too
-# late, in Lockstep's own kernels too.
+# This code does not list logical devices: that would start TensorFlow, and a later cell that configures devices would
+# fail, even in Lockstep's own kernels.
 _GPUS = """\
 
 REPLICAS = {replicas}
 
-# With fewer GPUs than replicas, the CPU is cut into as many logical devices, as Lockstep does.
-# MirroredStrategy() then finds them by itself. This has to run before TensorFlow is used for anything else.
+# With fewer GPUs than replicas, the CPU is split into that many logical devices, as in Lockstep.
+# MirroredStrategy() then finds them by itself. This must run before TensorFlow is used for anything else.
 gpus = tf.config.list_physical_devices("GPU")
 if len(gpus) >= REPLICAS:
     print("devices:", [gpu.name for gpu in gpus])
@@ -57,8 +57,8 @@ import json
 import os
 import re
 
-# Cells that begin with a line such as "# Needs {example}, Keras 3" run only on such a machine. Elsewhere, this
-# prints what to do and skips them.
+# Cells that begin with a line such as "# Needs {example}, Keras 3" run only on such a machine. On other machines, this
+# code skips them and prints what to do.
 NEEDS = {needs}
 
 
@@ -97,7 +97,7 @@ if missing({machine!r}, "{keras}"):
 _HELPERS = """\
 
 
-# Lockstep's helpers in short, for a Jupyter that has none: numbers are printed, pictures are left out.
+# Lockstep's helpers, shortened for other Jupyter servers: numbers are printed, pictures are left out.
 import contextlib
 import sys
 import types
@@ -129,14 +129,14 @@ except ImportError:
         setattr(lockstep, name, only_in_lockstep)
 """
 NEEDS_COMMENT = "# Needs {topology}, Keras {keras}"
-"""The line by which the setup code knows the machine that a cell needs."""
+"""The line from which the setup code knows the machine that a cell needs."""
 _HELPER_IMPORT = re.compile(r"^[ \t]*(import|from)[ \t]+lockstep\b", re.MULTILINE)
 
 
 def setup_code(lesson: Lesson, codes: Iterable[str] = ()) -> str:
-    """Code that makes the lesson's devices on any machine with TensorFlow, or says what the cells need instead.
+    """Code that sets up the lesson's devices on any machine with TensorFlow, or tells what the cells need instead.
 
-    Where a cell of the lesson, or one of ``codes``, imports Lockstep's helpers, it also defines stand-ins for them.
+    If a cell of the lesson or one of ``codes`` imports Lockstep's helpers, the code also defines substitutes for them.
     """
     topology = Topology.parse(lesson.topology)
     parts = [_KERAS_2 if lesson.keras == 2 else "", _TENSORFLOW]
@@ -164,21 +164,21 @@ def setup_code(lesson: Lesson, codes: Iterable[str] = ()) -> str:
 
 
 def needs_other_machine(cell: Cell, lesson: Lesson) -> bool:
-    """Whether a cell needs a machine that no setup code can make: a cluster, a TPU, another Keras."""
+    """Whether a cell needs a machine that setup code cannot create: a cluster, a TPU, or another version of Keras."""
     return Topology.parse(cell.topology).kind not in ("cpu", "gpu") or cell.keras != lesson.keras
 
 
 def with_needs_comment(cell: Cell, code: str) -> str:
-    """The code of a cell with a line such as ``# Needs workers:2, Keras 3``, by which the setup code knows it."""
+    """The code of a cell with a line such as ``# Needs workers:2, Keras 3``, which the setup code recognizes."""
     line = NEEDS_COMMENT.format(topology=cell.topology, keras=cell.keras)
     if not code.startswith("%%"):
         return f"{line}\n{code}"
-    magic, _, rest = code.partition("\n")  # the magic of a cell is its first line
+    magic, _, rest = code.partition("\n")  # a cell magic must stay on the first line
     return f"{magic}\n{line}\n{rest}"
 
 
 def setup_note(lesson: Lesson) -> str:
-    """Words about the machine, in the language in use."""
+    """A note about the lesson's machine, in the current language."""
     topology = Topology.parse(lesson.topology)
     match topology.kind:
         case "cpu":

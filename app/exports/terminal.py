@@ -1,4 +1,4 @@
-"""What a terminal shows in the end: carriage returns and backspaces carried out, colours kept."""
+"""Processes text like a terminal: applies carriage returns and backspaces, keeps colors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ESCAPE = re.compile("\x1b\\[[0-9;?]*[A-Za-z]")
 
 
 def render_terminal_text(text: str) -> str:
-    """The text with every line as it was left. Linear in the length of the text."""
+    """The text with every line as a terminal would show it. Linear in the length of the text."""
     if "\r" not in text and "\b" not in text:
         return text
     text = _RESET.sub("\r", text.replace("\r\n", "\n"))
@@ -31,7 +31,7 @@ def _render_line(line: str) -> str:
 
 
 def _apply_backspaces(line: str) -> str:
-    """Carry out backspaces: the next character takes the place of the one stepped back over."""
+    """Apply backspaces: the next character replaces the one before."""
     cells: list[str] = []
     at = 0
     for character in line:

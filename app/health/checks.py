@@ -1,4 +1,4 @@
-"""What must be there for Lockstep to work. Each check answers in a sentence, for the log and ``lockstep doctor``."""
+"""Health checks of the parts that Lockstep needs, with details for the log and ``lockstep doctor``."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ _log = structlog.get_logger("health")
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """One part and how it is. ``detail`` is for operators: it may hold a path or what a database said."""
+    """One part and its state. ``detail`` is for operators: it may contain a path or a database's message."""
 
     name: str
     ok: bool
     detail: str
     refuses: bool = False
-    """It is there and declines its work, for a reason that ``detail`` gives."""
+    """The part works but refuses to run code, for the reason in ``detail``."""
     reason: str = ""
-    """The stable code of what is wrong, for anyone, where there is one: ``storage_full``."""
+    """A stable error code that anyone may see, if there is one: ``storage_full``."""
 
 
 class ReadinessLog:
-    """Logs why something is not ready, once for each reason: a load balancer asks every few seconds."""
+    """Logs why a part is not ready, once per reason: load balancers check every few seconds."""
 
     def __init__(self) -> None:
         self._logged: dict[str, str] = {}
 
     def note(self, checks: Iterable[HealthCheck]) -> None:
-        """Log which of these are new, or have another reason than before, or that everything is ready again."""
+        """Log parts that are newly not ready or have a new reason, and when all are ready again."""
         found = {check.name: check for check in checks}
         for name, check in found.items():
             if self._logged.get(name) != check.detail:
-                _log.warning("no code is run" if check.ok else "not ready", missing=name, detail=check.detail)
+                _log.warning("code execution disabled" if check.ok else "not ready", missing=name, detail=check.detail)
         if self._logged and not found:
             _log.warning("ready again")
         self._logged = {name: check.detail for name, check in found.items()}
 
 
 async def run_with_timeout(name: str, looking: Awaitable[HealthCheck]) -> HealthCheck:
-    """The check, or that it took too long."""
+    """The result of the check, or that it timed out."""
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             return await looking
@@ -60,9 +60,9 @@ async def run_with_timeout(name: str, looking: Awaitable[HealthCheck]) -> Health
 
 
 async def check_database(db: Database) -> HealthCheck:
-    """It answers, has the tables of this version, and stores again if it did not."""
+    """The database responds, has this version's tables, and accepts writes."""
     if (file := db.file()) is not None and not file.exists():
-        detail = f"there is no {file}: run 'lockstep db upgrade'"  # asking would make it
+        detail = f"there is no {file}: run 'lockstep db upgrade'"  # connecting would create it
         return HealthCheck("database", False, detail, reason=DatabaseUnavailable.code)
     try:
         revision = await current_revision(db)
@@ -71,18 +71,18 @@ async def check_database(db: Database) -> HealthCheck:
         reason = (classify_database_error(e) or DatabaseUnavailable).code
         return HealthCheck("database", False, f"not responding: {first_line(e)}", reason=reason)
     if problem is not None:
-        return HealthCheck("database", False, f"it cannot store anything: {db.storage.reason}", reason=problem.code)
+        return HealthCheck("database", False, f"writing fails: {db.storage.reason}", reason=problem.code)
     if revision != HEAD_REVISION:
         return HealthCheck(
             "database",
             False,
-            f"at revision {revision or 'nothing'} instead of {HEAD_REVISION}: run 'lockstep db upgrade'",
+            f"at revision {revision or 'none'} instead of {HEAD_REVISION}: run 'lockstep db upgrade'",
         )
     return HealthCheck("database", True, f"{db.engine.dialect.name}, at {revision}")
 
 
 async def check_runner(runner: RunnerClient) -> HealthCheck:
-    """The supervisor answers and can start sessions."""
+    """The supervisor responds and can start sessions."""
     try:
         health = await runner.health()
     except RunnerError as e:
@@ -95,11 +95,11 @@ async def check_runner(runner: RunnerClient) -> HealthCheck:
 
 
 def check_lessons(catalog: Catalog) -> HealthCheck:
-    """There is something to learn, and no file has a mistake that keeps a lesson away."""
+    """There are lessons, and at least one can be read."""
     all_of_them = catalog.with_drafts
     lessons = sum(len(course.lessons) for course in all_of_them.courses("en"))
     if not lessons:
-        return HealthCheck("lessons", False, f"there is none in {catalog.root}")
+        return HealthCheck("lessons", False, f"there are no lessons in {catalog.root}")
     readable = len({lesson.key for lesson in all_of_them.every()})
     mistakes = len(catalog.problems)
     detail = f"{readable} of {lessons} can be read"

@@ -1,4 +1,4 @@
-"""What load balancers ask."""
+"""Health checks for load balancers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is it alive, and is it ready? The second says to anyone what is missing; the log says why."""
+"""Liveness and readiness. The response names the parts that are not ready; the log has the reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outbox."""
+"""Emails, sent through an outbox."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHUTDOWN_TIMEOUT_S = 3.0
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Send what is in the outbox. On shutdown a mail that is on its way has a while to arrive."""
+    """Send the emails in the outbox. On shutdown, wait a while for the email that is being sent."""
     worker = OutboxWorker(DATABASE.get(app), BUS.get(app), _transport(SETTINGS.get(app)), EMAIL_FILTER.get(app))
     sending = asyncio.create_task(worker.run())
     try:
@@ -27,7 +27,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         _done, late = await asyncio.wait({sending}, timeout=_SHUTDOWN_TIMEOUT_S)
         if late:
-            worker.cancel_delivery()  # what it does in SQL is never broken off
+            worker.cancel_delivery()  # database work is never interrupted
         await sending
 
 

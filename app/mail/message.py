@@ -1,7 +1,7 @@
-"""A mail as the bytes that leave: its headers, and its body as text and as HTML.
+"""Builds an email as bytes: its headers, and its body as text and HTML.
 
-Python's email package decodes encoded words (``=?utf-8?q?…?=``) in every value that a header is set to, line breaks
-included. So a value out of a database must not hold one, and the bytes are read back before they leave.
+Python's email package decodes encoded words (``=?utf-8?q?…?=``) in every value that is set as a header, including line
+breaks. So values from the database must not contain any, and the bytes are parsed again before they are sent.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ _ENCODED_WORD_START = re.compile(r"=[=\s]*\?")
 
 
 class UnsafeMessage(Exception):
-    """The headers that a reader would see are not those that were set. It is not sent."""
+    """A reader would see other headers than those that were set. The email is not sent."""
 
 
 def to_bytes(mail: OutboxEmail, sender: str) -> bytes:
-    """The mail as it is sent. Pure.
+    """The email as it is sent. Pure.
 
     Raises:
-        UnsafeMessage: the bytes parse back to other headers than those that were set.
+        UnsafeMessage: the bytes parse to other headers than those that were set.
     """
     message = build_message(mail, sender)
     raw = message.as_bytes(policy=SMTP)
     if _normalized_headers(BytesHeaderParser(policy=SMTP).parsebytes(raw)) != _normalized_headers(message):
-        raise UnsafeMessage("its bytes parse back to other headers than those that were set")
+        raise UnsafeMessage("its bytes parse to other headers than those that were set")
     return raw
 
 
 def build_message(mail: OutboxEmail, sender: str) -> EmailMessage:
-    """The mail with its headers, as text and as HTML. Pure.
+    """The email with its headers, as text and HTML. Pure.
 
     Raises:
-        UnsafeMessage: the recipient's address holds an encoded word.
+        UnsafeMessage: the recipient's address contains an encoded word.
     """
     if "=?" in mail.recipient:
-        raise UnsafeMessage("the recipient's address holds an encoded word")
+        raise UnsafeMessage("the recipient's address contains an encoded word")
     name, address = parseaddr(sender)
     message = EmailMessage()
     message["From"] = Address(name or "Lockstep", addr_spec=address)
@@ -63,12 +63,12 @@ def build_message(mail: OutboxEmail, sender: str) -> EmailMessage:
 def header_safe(text: str) -> str:
     """The text as a header value that no parser decodes: one line, no control characters, no encoded words. Pure.
 
-    An encoded word begins with ``=?``. A blank between the two is not enough, because folding may drop it.
+    An encoded word starts with ``=?``. Inserting a space is not enough, because folding may remove it.
     """
     printable = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text)
     return _ENCODED_WORD_START.sub("?", " ".join(printable.split()))
 
 
 def _normalized_headers(message: EmailMessage) -> list[tuple[str, str]]:
-    """Names and values in their order. Blanks do not count: folding a long line moves them."""
+    """Header names and values, in order. Whitespace does not count: folding long lines changes it."""
     return [(name, "".join(str(value).split())) for name, value in message.items()]

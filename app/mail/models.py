@@ -1,4 +1,4 @@
-"""The table of mails that wait to be sent."""
+"""The table of outgoing emails."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from app.db import Base, UtcDateTime
 
 
 class EmailState(StrEnum):
-    """Where a mail is. One that was sent has no row any more."""
+    """The state of an email. A sent one has no row anymore."""
 
     waiting = "waiting"
     sending = "sending"
-    """A sender has it."""
+    """A worker is sending it."""
     failed = "failed"
-    """The server refused it for good, or every try failed."""
+    """The server rejected it permanently, or every attempt failed."""
     unconfirmed = "unconfirmed"
-    """The connection broke when the server may have had it already: it is not sent again."""
+    """The connection broke when the server may already have accepted it: it is not sent again."""
 
 
 class OutboxEmail(Base):
-    """One mail to one person, as it goes out. It may hold a link that opens an account: it goes once it is sent."""
+    """An email to one person. It may contain a link that signs in to an account, so it is deleted once sent."""
 
     __tablename__ = "outbox"
     __table_args__ = (
@@ -35,7 +35,7 @@ class OutboxEmail(Base):
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     account_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
-    """Whom it is about: it is not sent without them. None: it is sent, whatever becomes of anyone."""
+    """The account that the email is about; deleting it deletes the email. None means that it is always sent."""
     recipient: Mapped[str] = mapped_column(String(320))
     subject: Mapped[str] = mapped_column(String(300))
     text: Mapped[str] = mapped_column(Text)
@@ -45,6 +45,6 @@ class OutboxEmail(Base):
     attempts: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     due_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    """While it waits: not before. While it is sent: since."""
+    """While waiting: the earliest time to send. While sending: since when."""
     last_error: Mapped[str] = mapped_column(String(300), default="")
     """Why the last attempt failed."""

@@ -1,6 +1,6 @@
-"""The outbox: a mail is stored in the transaction of what it tells about, and sent after that has been committed.
+"""The outbox: emails are stored in the transaction of the change that they report, and sent after the commit.
 
-Each is claimed by one sender (compare and swap on its state), so no two web processes send the same.
+A worker claims each email first (compare and swap of its state), so that no two web processes send the same one.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from app.mail.models import EmailState, OutboxEmail
 from app.mail.renderer import TemplatedEmail, render_email
 
 TOPIC = "mail"
-"""Published when a mail is in the outbox."""
+"""Published when the outbox has a new email."""
 _RETRY_DELAYS_S = (30, 120, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
 _ABANDONED_AFTER = timedelta(minutes=10)
-"""A sender is never so long at one mail: whoever had it is gone."""
+"""No worker takes this long for one email: it must have ended."""
 _RETENTION = timedelta(days=30)
-"""For so long the operator can see which mails did not arrive."""
+"""How long an operator can look up undelivered emails."""
 _MAX_ERROR_LENGTH = 300
 
 
 def retry_delay_s(attempts: int) -> int | None:
-    """Seconds until the next try after so many; None if there is none. Pure."""
+    """Seconds until the next attempt after this many; None if there are no more. Pure."""
     return _RETRY_DELAYS_S[attempts - 1] if attempts <= len(_RETRY_DELAYS_S) else None
 
 
 async def enqueue(session: AsyncSession, mail: TemplatedEmail) -> None:
-    """Have a mail sent once this transaction is committed."""
+    """Send an email once this transaction is committed."""
     letter = render_email(mail)
     moment = now()
     session.add(
@@ -57,7 +57,7 @@ async def enqueue(session: AsyncSession, mail: TemplatedEmail) -> None:
 
 
 async def claim(db: Database) -> OutboxEmail | None:
-    """Take the mail that is due longest; nobody else gets it."""
+    """Claim the email that has been due longest, so that no other worker sends it."""
     due = (OutboxEmail.state == EmailState.waiting, OutboxEmail.due_at <= now())
     async with db.session() as session:
         waiting = await session.scalar(select(OutboxEmail.id).where(*due).order_by(OutboxEmail.due_at).limit(1))
@@ -74,36 +74,36 @@ async def claim(db: Database) -> OutboxEmail | None:
 
 
 async def delete_sent(db: Database, mail: OutboxEmail) -> None:
-    """It was sent."""
+    """Delete an email that was sent."""
     async with db.writing() as session:
         await session.execute(delete(OutboxEmail).where(OutboxEmail.id == mail.id))
 
 
 async def reschedule(db: Database, mail: OutboxEmail, error: str, pause: int) -> None:
-    """It was not sent; it is due again in ``pause`` seconds."""
+    """Schedule another attempt in ``pause`` seconds."""
     due_at = now() + timedelta(seconds=pause)
     await _update(db, mail, state=EmailState.waiting, due_at=due_at, last_error=error[:_MAX_ERROR_LENGTH])
 
 
 async def mark_failed(db: Database, mail: OutboxEmail, state: EmailState, error: str) -> None:
-    """It is not tried again. What it said is forgotten."""
+    """Give up on an email. Its text is deleted."""
     await _update(db, mail, state=state, last_error=error[:_MAX_ERROR_LENGTH], text="", html="")
 
 
 async def mark_abandoned_unconfirmed(db: Database) -> int:
-    """Mails whose sender has gone are not sent again: they may have arrived. Returns how many there were."""
+    """Give up on emails whose worker has ended: they may have arrived. Returns how many there were."""
     lost = update(OutboxEmail).where(
         OutboxEmail.state == EmailState.sending, OutboxEmail.due_at < now() - _ABANDONED_AFTER
     )
     async with db.writing() as session:
         found = await session.execute(
-            lost.values(state=EmailState.unconfirmed, last_error="its sender ended", text="", html="")
+            lost.values(state=EmailState.unconfirmed, last_error="the worker ended", text="", html="")
         )
         return cast(CursorResult[Any], found).rowcount
 
 
 async def delete_expired(db: Database) -> None:
-    """Delete what was given up long ago: an address is kept no longer than it is of use."""
+    """Delete emails that failed long ago: an address is not kept longer than it is useful."""
     over = (OutboxEmail.state.in_((EmailState.failed, EmailState.unconfirmed)), OutboxEmail.due_at < now() - _RETENTION)
     async with db.writing() as session:
         await session.execute(delete(OutboxEmail).where(*over))

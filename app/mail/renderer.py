@@ -1,6 +1,7 @@
-"""What a mail says: a template in the language of whoever gets it, as HTML and as plain text made of the same words.
+"""Renders emails: a template in the recipient's language, as HTML and as plain text derived from it.
 
-A template extends ``mail/base.html`` and fills ``subject`` and ``body``; ``body`` holds paragraphs, lists and links.
+A template extends ``mail/base.html`` and fills ``subject`` and ``body``; ``body`` consists of paragraphs, lists and
+links.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ _BLOCK_TAGS = frozenset({"p", "h1", "h2", "h3", "li", "blockquote"})
 
 @dataclass(frozen=True, slots=True)
 class TemplatedEmail:
-    """A mail to be written: to whom, in which language, from which template, with which values."""
+    """An email to render: recipient, language, template and values."""
 
     to: str
     language: str
     template: str
     values: Mapping[str, Any] = field(default_factory=dict)
     account_id: str | None = None
-    """Whom it is about, if it is not to be sent once they are gone."""
+    """The account it is about, if the email is not to be sent after the account is deleted."""
     unsubscribe_url: str = ""
-    """Where one click ends mails of this kind."""
+    """The URL that stops emails of this kind with one click."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedEmail:
-    """A mail as it is written."""
+    """The rendered content of an email."""
 
     subject: str
     text: str
@@ -44,14 +45,14 @@ class RenderedEmail:
 
 
 def render_email(mail: TemplatedEmail) -> RenderedEmail:
-    """Write a mail."""
+    """Render an email."""
     with i18n.use_language(mail.language):
         why = i18n.gettext("Lockstep teaches distributed TensorFlow by letting you run it.")
         values = {"lang": mail.language, "unsubscribe_url": mail.unsubscribe_url, "why": why, **mail.values}
         html = template_environment(False).get_template(mail.template).render(values)
         ending = [f"-- \n{why}"]
         if mail.unsubscribe_url:
-            ending.insert(0, f"{i18n.gettext('No more mails of this kind')}:\n{mail.unsubscribe_url}")
+            ending.insert(0, f"{i18n.gettext('Stop these emails')}:\n{mail.unsubscribe_url}")
     subject, body = _SUBJECT.search(html), _BODY.search(html)
     assert subject, "a mail's template extends mail/base.html"
     assert body
@@ -67,7 +68,7 @@ def _to_plain_text(html: str) -> str:
 
 
 class _PlainTextParser(HTMLParser):
-    """Paragraphs as text; a link is its words and, on a line of its own, its address."""
+    """Collects paragraphs as text; a link becomes its text, followed by its URL on a separate line."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

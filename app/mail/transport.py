@@ -1,4 +1,4 @@
-"""How a mail leaves: by SMTP, or, where no server is set, as a line in the operator's log."""
+"""Sends emails by SMTP or, without a mail server, logs them for the operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEMPORARY_CODES = range(400, 500)
 
 
 class SendFailed(Exception):
-    """The server does not have the mail. ``for_good``: and will not take it later either."""
+    """The server did not accept the email. With ``for_good``, it will not accept it later either."""
 
     def __init__(self, why: str, *, for_good: bool = False) -> None:
         super().__init__(why)
@@ -28,19 +28,19 @@ class SendFailed(Exception):
 
 
 class DeliveryUncertain(Exception):
-    """The server may have the mail: it was handed over, and no answer came."""
+    """The server may have accepted the email: it was transmitted, but no response came."""
 
 
 class Transport(Protocol):
-    """Sends one mail. Called by the sender, never twice for a mail that may have arrived."""
+    """Sends one email. Never called twice for an email that may have arrived."""
 
     async def send(self, mail: OutboxEmail) -> None:
-        """Return once the server has the mail. Raises SendFailed or DeliveryUncertain."""
+        """Return once the server has accepted the email. Raises SendFailed or DeliveryUncertain."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmtpServer:
-    """Where mails go out, from ``smtp://user:password@host:587`` (STARTTLS), ``smtps://…`` or ``…?tls=off``."""
+    """An SMTP server, from ``smtp://user:password@host:587`` (STARTTLS), ``smtps://…`` or ``…?tls=off``."""
 
     host: str
     port: int
@@ -51,7 +51,7 @@ class SmtpServer:
 
     @classmethod
     def read(cls, url: str) -> SmtpServer:
-        """Read the setting ``smtp_url``."""
+        """Parse the setting ``smtp_url``."""
         parts = urlsplit(url)
         tls = "always" if parts.scheme == "smtps" else "off" if parts.query == "tls=off" else "start"
         port = parts.port or (465 if tls == "always" else 587)
@@ -60,7 +60,7 @@ class SmtpServer:
 
 
 class SmtpTransport:
-    """Hands mails to a server, each over a connection of its own."""
+    """Sends emails to a server, with a new connection for each."""
 
     def __init__(self, server: SmtpServer, sender: str) -> None:
         self._server = server
@@ -71,7 +71,7 @@ class SmtpTransport:
         client = self._client()
         try:
             await client.connect()
-        except (aiosmtplib.SMTPException, OSError, ValueError) as e:  # also a password that the operator can correct
+        except (aiosmtplib.SMTPException, OSError, ValueError) as e:  # including a password that the operator can fix
             client.close()
             raise SendFailed(f"{type(e).__name__}: {e}") from e
         try:
@@ -106,8 +106,10 @@ class SmtpTransport:
 
 
 class LogTransport:
-    """No server is set: the operator finds each link in the log and passes it on."""
+    """Used without a mail server: the operator finds each link in the log and forwards it."""
 
     async def send(self, mail: OutboxEmail) -> None:
         links = re.findall(r"^(?:https?:/)?/\S+$", mail.text, re.MULTILINE)
-        _log.warning("a mail for want of LOCKSTEP_SMTP_URL", to=mail.recipient, subject=mail.subject, links=links)
+        _log.warning(
+            "email not sent: LOCKSTEP_SMTP_URL is not set", to=mail.recipient, subject=mail.subject, links=links
+        )

@@ -1,4 +1,4 @@
-"""The task that sends what the outbox holds: one for each web process, each mail by one of them."""
+"""The task that sends emails from the outbox: one per web process; each email is sent by one of them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _CLEANUP_INTERVAL_S = 300.0
 
 
 ShouldSend = Callable[[AsyncSession, OutboxEmail], Awaitable[bool]]
-"""Whether a mail may go out by now: much may have happened since it was posted."""
+"""Decides whether an email may still be sent, since things may have changed after it was queued."""
 EMAIL_FILTER = AppKey[ShouldSend]("email_filter")
 
 
 class OutboxWorker:
-    """Sends mails until the bus is closed."""
+    """Sends emails until the bus is closed."""
 
     def __init__(self, db: Database, bus: Bus, transport: Transport, should_send: ShouldSend) -> None:
         self._db = db
@@ -40,7 +40,7 @@ class OutboxWorker:
         self._handing: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
-        """Send what is due, then wait for more."""
+        """Send the emails that are due, then wait for more."""
         with self._bus.subscribe(outbox.TOPIC) as subscription:
             while not self._bus.closed:
                 try:
@@ -52,14 +52,14 @@ class OutboxWorker:
                 await subscription.wait(_POLL_INTERVAL_S)
 
     async def send_one(self) -> bool:
-        """Send the mail that is due longest; False if there is none."""
+        """Send the email that has been due longest; False if there is none."""
         mail = await outbox.claim(self._db)
         if mail is None:
             return False
         async with self._db.session() as session:
             wanted = await self._should_send(session, mail)
         if not wanted:
-            _log.info("a mail is not sent: whom it is about has gone or moved", mail=mail.id)
+            _log.info("email dropped: its account was deleted or has another address", mail=mail.id)
             await outbox.delete_sent(self._db, mail)
             return True
         self._handing = asyncio.create_task(self._transport.send(mail))
@@ -67,30 +67,30 @@ class OutboxWorker:
             await self._handed(self._handing)
         except SendFailed as e:
             pause = None if e.for_good else outbox.retry_delay_s(mail.attempts)
-            _log.warning("a mail was not sent", mail=mail.id, attempts=mail.attempts, error=str(e), again_in_s=pause)
+            _log.warning("email not sent", mail=mail.id, attempts=mail.attempts, error=str(e), again_in_s=pause)
             if pause is None:
                 await outbox.mark_failed(self._db, mail, EmailState.failed, str(e))
             else:
                 await outbox.reschedule(self._db, mail, str(e), pause)
         except DeliveryUncertain as e:
-            _log.warning("a mail may or may not have been sent", mail=mail.id, error=str(e))
+            _log.warning("email possibly not sent", mail=mail.id, error=str(e))
             await outbox.mark_failed(self._db, mail, EmailState.unconfirmed, str(e))
-        except Exception as e:  # one mail that cannot be written holds up no other
-            _log.exception("a mail cannot be sent", mail=mail.id)
+        except Exception as e:  # an email that cannot be built must not block the others
+            _log.exception("sending an email failed", mail=mail.id)
             await outbox.mark_failed(self._db, mail, EmailState.failed, f"{type(e).__name__}: {e}")
         else:
             await outbox.delete_sent(self._db, mail)
         return True
 
     def cancel_delivery(self) -> None:
-        """Wait no longer for the server that has a mail in hand just now."""
+        """Stop waiting for the server's response to the current email."""
         if self._handing is not None:
             self._handing.cancel()
 
     async def _handed(self, handing: asyncio.Task[None]) -> None:
         await asyncio.wait({handing})
         if handing.cancelled():
-            raise DeliveryUncertain("Lockstep ended meanwhile")
+            raise DeliveryUncertain("Lockstep shut down in the meantime")
         handing.result()
 
     async def _sweep(self) -> None:
@@ -98,5 +98,5 @@ class OutboxWorker:
             return
         self._swept_at = time.monotonic()
         if lost := await outbox.mark_abandoned_unconfirmed(self._db):
-            _log.warning("mails of a sender that ended are not sent again", mails=lost)
+            _log.warning("emails of a worker that ended are not sent again", mails=lost)
         await outbox.delete_expired(self._db)

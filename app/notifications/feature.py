@@ -1,4 +1,4 @@
-"""The bell, its list, and notifications by mail."""
+"""The notification bell, the list of notifications, and notification emails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.web.dependencies import BUS, DATABASE, SETTINGS
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Count for the bell, and mail notifications where the site has a mail server."""
+    """Stream unread counts, and email notifications if the site has a mail server."""
     settings, db, bus = SETTINGS.get(app), DATABASE.get(app), BUS.get(app)
     secrets = await asyncio.to_thread(load_secrets, settings.data_dir / "secrets" / UNSUBSCRIBE_SECRET)
     tokens = UNSUBSCRIBE_TOKENS.set(app, UnsubscribeTokens(*secrets))

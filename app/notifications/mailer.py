@@ -1,7 +1,7 @@
-"""The task that mails notifications: one in each web process, each notification mailed by one of them, once.
+"""The task that emails notifications: one per web process; each notification is emailed once, by one of them.
 
-They are claimed (``emailed_at``) by one UPDATE, in the transaction that puts the mail into the outbox: whoever comes
-second claims nothing.
+One UPDATE claims notifications (``emailed_at``) in the transaction that puts the email into the outbox, so a second
+process claims nothing.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from app.notifications.views import Describers, NotificationView, build_views
 
 DIGEST_HOUR = 8
 _MAX_AGE = timedelta(days=3)
-"""What is older is not mailed: it was waited with, or not wanted then."""
+"""Older notifications are not emailed: emails were off or postponed when they were new."""
 _MAX_ITEMS = 50
 _BATCH_SIZE = 500
-"""Notifications that are read at once."""
+"""Notifications per query."""
 _POLL_INTERVAL_S = 30.0
 _log = structlog.get_logger("notifications")
 
 
 def latest_digest_time(at: datetime, time_zone: str) -> datetime:
-    """The last time it was 8 o'clock in that time zone: what was told before belongs into a digest. Pure."""
+    """The last time it was 8 a.m. in that time zone: earlier notifications belong in the digest. Pure."""
     try:
         zone = ZoneInfo(time_zone)
     except (OSError, ValueError, KeyError):
@@ -50,9 +50,9 @@ def latest_digest_time(at: datetime, time_zone: str) -> datetime:
 
 
 class NotificationMailer:
-    """Puts mails about notifications into the outbox until the bus is closed.
+    """Puts notification emails into the outbox until the bus is closed.
 
-    ``url_path_for`` makes the path of a route. ``base_url`` is what comes before it.
+    ``url_path_for`` makes the path of a route; ``base_url`` comes before it.
     """
 
     def __init__(
@@ -72,17 +72,17 @@ class NotificationMailer:
         self._base_url = base_url
 
     async def run(self) -> None:
-        """Mail what is due, then wait for more."""
+        """Email what is due, then wait for more."""
         with self._bus.subscribe(service.MAILER_TOPIC) as subscription:
             while not self._bus.closed:
                 try:
                     await self.send_due(now())
                 except (SQLAlchemyError, OSError) as e:
-                    log_failure(_log, "notifications cannot be read or mailed", e)
+                    log_failure(_log, "notifications could not be read or emailed", e)
                 await subscription.wait(_POLL_INTERVAL_S)
 
     async def send_due(self, at: datetime) -> int:
-        """Mail what is due at that moment; returns the number of mails."""
+        """Email what is due at that moment. Returns the number of emails."""
         mailed, after, seen = 0, (at - _MAX_AGE, ""), set[str]()
         while not self._bus.closed:
             async with self._db.session() as session:
@@ -104,8 +104,8 @@ class NotificationMailer:
             async with self._db.session() as session:
                 account = await session.get_one(Account, account_id)
             return await self._send(account, at, until)
-        except Exception as e:  # one that cannot be written must not hold up the others; it stays unclaimed
-            log_failure(_log, "a mail about notifications could not be written", e, account=account_id)
+        except Exception as e:  # a failure must not block the others; the notifications stay unclaimed
+            log_failure(_log, "a notification email could not be created", e, account=account_id)
             return False
 
     async def _send(self, account: Account, at: datetime, until: datetime) -> bool:
@@ -124,7 +124,7 @@ class NotificationMailer:
             return bool(views)
 
     def _render(self, account: Account, views: Sequence[NotificationView]) -> TemplatedEmail:
-        """The mail about some notifications, in the language in use."""
+        """The email about notifications, in the current language."""
         kinds = {NotificationKind(view.notification.kind) for view in views}
         one_kind = kinds.pop() if len(kinds) == 1 and account.email_frequency == EmailFrequency.immediately else None
         token = self._unsubscribing.token(UnsubscribeRequest(account.id, one_kind))
@@ -149,7 +149,7 @@ def _cutoff(frequency: str, time_zone: str, at: datetime) -> datetime:
 
 
 def _pending(at: datetime, after: tuple[datetime, str]) -> Select[datetime, str, str, str, str]:
-    """Some of what waits to be mailed, the oldest first, and whom to: what comes behind a moment and an id."""
+    """Some notifications to email, oldest first, with their accounts: those after a timestamp and an ID."""
     wanted = (
         Account.email_frequency != EmailFrequency.never,
         Account.disabled_at.is_(None),

@@ -1,4 +1,4 @@
-"""The tables of notifications: what somebody is told, and of which kinds they want no mail."""
+"""The tables of notifications, and of the kinds that an account gets no emails about."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from app.db import Base, UtcDateTime
 
 
 class NotificationKind(StrEnum):
-    """What somebody is told of."""
+    """What a notification is about."""
 
     reply = "reply"
-    """A comment in a thread they wrote in. Subject: the comment."""
+    """A comment in a thread that the account wrote in. Subject: the comment."""
     mention = "mention"
-    """A comment that names them. Subject: the comment."""
+    """A comment that mentions the account. Subject: the comment."""
     answered = "answered"
-    """A reply that an instructor says answers their question. Subject: the reply."""
+    """A reply that an instructor marked as the answer to the account's question. Subject: the reply."""
     achievement = "achievement"
-    """Subject: the achievement."""
+    """A new achievement. Subject: the achievement."""
 
 
 EMAILED_KINDS = (NotificationKind.reply, NotificationKind.mention, NotificationKind.answered)
-"""Those that also go out by mail."""
+"""The kinds that are also emailed."""
 _KINDS = ", ".join(f"'{kind}'" for kind in NotificationKind)
 _UNREAD, _WAITING = text("read_at IS NULL"), text("read_at IS NULL AND emailed_at IS NULL")
 
 
 class Notification(Base):
-    """That something happened, told to one account, once. An id grows with time."""
+    """A notification of one account; at most one per kind and subject. IDs grow with time."""
 
     __tablename__ = "notifications"
     __table_args__ = (
@@ -47,19 +47,19 @@ class Notification(Base):
 
     id: Mapped[str] = mapped_column(String(32), primary_key=True)
     account_id: Mapped[str] = mapped_column(ForeignKey("accounts.id", ondelete="CASCADE"))
-    """Who is told."""
+    """The notified account."""
     kind: Mapped[str] = mapped_column(String(16))
     subject: Mapped[str] = mapped_column(String(200))
     actor_id: Mapped[str | None] = mapped_column(ForeignKey("accounts.id", ondelete="SET NULL"))
-    """Who did it; None for nobody, or once that account is deleted."""
+    """The account that caused it; None if there is none or it was deleted."""
     created_at: Mapped[datetime] = mapped_column(UtcDateTime)
     read_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
     emailed_at: Mapped[datetime | None] = mapped_column(UtcDateTime)
-    """When a mail about it went into the outbox."""
+    """When an email about it was put into the outbox."""
 
 
 class EmailOptOut(Base):
-    """That an account wants no mail about one kind."""
+    """An account's choice to get no emails about one kind."""
 
     __tablename__ = "email_opt_outs"
     __table_args__ = (CheckConstraint(f"kind IN ({_KINDS})", name="kind_known"),)

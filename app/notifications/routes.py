@@ -1,14 +1,14 @@
-"""Notifications over HTTP: the bell of the bar, its live count, the list, and links that end mails.
+"""Notifications over HTTP: the bell in the top bar, its live count, the list, and links that stop emails.
 
-What templates get:
+Contexts of the templates:
 
 ``notifications/bell.html``
-    ``account`` (or None), ``unread``, ``more``: whether there are more than that.
+    ``account`` (or None), ``unread``, ``more``: whether the count stops there.
 ``notifications/page.html``
-    ``views`` (View), ``unread``, ``before``, ``unmailed`` (kinds without mail), ``mails``: whether this
-    site sends any, ``account``.
+    ``views`` (NotificationView), ``unread``, ``before``, ``unmailed`` (kinds without emails), ``mails``: whether this
+    site sends emails, ``account``.
 ``notifications/unsubscribe.html``
-    ``wish``, ``token``, ``all_token`` (to end all mails instead of one kind's), ``done``.
+    ``wish``, ``token``, ``all_token`` (stops all emails instead of one kind), ``done``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from app.web.sse import event_stream
 
 router = APIRouter()
 CSRF_EXEMPT_PATHS = r"/[a-z]+/unsubscribe/[^/]+"
-"""Posted to by mail programs, which say nothing about where they come from: the token says all."""
+"""Mail programs post to it without an Origin header; the token authorizes the request."""
 
 
 class NotificationNotFound(NotFound):
@@ -56,9 +56,9 @@ async def bell(request: Request, lang: str, account: OptionalAccount, db: Databa
 
 @router.get("/notifications/stream", name="notifications_stream")
 async def stream(request: Request, live: UnreadCountStreamsDep) -> Response:
-    """Who is not signed in is told so in the stream's own words: a refusal is an error in the browser's console."""
+    """A stream for visitors too, which ends at once: browsers log an error response in the console."""
     if "text/event-stream" not in request.headers.get("accept", ""):
-        raise HttpStatusError(406)  # an EventSource asks for nothing else, and whoever does not would wait for an end
+        raise HttpStatusError(406)  # an EventSource always accepts this type; other clients would wait for an end
     return event_stream(live.frames((await get_principal(request)).sign_in))
 
 
@@ -91,7 +91,7 @@ async def open_notification(
     db: DatabaseDep,
     describers: DescribersDep,
 ) -> Response:
-    """On to what it is about; it counts as read."""
+    """Redirect to the subject of a notification and mark it as read."""
     async with db.writing() as session:
         row = (
             await service.get_notification(session, account.id, notification_id[:32])
@@ -110,7 +110,7 @@ async def open_notification(
 
 @router.post(f"{LANGUAGE_PREFIX}/notifications/read", name="read_notifications")
 async def read_notifications(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
-    """The one that the form names, or all."""
+    """Mark the notification named by the form as read, or all of them."""
     which = (await read_form(request)).get("which")
     async with db.writing() as session:
         await service.mark_read(session, account.id, which)
@@ -138,7 +138,7 @@ async def unsubscribe_page(
 async def unsubscribe(
     request: Request, lang: str, token: str, db: DatabaseDep, unsubscribing: UnsubscribeTokensDep
 ) -> HTMLResponse:
-    """Pressed on the page, or sent by a mail program (RFC 8058): neither needs a sign-in."""
+    """Used by the page's button and by mail programs (RFC 8058); needs no sign-in."""
     wish = unsubscribing.read(token)
     async with db.writing() as session:
         await service.opt_out_of_emails(session, wish.account_id, wish.kind)

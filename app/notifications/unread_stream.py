@@ -1,4 +1,4 @@
-"""The live count of unread notifications: a stream for each browser, over with the sign-in, a few for one account."""
+"""The live count of unread notifications: a stream per browser, which ends with the auth session; a few per account."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from app.web.dependencies import AppKey
 from app.web.sse import ConnectionLimiter, ServerSentEvent
 
 MAX_STREAMS = 8
-"""For one account in one web process."""
+"""Per account and web process."""
 _POLL_INTERVAL_S = 10.0
-"""What another web process has stored is seen after so long, and so is the end of a sign-in."""
+"""Delay until changes by other web processes and the end of the auth session are noticed."""
 _ENDED = ServerSentEvent("over", "{}")
 
 
 class UnreadCountStreams:
-    """Streams of counts. One for each process."""
+    """Streams of unread counts. One per process."""
 
     def __init__(self, db: Database, bus: Bus) -> None:
         self._db = db
@@ -32,10 +32,10 @@ class UnreadCountStreams:
         self._streams = ConnectionLimiter(MAX_STREAMS)
 
     def frames(self, sign_in: AuthSession | None) -> AsyncIterator[list[ServerSentEvent]]:
-        """``unread`` with a number, now and whenever it is another; ``over`` without a sign-in, or once it has ended.
+        """``unread`` with a number, now and whenever it changes; ``over`` once there is no auth session.
 
         Raises:
-            TooManyRequests: this account has enough of them.
+            TooManyRequests: the account has too many streams.
         """
         if sign_in is None:
             return _ended_stream()

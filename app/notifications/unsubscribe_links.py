@@ -1,4 +1,4 @@
-"""Links that end mails: whoever has one may use it, signed in or not. They are signed, and good for half a year."""
+"""Links that stop emails: anyone who has one may use it, without signing in. Signed; they expire after half a year."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
 
 
 class InvalidUnsubscribeLink(NotFound):
-    """The token is not ours, or too old."""
+    """The token was not made by this site, or it has expired."""
 
     code = "unsubscribe_unknown"
     message = N_("This link is not valid or has expired. Sign in, then choose in your settings when to get emails.")
@@ -34,29 +34,29 @@ class InvalidUnsubscribeLink(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class UnsubscribeRequest:
-    """Whose mails end. ``kind`` is None for all of them."""
+    """The account whose emails stop. ``kind`` is None for all kinds."""
 
     account_id: str
     kind: NotificationKind | None
 
 
 class UnsubscribeTokens:
-    """Signs and reads the tokens of these links."""
+    """Signs and verifies the tokens of unsubscribe links."""
 
     def __init__(self, *secrets: bytes) -> None:
-        """The first signs; what any of them has signed is believed."""
+        """The first secret signs; signatures of all are accepted."""
         self._secrets = secrets
 
     def token(self, wish: UnsubscribeRequest, at: datetime | None = None) -> str:
-        """A token made at that moment, or now."""
+        """A token made at that time, by default now."""
         said = f"{wish.account_id}.{wish.kind or ALL_KINDS}.{int((at or now()).timestamp()):x}"
         return f"{said}.{_sign(self._secrets[0], said)}"
 
     def read(self, token: str) -> UnsubscribeRequest:
-        """What a token asks for.
+        """Verify a token.
 
         Raises:
-            InvalidUnsubscribeLink: somebody else made it, or it is too old.
+            InvalidUnsubscribeLink: the signature is wrong, or the token has expired.
         """
         found = _TOKEN.fullmatch(token)
         said = token.rpartition(".")[0]

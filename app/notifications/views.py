@@ -1,4 +1,4 @@
-"""Notifications as templates want them. What each is about is said by the feature that knows: see ``Describer``."""
+"""Notifications as templates need them. Features describe their own subjects: see ``Describer``."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from app.web.dependencies import AppKey
 
 @dataclass(frozen=True, slots=True)
 class NotificationContent:
-    """What a notification is about, as far as the account that is told may see it."""
+    """A notification's subject, as far as the notified account may see it."""
 
     title: str
     text: str
-    """How it begins, as plain text; empty where there is nothing to quote."""
+    """The beginning of the subject as plain text; empty if there is nothing to quote."""
     route: str
-    """The page to look at it on, by name; in which language is filled in."""
+    """The name of the route that shows the subject, without its language."""
     parts: Mapping[str, str]
     anchor: str = ""
 
 
 Describer = Callable[[AsyncSession, Account, Sequence[str]], Awaitable[Mapping[str, NotificationContent]]]
-"""Says what some subjects are about, in the language in use. Those that the account may not see are missing."""
+"""Describes subjects in the current language. Leaves out those that the account may not see."""
 Describers = Mapping[NotificationKind, Describer]
 DESCRIBERS = AppKey[Describers]("describers")
 DescribersDep = Annotated[Describers, Depends(DESCRIBERS.from_request)]
@@ -38,16 +38,16 @@ DescribersDep = Annotated[Describers, Depends(DESCRIBERS.from_request)]
 
 @dataclass(frozen=True, slots=True)
 class NotificationView:
-    """A notification on a page or in a mail."""
+    """A notification on a page or in an email."""
 
     notification: Notification
     actor: Account | None
     about: NotificationContent | None
-    """None: it is gone or out of sight."""
+    """None if the subject was removed or may not be seen."""
 
     @property
     def headline(self) -> str:
-        """What happened, in the language in use, without anything that a learner wrote: a subject of a mail."""
+        """What happened, in the current language, without user-written text: the subject of an email."""
         match NotificationKind(self.notification.kind):
             case NotificationKind.reply:
                 return gettext("New reply in one of your threads")
@@ -60,7 +60,7 @@ class NotificationView:
 
     @property
     def sentence(self) -> str:
-        """What happened, in the language in use."""
+        """What happened, in the current language."""
         name = self.actor.name if self.actor else gettext("Someone")
         match NotificationKind(self.notification.kind):
             case NotificationKind.reply:
@@ -76,7 +76,7 @@ class NotificationView:
 async def build_views(
     session: AsyncSession, describers: Describers, account: Account, rows: Sequence[Notification]
 ) -> list[NotificationView]:
-    """The views of some notifications of an account, in their order."""
+    """The views of an account's notifications, in their order."""
     ids = {row.actor_id for row in rows if row.actor_id}
     actors = {account.id: account for account in await session.scalars(select(Account).where(Account.id.in_(ids)))}
     about: dict[tuple[str, str], NotificationContent] = {}
