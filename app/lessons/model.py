@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import ClassVar, Literal
 
 from markupsafe import Markup
 
@@ -28,6 +31,8 @@ class CellTag(StrEnum):
     """The cell is only shown; ``lockstep lesson check`` does not run it."""
     raises_exception = "raises-exception"
     """The cell is meant to end with an error."""
+    exercise = "exercise"
+    """The learner completes the cell, and the checks of `checks.py` judge it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +48,68 @@ class Heading:
 class Prose:
     """The prose between two cells. ``line`` is its first line in the source, from 1."""
 
+    block_kind: ClassVar[str] = "prose"
     html: Markup
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One judged statement about an exercise, as ``checks.py`` declares it."""
+
+    name: str
+    """The English name: how events, verdicts, and the ledger refer to the check."""
+    title: str
+    """The name in the lesson's language."""
+    xp: int
+    hints: tuple[str, ...]
+    """In the lesson's language, in the order in which a learner may open them."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongAnswer:
+    """A file of ``wrong/``: a submission that has to fail with the diagnosis that the file names."""
+
+    path: Path
+    diagnosis: str
+    """What the message of a failed check contains."""
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """What makes a cell an exercise. The page shows ``task`` and ``checks``; the rest stays on the server."""
+
+    needs: tuple[str, ...]
+    """The cells that run before a submission, in this order."""
+    seconds: int
+    """How long the submitted cell, and each call of it, may take."""
+    xp: int
+    """For passing all checks, in addition to the XP of each check."""
+    solution: str
+    """The whole cell as its author solved it."""
+    task: Markup
+    """The prose of ``{exercise}``, its title included; empty if there is none."""
+    solution_prose: Markup
+    """The prose of ``{solution}``; empty if there is none."""
+    checks: tuple[Check, ...]
+    checks_source: str
+    """The text of ``checks.py``. The app reads it and never runs it."""
+    translations: Mapping[str, str]
+    """From an English sentence of ``checks.py`` to the lesson's language; empty for English."""
+    wrong_answers: tuple[WrongAnswer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A code cell. ``line`` is the first line of its code in the source, from 1."""
 
+    block_kind: ClassVar[str] = "cell"
     name: str
     title: str
     language: str
     code: str
+    """What learners get: of an exercise, the starter."""
     line: int
     topology: str
     keras: int
@@ -66,7 +121,12 @@ class Cell:
     expect: tuple[str, ...]
     """What its output must contain (see ``app.lessons.expectations``)."""
     highlighted: Markup
+<<<<<<< HEAD
     """The code as HTML for a ``<code>`` element: spans with Pygments' short classes."""
+=======
+    """The code as HTML: spans with Pygments' short classes, to stand inside ``<code>``."""
+    exercise: Exercise | None = None
+>>>>>>> 2141212 (Add the types of exercises, quizzes, and predictions)
 
     @property
     def has_choice(self) -> bool:
@@ -80,7 +140,70 @@ class Cell:
         return f"{self.topology} of {topologies}, {self.keras} of {kerases}"
 
 
-Block = Prose | Cell
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One choice of a quiz or a prediction. Only ``html`` is for everyone."""
+
+    html: Markup
+    text: str
+    """The same without markup."""
+    correct: bool
+    feedback: Markup
+
+
+@dataclass(frozen=True, slots=True)
+class Quiz:
+    """A question with choices. ``line`` is where it begins in the source, from 1."""
+
+    block_kind: ClassVar[str] = "quiz"
+    name: str
+    question: Markup
+    choices: tuple[Choice, ...]
+    line: int
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one choice is right, so that a learner may pick several."""
+        return sum(choice.correct for choice in self.choices) > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A guess before a run. ``line`` is where it begins in the source, from 1."""
+
+    block_kind: ClassVar[str] = "prediction"
+    name: str
+    cell: str
+    """The name of the cell whose run answers it."""
+    kind: Literal["number", "choice", "order"]
+    question: Markup
+    unit: str
+    answer: float | None
+    """The number, if the lesson names it; else ``source`` says where a run prints it."""
+    tolerance: str
+    """How far a guess may be from the number: `0.5` in its unit, `5%` of it; empty for not at all."""
+    source: str | None
+    """Text that the run prints: of a number, with ``{number}`` in its place; of a choice, what shows which is right."""
+    choices: tuple[Choice, ...]
+    """Of an order, the steps in the right order: pages show ``shuffled``."""
+    line: int
+
+    @property
+    def shuffled(self) -> tuple[tuple[str, Choice], ...]:
+        """The steps of an order with their keys, which do not tell their place; never in the right order."""
+        keys = shuffled_keys(self.name, [choice.text for choice in self.choices])
+        return tuple((key, self.choices[number]) for key, number in keys)
+
+
+def shuffled_keys(prediction: str, steps: Sequence[str]) -> list[tuple[str, int]]:
+    """A key for each step and its place in the right order, shuffled by the keys."""
+    digests = [hashlib.sha256(f"{prediction}\n{step}".encode()).hexdigest()[:12] for step in steps]
+    shuffled = sorted(zip(digests, range(len(steps)), strict=True))
+    in_order = [number for _, number in shuffled] == list(range(len(steps)))
+    return [*shuffled[1:], shuffled[0]] if in_order else shuffled
+
+
+Block = Prose | Cell | Quiz | Prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +233,14 @@ class Lesson:
     cells: tuple[Cell, ...]
     """All cells, in order."""
     source: str
+    """The lesson's text as learners may read it: without solutions, answers, and feedback."""
     source_path: Path
     digest: str
+<<<<<<< HEAD
     """Changes whenever the text of the lesson's files changes."""
+=======
+    """Changes whenever the lesson's files of text do, ``checks.py`` among them."""
+>>>>>>> 2141212 (Add the types of exercises, quizzes, and predictions)
     number: int = 0
     """Its position in the course, from 1."""
     total: int = 0
@@ -126,6 +254,24 @@ class Lesson:
     def cell(self, name: str) -> Cell | None:
         """The cell with this name, if it exists."""
         return next((cell for cell in self.cells if cell.name == name), None)
+
+    @property
+    def shown_cells(self) -> tuple[Cell, ...]:
+        """The cells of the page."""
+        return tuple(block for block in self.blocks if isinstance(block, Cell))
+
+    @property
+    def exercises(self) -> tuple[Cell, ...]:
+        """The cells that are exercises."""
+        return tuple(cell for cell in self.cells if cell.exercise is not None)
+
+    @property
+    def quizzes(self) -> tuple[Quiz, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, Quiz))
+
+    @property
+    def predictions(self) -> tuple[Prediction, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, Prediction))
 
 
 @dataclass(frozen=True, slots=True)
