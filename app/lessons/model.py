@@ -121,12 +121,8 @@ class Cell:
     expect: tuple[str, ...]
     """What its output must contain (see ``app.lessons.expectations``)."""
     highlighted: Markup
-<<<<<<< HEAD
     """The code as HTML for a ``<code>`` element: spans with Pygments' short classes."""
-=======
-    """The code as HTML: spans with Pygments' short classes, to stand inside ``<code>``."""
     exercise: Exercise | None = None
->>>>>>> 2141212 (Add the types of exercises, quizzes, and predictions)
 
     @property
     def has_choice(self) -> bool:
@@ -236,11 +232,7 @@ class Lesson:
     """The lesson's text as learners may read it: without solutions, answers, and feedback."""
     source_path: Path
     digest: str
-<<<<<<< HEAD
-    """Changes whenever the text of the lesson's files changes."""
-=======
-    """Changes whenever the lesson's files of text do, ``checks.py`` among them."""
->>>>>>> 2141212 (Add the types of exercises, quizzes, and predictions)
+    """Changes whenever the text of the lesson's files changes, ``checks.py`` among them."""
     number: int = 0
     """Its position in the course, from 1."""
     total: int = 0
