@@ -19,7 +19,7 @@ PlainData: TypeAlias = Any
 """None, bool, int, float, complex, str, bytes, a list, a tuple or a dict (with text as keys) of such, or a NumPy array
 of bool, int, uint, float, complex or str."""
 
-MOST_BYTES = 8 << 20
+MOST_BYTES = 4 << 20
 """Of the text that a value is encoded as."""
 MOST_VALUES = 100_000
 """Of values in lists, tuples and dicts; an array counts as one."""

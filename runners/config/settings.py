@@ -158,6 +158,9 @@ class RunnerSettings(BaseSettings):
     """Sessions one learner may have. The longest idle one ends when the learner asks for one more."""
     runs_per_session: Annotated[int, Bounds(1, 1000, "runs")] = 64
     """Runs that may wait in one session."""
+    max_judgements: Annotated[int, Bounds(1, 1000, "judgements")] = 4
+    """Submissions judged at once; further ones wait in the queue. Each uses up to three sandboxes and counts as one
+    session."""
     unstored_mb: Annotated[int, Bounds(16, 1_048_576, "MiB")] = 512
     """Code and output of all runs that may wait in the runner's memory until the web application has stored them.
     Beyond that, runs are refused."""

@@ -131,9 +131,9 @@ class Kernel:
         """Whether it was cut off for a message larger than any output may be."""
         return isinstance(self._cause, MessageTooLarge)
 
-    def execute(self, code: str) -> str:
+    def execute(self, code: str, *, store_history: bool = True) -> str:
         """Send the code; returns the message's id."""
-        return self._ask("execute_request", {"code": code} | _EXECUTE)
+        return self._ask("execute_request", _EXECUTE | {"code": code, "store_history": store_history})
 
     def probe(self) -> str:
         """Ask something harmless; returns the message's id."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import structlog
@@ -21,6 +22,7 @@ from runners.supervisor.outcome import FreeSpace, ReportedError, RunEvidence, Ve
 from runners.supervisor.run_log import RunLog
 from runners.wire.exit_status import is_clean_exit
 from runners.wire.protocol import LimitName, Outcome, TracebackFrame
+from runners.wire.reports import answer_from_message, lane_from_metadata
 
 log = structlog.get_logger()
 
@@ -37,16 +39,41 @@ _SWITCH_S = 30e-6
 """CPU time that the event loop takes for a message beside reading it."""
 _MOST_NOTICES = 200
 """Of a run, from inside: they count as no output, and a program can forge them."""
+_MOST_ANSWERS = 32
+"""Lanes that may answer one question: as many as a cluster has processes, and some that are made up."""
+_MOST_PRINTED = 200_000
 _TO_BE_KILLED: tuple[LimitName, ...] = ("output", "output_rate", "events", "memory")
 """A program that met one of these would go on doing harm while it is asked to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A piece of code that is not the whole of a run: a cell of it, or a line that asks for an answer.
+
+    Attributes:
+        code: what is executed.
+        seconds: how long it may take.
+        cell: whether it is somebody's cell, and so part of the kernel's history.
+    """
+
+    code: str
+    seconds: float
+    cell: bool = False
 
 
 class Execution:
     """One run, from the code to the outcome. ``stop`` may be called at any time, also before ``carry_out``."""
 
-    def __init__(self, run: RunLog, limits: Limits) -> None:
+    def __init__(self, run: RunLog, limits: Limits, question: Question | None = None) -> None:
+        """With a ``question``, this is one of the pieces of code that make up the run."""
         self.dropped = 0
         """Invalid messages."""
+        self.answers: dict[str | None, str] = {}
+        """To a question: the last answer of each lane, the kernel's own under None."""
+        self.printed = ""
+        """By a question's code on standard output, as much as a check may look at."""
+        self._question = question
+        self._code = run.request.code if question is None else question.code
         self._run = run
         self._limits = limits
         self._stop_now = asyncio.Event()
@@ -54,7 +81,7 @@ class Execution:
         self._error: ReportedError | None = None
         self._notices = 0
         self._share = FairShare(time.monotonic())
-        asked = run.request.timeout_s
+        asked = run.request.timeout_s if question is None else question.seconds
         self._run_s = min(asked, limits.run_s) if asked else limits.run_s
 
     def stop(self, *, kill: bool = False) -> None:
@@ -63,13 +90,26 @@ class Execution:
             self._kill_now.set()
         self._stop_now.set()
 
+    @property
+    def error(self) -> ReportedError | None:
+        """The exception that left the code."""
+        return self._error
+
     async def carry_out(self, kernel: Kernel, usage: UsageWatcher) -> Outcome:
         """Run the code in ``kernel`` and record all that comes of it, to the end; ``usage`` watches its sandbox."""
+        self._run.add("started", kernel_id=self._run.kernel_id)
+        verdict, peak_bytes = await self.perform(kernel, usage)
+        limit = reached_limit(verdict.met, self._limits, self._run_s) if verdict.met else None
+        self._run.finish(verdict.outcome, peak_bytes=peak_bytes, limit=limit)
+        return verdict.outcome
+
+    async def perform(self, kernel: Kernel, usage: UsageWatcher) -> tuple[Verdict, int | None]:
+        """Run the code in ``kernel`` and record its output, but not its end: that is returned, with the most memory
+        that the sandbox held, in bytes, if anybody counts it."""
         self._kernel, group = kernel, kernel.sandbox.group
         before = group.facts()
         usage.begin_run()
-        self._run.add("started", kernel_id=self._run.kernel_id)
-        request = self._kernel.execute(self._run.request.code)
+        request = self._kernel.execute(self._code, store_history=self._question is None or self._question.cell)
         output = asyncio.create_task(self._read_output(request))
         try:
             stopped_for = await self._wait(output, usage)
@@ -95,7 +135,7 @@ class Execution:
         verdict = determine_outcome(facts, self._limits)
         if verdict.outcome == Outcome.crash:
             self._tell_of_crash(facts.exit_status)
-        return self._finish(verdict, facts.peak_bytes)
+        return verdict, facts.peak_bytes
 
     def _tell_of_crash(self, status: int | None) -> None:
         """The learner's fault, or ours, or TensorFlow's: nothing else tells them apart later."""
@@ -104,15 +144,10 @@ class Execution:
         where = [f"{call.file}:{call.line} {call.function}" for call in stack]
         log.warning("kernel ended in a run", sandbox=sandbox.name, status=status, calls=where)
         if status is not None and stack:
-            frames = crashes.to_traceback_frames(stack, self._run.request.code)
+            frames = crashes.to_traceback_frames(stack, self._code)
             name, value = crashes.describe_signal(status)
             frames.append(TracebackFrame(text=f"{name}: {value}", own=True))
             self._run.add("error", name=name, value=value, frames=frames)
-
-    def _finish(self, verdict: Verdict, peak_bytes: int | None) -> Outcome:
-        limit = reached_limit(verdict.met, self._limits, self._run_s) if verdict.met else None
-        self._run.finish(verdict.outcome, peak_bytes=peak_bytes, limit=limit)
-        return verdict.outcome
 
     async def _what_is_left(self) -> tuple[FreeSpace, ...]:
         """What is left in the session's folders, where an error may be about that."""
@@ -248,8 +283,15 @@ class Execution:
 
     def _turn_into_event(self, message: dict[str, Any]) -> None:
         begun = time.thread_time()
+        if self._question is not None and (answer := answer_from_message(message)) is not None:
+            self._hear_answer(lane_from_metadata(message.get("metadata")), answer)
+            return
         self._take(messages.to_event_fields(message, self._run.mime_types))
         self._share.spend(time.thread_time() - begun)
+
+    def _hear_answer(self, lane: str | None, answer: str) -> None:
+        if lane in self.answers or len(self.answers) < _MOST_ANSWERS:
+            self.answers[lane] = answer
 
     def _take(self, fields: messages.Fields | None) -> None:
         if fields is None:
@@ -257,6 +299,8 @@ class Execution:
         kind, values = fields
         if kind == "text":
             self._run.text(**values)
+            if self._question is not None and values["stream"] == "stdout" and len(self.printed) < _MOST_PRINTED:
+                self.printed += values["text"]
             return
         if kind == "unshown":
             self._run.not_shown(**values)

@@ -27,6 +27,7 @@ from runners.sandbox.handle import SandboxGone
 from runners.sandbox.user_pool import UserPool, session_users
 from runners.supervisor.capacity import available_resources, session_capacity
 from runners.supervisor.failure_injection import check_failure, check_result
+from runners.supervisor.judging import JudgementSession
 from runners.supervisor.leases import LeaseManager
 from runners.supervisor.run_log import RunLog
 from runners.supervisor.scheduling import (
@@ -63,6 +64,8 @@ _KEEP_UNSTORED_S = 24 * 3600.0
 _MOST_RUNS = 20_000
 _QUEUED_PER_PLACE = 10
 _EVICT_EVERY_S = 0.25
+_MOST_JUDGEMENTS = 3
+"""Of one learner, queued and in progress."""
 _LONGEST_ASKED_S = 120.0
 """A session that was asked for ahead of time waits no longer than this for a place."""
 _REMEMBERED_RUNS = 50
@@ -264,8 +267,7 @@ class Node:
         return next((zygote.refuses for zygote in self._zygotes.values() if zygote.refuses), "")
 
     def _ask(self, name: str, spec: SessionSpec) -> Session:
-        if self._refuses(spec.keras):
-            raise RequestDeclined(403, "unsafe", UNSAFE_MESSAGE)
+        self._check_isolation(spec)
         session = self._sessions.get(name)
         if session and not session.over:
             if session.spec != spec:
@@ -275,6 +277,32 @@ class Node:
                     409, "other-machine", f"session {name} is a {session.spec.topology}; restart to change"
                 )
             return session
+        self._check_queue()
+        self._make_room_for(spec.owner)
+        if session and not session.gone.is_set():
+            self._dying.add(session)
+        limits, idle_s = self._settings.limits, self._settings.idle_s
+        return self._enqueue(Session(name, spec, limits, idle_s, self._supply, self._recent_runs_s.append))
+
+    def _ask_for_judgement(self, name: str, spec: SessionSpec) -> JudgementSession:
+        """A session for one judgement. It is not one of those that a learner may have, and ends none of them."""
+        self._check_isolation(spec)
+        if name in self._sessions:
+            raise RequestDeclined(409, "session-exists", f"session {name} exists; a judgement has one of its own")
+        self._check_queue()
+        theirs = [s for s in self._sessions.values() if _judges(s) and s.spec.owner == spec.owner and not s.over]
+        if len(theirs) >= _MOST_JUDGEMENTS:
+            message = f"{len(theirs)} of your submissions are already waiting to be judged"
+            raise RequestDeclined(429, "too-many-runs", message, _count("runs_per_session", _MOST_JUDGEMENTS))
+        session = JudgementSession(name, spec, self._settings.limits, self._settings.idle_s, self._supply)
+        self._enqueue(session)
+        return session
+
+    def _check_isolation(self, spec: SessionSpec) -> None:
+        if self._refuses(spec.keras):
+            raise RequestDeclined(403, "unsafe", UNSAFE_MESSAGE)
+
+    def _check_queue(self) -> None:
         if len(self._queue) >= _QUEUED_PER_PLACE * self._settings.max_sessions:
             raise RequestDeclined(
                 429,
@@ -282,21 +310,18 @@ class Node:
                 "too many sessions are already waiting on this node; try again later",
                 _count("sessions", self._settings.max_sessions),
             )
-        self._make_room_for(spec.owner)
-        if session and not session.gone.is_set():
-            self._dying.add(session)
-        limits, idle_s = self._settings.limits, self._settings.idle_s
-        session = Session(name, spec, limits, idle_s, self._supply, self._recent_runs_s.append)
-        self._sessions[name] = session
+
+    def _enqueue(self, session: Session) -> Session:
+        self._sessions[session.name] = session
         self._queue.append(session)
-        self._zygote(spec.keras)
+        self._zygote(session.spec.keras)
         self._spawn(self._bury(session))
         self._admit()
         return session
 
     def _make_room_for(self, owner: str) -> None:
         """One more than a learner may have: the longest idle of theirs ends."""
-        theirs = [s for s in self._sessions.values() if s.spec.owner == owner and not s.over]
+        theirs = [s for s in self._sessions.values() if s.spec.owner == owner and not s.over and not _judges(s)]
         if len(theirs) < self._settings.sessions_per_learner:
             return
         idle = [s for s in theirs if s.state == SessionState.idle]
@@ -309,10 +334,16 @@ class Node:
         max(idle, key=lambda s: s.idle_s).end("replaced")
 
     def _admit(self) -> None:
-        while self._queue and self._has_room():
-            session = self._in_turn()[0]
+        while self._has_room() and (session := next(filter(self._may_begin, self._in_turn()), None)):
             self._queue.remove(session)
             session.admit()
+
+    def _may_begin(self, session: Session) -> bool:
+        """Whether a queued session waits for room only: a few judgements at a time, and of one learner one."""
+        judging = [s for s in self._sessions.values() if _judges(s) and s not in self._queue and not s.gone.is_set()]
+        return not _judges(session) or (
+            len(judging) < self._settings.max_judgements and all(s.spec.owner != session.spec.owner for s in judging)
+        )
 
     def _in_turn(self) -> list[Session]:
         """The queue in the order in which it is served."""
@@ -339,7 +370,7 @@ class Node:
 
     def _evict(self) -> None:
         """While somebody who pressed Run waits for a place, idle sessions give theirs up."""
-        wanted = sum(bool(s.waiting) for s in self._queue) - self._being_freed()
+        wanted = sum(bool(s.waiting) and self._may_begin(s) for s in self._queue) - self._being_freed()
         for name in choose_evictions(self._standing()[0], wanted, self._settings.eviction_grace_s):
             self._sessions[name].end("evicted")
 
@@ -374,7 +405,11 @@ class Node:
             return RunAccepted(id=request.id, session=self.session(known.request.session))
         if len(self._runs) >= _MOST_RUNS or self._held_bytes >= self._settings.unstored_mb * MiB:
             raise RequestDeclined(429, "node-full", "this node keeps too many unfinished or unstored runs")
-        session = self._ask(request.session, request.spec)
+        session: Session
+        if request.judgement:
+            session = self._ask_for_judgement(request.session, request.spec)
+        else:
+            session = self._ask(request.session, request.spec)
         if len(session.waiting) >= self._settings.runs_per_session:
             message = f"{len(session.waiting)} runs are already waiting in this session"
             raise RequestDeclined(
@@ -434,6 +469,10 @@ class Node:
             for name, session in list(self._sessions.items()):
                 if session.gone.is_set() and name not in known and now - session.gone_at > _KEEP_GONE_S:
                     del self._sessions[name]
+
+
+def _judges(session: Session) -> bool:
+    return isinstance(session, JudgementSession)
 
 
 def _count(name: LimitName, value: int) -> ReachedLimit:

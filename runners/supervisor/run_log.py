@@ -72,7 +72,8 @@ class RunLog:
         self.acknowledged = 0
         self.held_bytes = 0
         self._on_hold = on_hold
-        self._hold(len(request.code))
+        self._code_bytes = _code_bytes(request)
+        self._hold(self._code_bytes)
         self._events: deque[Event] = deque()
         self._sizes: deque[int] = deque()
         self._changed: set[asyncio.Event] = set()
@@ -165,8 +166,8 @@ class RunLog:
         fields["runs_before"] = self.runs_before
         self._record("finished", fields)
         self.finished = True
-        self._hold(-len(self.request.code))  # nobody runs it again
-        self.request = self.request.model_copy(update={"code": ""})
+        self._hold(-self._code_bytes)  # nobody runs it again
+        self.request = self.request.model_copy(update={"code": "", "judgement": None})
 
     def acknowledge(self, through: int) -> None:
         """The app has stored the events up to ``through``: forget them."""
@@ -257,3 +258,11 @@ class RunLog:
         text = f"A display of {size / MiB:.1f} MiB was left out because the limit is {most / MiB:.3g} MiB."
         values, limit = {"size": size, "most": most}, ReachedLimit(name="display", value=most, unit="bytes")
         self._record("notice", {"code": "display-too-large", "values": values, "text": text, "limit": limit})
+
+
+def _code_bytes(request: RunRequest) -> int:
+    judgement = request.judgement
+    if judgement is None:
+        return len(request.code)
+    parts = (request.code, judgement.solution, judgement.checks, *(cell.code for cell in judgement.needs))
+    return sum(map(len, parts))

@@ -20,6 +20,10 @@ NOTICE = "application/vnd.lockstep.notice+json"
 """``{"code": …, "values": {…}}``"""
 PICTURE = "application/vnd.lockstep.picture+json"
 """``{"picture": kind, …}`` beside a ``text/plain`` that says the same; the page draws it and adds a table."""
+ANSWER = "application/vnd.lockstep.answer"
+"""Text: what a sandbox of a judgement answers the supervisor, see ``runners.wire.judging``. Never shown."""
+MOST_ANSWER_BYTES = 5 << 20
+"""Of one answer: a little more than the data in it may have."""
 
 NOTICES: dict[str, str] = {
     "gpu-memory": (
@@ -146,6 +150,14 @@ def lane_from_metadata(metadata: Any) -> str | None:
     own = metadata.get("lockstep") if isinstance(metadata, Mapping) else None
     lane = own.get("lane") if isinstance(own, Mapping) else None
     return _word(lane, _LONGEST_LANE) or None if isinstance(lane, str) else None
+
+
+def answer_from_message(message: Mapping[str, Any]) -> str | None:
+    """The answer in a message of a kernel's output channel, if it is one."""
+    content = message.get("content")
+    data = content.get("data") if message.get("msg_type") == "display_data" and isinstance(content, Mapping) else None
+    text = data.get(ANSWER) if isinstance(data, Mapping) else None
+    return text if isinstance(text, str) and len(text) <= MOST_ANSWER_BYTES else None
 
 
 def position_from_metadata(metadata: Any) -> int | None:

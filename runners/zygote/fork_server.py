@@ -143,6 +143,9 @@ def import_tensorflow(keras: int, *, hardware: bool = False) -> list[PatchState]
         "runners.guest.pid1.init",
         "runners.guest.runtime.kernel_app",
         "runners.guest.pid1.cluster_manager",
+        "runners.checks",
+        "runners.guest.judging.judge",
+        "runners.guest.judging.submission",
         "runners.guest.tf_patches.gpu",
         "runners.guest.tf_patches.keras_datasets",
     ):

@@ -26,6 +26,7 @@ import psutil
 
 from runners.wire.client import ResourceNotFound, RunnerClient
 from runners.wire.protocol import (
+    CheckEvent,
     DisplayEvent,
     ErrorEvent,
     Event,
@@ -35,6 +36,7 @@ from runners.wire.protocol import (
     RunAccepted,
     RunRequest,
     SessionSpec,
+    submission_verdict,
 )
 
 SECRET = "do-not-tell-8d1f0c"
@@ -267,6 +269,14 @@ class RecordedRun:
     @property
     def error(self) -> ErrorEvent:
         return next(e for e in self.events if isinstance(e, ErrorEvent))
+
+    @property
+    def checks(self) -> list[CheckEvent]:
+        return [e for e in self.events if isinstance(e, CheckEvent)]
+
+    @property
+    def verdict(self) -> str:
+        return submission_verdict(self.outcome, [check.outcome for check in self.checks])
 
     @property
     def kinds(self) -> list[str]:
