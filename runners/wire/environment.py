@@ -15,6 +15,7 @@ SETTINGS = frozenset(
         "MIME_TYPES",
         "MAX_SESSIONS",
         "SESSIONS_PER_LEARNER",
+        "MAX_JUDGEMENTS",
         "RUNS_PER_SESSION",
         "UNSTORED_MB",
         "IDLE_S",
