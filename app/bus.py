@@ -1,8 +1,8 @@
-"""Domain events inside one process: a writer publishes a topic, and its subscribers look for what has changed.
+"""Domain events within one process: a writer publishes a topic, and its subscribers look up what has changed.
 
-A change in the database publishes with ``publish_on_commit``: its topic goes out once the transaction is committed, and
-never if it rolls back. An event carries nothing but its topic, and stays in the process: what another web process has
-committed, and whatever else was missed, subscribers find at their next poll.
+Changes to the database use ``publish_on_commit``: the topic is published once the transaction is committed, and not at
+all if it rolls back. An event consists only of its topic and stays in the process. Subscribers also poll, to find what
+other web processes have committed or what they missed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PENDING = "topics to publish"
 
 
 class Subscription:
-    """What a subscriber waits on."""
+    """Lets a subscriber wait for its topic."""
 
     def __init__(self) -> None:
         self._notified = asyncio.Event()
@@ -75,25 +75,25 @@ class Bus:
 
 
 def publish_on_commit(session: AsyncSession, topic: str) -> None:
-    """Publish a topic once the session's transaction is committed; a rollback, also to a savepoint, drops it.
+    """Publish a topic once the session's transaction is committed; a rollback, even to a savepoint, drops it.
 
-    Published several times in one transaction, a topic goes out once.
+    Each topic is published once per transaction.
     """
     if not session.in_transaction():
-        session.sync_session.begin()  # as its first statement would
+        session.sync_session.begin()  # as its first statement would do
     savepoint = session.sync_session.get_nested_transaction()
     _pending(session.info).setdefault(savepoint, {})[topic] = None
 
 
 def publish_commits(sessions: sessionmaker[Session], bus: Bus) -> None:
-    """Have the sessions that ``sessions`` makes publish to ``bus``."""
+    """Make the sessions from ``sessions`` publish to ``bus``."""
 
     @event.listens_for(sessions, "after_commit")
     def _publish(session: Session) -> None:
         pending = _pending(session.info)
         savepoint = session.get_nested_transaction()
         topics = pending.pop(savepoint, {})
-        if savepoint is not None:  # it is released; the transaction around it may still roll back
+        if savepoint is not None:  # the savepoint was released; the transaction around it may still roll back
             pending.setdefault(_enclosing_savepoint(savepoint), {}).update(topics)
             return
         for topic in topics:
@@ -101,10 +101,10 @@ def publish_commits(sessions: sessionmaker[Session], bus: Bus) -> None:
 
     @event.listens_for(sessions, "after_transaction_end")
     def _drop(session: Session, transaction: SessionTransaction) -> None:
-        """What is still pending when a transaction ends was not committed."""
+        """Drop what is still pending when a transaction ends: it was not committed."""
         if transaction.nested:
             _pending(session.info).pop(transaction, None)
-        elif transaction.parent is None:  # a flush has a transaction too, inside that of the session
+        elif transaction.parent is None:  # a flush has a nested transaction, too
             _pending(session.info).clear()
 
 
@@ -112,7 +112,7 @@ _Pending = dict[SessionTransaction | None, dict[str, None]]
 
 
 def _pending(info: dict[Any, Any]) -> _Pending:
-    """The topics of a session, in order, by the savepoint in which they were published; by None outside of any."""
+    """The pending topics of a session, in order, by the savepoint in which they were published, or None."""
     pending: _Pending = info.setdefault(_PENDING, {})
     return pending
 

@@ -1,4 +1,4 @@
-"""Whether the database can do its work: what its errors mean, and what is remembered of them until it stores again."""
+"""The health of the database: classifies its errors, and remembers a failure until a write succeeds."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from app.errors import DatabaseBusy, DatabaseFull, DatabaseUnavailable
 
 _BUSY_STATES = ("40001", "40P01", "53200", "53300", "55P03", "57014")
-"""PostgreSQL's: conflicts, out of memory, too many connections, a lock or a statement that took too long."""
+"""PostgreSQL's conditions: conflicts, out of memory, too many connections, a lock or statement that timed out."""
 _DOWN_CLASSES = ("08", "57", "58")
-"""PostgreSQL's classes of errors: no connection, shut down by its operator, trouble with its files."""
+"""PostgreSQL's error classes: no connection, operator intervention, system errors."""
 _READ_ONLY, _DISK_FULL = "25006", "53100"
 
 _PROBE_INTERVAL_S = 1.0
 _LOG_INTERVAL_S = 60.0
 _PROBE_BYTES = 262_144
-"""What a probe writes: more than fits into the room that a full database still has in its own files."""
+"""Bytes that a probe writes: more than the free space within the files of a full database."""
 _MIN_FREE_BYTES = 1_048_576
-"""With less on the disk, SQLite's general error about its files means that the disk is full."""
+"""If less is free, SQLite's generic I/O errors mean that the disk is full."""
 
 _log = structlog.get_logger("storage")
 
 
 class DatabaseMonitor:
-    """What keeps a database from storing, from the first failure until a write succeeds. Each ``Database`` has one.
+    """Remembers why a database cannot be written, from the first failure to the next success. One per ``Database``.
 
-    Nothing is written while all is well. After a failure, ``problem`` tries a write, once a second at most, so neither
-    a load balancer that asks nor a class that presses Run makes it worse. An outage is one error in the log, however
-    many requests fail in it.
+    Writes nothing while all is well. After a failure, ``problem`` tries to write, at most once a second, so that
+    neither health checks nor a class that presses Run makes it worse. An outage is logged as one error, however many
+    requests fail.
     """
 
     def __init__(self, try_to_write: Callable[[], Awaitable[None]], file: Path | None = None) -> None:
-        """``file`` is where SQLite keeps it. ``try_to_write`` raises what the database says."""
+        """``file`` is SQLite's file. ``try_to_write`` raises the database's errors."""
         self._try_to_write = try_to_write
         self._file = file
         self._problem: type[DatabaseUnavailable] | None = None
@@ -63,12 +63,12 @@ class DatabaseMonitor:
 
     @property
     def reason(self) -> str:
-        """What the database said last, for operators."""
+        """The database's last error message, for operators."""
         return self._reason
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Note the error that leaves this block."""
+        """Note a database error that leaves this block."""
         try:
             yield
         except SQLAlchemyError as e:
@@ -76,7 +76,7 @@ class DatabaseMonitor:
             raise
 
     def note(self, error: SQLAlchemyError) -> None:
-        """Remember what keeps the database from storing. Being busy passes by itself, so it is only logged."""
+        """Remember why the database cannot be written. Being busy is temporary, so that is only logged."""
         problem = classify_database_error(error)
         if problem is None:
             return
@@ -93,18 +93,18 @@ class DatabaseMonitor:
             self._problem = problem
             self._told = self._may_log(problem)
             if self._told:
-                full = "the database cannot store anything: its disk is full"
-                _log.error(full if problem is DatabaseFull else "the database does not work", reason=self._reason)
+                full = "writing to the database fails: its disk is full"
+                _log.error(full if problem is DatabaseFull else "the database is not working", reason=self._reason)
 
     async def problem(self) -> type[DatabaseUnavailable] | None:
-        """What keeps the database from storing now, or None. Tries a write where the last one failed."""
+        """Why the database cannot be written now, or None. After a failure, tries to write again."""
         if self._problem is not None:
             async with self._one_at_a_time:
                 await self._try_again()
         return self._problem
 
     async def check(self) -> None:
-        """Raise what keeps the database from storing, such as DatabaseFull."""
+        """Raise the reason why the database cannot be written, such as DatabaseFull."""
         if (problem := await self.problem()) is not None:
             raise problem
 
@@ -118,7 +118,7 @@ class DatabaseMonitor:
         else:
             if self._told:
                 outage_s = round(time.monotonic() - self._since, 1)
-                _log.warning("the database stores again", outage_s=outage_s, after=self._problem.code)
+                _log.warning("the database works again", outage_s=outage_s, after=self._problem.code)
             self._problem, self._reason = None, ""
         self._tried_at = time.monotonic()
 
@@ -137,12 +137,12 @@ class DatabaseMonitor:
 
 
 async def probe_write(engine: AsyncEngine) -> None:
-    """Make the database take what needs new room on its disk, and take it back. Raises what the database says."""
+    """Make the database write data that needs new disk space, then remove it. Raises the database's errors."""
     table = f"storage_probe_{secrets.token_hex(4)}"
     sqlite = engine.dialect.name == "sqlite"
     async with engine.connect() as connection:
         try:
-            if sqlite:  # with a cache this small it writes to the disk before the end of the transaction
+            if sqlite:  # a cache this small makes it write to disk before the transaction ends
                 await connection.exec_driver_sql("PRAGMA cache_size = 10")
                 await connection.exec_driver_sql("BEGIN IMMEDIATE")
             await connection.exec_driver_sql(f"CREATE TABLE {table} (filler {'BLOB' if sqlite else 'BYTEA'})")
@@ -155,13 +155,13 @@ async def probe_write(engine: AsyncEngine) -> None:
 
 
 def classify_database_error(error: BaseException) -> type[DatabaseUnavailable] | None:
-    """What keeps the database from its work; None if the error is of another kind, such as a broken rule. Pure."""
+    """Why the database cannot work; None for other errors, such as a violated constraint. Pure."""
     if isinstance(error, PoolTimeout):
         return DatabaseBusy
     if not isinstance(error, DBAPIError):
         return None
     if (code := getattr(error.orig, "sqlite_errorcode", None)) is not None:
-        return _classify_sqlite_code(code & 0xFF)  # the rest of an extended code says where it happened
+        return _classify_sqlite_code(code & 0xFF)  # the high bits of an extended code only give details
     if state := getattr(error.orig, "sqlstate", None):
         return _classify_sqlstate(state)
     if isinstance(error.orig, TimeoutError):
@@ -170,7 +170,7 @@ def classify_database_error(error: BaseException) -> type[DatabaseUnavailable] |
 
 
 def log_failure(log: Any, event: str, error: BaseException, **facts: object) -> None:
-    """Log an error with its traceback, unless it is the database's: a ``DatabaseMonitor`` has reported that once."""
+    """Log an error with its traceback, unless a ``DatabaseMonitor`` has already reported it."""
     if classify_database_error(error) is None:
         log.exception(event, **facts)
     else:
@@ -178,7 +178,7 @@ def log_failure(log: Any, event: str, error: BaseException, **facts: object) -> 
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without the statement that SQLAlchemy shows below it: for logs and ``/readyz``. Pure."""
+    """The message of an error without the SQL that SQLAlchemy appends, for logs and ``/readyz``. Pure."""
     return (str(error).splitlines() or [type(error).__name__])[0][:300]
 
 

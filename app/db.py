@@ -1,6 +1,6 @@
-"""The database: one async engine, short sessions, names by convention.
+"""The database: one async engine, short sessions, and a naming convention for constraints.
 
-Services flush, the edge commits: a route that has called its service commits before it answers.
+Services flush and routes commit: a route commits after it has called its service.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ from app.sqlite import SqliteDriver, enable_wal
 
 T = TypeVar("T")
 POOL_SIZE = 15
-"""Connections of one process. They stay open: one to SQLite has its thread and a few prepared statements."""
+"""Connections per process. They stay open: an SQLite connection has a thread and a few prepared statements."""
 
 POOL_TIMEOUT_S = 10.0
 """Seconds to wait for a connection, or in SQLite for another writer."""
 
 _CLOSE_TIMEOUT_S = 20
-"""Seconds to wait for the thread of a connection to SQLite that is closed."""
+"""Seconds to wait for the thread of an SQLite connection that is being closed."""
 
 _FETCH_SIZE = 100
-"""Rows that a cursor hands over at a time."""
+"""Rows that a cursor fetches at a time."""
 
 _PRAGMAS = ("synchronous=NORMAL", "foreign_keys=ON")
 
 
 class Base(DeclarativeBase):
-    """The parent of every table. Relationships are declared with ``lazy="raise"``: what a page needs is asked for."""
+    """The base class of all tables. Relationships use ``lazy="raise"``, so pages must load what they need."""
 
     metadata = MetaData(
         naming_convention={
@@ -72,7 +72,7 @@ class Base(DeclarativeBase):
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A point in time, always UTC and aware, in SQLite too."""
+    """A point in time, always UTC and timezone-aware, even in SQLite."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -81,7 +81,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("a moment needs a time zone")
+            raise ValueError("a datetime needs a time zone")
         value = value.astimezone(UTC)
         return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
 
@@ -90,12 +90,12 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class Database:
-    """The engine and its sessions. A task holds one session at a time: with two, a full pool waits for itself.
+    """The engine and its sessions. A task must not hold two sessions: with a full pool, it would wait for itself.
 
-    ``connections`` bounds the pool, and ``wait_s`` the seconds to wait for one of them, for PostgreSQL to accept it,
-    and for the turn to write to SQLite; then SQLAlchemy's ``TimeoutError`` or an ``OperationalError`` is raised.
-    ``statement_s`` bounds one statement of PostgreSQL; None for no limit, as migrations need. What a session publishes
-    with ``publish_on_commit`` goes to ``bus``.
+    ``connections`` is the size of the pool. ``wait_s`` is how many seconds to wait for a connection, for PostgreSQL to
+    accept it, and for the turn to write to SQLite; after that, SQLAlchemy's ``TimeoutError`` or an
+    ``OperationalError`` is raised. ``statement_s`` limits a statement of PostgreSQL; None means no limit, as migrations
+    need. Sessions publish to ``bus`` (see ``publish_on_commit``).
     """
 
     def __init__(
@@ -119,20 +119,20 @@ class Database:
         sync_sessions = sessionmaker()
         publish_commits(sync_sessions, self.bus)
         self._sessions = async_sessionmaker(self.engine, sync_session_class=sync_sessions, expire_on_commit=False)
-        # SQLite has one writer at a time; a fair queue in the process is quicker than its busy-wait.
+        # SQLite has one writer at a time; a fair queue in the process is faster than SQLite's polling.
         self._writer = asyncio.Lock() if self.engine.dialect.name == "sqlite" else None
         self.storage = DatabaseMonitor(self._try_to_write, self.file())
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncSession]:
-        """A session; commit it yourself, otherwise it rolls back."""
+        """A session. Commit it yourself; otherwise, it rolls back."""
         with self.storage.watching():
             async with self._sessions() as session:
                 yield session
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncSession]:
-        """A short session that only writes, committed at the end of the block."""
+        """A short session for writing, committed at the end of the block."""
         with self.storage.watching():
             async with self._turn_to_write(), self._sessions() as session:
                 yield session
@@ -151,35 +151,35 @@ class Database:
             async with asyncio.timeout(self._wait_s):
                 await self._writer.acquire()
         except TimeoutError as e:
-            raise PoolTimeout(f"others have been writing for {self._wait_s:g} s") from e
+            raise PoolTimeout(f"other transactions have been writing for {self._wait_s:g} s") from e
         try:
             yield
         finally:
             self._writer.release()
 
     def file(self) -> Path | None:
-        """Where SQLite keeps it; None for a database elsewhere."""
+        """SQLite's file; None for other databases."""
         url = self.engine.url
         return Path(url.database) if self.engine.dialect.name == "sqlite" and url.database else None
 
     async def close(self) -> None:
-        """Drop the connections, and wait for SQLite's threads: one still at work would speak to a closed loop."""
+        """Close all connections and wait for SQLite's threads, so that none of them uses a closed event loop."""
         await self.engine.dispose()
         for thread in [t for t in threading.enumerate() if t in self._threads]:
             await asyncio.to_thread(thread.join, _CLOSE_TIMEOUT_S)
 
 
 async def advisory_lock(session: AsyncSession, name: str) -> None:
-    """From here to the end of the transaction nobody else works under this name.
+    """Lock this name until the transaction ends.
 
-    SQLite has one writer at a time as it is: from a transaction's first write on.
+    SQLite does not need it: it has one writer at a time, from a transaction's first write on.
     """
     if session.get_bind().dialect.name == "postgresql":
         await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 0))))
 
 
 async def delete_batch(session: AsyncSession, table: type[Base], most: int, *which: ColumnElement[bool]) -> int:
-    """Delete rows, but not more than ``most``. Returns how many there were: fewer than ``most`` means all."""
+    """Delete at most ``most`` rows. Returns how many were deleted: fewer than ``most`` means that none are left."""
     key = table.__mapper__.primary_key
     named = tuple_(*key) if len(key) > 1 else key[0]
     some = delete(table).where(named.in_(select(*key).where(*which).limit(most)))
@@ -188,13 +188,13 @@ async def delete_batch(session: AsyncSession, table: type[Base], most: int, *whi
 
 
 def dialect_insert(session: AsyncSession, table: type[Base]) -> postgresql.Insert | sqlite.Insert:
-    """An INSERT as the session's database has it, with ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
+    """The INSERT of the session's dialect, with ``on_conflict_do_nothing`` and ``on_conflict_do_update``."""
     insert = postgresql.insert if session.get_bind().dialect.name == "postgresql" else sqlite.insert
     return insert(table)
 
 
 async def stream_scalars(session: AsyncSession, query: Select[T]) -> AsyncIterator[T]:
-    """What a query finds, one by one, from a cursor of the server: however many there are, a few are in memory."""
+    """The results of a query one by one from a server-side cursor: only a few are in memory at a time."""
     async for one in await session.stream_scalars(query.execution_options(yield_per=_FETCH_SIZE)):
         yield one
 
@@ -237,7 +237,7 @@ def _postgresql_engine(url: str, connections: int, wait_s: float, statement_s: f
     def _connect(dialect: Dialect, _record: object, args: Any, options: Any) -> Any:
         try:
             return dialect.connect(*args, **options)
-        except OSError as e:  # asyncpg lets through what the network says, a time-out too
+        except OSError as e:  # asyncpg raises network errors unchanged, including timeouts
             raise dialect.loaded_dbapi.OperationalError(f"no connection: {e or type(e).__name__}") from e
 
     @event.listens_for(engine.sync_engine, "handle_error", retval=True)
@@ -245,17 +245,17 @@ def _postgresql_engine(url: str, connections: int, wait_s: float, statement_s: f
         error = context.original_exception
         if not isinstance(error, OSError):
             return None
-        context.is_disconnect = True  # nobody knows what it still has to say
+        context.is_disconnect = True  # the connection's state is unknown
         return OperationalError(context.statement, None, error)
 
     return engine
 
 
 def now() -> datetime:
-    """This moment, in UTC."""
+    """The current time, in UTC."""
     return datetime.now(UTC)
 
 
 def sortable_id() -> str:
-    """A new id that sorts behind those made before it: lists go by it."""
+    """A new ID that sorts after all earlier ones; lists are ordered by it."""
     return f"{time.time_ns() // 1_000:014x}{secrets.token_hex(8)}"

@@ -1,15 +1,15 @@
-"""Errors named for facts. Each carries its HTTP status, a stable code and a message in English, translated when shown.
+"""Errors named for facts. Each has an HTTP status, a stable code and an English message, translated when it is shown.
 
 ::
 
-    Problem
-    ├── NotFound          404   CourseNotFound, LessonNotFound, … are made in the features
-    ├── PermissionDenied        403
-    ├── RequestTooLarge          413
-    ├── Unreadable        422
-    ├── TooManyRequests           429
-    └── Unavailable       503
-        └── DatabaseUnavailable         DatabaseBusy, DatabaseFull
+    LockstepError
+    ├── NotFound            404   CourseNotFound, LessonNotFound, … are defined in the features
+    ├── PermissionDenied    403
+    ├── RequestTooLarge     413
+    ├── InvalidInput        422
+    ├── TooManyRequests     429
+    └── ServiceUnavailable  503
+        └── DatabaseUnavailable   DatabaseBusy, DatabaseFull
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from app.i18n import N_, gettext
 
 
 class LockstepError(Exception):
-    """Something a person is told about. ``values`` fill the message's ``{names}``."""
+    """An error with a message for people. ``values`` fill in the message's ``{names}``."""
 
     status: ClassVar[int] = 500
     code: str = "internal"
     message: ClassVar[str] = N_("Something went wrong on our side. The error was logged.")
     retry_after_s: ClassVar[int | None] = None
-    """Seconds after which the same request may succeed; a client gets it as ``Retry-After``."""
+    """Seconds after which the request may succeed, sent as ``Retry-After``."""
 
     def __init__(self, **values: object) -> None:
         self.values = values
         super().__init__(self.message.format(**values))
 
     def sentence(self) -> str:
-        """The message in the language in use."""
+        """The message in the current language."""
         return gettext(self.message).format(**self.values)
 
     @property
     def http_status(self) -> int:
-        """The status to answer with."""
+        """The status of the response."""
         return self.status
 
 
@@ -93,7 +93,7 @@ class DatabaseUnavailable(ServiceUnavailable):
 
 
 class DatabaseBusy(DatabaseUnavailable):
-    """Every connection to the database is in use, or others are writing, for as long as a request waits."""
+    """All connections are in use, or other transactions are writing, for longer than a request waits."""
 
     code = "storage_busy"
     message = N_("The server is handling too many requests right now. Try again in a few seconds.")
@@ -101,7 +101,7 @@ class DatabaseBusy(DatabaseUnavailable):
 
 
 class DatabaseFull(DatabaseUnavailable):
-    """The disk of the database is full: it can be read, but nothing can be stored."""
+    """The disk of the database is full: it can be read, but not written."""
 
     code = "storage_full"
     message = N_(

@@ -1,7 +1,7 @@
-"""The words of the interface in the language of the request.
+"""Translations of the interface, in the language of the request.
 
-Messages are written in English in the code; ``app/locales/<language>/LC_MESSAGES/messages.po`` holds the others and is
-read as it is, without a compile step. To collect and merge new messages (the mapping is in pyproject.toml)::
+Messages are written in English in the code; ``app/locales/<language>/LC_MESSAGES/messages.po`` has the translations and
+is read without a compile step. To collect and merge new messages (the mapping is in pyproject.toml)::
 
     pybabel extract -F pyproject.toml -k _ -k N_ --no-location --sort-output -o /tmp/messages.pot .
     pybabel update -i /tmp/messages.pot -d app/locales -w 120 --no-fuzzy-matching --ignore-obsolete \\
@@ -31,12 +31,12 @@ LOCALES_DIR = Path(__file__).parent / "locales"
 DEFAULT_LANGUAGE = "en"
 _A_MINUTE, _AN_HOUR, _A_DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 _CACHE_SIZE = 4096
-"""Of each kind of value, as written in some language."""
+"""Entries per kind of value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language of the interface: its code in URLs and its own name."""
+    """A language of the interface: its code in URLs, and its own name."""
 
     code: str
     name: str
@@ -49,13 +49,13 @@ _current: ContextVar[str] = ContextVar("language", default=DEFAULT_LANGUAGE)
 
 
 def current_language() -> str:
-    """The code of the language in use."""
+    """The code of the current language."""
     return _current.get()
 
 
 @contextmanager
 def use_language(code: str) -> Iterator[None]:
-    """Use a language while the block lasts."""
+    """Use a language inside the block."""
     token = _current.set(code)
     try:
         yield
@@ -64,12 +64,12 @@ def use_language(code: str) -> Iterator[None]:
 
 
 def gettext(message: str) -> str:
-    """The message in the language in use."""
+    """The message in the current language."""
     return _translations(_current.get()).gettext(message)
 
 
 def ngettext(singular: str, plural: str, n: int) -> str:
-    """The message for ``n`` things in the language in use."""
+    """The message for ``n`` things in the current language."""
     return _translations(_current.get()).ngettext(singular, plural, n)
 
 
@@ -77,13 +77,13 @@ _ = gettext
 
 
 def N_(message: str) -> str:  # noqa: N802, RUF100 - the customary name
-    """Mark a message for translation where it is defined; ``gettext`` it where it is shown."""
+    """Mark a message for translation where it is defined; call ``gettext`` where it is shown."""
     return message
 
 
 @lru_cache(maxsize=1024)
 def negotiate(accept_language: str) -> str:
-    """Choose a language by an Accept-Language header; English if none fits."""
+    """Choose a language for an Accept-Language header; English if none matches."""
     wanted = [
         tag.replace("-", "_")
         for weight, tag in sorted(map(_parse_quality, accept_language[:400].split(",")), key=lambda pair: -pair[0])
@@ -102,45 +102,45 @@ def _parse_quality(item: str) -> tuple[float, str]:
 
 
 def number(value: float) -> str:
-    """``12345.6`` as the language writes it."""
+    """``12345.6`` in the format of the language."""
     return _number(_current.get(), value)
 
 
 def percent(value: float) -> str:
-    """``0.25`` as the language writes 25 %."""
+    """``0.25`` as 25% in the format of the language."""
     return _percent(_current.get(), value)
 
 
 def date(value: Date) -> str:
-    """A day, in the language's medium form."""
+    """A date in the language's medium format."""
     return _date(_current.get(), value.date() if isinstance(value, datetime) else value)
 
 
 def day_and_month(value: Date) -> str:
-    """A day without its year, short."""
+    """A date without its year, in the short format."""
     return format_skeleton("MMMd", value, locale=_locale(_current.get()))
 
 
 def date_and_time(value: datetime) -> str:
-    """A moment, in the language's medium form, as the clocks of its zone show it."""
-    return _date_and_time(_current.get(), value.replace(tzinfo=None))  # two zones' moments may be equal
+    """A date and time in the language's medium format, in the value's own time zone."""
+    return _date_and_time(_current.get(), value.replace(tzinfo=None))  # equal moments may differ in time zone
 
 
 def weekdays() -> list[str]:
-    """The short names of the days, from Monday on."""
+    """The short names of the days, starting with Monday."""
     names = get_day_names("abbreviated", locale=_locale(_current.get()))
     return [names[day] for day in range(7)]
 
 
 def duration(value: timedelta) -> str:
-    """A length of time in words, rounded up to its largest unit: ``2 minutes``."""
+    """A duration in words, rounded up to its largest unit: ``2 minutes``."""
     unit = next((unit for unit in (_A_DAY, _AN_HOUR, _A_MINUTE) if value >= 1.5 * unit), timedelta(seconds=1))
     rounded = max(1, -(-value // unit)) * unit
     return format_timedelta(rounded, threshold=1.5, locale=_locale(_current.get()))
 
 
 def relative_time(value: datetime) -> str:
-    """How long ago a moment was, in words: ``2 minutes ago``; a day once it is more than a month."""
+    """How long ago a moment was, in words: ``2 minutes ago``; the date if it is more than a month."""
     passed = datetime.now(UTC) - value
     if passed > timedelta(days=30):
         return date(value)
@@ -151,7 +151,7 @@ def relative_time(value: datetime) -> str:
     return _relative_time(_current.get(), max(1, int(passed.total_seconds())))
 
 
-# What Babel has put in words once: it takes longer for ten of them than the database for a page.
+# Cached: formatting ten values with Babel takes longer than reading a page from the database.
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

@@ -1,4 +1,4 @@
-"""The web application, wired together: the only place, with ``cli``, that knows all of it."""
+"""Assembles the web application. Only this module and ``cli`` import all features."""
 
 from __future__ import annotations
 
@@ -69,16 +69,16 @@ FEATURES = (
     WEB,
     HEALTH,
 )
-"""Routes are tried in this order, so what is asked for most comes first. Jobs start in it, and stop in reverse."""
+"""Routes are tried in this order, so the most requested come first. Tasks start in this order and stop in reverse."""
 
 
 def create_local_app() -> FastAPI:
-    """The application for a port that only this machine reaches, where nobody has reason to call it by another name."""
+    """The application for a port that only this machine can reach, under no name but localhost."""
     return create_app(only_local=True)
 
 
 def create_app(settings: Settings | None = None, *, only_local: bool = False) -> FastAPI:
-    """Make the application. Without settings they are read from the environment, as uvicorn's workers do."""
+    """Create the application. Without ``settings``, they are read from the environment, as in uvicorn's workers."""
     settings = settings or Settings.read()
     configure_logging(settings)
     assets = Assets()
@@ -105,7 +105,7 @@ def create_app(settings: Settings | None = None, *, only_local: bool = False) ->
 
 
 def _collect(app: FastAPI) -> None:
-    """Share what the features contribute to each other."""
+    """Collect what the features contribute to each other."""
     ROUTE_ACCESS.set(app, route_access_of(FEATURES) | {"static": Access.public, "docs": Access.public})
     EXPORTERS.set(app, {name: exporter for feature in FEATURES for name, exporter in feature.exporters.items()})
     ERASERS.set(app, [eraser for feature in FEATURES for eraser in feature.erasers])
@@ -144,14 +144,14 @@ def _middleware(settings: Settings, cache: PageCache, catalog: Catalog, *, only_
         Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
     ]
     if settings.public_url or only_local:
-        # A name of another site may be made to lead here, and its pages would then count as ours.
+        # Another site's name can be made to resolve to this machine, and its pages would then share our origin.
         hosts = [*filter(None, [_host(settings.public_url)]), "localhost", "127.0.0.1", "[::1]"]
         stack.insert(4, Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
     return stack
 
 
 def _host(url: str) -> str:
-    """The host without its port, as a Host header has it: an IPv6 address keeps its brackets."""
+    """The host without its port, as in a Host header: an IPv6 address keeps its brackets."""
     host = urlsplit(url).hostname or ""
     return f"[{host}]" if ":" in host else host
 
@@ -180,4 +180,4 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[dict[str, float]]:
             with on_shutdown(bus.close):
                 yield {STALL_TIMEOUT_KEY: settings.stalled_connection_s}
         finally:
-            bus.close()  # the jobs end by themselves, and then each feature's lifespan is left
+            bus.close()  # background tasks end by themselves, then each feature's lifespan is left

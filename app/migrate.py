@@ -1,4 +1,4 @@
-"""Bring a database to the shape of this version: Alembic without an ini file, on the engine the application uses."""
+"""Migrates a database to this version's schema, with Alembic but without an ini file, on the application's engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.settings import project_folder
 
 MIGRATIONS_DIR = project_folder("migrations")
 _ADVISORY_LOCK_KEY = 0x10C_57E9
-"""The key of PostgreSQL's advisory lock: two servers that start at the same time upgrade one after the other."""
+"""Key of PostgreSQL's advisory lock: servers that start at the same time upgrade one after the other."""
 
 
 class UnsupportedRevision(Exception):
@@ -24,7 +24,7 @@ class UnsupportedRevision(Exception):
 
 
 def alembic_config() -> Config:
-    """Alembic's settings; the files of versions are named ``YYYY-MM-DD_verb_noun.py``."""
+    """Alembic's configuration; files of versions are named ``YYYY-MM-DD_verb_noun.py``."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS_DIR))
     config.set_main_option("file_template", "%%(year)d-%%(month).2d-%%(day).2d_%%(slug)s")
@@ -36,7 +36,7 @@ HEAD_REVISION = ScriptDirectory.from_config(alembic_config()).get_current_head()
 
 
 async def upgrade(db: Database, revision: str = "head") -> None:
-    """Apply the missing migrations. Create the folder of a SQLite file.
+    """Apply missing migrations. Creates the folder of an SQLite file.
 
     Raises:
         UnsupportedRevision: nothing was changed.
@@ -45,12 +45,12 @@ async def upgrade(db: Database, revision: str = "head") -> None:
 
 
 async def downgrade(db: Database, revision: str) -> None:
-    """Take migrations back, down to a revision or ``base``."""
+    """Revert migrations down to a revision or ``base``."""
     await _run_alembic(db, lambda config: command.downgrade(config, revision))
 
 
 async def current_revision(db: Database) -> str | None:
-    """The revision the database is at; None if it is empty."""
+    """The database's revision; None if it is empty."""
 
     def look(connection: Connection) -> str | None:
         return MigrationContext.configure(connection).get_current_revision()
@@ -69,12 +69,12 @@ def _upgrade(config: Config, revision: str) -> None:
         pre_release.copy_rows(connection)
     elif current in pre_release.UNSUPPORTED_REVISIONS:
         raise UnsupportedRevision(
-            f"The database is at {current}, from before the first version. Run 'lockstep db upgrade' of commit "
-            f"{pre_release.LAST_COMMIT}, then of this version."
+            f"The database is at revision {current}, from before the first version. Run 'lockstep db upgrade' of "
+            f"commit {pre_release.LAST_COMMIT}, then of this version."
         )
     elif current is not None and current not in _known_revisions(config):
         raise UnsupportedRevision(
-            f"The database is at {current}, which comes from a newer version. Run that version, or restore a backup "
+            f"The database is at revision {current} of a newer version. Run that version, or restore a backup "
             "from before its upgrade."
         )
     command.upgrade(config, revision)
@@ -89,7 +89,7 @@ async def _run_alembic(db: Database, act: Callable[[Config], None]) -> None:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK_KEY})
         else:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")  # SQLite's driver would begin only with the first row
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # SQLite's driver would begin only before the first INSERT
         config = alembic_config()
         config.attributes["connection"] = connection
         act(config)

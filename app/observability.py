@@ -1,4 +1,4 @@
-"""Logs with a request id: structlog, one line a request, JSON for machines or colour for people."""
+"""Logging with request IDs: structlog, one line per request, JSON for machines or colors for people."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _log = structlog.get_logger("access")
 
 
 def request_id() -> str:
-    """The id of the request in hand, or nothing outside of one."""
+    """The ID of the current request; empty outside a request."""
     return _request_id.get()
 
 
 def configure_logging(settings: Settings) -> None:
-    """Send structlog's lines, and those of the libraries, to standard error."""
+    """Send the log lines of structlog and of libraries to standard error."""
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     renderer: structlog.typing.Processor = (
         structlog.processors.JSONRenderer(ensure_ascii=False)
@@ -66,7 +66,7 @@ def configure_logging(settings: Settings) -> None:
 
 
 class RequestLogMiddleware:
-    """Give each request an id, in and out as X-Request-ID, and log how it went."""
+    """Gives each request an ID, read from and returned as X-Request-ID, and logs its result."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -98,7 +98,7 @@ class RequestLogMiddleware:
 
 
 def redact_path(path: str) -> str:
-    """A path without what opens an account to whoever has it: the token of a mail's link. Pure."""
+    """A path without secrets: the tokens of links in emails. Pure."""
     return _PATH_TOKEN.sub("/…", path)
 
 

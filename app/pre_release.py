@@ -1,9 +1,9 @@
-"""Carry a database from before the first version over into the schema of the first version.
+"""Upgrades a database from before the first version to the schema of the first version.
 
 Before the first version, tables and columns had other names, and twelve migrations created them. The first version has
-one migration. A database that has all of the earlier ones, at ``LAST_REVISION``, keeps its rows: its tables are renamed
-out of the way, the first version creates its own, and each row is copied. So the schema is that of a new database, down
-to the names of constraints. All of it is one transaction; meanwhile the database needs twice its space on disk.
+one migration. A database with all earlier ones, at ``LAST_REVISION``, keeps its rows: its tables are renamed, the first
+version creates its own, and each row is copied. So the schema is the same as in a new database, even in the names of
+constraints. All of this is one transaction, during which the database needs twice its space on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ UNSUPPORTED_REVISIONS = frozenset(
     }
 )
 LAST_COMMIT = "03760b7"
-"""The last commit with the twelve migrations: it upgrades a database to ``LAST_REVISION``."""
+"""The last commit with the twelve migrations; it upgrades a database to ``LAST_REVISION``."""
 
 _TABLES: Mapping[str, str] = {
     "accounts": "accounts",
@@ -52,7 +52,7 @@ _TABLES: Mapping[str, str] = {
     "notifications": "notifications",
     "unmailed_kinds": "email_opt_outs",
 }
-"""Each table and its name now. A table comes after those it refers to."""
+"""The old and new name of each table. A table comes after those that it refers to."""
 
 _COLUMNS: Mapping[str, Mapping[str, str]] = {
     "accounts": {"mailing": "email_frequency"},
@@ -81,27 +81,27 @@ _COLUMNS: Mapping[str, Mapping[str, str]] = {
     "outbox": {"to": "recipient", "tries": "attempts", "why": "last_error"},
     "notifications": {"mailed_at": "emailed_at"},
 }
-"""The columns with another name now, by table."""
+"""The renamed columns, by table."""
 
 _DROPPED = {("attempts", "first_at")}
-"""Columns that nothing read."""
+"""Columns that nothing used."""
 
 _VALUES: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("accounts", "mailing"): {"at_once": "immediately"},
     ("outbox", "state"): {"doubtful": "unconfirmed"},
 }
-"""Values with another name now, by table and column."""
+"""Renamed values, by table and column."""
 
 
 def set_tables_aside(connection: Connection) -> None:
-    """Rename the tables to make room for those of the first version."""
+    """Rename the old tables to make room for those of the first version."""
     for table in _TABLES:
         _free_index_names(connection, table)
         connection.execute(text(f"ALTER TABLE {table} RENAME TO {_aside(table)}"))
 
 
 def copy_rows(connection: Connection) -> None:
-    """Copy each row into the tables of the first version, and drop the tables that were set aside."""
+    """Copy the rows into the tables of the first version, and drop the old tables."""
     for before, now in _TABLES.items():
         source = Table(_aside(before), MetaData(), autoload_with=connection, resolve_fks=False)
         target = Table(now, MetaData(), autoload_with=connection, resolve_fks=False)
@@ -109,7 +109,7 @@ def copy_rows(connection: Connection) -> None:
         names = [_COLUMNS.get(before, {}).get(column.name, column.name) for column in kept]
         values = [_value(before, column) for column in kept]
         connection.execute(insert(target).from_select(names, select(*values)))
-    if connection.dialect.name == "sqlite":  # DROP TABLE looks for the replies to each comment
+    if connection.dialect.name == "sqlite":  # for DROP TABLE, which looks up the replies to each comment
         connection.execute(text(f"CREATE INDEX ix_aside_thread_id ON {_aside('comments')} (thread_id)"))
     for table in reversed(list(_TABLES)):
         connection.execute(text(f"DROP TABLE {_aside(table)}"))
@@ -120,7 +120,7 @@ def _aside(table: str) -> str:
 
 
 def _free_index_names(connection: Connection, table: str) -> None:
-    """Index names are unique across tables. PostgreSQL also indexes keys: those indexes cannot be dropped."""
+    """Free the old tables' index names, which are unique across tables. PostgreSQL's key indexes cannot be dropped."""
     if connection.dialect.name == "postgresql":
         indexes = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND tablename = :table"
         free = "ALTER INDEX {0} RENAME TO aside_{0}"

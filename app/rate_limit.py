@@ -1,7 +1,7 @@
-"""Rate limits: whoever tries the same thing again and again waits longer each time.
+"""Rate limits: repeated attempts must wait longer each time.
 
-Attempts are counted in the database, under a key that names the action and who attempts it: an account, a browser, a
-learner or a network. Each feature declares its own policies. ``retry_after`` is for what has timestamps of its own.
+Attempts are counted in the database, under a key of the action and the account, browser, learner or network that
+attempts it. Each feature defines its own policies. ``retry_after`` is for features that store timestamps themselves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RateLimitPolicy:
     max_delay_s: float = 900.0
 
     def remaining_delay_s(self, count: int, since_s: float) -> float:
-        """Seconds still to wait after ``count`` attempts, the last of them ``since_s`` ago. Pure."""
+        """Seconds left to wait after ``count`` attempts, the last of them ``since_s`` seconds ago. Pure."""
         if count < self.free_attempts or since_s >= _RESET_AFTER_S:
             return 0.0
         doublings = min(count - self.free_attempts, 30)
@@ -47,7 +47,7 @@ class WindowLimit:
 
 
 class RateLimitCounter(Base):
-    """How often something was tried lately, by one account, browser, learner or network."""
+    """Recent attempts by one account, browser, learner or network."""
 
     __tablename__ = "rate_limit_counters"
 
@@ -58,7 +58,7 @@ class RateLimitCounter(Base):
 
 
 class TooManyAttempts(TooManyRequests):
-    """``wait``: how long, in words."""
+    """``wait`` is a duration in words."""
 
     code = "too_many_tries"
     message = N_("Too many attempts. Wait {wait}, then try again.")
@@ -70,18 +70,18 @@ class TooManyAttempts(TooManyRequests):
 
 
 def network_limit_key(action: str, network: str | None) -> str | None:
-    """The key of attempts from one network; None for one that is not counted. Pure."""
+    """The key for attempts from one network; None if the network is not counted. Pure."""
     return f"{action} address {network}" if network else None
 
 
 async def count_attempt(session: AsyncSession, key: str | None, policy: RateLimitPolicy) -> None:
-    """Count one more attempt. Raises TooManyAttempts, and counts nothing, if it comes too soon."""
+    """Count an attempt. If it comes too soon, raises TooManyAttempts and counts nothing."""
     if key is None:
         return
     await advisory_lock(session, f"attempts {key}")
     moment = now()
     row = dialect_insert(session, RateLimitCounter).values(key=key, count=0, last_at=moment)
-    await session.execute(row.on_conflict_do_nothing())  # a write first: SQLite then lets nobody in between
+    await session.execute(row.on_conflict_do_nothing())  # write first: that locks SQLite
     attempts = (
         await session.execute(select(RateLimitCounter).where(RateLimitCounter.key == key).with_for_update())
     ).scalar_one()
@@ -94,24 +94,24 @@ async def count_attempt(session: AsyncSession, key: str | None, policy: RateLimi
 
 
 async def reset_attempts(session: AsyncSession, key: str) -> None:
-    """Start counting from zero: the attempt succeeded."""
+    """Reset the count after a successful attempt."""
     await session.execute(delete(RateLimitCounter).where(RateLimitCounter.key == key))
 
 
 async def refund_attempt(session: AsyncSession, key: str | None) -> None:
-    """Take one attempt off the count: it was no guess. So a whole class can sign in from one network."""
+    """Subtract an attempt that was not a wrong guess, so that a whole class can sign in from one network."""
     mine = update(RateLimitCounter).where(RateLimitCounter.key == key, RateLimitCounter.count > 0)
     await session.execute(mine.values(count=RateLimitCounter.count - 1).execution_options(synchronize_session=False))
 
 
 async def delete_expired_counters(session: AsyncSession) -> None:
-    """Delete the counters that would start from zero anyway."""
+    """Delete the counters that have been reset by time."""
     await session.execute(
         delete(RateLimitCounter).where(RateLimitCounter.last_at < now() - timedelta(seconds=_RESET_AFTER_S))
     )
 
 
 def retry_after(timestamps: Sequence[datetime], at: datetime, limits: Sequence[WindowLimit]) -> timedelta:
-    """How long to wait until one more may follow; ``timestamps`` has the latest first. Zero if it may now. Pure."""
+    """How long to wait until another is allowed; ``timestamps`` has the latest first. Zero if allowed now. Pure."""
     waits = [timestamps[each.max_count - 1] + each.window - at for each in limits if len(timestamps) >= each.max_count]
     return max([timedelta(0), *waits])

@@ -1,4 +1,4 @@
-"""Every setting of the web application: one class, read from ``LOCKSTEP_*`` variables, refused with a sentence."""
+"""The settings of the web application: one class, read from ``LOCKSTEP_*`` variables and validated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 MAX_SOCKET_PATH_BYTES = 100
-"""Bytes; the kernel takes 107 for the path of a Unix socket."""
+"""The kernel's limit for the path of a Unix socket is 107 bytes."""
 
 _DRIVERS = ("sqlite+aiosqlite://", "postgresql+asyncpg://")
 _PREFIX = "LOCKSTEP_"
@@ -28,16 +28,16 @@ _CREDENTIALS = re.compile(r"//[^/\s]*@")
 
 _PROVIDER_NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
 _KNOWN_PROVIDERS = {"google": ("https://accounts.google.com", "Google"), "github": ("https://github.com", "GitHub")}
-"""Known by name: their issuer and label."""
+"""Issuers and labels of providers known by name."""
 _LOGGABLE_PROVIDER_FIELDS = {"issuer", "label"}
 
 
 class InvalidSettings(Exception):
-    """A setting has a value Lockstep cannot use. ``str()`` names each one in a sentence."""
+    """Settings have invalid values. ``str()`` has a sentence about each."""
 
 
 class IdentityProviderSettings(BaseModel):
-    """A site whose accounts sign in here: ``LOCKSTEP_OIDC__GOOGLE__CLIENT_ID``, and so on."""
+    """A site whose accounts can sign in here: ``LOCKSTEP_OIDC__GOOGLE__CLIENT_ID``, and so on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -63,7 +63,7 @@ class IdentityProviderSettings(BaseModel):
 
 
 class Settings(BaseSettings):
-    """What an operator may choose. The variable of ``data_dir`` is ``LOCKSTEP_DATA_DIR``, and so on."""
+    """The settings for operators. The variable of ``data_dir`` is ``LOCKSTEP_DATA_DIR``, and so on."""
 
     model_config = SettingsConfigDict(
         env_prefix=_PREFIX, frozen=True, extra="ignore", validate_default=False, env_nested_delimiter="__"
@@ -206,14 +206,14 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _whole_sign_in(self) -> Self:
-        # Where another site sends people back to must not be what some request said.
+        # The address that providers redirect to must not depend on a request's Host header.
         if self.oidc and not self.public_url:
             raise ValueError("LOCKSTEP_OIDC__… requires LOCKSTEP_PUBLIC_URL")
         return self
 
     @model_validator(mode="after")
     def _whole_mail(self) -> Self:
-        # A link in a mail must not name the host that some request said it came to.
+        # Links in emails must not depend on a request's Host header.
         if self.smtp_url and not (self.mail_from and self.public_url):
             raise ValueError("LOCKSTEP_SMTP_URL requires LOCKSTEP_MAIL_FROM and LOCKSTEP_PUBLIC_URL")
         return self
@@ -223,7 +223,7 @@ class Settings(BaseSettings):
         """Read the environment.
 
         Raises:
-            InvalidSettings: with one sentence for each bad value.
+            InvalidSettings: with one sentence for each invalid value.
         """
         try:
             settings = cls()
@@ -238,48 +238,48 @@ class Settings(BaseSettings):
 
     @cached_property
     def database(self) -> str:
-        """The URL of the database in use."""
+        """The URL of the database."""
         return self.database_url or f"sqlite+aiosqlite:///{self.data_dir.absolute() / 'lockstep.db'}"
 
     @property
     def visitors_kept(self) -> timedelta | None:
-        """How long a visitor is kept after they were last seen; None for ever."""
+        """How long visitors are kept after they were last seen; None means forever."""
         return timedelta(days=self.keep_visitors_days) if self.keep_visitors_days else None
 
     @property
     def shown_database(self) -> str:
-        """The same without its password."""
-        from sqlalchemy.engine import make_url  # a command that only reads settings does without a database
+        """The URL of the database without its password."""
+        from sqlalchemy.engine import make_url  # imported here because commands that only read settings do not need it
 
         return make_url(self.database).render_as_string(hide_password=True)
 
     @cached_property
     def socket(self) -> Path:
-        """The supervisor's socket in use: the one given, or our own in the data directory."""
+        """The path of the supervisor's socket: the configured one, or our own in the data directory."""
         if self.runner_socket is not None:
             return self.runner_socket
         near = self.data_dir.absolute() / "run" / "supervisor.sock"
         if len(os.fsencode(near)) <= MAX_SOCKET_PATH_BYTES:
             return near
         mark = hashlib.sha256(os.fsencode(near)).hexdigest()[:12]
-        # Not "lockstep-NUMBER-…": those are a supervisor's own, and the next one sweeps away what a dead one left.
+        # Not "lockstep-NUMBER-…": supervisors use such names, and a new one deletes what a dead one left.
         return Path(tempfile.gettempdir()) / f"lockstep-socket-{os.getuid()}-{mark}" / "supervisor.sock"
 
     @property
     def secure(self) -> bool:
-        """True if learners come by https."""
+        """Whether learners use HTTPS."""
         return self.public_url.startswith("https://")
 
 
 def project_folder(name: str) -> Path:
-    """``lessons`` or ``migrations`` as Lockstep comes with it: in the package of a wheel, beside it in a checkout."""
+    """The folder ``lessons`` or ``migrations`` of Lockstep itself: in the package, or next to it in a checkout."""
     package = Path(__file__).parent
     bundled = package / "bundled" / name
     return bundled if bundled.is_dir() else package.parent / name
 
 
 def is_public_url(public_url: str) -> bool:
-    """True if a proxy lets others than this machine in: it is reached by a name that is not this machine's own."""
+    """Whether the site has a public name, so that others than this machine reach it through a proxy."""
     host = urlsplit(public_url).hostname or "localhost"
     try:
         return not ipaddress.ip_address(host).is_loopback

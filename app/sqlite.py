@@ -1,7 +1,7 @@
-"""SQLite without detours: a statement and all its rows take one trip to the connection's thread.
+"""An SQLite driver that executes a statement and fetches all rows in one trip to the connection's thread.
 
-SQLAlchemy makes five of them: for a cursor, the statement, its rows, the cursor's end and the rollback of a transaction
-that was never begun. Each costs more than SQLite needs to answer what a page asks.
+SQLAlchemy makes five trips: for a cursor, the statement, its rows, closing the cursor, and rolling back a transaction
+that was never begun. Each takes longer than SQLite needs for a page's query.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sqlalchemy.dialects.sqlite.aiosqlite import (
 from sqlalchemy.util.concurrency import await_
 
 _RETRY_INTERVAL_S = 0.01
-"""Between two attempts at what SQLite does not wait for by itself."""
+"""Between attempts at an operation for which SQLite does not wait."""
 
 
 class _SqliteCursor(AsyncAdapt_aiosqlite_cursor):
-    """What is left of a statement once it was executed."""
+    """The result of an executed statement."""
 
     __slots__ = ("_found", "arraysize")
 
@@ -63,11 +63,11 @@ class _SqliteCursor(AsyncAdapt_aiosqlite_cursor):
         self._rows.clear()
 
     async def _async_soft_close(self) -> None:
-        """SQLite's own cursor was closed when its rows were read."""
+        """SQLite's own cursor was already closed after reading the rows."""
 
     def _ask(self, how: Callable[..., sqlite3.Cursor], operation: str, parameters: Any) -> None:
         adapted = self._adapt_connection
-        adapted.begun = True  # should this be broken off, nobody knows
+        adapted.begun = True  # if this is interrupted, the state is unknown
         try:
             rows, self._found, adapted.begun = await_(
                 self._connection._execute(_execute_and_fetch, self._connection, how, operation, parameters)
@@ -80,7 +80,7 @@ class _SqliteCursor(AsyncAdapt_aiosqlite_cursor):
 def _execute_and_fetch(
     connection: aiosqlite.Connection, how: Callable[..., sqlite3.Cursor], operation: str, parameters: Any
 ) -> tuple[list[Any], tuple[Any, int, int | None], bool]:
-    """In the connection's thread: all rows, what the cursor knows of them, and whether a transaction has begun."""
+    """Runs in the connection's thread. Returns all rows, the cursor's data, and whether a transaction has begun."""
     cursor = how(connection._conn, operation, parameters)
     try:
         rows = cursor.fetchall() if cursor.description else []
@@ -90,7 +90,7 @@ def _execute_and_fetch(
 
 
 class _SqliteConnection(AsyncAdapt_aiosqlite_connection):
-    """Ends a transaction only where one has begun: what only reads begins none."""
+    """Ends a transaction only if one has begun; statements that only read do not begin one."""
 
     __slots__ = ("begun",)
 
@@ -101,7 +101,7 @@ class _SqliteConnection(AsyncAdapt_aiosqlite_connection):
         self.begun = True
 
     def cursor(self, server_side: bool = False) -> Any:
-        self.begun |= server_side  # one that reads step by step does not say
+        self.begun |= server_side  # a streaming cursor does not report it
         return super().cursor(server_side)
 
     def commit(self) -> None:
@@ -116,9 +116,9 @@ class _SqliteConnection(AsyncAdapt_aiosqlite_connection):
 
 
 async def enable_wal(connection: aiosqlite.Connection, wait_s: float) -> None:
-    """Keep a write-ahead log beside the file, so that readers and a writer do not wait for each other.
+    """Use a write-ahead log, so that readers and writers do not block each other.
 
-    SQLite does not wait for another connection that does this to a new file at the same time, but refuses at once.
+    If another connection does this to a new file at the same time, SQLite fails at once instead of waiting.
 
     Raises:
         sqlite3.OperationalError: the file was locked for ``wait_s`` seconds, or cannot be written.
@@ -135,7 +135,7 @@ async def enable_wal(connection: aiosqlite.Connection, wait_s: float) -> None:
 
 
 class SqliteDriver(AsyncAdapt_aiosqlite_dbapi):
-    """SQLite as ``create_async_engine`` takes it for its ``module``."""
+    """The driver, as the ``module`` argument of ``create_async_engine``."""
 
     def __init__(self) -> None:
         super().__init__(aiosqlite, sqlite3)

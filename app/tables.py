@@ -1,6 +1,6 @@
-"""Every table there is: importing this module fills ``Base.metadata``.
+"""All tables: importing this module fills ``Base.metadata``.
 
-The tables of a feature are in its ``models.py``. Rate limits belong to no feature.
+A feature's tables are in its ``models.py``. Rate limits belong to no feature.
 """
 
 from __future__ import annotations

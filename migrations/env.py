@@ -1,4 +1,4 @@
-"""Run migrations on the connection that ``app.migrate`` hands over."""
+"""Runs migrations on the connection from ``app.migrate``."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Who may use a route. Every feature says it for each of its routes; nothing is open by default."""
+"""Access rules of routes. Every feature declares the access of each of its routes; nothing is open by default."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from app.web.dependencies import AppKey
 
 
 class Access(StrEnum):
-    """Who a route is for."""
+    """Who may use a route."""
 
     public = "public"
     """The same for everyone."""
     learner = "learner"
-    """Shows or changes only what belongs to the learner who asks, with or without an account; others' is not found."""
+    """Shows or changes only what belongs to the learner, with or without an account; everything else is not found."""
     account = "account"
-    """The same, for who is signed in."""
+    """Like ``learner``, but only for accounts that are signed in."""
     instructor = "instructor"
     admin = "admin"
 
 
 ROUTE_ACCESS = AppKey[Mapping[str, Access]]("route_access")
-"""Who each route is for, by the name of the route: what the features say, put together."""
+"""The access of each route, by route name, collected from all features."""
 
 
 def route_access(request: Request) -> Access | None:
-    """Who the route of a request is for; None where no route was found."""
+    """The access of the request's route; None if there is no such route."""
     return ROUTE_ACCESS.get(request.app).get(getattr(request.scope.get("route"), "name", ""))

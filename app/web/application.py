@@ -1,4 +1,4 @@
-"""FastAPI with its routes in one list, and a path for the name of a route without asking every route in turn."""
+"""FastAPI with its routes in one list, and reverse lookup of paths by route name without trying every route."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from starlette.routing import PARAM_FORMAT_REGEX, BaseRoute, NoMatchFound, Route
 
 @dataclass(frozen=True, slots=True)
 class _PathTemplate:
-    """A path with holes in it: what stands before each hole, which part fills it, and what stands at the end."""
+    """A path with placeholders: the text before each placeholder, its parameter, and the text at the end."""
 
     holes: tuple[tuple[str, str, Convertor[Any]], ...]
     end: str
 
     @classmethod
     def of(cls, route: Route) -> _PathTemplate:
-        """The one that leads to a route."""
+        """The template of a route's path."""
         texts = PARAM_FORMAT_REGEX.split(route.path_format)
         names = texts[1::2]
         holes = zip(texts[::2], names, (route.param_convertors[name] for name in names), strict=False)
         return cls(tuple(holes), texts[-1])
 
     def filled(self, parts: dict[str, Any]) -> str:
-        """The path. Raises KeyError for a part that is missing."""
+        """The path with its parameters filled in. Raises KeyError if one is missing."""
         return "".join([before + convertor.to_string(parts[name]) for before, name, convertor in self.holes]) + self.end
 
 
 class Application(FastAPI):
-    """``routes`` are looked through in their order.
+    """An application that tries its ``routes`` in order.
 
     Raises:
-        ValueError: two of them have the same name.
+        ValueError: two routes have the same name.
     """
 
     def __init__(self, *, routes: Sequence[BaseRoute], **settings: Any) -> None:
@@ -49,7 +49,7 @@ class Application(FastAPI):
                 self._paths[route.name] = _PathTemplate.of(route)
 
     def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
-        """The path of a route. Raises NoMatchFound if there is none of that name with those parts."""
+        """The path of a route. Raises NoMatchFound if no route has this name and these parameters."""
         path = self._paths.get(name)
         if path is None:
             return super().url_path_for(name, **path_params)

@@ -1,4 +1,4 @@
-"""Static files under addresses that change with their content, so that a browser may keep them for a year."""
+"""Static files under URLs that change with their content, so that browsers can cache them for a year."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.errors import HttpStatusError, NotFound
 
 ROOT = Path(__file__).parent / "static"
 DOCS = Path(__file__).parent / "docs"
-"""Where `make docs` puts the documentation; not there until then."""
+"""The output folder of `make docs`; missing until then."""
 
 _CACHE_FOREVER = "public, max-age=31536000, immutable"
 _REVALIDATE = "public, no-cache"
@@ -39,22 +39,22 @@ class _File:
 
 
 def docs_built() -> bool:
-    """Whether there is a documentation to serve."""
+    """Whether there is documentation to serve."""
     return (DOCS / "index.html").is_file()
 
 
 class Assets:
-    """The files below a folder, kept in memory; read again when one changes."""
+    """The files in a folder, kept in memory and reloaded when they change."""
 
     def __init__(self, root: Path = ROOT, *, url: str = "/static", index: str = "") -> None:
-        """``index`` is the file that is served for the address of its folder, if any is."""
+        """``index`` is the file to serve for the URL of its folder, if any."""
         self._root = root.resolve()
         self._url = url
         self._index = index
         self._files: dict[str, _File] = {}
 
     def address(self, path: str) -> str:
-        """The address of a file, with its version; without one if there is no such file."""
+        """The URL of a file with its version; without a version if the file does not exist."""
         file = self._find(path)
         return f"{self._url}/{path}?v={file.version}" if file else f"{self._url}/{path}"
 
@@ -71,7 +71,7 @@ class Assets:
 
     def _find(self, path: str) -> _File | None:
         if posixpath.isabs(path) or posixpath.normpath(path) != path:
-            return None  # a file has one address, so there are never more kept than there are files
+            return None  # each file has one URL, so at most as many entries are cached as there are files
         try:
             whole = (self._root / path).resolve()
             if not whole.is_relative_to(self._root) or not whole.is_file():

@@ -1,4 +1,4 @@
-"""No request body is larger than it may be, whatever it says its length is."""
+"""Limits the size of request bodies, whatever their Content-Length says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONTENT_LENGTH = re.compile(r"[0-9]{1,15}")
 
 
 class BodyLimit:
-    """Refuse a longer body with RequestTooLarge before the application sees any of it."""
+    """Rejects a larger body with RequestTooLarge before the application sees any of it."""
 
     def __init__(self, app: ASGIApp, *, most_bytes: int = MAX_BODY_BYTES) -> None:
         self._app = app
@@ -31,7 +31,7 @@ class BodyLimit:
         await self._app(scope, receive, send)
 
     async def _read_ahead(self, receive: Receive) -> Receive:
-        """Read the body now, so that it is counted and can be refused whole, and play it back."""
+        """Read the whole body first, so that it can be counted and rejected, then replay it."""
         kept: list[Message] = []
         size = 0
         while True:

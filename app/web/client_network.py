@@ -1,4 +1,4 @@
-"""The network that a request came from, as far as it says anything about who came."""
+"""The network that a request came from, as an approximation of who sent it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fastapi import Depends
 from starlette.requests import Request
 
 _IPV6_PREFIX_BITS = 64
-"""Bits. Whoever has one IPv6 address has all that begin with the same."""
+"""In bits. Whoever has one IPv6 address has the whole network with this prefix."""
 
 
 def client_network(address: str | None) -> str | None:
-    """The network that an address stands for, or None if it is not counted. Pure."""
+    """The network of an address; None if it is not counted. Pure."""
     try:
         ip = ip_address((address or "").partition("%")[0])
     except ValueError:

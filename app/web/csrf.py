@@ -1,6 +1,6 @@
-"""Changes come from our own pages only: the browser says where a request began, and that is checked.
+"""Accepts changes only from our own pages, by checking where the browser says a request comes from.
 
-Sec-Fetch-Site decides where the browser sends it (any secure context); Origin otherwise. There are no tokens, so pages
+Sec-Fetch-Site decides if the browser sends it (in any secure context), otherwise Origin. There are no tokens, so pages
 can be cached for everyone.
 """
 
@@ -19,7 +19,7 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 
 
 def is_same_origin(method: str, headers: Mapping[str, str], public_url: str) -> bool:
-    """True if the request reads only, or began on one of our own pages (or was typed by the user)."""
+    """True if the request only reads, or was sent by one of our own pages or the user."""
     if method in _SAFE_METHODS:
         return True
     site = headers.get("sec-fetch-site")
@@ -27,13 +27,13 @@ def is_same_origin(method: str, headers: Mapping[str, str], public_url: str) -> 
         return site in ("same-origin", "none")
     origin = headers.get("origin", "")
     if public_url and _host(origin) == _host(public_url):
-        return origin == public_url  # the scheme counts too: what http sends, anyone on the way may have written
+        return origin == public_url  # including the scheme: anyone on the network can forge pages over http
     host = headers.get("host", "")
     return bool(host) and _host(origin) == host
 
 
 def _host(origin: str) -> str:
-    """The host and port an origin names; nothing if it is no address."""
+    """The host and port of an origin; empty if it is not a URL."""
     try:
         return urlsplit(origin).netloc
     except ValueError:
@@ -41,10 +41,10 @@ def _host(origin: str) -> str:
 
 
 class SameOriginOnly:
-    """Refuse what comes from elsewhere with CrossSiteRequest."""
+    """Rejects changes from other sites with CrossSiteRequest."""
 
     def __init__(self, app: ASGIApp, *, public_url: str, but: str = "") -> None:
-        """``but`` is a pattern of paths that anyone may post to: they look at no cookie."""
+        """``but`` is a pattern of paths that anyone may post to; they must not use cookies."""
         self._app = app
         self._public_url = public_url
         self._but = re.compile(but) if but else None

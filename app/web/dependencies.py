@@ -1,13 +1,13 @@
-"""What routes may depend on: the objects that one process shares, each with its type.
+"""Route dependencies: objects that a process shares, each with its type.
 
-``app.state`` is an untyped bag. An ``AppKey`` is a typed name in it, kept in the module that owns the object, with an
-alias for routes beside it::
+``app.state`` is untyped. An ``AppKey`` is a typed name in it, defined in the module that owns the object, next to an
+alias for routes::
 
     DATABASE = AppKey[Database]("db")
     DatabaseDep = Annotated[Database, Depends(DATABASE.from_request)]
 
-A route takes ``db: DatabaseDep``; the wiring calls ``DATABASE.set(app, …)`` and ``DATABASE.get(app)``. No other module
-touches ``app.state``.
+A route takes ``db: DatabaseDep``; startup code calls ``DATABASE.set(app, …)`` and ``DATABASE.get(app)``. No other
+module uses ``app.state``.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ T = TypeVar("T")
 
 
 class AppKey(Generic[T]):
-    """A typed name on ``app.state``."""
+    """A typed name in ``app.state``."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def set(self, app: Starlette, value: T) -> T:
-        """Share an object, and return it."""
+        """Store an object, and return it."""
         setattr(app.state, self._name, value)
         return value
 
     def get(self, app: Starlette) -> T:
-        """Return the shared object. Raises AttributeError before it is set."""
+        """Return the object. Raises AttributeError if it is not set yet."""
         value: T = getattr(app.state, self._name)
         return value
 
     async def from_request(self, request: Request) -> T:
-        """The same, as a dependency of a route."""
+        """The object as a dependency of a route."""
         return self.get(request.app)
 
 
@@ -55,11 +55,11 @@ DATABASE = AppKey[Database]("db")
 DatabaseDep = Annotated[Database, Depends(DATABASE.from_request)]
 
 BUS = AppKey[Bus]("bus")
-"""Set while the application runs. Routes have no need of it: events go out with the commit that stores their cause."""
+"""Set while the application runs. Routes do not need it: events are sent with the commit that stores their cause."""
 
 ONLY_LOCAL = AppKey[bool]("only_local")
-"""Whether only this machine reaches the port that the application listens on."""
+"""Whether the application's port can be reached only from this machine."""
 
 RUNNER = AppKey[RunnerClient]("runner")
-"""The way to the supervisor. Set while the application runs."""
+"""The client of the supervisor. Set while the application runs."""
 RunnerDep = Annotated[RunnerClient, Depends(RUNNER.from_request)]

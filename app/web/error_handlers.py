@@ -1,6 +1,6 @@
-"""One place where every error becomes an answer: a page for people, JSON for programs, a sentence in both.
+"""Turns every error into a response: a page for people, JSON for programs, with the same message.
 
-The last resort around the whole application, so that nothing below it needs to know how an error looks.
+Wraps the whole application, so that no other module needs to know how errors are shown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = structlog.get_logger("faults")
 
 
 class ErrorHandlers:
-    """Catch what nobody caught."""
+    """Handles all uncaught exceptions."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -46,23 +46,23 @@ class ErrorHandlers:
             if begun:
                 raise
             if not isinstance(e, LockstepError):
-                log_failure(_log, "a request failed", e, path=redact_path(scope["path"]))
+                log_failure(_log, "request failed", e, path=redact_path(scope["path"]))
             response = error_response(Request(scope, receive), e)
             await response(scope, receive, send)
 
 
 async def handle_framework_error(request: Request, error: Exception) -> Response:
-    """What FastAPI finds wrong itself: no such route, a method not allowed, a body that does not parse."""
+    """Handle FastAPI's own errors: an unknown route, a wrong method, a body that does not parse."""
     return error_response(request, error)
 
 
 def error_response(request: Request, error: Exception) -> Response:
-    """The error as the client likes it."""
+    """The error in the format that the client accepts."""
     problem = as_lockstep_error(error)
     headers = dict(getattr(error, "headers", None) or {}) | NO_STORE
     if problem.retry_after_s is not None:
         headers["retry-after"] = str(problem.retry_after_s)
-    message = problem.sentence().encode(errors="replace").decode()  # it may quote half of a surrogate pair
+    message = problem.sentence().encode(errors="replace").decode()  # it may quote half a surrogate pair
     if _wants_json(request):
         body = {"code": problem.code, "message": message, "request_id": request_id()}
         return JSONResponse({"error": body}, problem.http_status, headers)
@@ -72,7 +72,7 @@ def error_response(request: Request, error: Exception) -> Response:
 
 
 def as_lockstep_error(error: Exception) -> LockstepError:
-    """Any error as one of ours. What we do not know is our fault, and its text stays in the log."""
+    """Convert any error to a LockstepError. Unknown errors become internal ones, and their text stays in the log."""
     match error:
         case LockstepError():
             return error
@@ -96,7 +96,7 @@ def _validation_error(error: RequestValidationError) -> LockstepError:
         return NotFound()
     where = ".".join(str(part) for part in first["loc"][1:])
     if where and i18n.current_language() != i18n.DEFAULT_LANGUAGE:
-        return InvalidInput(reason=where)  # the rest is there in English only
+        return InvalidInput(reason=where)  # the details are only available in English
     return InvalidInput(reason=f"{where}: {first['msg']}" if where else first["msg"])
 
 

@@ -1,4 +1,4 @@
-"""The bare address of the site."""
+"""The root URL of the site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms as browsers post them, and addresses of our own to go on to."""
+"""Parsing of forms, and validation of URLs on this site."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _MAX_FIELDS = 40
 _MAX_KEY_LENGTH = 64
 _MAX_PATH_LENGTH = 500
 _LOCAL_PATH = re.compile(r"/(?![/\\])[!-\[\]-~]*")
-"""A path: ASCII without blanks, control characters and backslashes, which browsers take for slashes."""
+"""A path: ASCII without spaces, control characters and backslashes, which browsers treat as slashes."""
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
-    """The fields of a posted form; of several with one name the last. Raises Unreadable."""
+    """The fields of a form; if a name repeats, its last value. Raises InvalidInput."""
     fields = await _parse_form(request, "strict")
     if any("\0" in name + value for name, value in fields.items()):
         raise InvalidInput(reason=gettext("it contains a NUL character"))
@@ -35,8 +35,8 @@ async def _read_lenient_form(request: Request) -> dict[str, str]:
 
 
 FormFields = Annotated[dict[str, str], Depends(_read_lenient_form)]
-"""The same for forms that come back with what was typed: NUL stays, bytes that are no UTF-8 become lone surrogates.
-``web.user_text.clean_text`` takes neither."""
+"""The fields of forms that are shown again with errors: NUL stays, and invalid UTF-8 becomes lone surrogates.
+``web.user_text.clean_text`` rejects both."""
 
 
 async def _parse_form(request: Request, errors: str) -> dict[str, str]:
@@ -48,24 +48,24 @@ async def _parse_form(request: Request, errors: str) -> dict[str, str]:
 
 
 def new_idempotency_key() -> str:
-    """What tells one filled-in form from another."""
+    """A new key that identifies one submission of a form."""
     return secrets.token_urlsafe(16)
 
 
 def idempotency_key(fields: Mapping[str, str]) -> str:
-    """The key that came with a form; a new one if it is none."""
+    """The key in a form; a new one if it has no valid key."""
     key = fields.get("key", "")
     return key if 0 < len(key) <= _MAX_KEY_LENGTH and key.isascii() and key.isprintable() else new_idempotency_key()
 
 
 def count_field(fields: Mapping[str, str], name: str) -> int:
-    """A count that a form brought back; -1, which no count is, for anything else. Pure."""
+    """A number from a form; -1 if it is not one. Pure."""
     text = fields.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else -1
 
 
 def local_path(text: str | None) -> str | None:
-    """The path, if it leads to a page of this site and nowhere else. Pure."""
+    """The path if it leads to a page on this site, else None. Pure."""
     if text is None or len(text) > _MAX_PATH_LENGTH or not _LOCAL_PATH.fullmatch(text):
         return None
     try:

@@ -1,11 +1,11 @@
-"""One connection from a browser: how much it may send before there is a request to answer, and how long it may stall.
+"""Limits on one HTTP connection: how much it may send before there is a complete request, and how long it may stall.
 
-Uvicorn's own parser keeps header lines for as long as they come: a single connection could fill the memory of the
-process. What counts here is everything but bodies, which ``web.body_limit`` counts: the head of a request, what stands
-around the pieces of a chunked body, and what comes behind it.
+Uvicorn's parser keeps header lines as long as they arrive, so a single connection could fill the memory of the process.
+This module counts everything except bodies, which ``web.body_limit`` counts: request headers, the framing of chunked
+bodies, and what follows a body.
 
-Nor does it mind browsers that ask and then read nothing: what waits for them stays in memory. Whether they read, the
-kernel knows: it counts the bytes that were acknowledged, also of a stream that has said little.
+Uvicorn also tolerates clients that send requests but do not read the responses, which then stay in memory. The kernel
+knows whether a client reads, because it counts acknowledged bytes, even on a stream that sends little.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from typing import cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEADER_BYTES = 64 * 1024
-"""Of one request, without its body. What came with one read of the socket is taken whole."""
+"""Per request, without its body. The data of one socket read is always accepted."""
 REQUEST_TIMEOUT_S = 60.0
-"""A request, body and all, has to be here so long after it began, and the first one after the connection was made."""
+"""Time to receive a whole request with its body, and the first request of a connection."""
 STALL_TIMEOUT_KEY = "stalled_connection_s"
-"""The key, in the state that the application's lifespan yields, of the seconds that an answer may wait to be read."""
+"""Key in the lifespan's state: how many seconds a response may wait to be read."""
 _CHECKS_PER_TIMEOUT = 4
-"""How often a connection is looked at within that time."""
+"""How often a connection is checked within that time."""
 _TCP_INFO = struct.Struct("=24xI92xQ16xI")
-"""Of Linux's ``struct tcp_info``: segments sent and not acknowledged, bytes acknowledged, bytes not sent."""
+"""From Linux's ``struct tcp_info``: unacknowledged segments, acknowledged bytes, unsent bytes."""
 _HEADERS_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class LimitedHttpProtocol(HttpToolsProtocol):
-    """Uvicorn's, with an end to its patience."""
+    """Uvicorn's protocol with limits."""
 
     _head = 0
-    """Bytes of the request that is being read, without its body."""
+    """Bytes of the current request so far, without its body."""
     _waiting: TimerHandle | None = None
-    """Set while a request is being read."""
+    """Set while a request is being received."""
     _looking: TimerHandle | None = None
-    """Set as long as there is a connection, if this server ends those that stall."""
+    """Set while connected, if this server closes stalled connections."""
     _read = 0
-    """Bytes that the browser had acknowledged when it was last looked at."""
+    """Bytes that the client had acknowledged at the last check."""
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(cast(Transport, transport))
@@ -88,7 +88,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._waiting = None
 
     def _look(self) -> None:
-        """End the connection if something waits to be read, and nothing of it has been for too long."""
+        """Close the connection if data is waiting and the client has read none for too long."""
         tcp: socket.socket = self.transport.get_extra_info("socket")
         info = tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
         on_its_way, read, unsent = _TCP_INFO.unpack(info)

@@ -1,4 +1,4 @@
-"""The language of a request: the first part of its path, or else header, cookie and what the browser prefers."""
+"""The language of a request: the first segment of its path, else a header, a cookie, or the browser's preference."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class _LanguageConvertor(Convertor[str]):
 
 register_url_convertor("lang", _LanguageConvertor())
 LANGUAGE_PREFIX = "/{lang:lang}"
-"""What the path of every page begins with: the prefix of its router."""
+"""The prefix of every page's path and of the routers of pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageAlternate:
-    """The page in another language: for the switch and for ``<link rel="alternate" hreflang>``."""
+    """A page in another language, for the language switcher and ``<link rel="alternate" hreflang>``."""
 
     code: str
     name: str
@@ -44,7 +44,7 @@ class LanguageAlternate:
 
 
 def language_alternates(request: Request, query: str = "") -> list[LanguageAlternate]:
-    """This page, with that query, in every language; on a page without a language, the home pages."""
+    """This page with that query in every language; on a page without a language, the home pages."""
     path = request.url.path
     rest = path[len(path.split("/", 2)[1]) + 1 :] if language_in_path(path) else "/"
     if query and language_in_path(path):
@@ -59,13 +59,13 @@ def language_alternates(request: Request, query: str = "") -> list[LanguageAlter
 
 
 def language_in_path(path: str) -> str | None:
-    """The language that the path begins with."""
+    """The language at the start of the path; None if there is none."""
     first = path.split("/", 2)[1] if path.startswith("/") else ""
     return first if first in i18n.LANGUAGE_CODES else None
 
 
 def preferred_language(headers: Headers, *, secure: bool) -> str:
-    """The language of someone whose path does not say."""
+    """The preferred language if the path names none."""
     if (asked := headers.get(LANGUAGE_HEADER)) in i18n.LANGUAGE_CODES:
         return str(asked)
     if (
@@ -76,10 +76,10 @@ def preferred_language(headers: Headers, *, secure: bool) -> str:
 
 
 class LanguageMiddleware:
-    """Speak the language of each request, and remember a choice that differs from what the browser prefers."""
+    """Sets the language of each request, and remembers a choice that differs from the browser's preference."""
 
     def __init__(self, app: ASGIApp, *, secure: bool) -> None:
-        """``secure``: learners come by https."""
+        """``secure``: learners use HTTPS."""
         self._app = app
         self._secure = secure
 

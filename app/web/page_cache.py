@@ -1,4 +1,4 @@
-"""Pages that are the same for everyone: rendered once, compressed once, handed out before any route is looked for."""
+"""Pages that are the same for everyone: rendered and compressed once, and served before routing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HTML = "text/html; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class CachedPage:
-    """A page as it was in one edition."""
+    """A rendered page of one edition."""
 
     edition: str
     body: bytes
@@ -26,7 +26,7 @@ class CachedPage:
     etag: str
 
     def answer(self, asked: Headers) -> Response:
-        """The page as the browser can read it, or word that the one it has is the same."""
+        """The page, compressed if the browser accepts that, or 304 if the browser has it already."""
         headers = {"cache-control": "no-cache", "etag": self.etag, "vary": "accept-encoding", "content-type": _HTML}
         if self.etag in asked.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
@@ -36,9 +36,9 @@ class CachedPage:
 
 
 class PageCache:
-    """Pages by path, the least used dropped first. Where there is no room, every page is rendered anew.
+    """Pages by path; the least recently used are dropped first.
 
-    ``edition`` says what all of them depend on: a page of an earlier edition is not found any more.
+    ``edition`` identifies what all pages depend on: pages of an earlier edition are not found anymore.
     """
 
     def __init__(self, edition: Callable[[], str], most: int = MAX_CACHED_PAGES) -> None:
@@ -47,7 +47,7 @@ class PageCache:
         self._pages: OrderedDict[str, CachedPage] = OrderedDict()
 
     def find(self, path: str) -> CachedPage | None:
-        """The page of that path, if it is there."""
+        """The cached page of that path, if any."""
         kept = self._pages.get(path)
         if kept is None or kept.edition != self._edition():
             return None
@@ -55,8 +55,8 @@ class PageCache:
         return kept
 
     def put(self, path: str, render: Callable[[], str]) -> CachedPage:
-        """Render a page and keep it."""
-        edition = self._edition()  # before rendering: should it change meanwhile, the page counts as the old one
+        """Render a page and cache it."""
+        edition = self._edition()  # before rendering: if it changes meanwhile, the page must count as outdated
         body = render().encode()
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
         kept = self._pages[path] = CachedPage(edition, body, gzip.compress(body, 6, mtime=0), etag)
@@ -67,7 +67,7 @@ class PageCache:
 
 
 class PageCacheMiddleware:
-    """Answer with cached pages; the routes fill the cache, and answer those who may see more (``passed_on``)."""
+    """Serves cached pages. Routes fill the cache, and serve viewers who may see more (``passed_on``)."""
 
     def __init__(self, app: ASGIApp, *, cache: PageCache, passed_on: Callable[[Headers], bool]) -> None:
         self._app = app

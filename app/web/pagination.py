@@ -1,4 +1,4 @@
-"""Where a list goes on."""
+"""Pagination of lists."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from typing import Annotated
 from fastapi import Query
 
 BeforeCursor = Annotated[str | None, Query(max_length=32, pattern="^[0-9a-z]+$")]
-"""The id behind which a list goes on."""
+"""The ID of the last item on the previous page."""

@@ -1,13 +1,13 @@
-"""Pages and fragments: Jinja templates with the words, addresses and languages that every one of them needs.
+"""Renders pages and fragments: Jinja templates with the texts, URLs and languages that all of them need.
 
-A page holds nothing of the visitor who asks: what is theirs comes as fragments and JSON. So a page may be kept, whole
-and compressed, for everyone (``render_cached_page``).
+A page contains nothing about its viewer: that comes as fragments and JSON. So a page can be cached for everyone,
+compressed (``render_cached_page``).
 
-Every template sees ``lang``, ``url_for(route, **parts)`` (a path), ``static(path)``, ``request``,
+All templates have ``lang``, ``url_for(route, **parts)`` (a path), ``static(path)``, ``request``,
 ``drawing(topology)``, the filters of the language (``number``, ``percent``, ``date``, ``day_and_month``,
-``date_and_time``, ``ago``), ``with_turns_shown`` for what people wrote, and gettext. That of a whole page sees also
-``languages`` (``code, name, url, current``), ``listed`` (the page is for everyone: search engines hear of its other
-languages), ``nav`` (``label, url, current``) and ``documented`` (this server has the documentation at /docs/).
+``date_and_time``, ``ago``), ``with_turns_shown`` for user-written text, and gettext. Templates of whole pages also have
+``languages`` (``code, name, url, current``), ``listed`` (the page is for everyone: search engines get links to its
+other languages), ``nav`` (``label, url, current``) and ``documented`` (this server has the documentation at /docs/).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _APP_ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, slots=True)
 class NavItem:
-    """A link of the top bar."""
+    """A link in the top bar."""
 
     label: str
     url: str
@@ -52,16 +52,16 @@ class PageShell:
     assets: Assets
     cache: PageCache
     navigation: Callable[[Request], Sequence[NavItem]]
-    """The links of the top bar."""
+    """The links in the top bar."""
     error_context: Callable[[Request, LockstepError], Mapping[str, Any]]
-    """What an error page offers beside its message, such as the outline of the courses."""
+    """Extra values for error pages, such as the outlines of courses."""
 
 
 PAGE_SHELL = AppKey[PageShell]("page_shell")
 
 
 def render_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
-    """A whole page."""
+    """Render a whole page."""
     html = _render_template(
         request, template, _layout_context(request, request.url.query, listed=http_status == 200) | context
     )
@@ -69,13 +69,13 @@ def render_page(request: Request, template: str, http_status: int = 200, /, **co
 
 
 def render_fragment(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
-    """A piece of a page, for htmx; never kept by the browser."""
+    """Render a fragment for htmx, which browsers do not cache."""
     headers = {**NO_STORE, "vary": "hx-request"}
     return HTMLResponse(_render_template(request, template, context), http_status, headers)
 
 
 def render_private_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
-    """A page that holds what is the reader's own: no browser keeps it."""
+    """Render a page with private content, which browsers do not cache."""
     answer = render_page(request, template, http_status, **context)
     answer.headers.update({**NO_STORE, "vary": "hx-request"})
     return answer
@@ -84,21 +84,21 @@ def render_private_page(request: Request, template: str, http_status: int = 200,
 def render_page_or_fragment(
     request: Request, part: str, whole: str, http_status: int = 200, /, **context: Any
 ) -> HTMLResponse:
-    """``part`` for htmx, ``whole`` for a browser without a script."""
+    """Render ``part`` for htmx, or ``whole`` for a browser without a script."""
     if is_htmx_request(request):
         return render_fragment(request, part, http_status, **context)
     return render_private_page(request, whole, http_status, **context)
 
 
 def is_htmx_request(request: Request) -> bool:
-    """Whether htmx asks, for a piece of a page."""
+    """Whether htmx requests a fragment."""
     return request.headers.get("hx-request") == "true"
 
 
 def render_cached_page(request: Request, template: str, context: Callable[[], Mapping[str, Any]]) -> Response:
-    """A page that is the same for everyone in one edition of the lessons; its path says in which language.
+    """A page that is the same for everyone in one edition of the lessons and whose path includes the language.
 
-    From now on the cache has it, and answers most readers before this is called again.
+    Adds the page to the cache, which then serves most requests before they reach this function.
     """
     cache = PAGE_SHELL.get(request.app).cache
     path = request.scope["path"]
@@ -109,7 +109,7 @@ def render_cached_page(request: Request, template: str, context: Callable[[], Ma
 
 
 def _layout_context(request: Request, query: str, *, listed: bool) -> dict[str, Any]:
-    """What stands around the content of a page. ``query`` is the one that the page in another language has too."""
+    """What surrounds the content of a page. ``query`` is kept when the language changes."""
     return {
         "languages": language_alternates(request, query),
         "listed": listed and route_access(request) is Access.public,
@@ -121,7 +121,7 @@ def _layout_context(request: Request, query: str, *, listed: bool) -> dict[str, 
 def _render_template(request: Request, template: str, context: Mapping[str, Any]) -> str:
 
     def url_for(route: str, /, **parts: Any) -> str:
-        return str(request.app.url_path_for(route, **parts))  # templates write a plain string faster
+        return str(request.app.url_path_for(route, **parts))  # templates render a plain string faster
 
     everywhere = {
         "request": request,
@@ -138,7 +138,7 @@ def _render_template(request: Request, template: str, context: Mapping[str, Any]
 
 @lru_cache
 def template_environment(reload: bool) -> Environment:
-    """Jinja with every feature's templates; an unknown name in a template is an error."""
+    """Jinja with the templates of all features; unknown names in a template are errors."""
     folders = [_APP_ROOT / "web" / "templates", *sorted(_APP_ROOT.glob("*/templates"))]
     env = Environment(
         loader=ChoiceLoader([FileSystemLoader(folder) for folder in dict.fromkeys(folders)]),

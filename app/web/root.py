@@ -1,4 +1,4 @@
-"""The bare address: on to the language that suits whoever comes."""
+"""The root URL: redirects to the home page in the best language."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Security headers on every answer; a route may set its own value of any of them."""
+"""Security headers on every response; a route may set its own values."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ CONTENT_SECURITY_POLICY = "; ".join(
 UNTRUSTED_DOCUMENT_POLICY = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; frame-ancestors 'self'"
 )
-"""The policy of a document made of a learner's output: no script, no origin, no network."""
+"""The policy of documents made of a learner's output: no scripts, no origin, no network."""
 
 NO_STORE = {"cache-control": "no-store"}
 """For an answer that is about one learner or one moment: no browser and no proxy keeps it."""
 
 CLEAR_CACHE_HEADERS = {**NO_STORE, "clear-site-data": '"cache"'}
-"""For the answer that signs a browser out: it drops pages that Back would show, and every other cached answer.
+"""For responses that sign a browser out: it drops all cached responses, including pages that Back would show.
 
-Not ``"storage"``, which would drop the theme too: ``account-storage.ts`` removes the account's data.
+Not ``"storage"``, which would also drop the theme: ``account-storage.ts`` removes the account's data.
 """
 
 _DEFAULT_HEADERS = (
@@ -46,7 +46,7 @@ _TLS_HEADERS = ((b"strict-transport-security", b"max-age=31536000"),)
 
 
 class SecurityHeaders:
-    """Add what is missing, and take the host out of redirects: it is what the client said it is."""
+    """Adds missing security headers, and makes redirects relative, because the client may forge the Host header."""
 
     def __init__(self, app: ASGIApp, *, secure: bool) -> None:
         self._app = app
@@ -72,7 +72,7 @@ class SecurityHeaders:
 
 
 def _relative_location(header: tuple[bytes, bytes], here: bytes) -> tuple[bytes, bytes]:
-    """A Location below the address ``here`` without that address; any other header as it is. Pure."""
+    """Make a Location header under the URL ``here`` relative; leave other headers unchanged. Pure."""
     name, value = header
     path = value.removeprefix(here)
     local = name == b"location" and path.startswith(b"/") and not path.startswith(b"//")

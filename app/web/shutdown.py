@@ -1,6 +1,6 @@
-"""Hear of a shutdown when it begins.
+"""Tells the application early that it is being shut down.
 
-Uvicorn tells an application only after its last connection has closed, and an event stream does not close by itself.
+Uvicorn tells it only after the last connection has closed, and event streams do not close by themselves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def exit_with_parent() -> None:
-    """If this is one of several workers, end when the process that started it is gone, even if it was killed."""
+    """If this process is one of several workers, end it when its parent process ends, even if that was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_terminate_after, args=(parent,), name="parent", daemon=True).start()
@@ -32,7 +32,7 @@ def _terminate_after(parent: BaseProcess) -> None:
 
 @contextmanager
 def on_shutdown(act: Callable[[], None]) -> Iterator[None]:
-    """While the block lasts, call ``act`` in the loop when the process is told to end, then do what was done before."""
+    """Inside the block, call ``act`` in the event loop when the process is told to stop, then the previous handler."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

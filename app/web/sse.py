@@ -1,4 +1,4 @@
-"""Server-sent events: frames, and an answer that pings, ends with its client and ends with the server."""
+"""Server-sent events: encoding, and a response that sends pings and ends with its client or with the server."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _PING = b": ping\n\n"
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event. ``data`` is JSON on one line; a frame without ``id`` is not resumed after."""
+    """One event. ``data`` is JSON on one line; without ``id``, a stream cannot be resumed after it."""
 
     event: str
     data: str
     id: int | None = None
 
     def encode(self) -> bytes:
-        """The bytes on the wire."""
+        """The encoded event."""
         head = f"id: {self.id}\n" if self.id is not None else ""
         return f"{head}event: {self.event}\ndata: {self.data}\n\n".encode()
 
 
 class ConnectionLimiter:
-    """How many streams are open in this process, and whose: ``most`` for each; 0 for any number."""
+    """Limits the open streams in this process to ``most`` per owner; 0 means no limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._taken: Counter[str] = Counter()
 
     def full(self, whose: str | None) -> bool:
-        """Whether there is no room for one more. Nobody is counted under None."""
+        """Whether the owner has no stream left. Streams of None are not counted."""
         return whose is not None and 0 < self._most <= self._taken[whose]
 
     @contextmanager
     def taken(self, whose: str | None) -> Iterator[bool]:
-        """Have a seat while the block lasts; False if there was none: many asked before any of them had begun."""
+        """Take a slot inside the block. Yields False if none is left, as when many requests arrive at once."""
         if full := self.full(whose):
             yield not full
             return
@@ -57,7 +57,7 @@ class ConnectionLimiter:
 
 
 def event_stream(frames: AsyncIterator[list[ServerSentEvent]], *, ping_s: float = PING_INTERVAL_S) -> StreamingResponse:
-    """Answer with batches of frames; a silent stream is kept alive by comments."""
+    """Respond with batches of events; comments keep a silent stream alive."""
     return StreamingResponse(_encoded_events(frames, ping_s), media_type="text/event-stream", headers=_HEADERS)
 
 

@@ -1,4 +1,4 @@
-"""A machine as a small drawing: one mark a device, in its replica's colour, framed by its worker. Pure."""
+"""The icon of a machine: one mark per device, in the color of its replica, framed by its worker. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from runners.wire.protocol import Topology
 
 DeviceShape = Literal["cpu", "gpu", "tpu", "server", "helper"]
 NEUTRAL_COLOR = "r-ink"
-"""The class of what takes part without training."""
+"""The CSS class of processes that do not train."""
 _COLORS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceIcon:
-    """One device, or one process that has none: its shape, and the class that gives it its colour."""
+    """The mark of a device, or of a process without devices: its shape and color class."""
 
     shape: DeviceShape
     colour: str
@@ -23,14 +23,14 @@ class DeviceIcon:
 
 @dataclass(frozen=True, slots=True)
 class HostIcon:
-    """Marks that belong to one process; ``framed`` where there are several."""
+    """The marks of one process; ``framed`` if there are several processes."""
 
     marks: tuple[DeviceIcon, ...]
     framed: bool = False
 
 
 def topology_icon(text: str) -> tuple[HostIcon, ...]:
-    """The drawing of a topology."""
+    """The icon of a topology."""
     topology = Topology.parse(text)
     if not topology.cluster:
         shape: DeviceShape = "cpu" if topology.kind == "cpu" else "tpu" if topology.kind == "tpu" else "gpu"
@@ -51,7 +51,7 @@ def _replica_icons(shape: DeviceShape, first: int, count: int) -> tuple[DeviceIc
 
 
 def lane_color(topology: Topology, lane: str) -> str:
-    """The class of a lane's colour: a worker has that of its first replica. The page's script has the same rule."""
+    """The color class of a lane: a worker has the color of its first replica. The page's script has the same rule."""
     role, _, number = lane.rpartition(" · ")[2].partition(" ")
     chief_trains = topology.kind == "workers" and topology.chief
     if lane == "chief" and chief_trains:

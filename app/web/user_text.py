@@ -1,4 +1,4 @@
-"""What people write, as it is kept and shown: characters that every database, browser and reader can bear. Pure."""
+"""Cleans user-written text, so that databases, browsers and readers can handle all of its characters. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from app.errors import InvalidInput
 from app.i18n import N_
 
 MAX_COMBINING_MARKS = 4
-"""Combining marks on one letter; Vietnamese has two, pointed Hebrew and Tibetan a few more."""
+"""Per letter; Vietnamese needs two, pointed Hebrew and Tibetan a few more."""
 
 _CONTROLS = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""They show nothing, whatever kind of character they are."""
+"""Characters that are invisible although Unicode does not say so."""
 _BIDI_CONTROLS = {
     ord(character): f"[U+{ord(character):04X}]"
     for character in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -37,13 +37,13 @@ class TextInvalid(InvalidInput):
 
 
 def clean_text(text: str, most: int) -> str:
-    """The text as it is kept: composed, with plain line ends, without control characters, marks stacked only so high.
+    """The text to store: in composed form, with Unix line ends, without control characters, with few combining marks.
 
     Args:
-        most: characters that it may have then.
+        most: characters that the result may have.
 
     Raises:
-        NotText, TextTooLong, TextEmpty: it cannot be kept.
+        TextInvalid, TextTooLong, TextEmpty: the text cannot be stored.
     """
     if _UNSTORABLE.search(text):
         raise TextInvalid
@@ -51,7 +51,7 @@ def clean_text(text: str, most: int) -> str:
     if len(plain) > most:
         raise TextTooLong(size=len(plain), most=most)
     kept = _limit_combining_marks(unicodedata.normalize("NFC", plain)).strip("\n").rstrip()
-    if len(kept) > most:  # a few characters become longer when they are composed
+    if len(kept) > most:  # composing makes a few characters longer
         raise TextTooLong(size=len(kept), most=most)
     if not any(map(_is_visible, kept)):
         raise TextEmpty
@@ -59,12 +59,12 @@ def clean_text(text: str, most: int) -> str:
 
 
 def escape_bidi_controls(text: str) -> str:
-    """The text with what would turn the direction of writing around written out: ``[U+202E]``."""
+    """The text with bidirectional control characters made visible: ``[U+202E]``."""
     return text.translate(_BIDI_CONTROLS)
 
 
 def redisplayed_text(text: str) -> str:
-    """What somebody typed as a page can show it again, even if it could not be taken."""
+    """A user's text in a form that a page can show again, even if it was rejected."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 

@@ -41,19 +41,19 @@ def _moment(name: str, *, nullable: bool = False) -> sa.Column[object]:
 
 
 def _account(name: str = "account_id", *, ondelete: str = "CASCADE", primary_key: bool = False) -> sa.Column[str]:
-    """A column that names an account. Without the account, its row goes, or its value with ``SET NULL``."""
+    """A column that refers to an account. Deleting the account deletes the row, or sets the column to NULL."""
     account = sa.ForeignKey("accounts.id", ondelete=ondelete)
     return sa.Column(name, sa.String(32), account, primary_key=primary_key, nullable=ondelete == "SET NULL")
 
 
 def _comment(name: str = "comment_id", *, nullable: bool = False, primary_key: bool = False) -> sa.Column[str]:
-    """A column that names a comment. Without the comment, its row goes."""
+    """A column that refers to a comment. Deleting the comment deletes the row."""
     comment = sa.ForeignKey("comments.id", ondelete="CASCADE")
     return sa.Column(name, sa.String(32), comment, primary_key=primary_key, nullable=nullable)
 
 
 def _index(name: str, table: str, columns: Sequence[str], where: str | None = None) -> None:
-    """An index, of some rows only if ``where`` says which."""
+    """An index; with ``where``, of some rows only."""
     some = None if where is None else sa.text(where)
     op.create_index(name, table, columns, sqlite_where=some, postgresql_where=some)
 

@@ -30,7 +30,7 @@ def test_a_feature_says_who_may_open_each_of_its_routes() -> None:
 
 @pytest.mark.parametrize("access", [{}, {"tea": Access.public, "coffee": Access.public}])
 def test_a_feature_cannot_leave_out_a_route_or_name_one_it_does_not_have(access: dict[str, Access]) -> None:
-    with pytest.raises(ValueError, match=r"feature tea: these routes and 'access' differ: (tea|coffee)"):
+    with pytest.raises(ValueError, match=r"feature tea: 'access' and the routes do not match: (tea|coffee)"):
         Feature(name="tea", routers=(_router(),), access=access)
 
 
