@@ -181,7 +181,7 @@ async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Callable[[str]
             for sentence in wrong:
                 show(f"{_relative_path(lesson.source_path)}:{error_line(performance)}: {sentence}\n")
             if wrong:
-                show("".join(f"    {line}\n" for line in traceback_tail(performance)))
+                show("".join(f"    {line}\n" for line in traceback_tail(performance.error)))
     skipped = sum(CellTag.skip_execution in cell.tags for cell in lesson.cells)
     if skipped:
         show(f"  {_pluralize(skipped, 'cell')} tagged {CellTag.skip_execution} skipped\n")

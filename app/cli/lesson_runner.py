@@ -71,7 +71,7 @@ def _outcome_error(performance: CellResult) -> str | None:
     if outcome is Outcome.ok:
         return None
     if outcome is Outcome.error and error is not None:
-        return f"cell '{cell.name}' raised {error.name}: {_strip_control(error.value)[:300]}"
+        return f"cell '{cell.name}' raised {error.name}: {strip_control(error.value)[:300]}"
     return f"cell '{cell.name}' ended with '{outcome}'"
 
 
@@ -80,16 +80,16 @@ def error_line(performance: CellResult) -> int:
     cell, error = performance.cell, performance.error
     last = cell.line + cell.code.count("\n")
     for frame in reversed(error.frames if error else []):
-        arrow = _ARROW.search(_strip_control(frame.text)) if frame.own else None
+        arrow = _ARROW.search(strip_control(frame.text)) if frame.own else None
         if arrow is not None:
             return min(cell.line + int(arrow[1]) - 1, last)
     return cell.line
 
 
-def traceback_tail(performance: CellResult) -> Sequence[str]:
-    """The end of the traceback, without colours."""
-    frames = performance.error.frames if performance.error else []
-    lines = "\n".join(_strip_control(frame.text) for frame in frames).split("\n")
+def traceback_tail(error: ErrorEvent | None) -> Sequence[str]:
+    """The end of the traceback, without colors."""
+    frames = error.frames if error else []
+    lines = "\n".join(strip_control(frame.text) for frame in frames).split("\n")
     return [line.rstrip() for line in lines if line.strip()][-_TRACEBACK_LINES:]
 
 
@@ -108,11 +108,29 @@ def printed_lines(events: Iterable[Event]) -> tuple[str, ...]:
             case ErrorEvent(name=name, value=value):
                 whole.append(f"{name}: {value}")
     together = "\n".join((*streams.values(), *whole))
-    return tuple(_strip_control(line).rstrip() for line in re.split(r"[\r\n]+", together))
+    return tuple(strip_control(line).rstrip() for line in re.split(r"[\r\n]+", together))
 
 
-def _strip_control(text: str) -> str:
+def strip_control(text: str) -> str:
+    """The text without colors and whatever else a terminal might obey."""
     return _CONTROL_SEQUENCE.sub("", text)
+
+
+async def run_events(client: RunnerClient, run: str) -> AsyncIterator[Event]:
+    """The events of a run to its end, across lost connections. They end early if the runner has forgotten the run."""
+    seq = 0
+    for pause_s in (*_RETRY_DELAYS_S, None):
+        try:
+            async for event in client.events(run, after=seq):
+                seq = event.seq
+                yield event
+            return
+        except ResourceNotFound:
+            return
+        except RunnerUnavailable:
+            if pause_s is None:
+                raise
+            await asyncio.sleep(pause_s)
 
 
 class LessonRunner:
@@ -143,24 +161,9 @@ class LessonRunner:
         spec = SessionSpec(owner=self._name, topology=cell.topology, keras=2 if cell.keras == 2 else 3)
         request = RunRequest(id=secrets.token_hex(16), session=session, spec=spec, code=cell.code)
         await self._client.submit(request)
-        events = [event async for event in self._events(request.id)]
+        events = [event async for event in run_events(self._client, request.id)]
         error = next((event for event in reversed(events) if isinstance(event, ErrorEvent)), None)
         end = next((event for event in events if isinstance(event, FinishedEvent)), None)
         if end is None:
             return CellResult(cell, Outcome.lost, 0.0, error)
         return CellResult(cell, end.outcome, end.duration_ms / 1000, error, printed_lines(events))
-
-    async def _events(self, run: str) -> AsyncIterator[Event]:
-        seq = 0
-        for pause_s in (*_RETRY_DELAYS_S, None):
-            try:
-                async for event in self._client.events(run, after=seq):
-                    seq = event.seq
-                    yield event
-                return
-            except ResourceNotFound:
-                return
-            except RunnerUnavailable:
-                if pause_s is None:
-                    raise
-                await asyncio.sleep(pause_s)

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-_COMMANDS = ("serve", "run", "doctor", "lesson", "user", "secret", "db", "datasets", "kernelspec")
+_COMMANDS = ("serve", "run", "doctor", "lesson", "exercise", "user", "secret", "db", "datasets", "kernelspec")
 
 
 class LazyGroup(TyperGroup):

@@ -31,7 +31,7 @@ def run(
     """
     spec = _spec(topology, keras)
     settings = read_settings()
-    request = _request(spec, _read_source(file), timeout)
+    request = _request(spec, read_source(file), timeout)
 
     from app.cli import script_runner  # what was asked wrongly is said before all this is loaded
 
@@ -44,7 +44,7 @@ def _spec(topology: str, keras: int) -> SessionSpec:
         # Each script is a learner of its own: several at once must not end or refuse one another.
         return SessionSpec(owner=secrets.token_hex(16), topology=topology, keras=cast(KerasVersion, keras))
     except ValidationError as e:
-        fail(_format_error(e), USAGE_ERROR)
+        fail(format_error(e), USAGE_ERROR)
 
 
 def _request(spec: SessionSpec, code: str, timeout: float | None) -> RunRequest:
@@ -52,10 +52,10 @@ def _request(spec: SessionSpec, code: str, timeout: float | None) -> RunRequest:
     try:
         return RunRequest(id=spec.owner, session=spec.owner, spec=spec, code=code, timeout_s=timeout)
     except ValidationError as e:
-        fail(_format_error(e), USAGE_ERROR)
+        fail(format_error(e), USAGE_ERROR)
 
 
-def _read_source(file: str) -> str:
+def read_source(file: str) -> str:
     """The code in the file; not a byte more is read than shows that it is too long."""
     try:
         source = _first_bytes(file, MAX_CODE_BYTES + len(codecs.BOM_UTF8) + 1).removeprefix(codecs.BOM_UTF8)
@@ -80,7 +80,8 @@ def _first_bytes(file: str, most: int) -> bytes:
         return script.read(most)
 
 
-def _format_error(error: ValidationError) -> str:
+def format_error(error: ValidationError) -> str:
+    """What is wrong with a request, in the words of the command line."""
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"])).replace("timeout_s", "--timeout").replace("topology", "--topology")
     return f"{where}: {first['msg'].removeprefix('Value error, ')}."
