@@ -1,12 +1,12 @@
 /**
- * Whose data this browser's storage holds: an account's, or that of somebody who uses the browser without one.
+ * Keeps data in this browser's storage private to its account, or to the visitor without one.
  *
- * Pages are the same for everyone, so a cookie that scripts can read names the account. Before a page uses anything from
- * the storage, it compares that account with the one that used the storage last. If that one has signed out, or another
- * one has signed in, everything it left is removed. What is kept for the device rather than for a person stays.
+ * Pages are the same for everyone, so a cookie that scripts can read names the account. Before a page reads the
+ * storage, it compares that account with the one that used the storage last. If that account has signed out, or another
+ * one has signed in, all of its data is removed. Data that belongs to the device rather than to a person stays.
  */
 
-/** The part of Storage that is used here. */
+/** The part of Storage that this module uses. */
 export type StorageArea = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
 
 const COOKIE = /(?:^|;\s*)(?:__Host-)?lockstep_account=([^;]*)/;
@@ -16,22 +16,22 @@ const DRAFT = "lockstep:draft:";
 const OURS = "lockstep:";
 const OF_DEVICE: ReadonlySet<string> = new Set([ACCOUNT, "lockstep:theme", "lockstep:lanes"]);
 
-/** Where the draft of a cell is kept. `account` is empty for someone without one. */
+/** The storage key of a cell's draft. `account` is empty without an account. */
 export function draftKey(account: string, lesson: string, cell: string): string {
   return `${DRAFT}${account}:${lesson}:${cell}`;
 }
 
-/** The account that the page's cookies name; empty without one. */
+/** The account named in the page's cookies; empty without one. */
 export function accountIn(cookies: string): string {
   const value = valueIn(cookies);
   return value === SIGNED_OUT ? "" : value;
 }
 
 /**
- * Removes what the person at the browser must not see, and gives a visitor's drafts to the account they signed in to.
+ * Removes data that the current person must not see, and moves a visitor's drafts to the account they signed in to.
  * Returns that account.
  *
- * A sign-in that expired is not a sign-out: its account finds its drafts again, unless another account signs in first.
+ * A session that expired is not a sign-out: its account keeps its drafts, unless another account signs in first.
  */
 export function claimStorage(storage: StorageArea, cookies: string): string {
   const account = accountIn(cookies);
@@ -57,7 +57,7 @@ function valueIn(cookies: string): string {
   return COOKIE.exec(cookies)?.[1] ?? "";
 }
 
-/** The account in a draft's key; undefined in keys of versions that did not name it. */
+/** The account in a draft's key; undefined for keys from before accounts were part of them. */
 function draftOwner(key: string): string | undefined {
   const [account, lesson, cell] = key.slice(DRAFT.length).split(":");
   return lesson === undefined || cell === undefined ? undefined : account;
@@ -73,7 +73,7 @@ function keysOf(storage: StorageArea): string[] {
   return keys.filter((key) => key.startsWith(OURS) && !OF_DEVICE.has(key));
 }
 
-/** The browser's storage, or null where it is forbidden. */
+/** The browser's storage, or null if access is denied. */
 export function availableStorage(): Storage | null {
   try {
     return window.localStorage;
@@ -82,13 +82,13 @@ export function availableStorage(): Storage | null {
   }
 }
 
-/** The account that this page was made for: empty without one, null once it has left. */
+/** The account that this page was loaded for: empty without one, null once it has left. */
 let current: string | null = "";
-/** How long the answer to a form may take: most often it is a page that takes the place of this one. */
+/** How long to wait for a form that was just sent, which usually loads another page. */
 const LEAVING_MS = 10_000;
 let leavingUntil = 0;
 
-/** Call before anything reads the storage. From then on the page notices when its account leaves. */
+/** Call this before anything reads the storage. From then on, the page notices when its account leaves. */
 export function setUpAccountStorage(): void {
   current = claimedAccount();
   const look = (): void => void currentAccount();
@@ -97,7 +97,7 @@ export function setUpAccountStorage(): void {
   });
   for (const event of ["storage", "focus"]) window.addEventListener(event, look);
   for (const event of ["visibilitychange", "htmx:after:swap"]) document.addEventListener(event, look);
-  // The browser may keep this page for its Back button: nothing of it is seen until it is known who comes back.
+  // The browser may keep this page for its Back button: hide it until we know who returns.
   window.addEventListener("pagehide", () => document.documentElement.classList.toggle("away", Boolean(current)));
   window.addEventListener("pageshow", () => {
     leavingUntil = 0;
@@ -105,19 +105,19 @@ export function setUpAccountStorage(): void {
   });
 }
 
-/** The account whose drafts this page may read and write; null if it still shows those of one that has left. */
+/** The account whose drafts this page may use; null if the page still shows those of an account that has left. */
 export function currentAccount(): string | null {
   if (current === null || accountIn(document.cookie) === current) return current;
   const visitor = current === "";
   current = claimedAccount();
-  if (visitor) return current; // who has signed in now is the one who was here before
+  if (visitor) return current; // the visitor has signed in: it is the same person
   current = null;
   document.documentElement.classList.add("away");
   reloadForAccount();
   return null;
 }
 
-/** Reloads the page for whoever is here now. A form that has just been sent has its time first: a reload would cancel it. */
+/** Reloads the page for the current account, but not before a form that was just sent, which that would cancel. */
 export function reloadForAccount(): void {
   window.setTimeout(() => window.location.reload(), leavingUntil - performance.now());
 }
@@ -127,7 +127,7 @@ function claimedAccount(): string {
   try {
     if (storage) return claimStorage(storage, document.cookie);
   } catch {
-    // Storage is full or forbidden: then there is nothing in it that anyone could see.
+    // Storage is full or denied, so it has nothing that anyone could see.
   }
   return accountIn(document.cookie);
 }

@@ -1,4 +1,4 @@
-/** Forms of accounts, and what the bar says once: small helps for what works without a script too. */
+/** Account forms and flash messages: enhancements of what also works without scripts. */
 
 import { announce } from "./announce";
 
@@ -23,7 +23,7 @@ export function setUpAccount(): void {
   });
 }
 
-/** Shows a password while the button is pressed in. */
+/** Shows the password while the button is toggled on. */
 function reveal(button: HTMLElement, id: string): void {
   const field = document.getElementById(id) as HTMLInputElement;
   const shown = field.type === "password";

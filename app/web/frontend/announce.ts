@@ -1,4 +1,4 @@
-/** Speaks to people who listen to the page: outcomes and changes, never every line. */
+/** Announces outcomes and changes to screen readers, but never every line of output. */
 
 let clearing: number | undefined;
 
@@ -6,13 +6,13 @@ export function announce(...said: string[]): void {
   const region = document.getElementById("announcements");
   if (!region) return;
   window.clearTimeout(clearing);
-  // The same sentence twice is spoken twice only if the region was empty in between.
+  // To announce the same sentence twice, the region must be empty in between.
   region.textContent = "";
   window.setTimeout(() => (region.textContent = joinSentences(said)), 60);
   clearing = window.setTimeout(() => (region.textContent = ""), 10_000);
 }
 
-/** Pieces as they are to be spoken: with a stop between those that bring none. Pure. */
+/** Joins sentences for a screen reader, adding periods where they are missing. Pure. */
 export function joinSentences(said: string[]): string {
   return said.filter(Boolean).reduce((before, piece) => `${before}${/[.!?。！？]$/.test(before) ? "" : "."} ${piece}`);
 }

@@ -1,7 +1,7 @@
 /**
- * Select Graphic Rendition: the part of ANSI escape codes that says how text looks.
+ * Select Graphic Rendition: the ANSI escape codes that style text.
  *
- * A style is an immutable value; equal styles are the same object, so a row of text can compare them by identity.
+ * Styles are immutable, and equal styles are the same object, so rows of text can compare them by identity.
  */
 
 /** A palette index 0–15, or "#rrggbb". */
@@ -56,7 +56,7 @@ const SWITCHES: Record<number, Partial<Style>> = {
   49: { bg: null },
 };
 
-/** The style after `ESC [ params m`. What is not understood changes nothing. */
+/** The style after `ESC [ params m`. Unknown codes are ignored. */
 export function restyle(style: Style, params: string): Style {
   const codes = params.split(/[;:]/).map((part) => (part === "" ? 0 : Number(part)));
   let next: Style = style;
@@ -77,7 +77,7 @@ export function restyle(style: Style, params: string): Style {
   return intern(next);
 }
 
-/** Reads `5;n` or `2;r;g;b` at `at`: the color, and how many codes it took. */
+/** Parses `5;n` or `2;r;g;b` at `at`. Returns the color and the number of codes used. */
 function extended(codes: number[], at: number): [Color | null, number] {
   if (codes[at] === 5) return [indexed(codes[at + 1] ?? -1), 2];
   if (codes[at] === 2) {
@@ -88,7 +88,7 @@ function extended(codes: number[], at: number): [Color | null, number] {
   return [null, codes.length];
 }
 
-/** One of the 256: the palette, the 6×6×6 cube, or the 24 greys. */
+/** One of the 256 colors: the palette, the 6×6×6 cube, or the 24 grays. */
 function indexed(n: number): Color | null {
   if (!Number.isInteger(n) || n < 0 || n > 255) return null;
   if (n < 16) return n;

@@ -1,9 +1,9 @@
-/** Requests to the server, and what can go wrong with them. */
+/** Requests to the server, and their errors. */
 
 import type { Machine, Run, RunEvent } from "./protocol";
 import { language, say } from "./strings";
 
-/** The server answered, and said no. `message` is in the page's language. */
+/** The server responded with an error. `message` is in the page's language. */
 export class ResponseError extends Error {
   constructor(
     readonly status: number,
@@ -14,10 +14,10 @@ export class ResponseError extends Error {
   }
 }
 
-/** No answer at all: the network or the server is away. */
+/** No response: the network or the server is down. */
 export class NetworkError extends Error {}
 
-/** `machine` is the learner's choice; without one the cell's own is meant. */
+/** Submits code. `machine` is the learner's choice; null means the cell's default. */
 export async function submit(lesson: string, cell: string, code: string, machine: Machine | null): Promise<Run> {
   const body = JSON.stringify({ lesson, cell, code, ...machine });
   return (await json("/runs", { method: "POST", body })) as Run;
@@ -35,13 +35,13 @@ export async function stop(run: Run): Promise<void> {
   await json(run.urls.stop, { method: "POST" });
 }
 
-/** Asks for a session ahead of the first run; nobody waits for the answer. */
+/** Requests a session before the first run; the response does not matter. */
 export function warmUp(lesson: string, { topology, keras }: Machine): void {
   const asked = new URLSearchParams({ lesson, topology, keras: String(keras) });
   void send(`/${language()}/session?${asked}`, { method: "POST" }).catch(() => undefined);
 }
 
-/** A request with our headers. Throws NetworkError when nothing answers. */
+/** A request with our headers. Throws NetworkError if there is no response. */
 export async function send(url: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   headers.set("X-Lockstep-Lang", language());
@@ -54,7 +54,7 @@ export async function send(url: string, init: RequestInit = {}): Promise<Respons
   }
 }
 
-/** The ResponseError that a bad answer amounts to. */
+/** Converts an error response to a ResponseError. */
 export async function responseError(response: Response): Promise<ResponseError> {
   const body = (await response.json().catch(() => null)) as { error?: { code?: string; message?: string } } | null;
   const message = body?.error?.message ?? say("error.status", { status: response.status });

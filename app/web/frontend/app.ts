@@ -1,4 +1,4 @@
-/** The script of every page. Small: the editor comes later, in a chunk of its own. */
+/** The script of every page. It stays small: the editor is a separate chunk, loaded later. */
 
 import htmx from "htmx.org";
 import { setUpAccount } from "./account";
@@ -11,10 +11,10 @@ import { setUpCommentsLoader } from "./load-comments";
 import { setUpFormulas, setUpLanguages, setUpOutline, setUpRail, setUpScrollers, setUpTheme } from "./page";
 import { setUpProgressHeader } from "./progress-header";
 
-// A refused or failed fragment leaves what is on the page: the session card asks again by itself.
+// If a fragment fails, the page keeps its content: the session card polls by itself.
 Object.assign(htmx.config, { noSwap: [204, 304, "4xx", "5xx"] });
 
-setUpAccountStorage(); // before anything reads what this browser keeps
+setUpAccountStorage(); // before anything reads the storage
 setUpTheme();
 setUpLanguages();
 setUpOutline();

@@ -1,4 +1,4 @@
-/** Awards, shown at once and politely: a few small cards, read out, closed by key or by themselves, never in the way. */
+/** Shows awards as a few small cards that are announced, close by key or by themselves, and cover nothing important. */
 
 import css from "./awards.css";
 import badge from "./badge.css";
@@ -16,7 +16,7 @@ const waiting: HTMLElement[] = [];
 const shown = new Set<string>();
 let place: HTMLElement | null = null;
 
-/** Shows each card once; those for which there is no room wait until another has gone. */
+/** Shows each card once; cards that do not fit wait until another one closes. */
 export function show(cards: HTMLElement[]): void {
   for (const card of cards) {
     const key = card.dataset.key ?? "";
@@ -32,7 +32,7 @@ export function show(cards: HTMLElement[]): void {
     document.body.append(place);
     document.addEventListener("keydown", closeNewest);
   }
-  window.setTimeout(fill, 100); // what is there when a live region is made is not read out
+  window.setTimeout(fill, 100); // screen readers ignore content that a new live region already has
 }
 
 function fill(): void {
@@ -66,7 +66,7 @@ function close(card: HTMLElement): void {
   fill();
 }
 
-/** Escape closes the newest card, unless it has something else to do. */
+/** Escape closes the newest card, unless something else handles the key. */
 function closeNewest(event: KeyboardEvent): void {
   const inUse = (event.target as Element).closest(".cm-editor, dialog, input, select, textarea");
   const busy = event.defaultPrevented || inUse || document.querySelector(":popover-open");

@@ -1,11 +1,11 @@
-/** The drawing of four replicas that wait for each other: it plays once, and again when a run has ended well. */
+/** Animates the drawing of four replicas that wait for each other: once, and again after a run has succeeded. */
 
 export function setUpBeatAnimation(): void {
   const drawing = document.querySelector<HTMLElement>("[data-beat]");
   if (!drawing) return;
   const play = (): void => {
     drawing.classList.remove("playing");
-    drawing.getBoundingClientRect(); // the restart needs a fresh layout
+    drawing.getBoundingClientRect(); // forces a layout, so that the animation restarts
     drawing.classList.add("playing");
   };
   play();

@@ -1,7 +1,7 @@
 /**
- * The bell counts live: one tab of the browser holds the stream and passes the number on to the others.
+ * The live count of the notification bell: one tab of the browser holds the stream and passes the count to the others.
  *
- * What the bell says comes from the server, in the page's language: here is only decided when it is asked for again.
+ * The bell's text comes from the server, in the page's language; this module decides when to request it again.
  */
 
 import { announce } from "./announce";
@@ -14,7 +14,7 @@ const LOOK_EVERY_MS = 60_000;
 let last = -1;
 let begun = false;
 
-/** Called whenever the bell may have come or may say something else. */
+/** Call this whenever the bell may have been loaded or changed. */
 export function setUpBell(): void {
   const link = document.querySelector<HTMLElement>("#bell .bell-link");
   if (!link) return;
@@ -26,7 +26,7 @@ export function setUpBell(): void {
 }
 
 function begin(): void {
-  // Without locks, as on a plain http address, tabs cannot agree on one stream: each looks from time to time.
+  // Without locks, as on a plain http URL, tabs cannot agree on one stream: each polls now and then.
   if (!("locks" in navigator)) {
     window.setInterval(() => document.hidden || ask(), LOOK_EVERY_MS);
     return;
@@ -35,7 +35,7 @@ function begin(): void {
   others.addEventListener("message", ({ data }) => hear(Number(data)));
   let leave = new AbortController();
   const join = (): void => void lead(others, leave.signal).catch(() => undefined);
-  // A page that waits in the browser's memory holds nothing; one that comes back from there begins anew.
+  // A page in the back-forward cache must hold no stream; when it is shown again, it starts over.
   window.addEventListener("pagehide", () => leave.abort());
   window.addEventListener("pageshow", ({ persisted }) => {
     if (!persisted) return;
@@ -46,7 +46,7 @@ function begin(): void {
   join();
 }
 
-/** Waits until no other tab has the stream, then has it as long as this page is open. */
+/** Waits until no other tab holds the stream, then holds it as long as this page is open. */
 async function lead(others: BroadcastChannel, signal: AbortSignal): Promise<void> {
   await navigator.locks.request(NAME, { signal }, async () => {
     for (let wait = FIRST_WAIT_MS; !signal.aborted; wait = Math.min(2 * wait, LONGEST_WAIT_MS)) {
@@ -61,7 +61,7 @@ async function lead(others: BroadcastChannel, signal: AbortSignal): Promise<void
   });
 }
 
-/** Follows the stream until it is over for good, or closed. Short breaks the browser mends by itself. */
+/** Follows the stream until it ends for good or is closed. The browser reconnects after short interruptions. */
 function listen(signal: AbortSignal, heard: (unread: number) => void): Promise<"over" | "closed"> {
   return new Promise((resolve) => {
     const stream = new EventSource("/notifications/stream");
@@ -91,7 +91,7 @@ function hear(unread: number): void {
   if (Number(shown?.unread) !== unread) ask();
 }
 
-/** Has the bell ask the server what it says now. */
+/** Makes the bell request its current text. */
 function ask(): void {
   document.body.dispatchEvent(new CustomEvent(NAME));
 }

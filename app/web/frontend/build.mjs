@@ -1,8 +1,8 @@
 /**
- * Builds the front end into app/web/static/dist. With --watch it goes on; with --tests it builds and runs the unit tests.
+ * Builds the front end into app/web/static/dist. --watch rebuilds on changes; --tests builds and runs the unit tests.
  *
- * app.js, app.css and theme.js keep their names (the server adds a version to their addresses); what they load by
- * themselves, chunks and fonts, carries a hash in its name.
+ * app.js, app.css and theme.js keep their names (the server adds a version to their URLs); the chunks and fonts that
+ * they load have a hash in their names.
  */
 
 import { spawnSync } from "node:child_process";
@@ -24,7 +24,7 @@ const common = {
   logLevel: "info",
 };
 
-/** A style sheet that a script imports travels inside its chunk as text: the first load does without it. */
+/** A style sheet that a script imports becomes text in the script's chunk, so that the first load is smaller. */
 const sheets = {
   name: "sheets",
   setup(build) {
@@ -49,7 +49,7 @@ const scripts = {
 };
 const theme = { ...common, entryPoints: [join(here, "theme.ts")], outdir: dist, format: "iife" };
 
-/** Inter with the weights, signs and features that the pages use: 22 KB of its 48. */
+/** Subsets Inter to the weights, characters and features that the pages use: 22 of its 48 KB. */
 const cutInter = {
   name: "cut-inter",
   setup(build) {
@@ -64,7 +64,7 @@ const cutInter = {
   },
 };
 
-/** The signs that fonts.css says Inter has. */
+/** The character ranges that fonts.css declares for Inter. */
 function latin() {
   const [single, ranges] = [
     "\u0131\u02da\u02dc\u02c6\u20ac\u2122\u2191\u2193\u2212\u2215",
@@ -94,7 +94,7 @@ const styles = {
   assetNames: "fonts/[name]-[hash]",
 };
 
-/** Into a folder beside, which then takes the place of the old one: a server at work never sees half a build. */
+/** Builds into another folder, which then replaces the old one, so that a running server never sees half a build. */
 async function build() {
   const [fresh, old] = [`${dist}-${process.pid}`, `${dist}-old-${process.pid}`];
   const quiet = { outdir: fresh, logLevel: "warning" };
@@ -111,7 +111,7 @@ async function watch() {
   for (const options of [scripts, theme, styles]) await (await esbuild.context(options)).watch();
 }
 
-/** The unit tests are TypeScript; they are bundled next to nothing else and run by node's own runner. */
+/** The unit tests are TypeScript: they are bundled separately and run by node's test runner. */
 async function test() {
   const tests = join(root, "tests/unit/app/web/frontend");
   const out = join(root, "node_modules/.cache/lockstep-tests");

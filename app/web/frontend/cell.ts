@@ -1,7 +1,7 @@
 /**
- * The instrument: one code cell with its buttons, its editor, its output and its status line.
+ * A code cell with its buttons, editor, output and status line.
  *
- * The server sends all of it readable; this makes it playable. The editor itself is loaded when it is first touched.
+ * The server renders all of it as readable HTML; this makes it interactive. The editor is loaded when it is first used.
  */
 
 import { announce } from "./announce";
@@ -19,20 +19,20 @@ import { ended, type Line, live, running, trouble, waitingLine } from "./status"
 import { say, sayCount } from "./strings";
 import { Visualizations } from "./visualizations";
 
-/** Waiting shorter than this is not worth a word. */
+/** Shorter waits are not shown. */
 const PATIENCE_MS = 350;
 
 export class Cell implements RunListener {
   readonly name: string;
   readonly title: string;
   readonly original: string;
-  /** The lesson says that this cell ends with an error. */
+  /** Whether the lesson expects this cell to end with an error. */
   readonly mayFail: boolean;
-  /** Called with Shift+Enter, to go on to the next cell. */
+  /** Called on Shift+Enter, to go to the next cell. */
   onward: () => void = () => undefined;
-  /** All cells above. */
+  /** All cells above this one. */
   before: Cell[] = [];
-  /** Called to run those first, and then this one. */
+  /** Called to run the cells above first, and then this one. */
   againFromFirst: () => void = () => undefined;
   private code: string;
   private editor: CellEditor | null = null;
@@ -40,19 +40,19 @@ export class Cell implements RunListener {
   private undoable: string | null = null;
   private undoWord = say("cell.undoReset");
   private shown: TrackedRun | null = null;
-  /** Since when its run is over (ms): minus infinity if it was when the page came, infinity while it is at work. */
+  /** When its run ended (ms): minus infinity if that was before the page loaded, infinity while it is running. */
   private overSince = -Infinity;
   private runningSince = 0;
   private ticking = 0;
   private saving = 0;
   private unsaved = false;
   private warmed = false;
-  /** What is on its way to the server, and can still be given up. */
+  /** Submissions on their way to the server, which can still be canceled. */
   private readonly pending = new Set<AbortController>();
   private whenDone: ((outcome: Outcome | null) => void)[] = [];
   private readonly lesson: string;
   private readonly plain: PlainCode;
-  /** What the code tells, whoever takes the keys. */
+  /** The callbacks of the editor and of the plain code. */
   private readonly whileEditing = {
     changed: (code: string): void => this.edited(code),
     run: (): void => void this.press(),
@@ -88,20 +88,20 @@ export class Cell implements RunListener {
     this.restoreDraft();
   }
 
-  /** What it runs on from now on; cells on the same machine share a session. */
+  /** The machine for the next run; cells on the same machine share a session. */
   get machine(): Machine {
     return { topology: this.root.dataset.topology ?? "", keras: Number(this.root.dataset.keras) };
   }
 
-  /** The cells above on the same machine: a name may come from one of them. */
+  /** The cells above on the same machine, which may define names that this cell uses. */
   get above(): Cell[] {
     const { topology, keras } = this.machine;
     return this.before.filter(({ machine }) => machine.topology === topology && machine.keras === keras);
   }
 
-  // --- what the learner does ---------------------------------------------------------------------------------------
+  // --- actions of the learner --------------------------------------------------------------------------------------
 
-  /** Submits the code. While nothing answers, it keeps trying and says so, until it is stopped. */
+  /** Submits the code. While the server does not respond, keeps trying and says so, until it is stopped. */
   run(): Promise<void> {
     this.warmed = true;
     this.offerFromFirst(false);
@@ -132,7 +132,7 @@ export class Cell implements RunListener {
     }
   }
 
-  /** A press of Run: while the cell is at work, nothing but a word. */
+  /** Handles Run: while the cell is running, only announces that. */
   private press(): boolean {
     if (this.atWork) {
       announce(say("cell.atWork", { cell: this.title }));
@@ -142,7 +142,7 @@ export class Cell implements RunListener {
     return true;
   }
 
-  /** Runs and waits for the end; null if it was refused or lost. */
+  /** Runs the cell and waits for the end; null if the run was rejected or lost. */
   runToEnd(): Promise<Outcome | null> {
     return new Promise((resolve) => {
       this.whenDone.push(resolve);
@@ -150,7 +150,7 @@ export class Cell implements RunListener {
     });
   }
 
-  /** Ends the run at work, and gives up what was not handed in yet. */
+  /** Stops the current run, and cancels what was not submitted yet. */
   async stop(): Promise<void> {
     const [entry] = this.runs.unfinished(this);
     if (this.pending.size) this.giveUp(!entry);
@@ -176,7 +176,7 @@ export class Cell implements RunListener {
     }
   }
 
-  /** Back to the lesson's code; the same button brings the learner's text back. */
+  /** Restores the lesson's code; the same button brings the learner's text back. */
   reset(): void {
     const next = this.undoable ?? this.original;
     this.undoable = this.undoable === null && this.code !== this.original ? this.code : null;
@@ -185,7 +185,7 @@ export class Cell implements RunListener {
     announce(say(this.undoable === null ? "cell.undone" : "cell.wasReset", { cell: this.title }));
   }
 
-  /** Back to the code that made the output; the button that resets brings the learner's text back. */
+  /** Restores the code that produced the output; the reset button brings the learner's text back. */
   private showCode(): void {
     if (!this.shown) return;
     this.undoable = this.code;
@@ -196,7 +196,7 @@ export class Cell implements RunListener {
     this.edit();
   }
 
-  /** Tells an output that this cell would not make now from one that it would. `spoken`: the learner just caused it. */
+  /** Marks the output if this cell would not produce it now. `spoken`: also announce it. */
   compare(spoken = false): void {
     if (!this.shown) return;
     const { run, transcript } = this.shown;
@@ -217,18 +217,18 @@ export class Cell implements RunListener {
     }
   }
 
-  /** Puts the caret into the code, loading the editor if need be. */
+  /** Puts the cursor into the code, and loads the editor if needed. */
   edit(): void {
     if (this.editor) this.editor.focus();
     else this.plain.focus();
   }
 
-  /** Another machine was picked for it: in the session there, the cells above may not have run. */
+  /** Called when another machine was chosen: in the session there, the cells above may not have run. */
   moved(): void {
     this.offerFromFirst(this.above.length > 0);
   }
 
-  // --- what the run manager reports ----------------------------------------------------------------------------------------
+  // --- callbacks of the run manager --------------------------------------------------------------------------------
 
   begins(entry: TrackedRun, restored: boolean): void {
     this.shown = entry;
@@ -241,7 +241,7 @@ export class Cell implements RunListener {
     if (restored) return;
     this.root.dataset.run = entry.run.id;
     this.setState("waiting");
-    // A run that answers in a blink should not flash "queued" first.
+    // "Queued" must not flash for a run that starts at once.
     window.setTimeout(() => {
       if (this.shown === entry && !entry.transcript.started && !entry.over && this.root.dataset.state === "waiting") {
         this.say(
@@ -332,7 +332,7 @@ export class Cell implements RunListener {
     this.compare();
   }
 
-  // --- inside ------------------------------------------------------------------------------------------------------
+  // --- helpers -----------------------------------------------------------------------------------------------------
 
   private listen(): void {
     this.root.addEventListener("click", (event) => {
@@ -382,7 +382,7 @@ export class Cell implements RunListener {
     this.saving = window.setTimeout(() => this.keep(), 200);
   }
 
-  /** Keeps the draft now, if there is anything new: another tab may have a draft of this cell too. */
+  /** Saves the draft if it has changed, because another tab may also have a draft of this cell. */
   keep(): void {
     if (!this.unsaved) return;
     this.unsaved = false;
@@ -457,7 +457,7 @@ export class Cell implements RunListener {
     requestAnimationFrame(() => requestAnimationFrame(() => this.letHeightGo()));
   }
 
-  /** While the next output is on its way, the last one's room is kept. */
+  /** Keeps the height of the last output until the next one arrives. */
   private keepHeight(): void {
     const height = this.outputBox.offsetHeight;
     if (height > 0) this.outputBox.style.minHeight = `${height}px`;
@@ -469,7 +469,7 @@ export class Cell implements RunListener {
     this.visualizations.letHeightGo();
   }
 
-  /** Further runs of this very cell, behind the one that is shown. */
+  /** Shows how many more runs of this cell are queued after the current one. */
   private tellQueue(): void {
     const more = this.runs.unfinished(this).length - 1;
     const facts = need(this.status, ".facts");
@@ -486,7 +486,7 @@ export class Cell implements RunListener {
     this.offerAgain(false, false);
   }
 
-  /** Once more: this cell alone, or, where that may need them, the cells above first. */
+  /** Offers to run this cell again or, if needed, the cells above first. */
   private offerAgain(alone: boolean, withThoseAbove: boolean): void {
     const [one, all] = [need(this.status, "[data-action=again]"), need(this.status, "[data-action=again-from-first]")];
     const pressed = document.activeElement === one || document.activeElement === all;
@@ -495,7 +495,7 @@ export class Cell implements RunListener {
     if (pressed && one.hidden) need(this.root, "[data-action=stop]").focus();
   }
 
-  /** The same below the machines, where one was picked. */
+  /** Offers the same below the machine picker, after another machine was chosen. */
   private offerFromFirst(offered: boolean): void {
     const offer = this.root.querySelector<HTMLElement>(".picker-next");
     if (!offer || offer.hidden === !offered) return;

@@ -1,4 +1,4 @@
-/** One panel of a chart: lines of one scale, the current value written at the end of each. */
+/** One panel of a chart: lines with a common scale, with the current value at the end of each. */
 
 import { make } from "./element";
 import { formatNumber } from "./format-number";
@@ -15,16 +15,16 @@ const RIGHT = 8;
 const LEAST_HEIGHT = 150;
 const LABEL_HEIGHT = 15;
 const LABEL_SPACE = 26;
-/** The part of the width that labels may take. */
+/** The largest share of the width for labels. */
 const MOST_ROOM = 0.5;
 const LETTER = 6.4;
 const MARK = 3.4;
 const WORD_SPACE = 34;
-/** Marks of epochs and of values that are no number: more of them would be a carpet. */
+/** The maximum number of marks for epochs and for values that are not numbers; more would be unreadable. */
 const MOST_EPOCHS = 24;
 const MOST_STRANGE = 8;
 const MOST_DESCRIBED = 8;
-/** Colors of lines of one process, by name; a lane has a color of its own. */
+/** Colors of the lines of one process, by metric; lines of a lane have the lane's color. */
 const COLORS = ["own", "r1", "r4", "r3", "r0", "r5", "r6", "r7"];
 
 interface Frame {
@@ -46,7 +46,7 @@ export class PanelView {
   private training: Training | null = null;
   private frame: Frame | null = null;
 
-  /** `topology` decides the colors of lanes. `point` is told the position under the pointer, and null when it leaves. */
+  /** `topology` decides the colors of lanes. `point` gets the position under the pointer, or null when it leaves. */
   constructor(
     private readonly topology: string,
     point: (x: number | null) => void,
@@ -89,7 +89,7 @@ export class PanelView {
     this.read(head);
   }
 
-  /** Puts the reading head at a position; null takes it away. */
+  /** Moves the reading cursor to a position; null removes it. */
   read(x: number | null): void {
     const { frame, panel, training, topology } = this;
     if (x === null || !frame || !panel || !training) {
@@ -126,7 +126,7 @@ function horizontal({ left, right, from, to }: Frame, x: number): number {
   return to > from ? left + ((x - from) / (to - from)) * (right - left) : (left + right) / 2;
 }
 
-/** Infinities lie on the edge; what is no number lies at the bottom. */
+/** Infinities are drawn at the edges, NaN at the bottom. */
 function vertical({ top, bottom, scale }: Frame, y: number): number {
   if (Number.isNaN(y)) return bottom;
   const value = Math.min(scale.high, Math.max(scale.low, y));
@@ -168,7 +168,7 @@ function axes(frame: Frame, training: Training, width: number): SVGElement[] {
   return made;
 }
 
-/** `words` are where the panel says already that a value is no number: one word for several marks that are close. */
+/** `words` collects where the panel already labels a value that is not a number: close marks share one label. */
 function lineGroup(
   line: Line,
   panel: Panel,
@@ -220,7 +220,7 @@ function lineGroup(
   return group;
 }
 
-/** The first point of each stretch of values that are no number. */
+/** The first point of each stretch of values that are not numbers. */
 function strange(line: Line): number[] {
   const found: number[] = [];
   for (let i = 0; i < line.ys.length && found.length < MOST_STRANGE; i++) {
@@ -258,7 +258,7 @@ function endLabels(
   });
 }
 
-/** What tells this line from the others of its panel, cut where it is too long, and its last value, which is not. */
+/** The name that tells this line from the panel's others, shortened if needed, and its last value in full. */
 function label(line: Line, panel: Panel, most: number): string {
   const bases = new Set(panel.lines.map((other) => other.base));
   const name =
@@ -284,7 +284,7 @@ export function titleOf({ kind, base }: Panel): string {
   return kind === "share" ? say("chart.share") : base;
 }
 
-/** What the panel shows, in sentences. */
+/** A description of the panel in sentences. */
 export function summary(panel: Panel): string {
   const said = panel.lines.slice(0, MOST_DESCRIBED).map((line) => {
     const name = [line.lane, line.name].filter(Boolean).join(" ");

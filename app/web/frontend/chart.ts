@@ -1,8 +1,8 @@
 /**
- * The chart of a run: a row of small panels for each training, one scale each, with a reading head and a table.
+ * The chart of a run: for each training a row of small panels, one per scale, with a reading cursor and a table.
  *
- * It is drawn anew from the numbers, at most a few times a second; of thousands of points only those are drawn that a
- * column of pixels can show. Nothing moves by itself, so there is no motion to turn off.
+ * It is redrawn from the data a few times a second at most; of thousands of points, only those are drawn that make a
+ * difference in a column of pixels. Nothing is animated, so there is no motion to reduce.
  */
 
 import "./visualization-styles";
@@ -17,14 +17,14 @@ import { asCsv, before, type Line, MOST_PANELS, measure, Series, spread, type Tr
 import { localizedNumber, say, sayCount } from "./strings";
 import { numbersTable } from "./table";
 
-/** Between two paintings, at least, and between two sentences for those who listen. */
+/** The minimum time between two paints, and between two announcements. */
 const REST_MS = 200;
 const SILENCE_MS = 12_000;
-/** Where painting takes long, it takes at most one part in so many of the time. */
+/** If painting is slow, it takes at most one part in this many of the time. */
 const REST = 4;
 const TABLE_REST_MS = 2_000;
 const MOST_ROWS = 60;
-/** Values of so many lines are read out at once. */
+/** At most this many values are announced at once. */
 const MOST_SPOKEN = 6;
 
 export class Chart {
@@ -64,7 +64,7 @@ export class Chart {
     }, this.rest);
   }
 
-  /** The last numbers are there. */
+  /** All metrics have arrived. */
   ended(restored: boolean): void {
     window.clearTimeout(this.waiting);
     this.waiting = 0;
@@ -100,7 +100,7 @@ export class Chart {
     if (gone) this.earlier.textContent = sayCount("chart.earlier", gone);
   }
 
-  /** Says an epoch's numbers, but not one after the other where epochs are short. */
+  /** Announces an epoch's metrics, but not every epoch if they are short. */
   private tellEpoch(): void {
     const last = this.metrics.findLast((event) => event.per === "epoch");
     if (!last || last === this.saidEpoch || performance.now() - this.saidAt < SILENCE_MS) return;
@@ -112,7 +112,7 @@ export class Chart {
   }
 }
 
-/** One training: its panels, the reading head that they share, its table. */
+/** One training: its panels, their common reading cursor, and its table. */
 class TrainingView {
   readonly box: HTMLElement;
   private readonly title = make("h4.chart-title", { hidden: true });
@@ -124,7 +124,7 @@ class TrainingView {
   private readonly words = make("p.chart-reading");
   private readonly numbers: HTMLDetailsElement;
   private tableAt = 0;
-  /** A position on the axis; null at the end, which moves on. */
+  /** The cursor's position on the axis; null means the end, which moves as metrics arrive. */
   private head: number | null = null;
   private pinned = false;
 
@@ -179,12 +179,12 @@ class TrainingView {
     if (this.numbers.open && performance.now() - this.tableAt > TABLE_REST_MS) this.fillTable();
   }
 
-  /** Nothing more comes: the table may be whole. */
+  /** No more metrics follow, so the table can be completed. */
   settle(): void {
     if (this.numbers.open) this.fillTable();
   }
 
-  /** Moves the head to where the pointer is; away from the drawing it goes back. */
+  /** Moves the cursor to the pointer; outside the plot, it returns to where it was. */
   private point(x: number | null): void {
     if (x === null) {
       this.read(this.pinned ? this.head : null);
@@ -216,7 +216,7 @@ class TrainingView {
     this.slider.setAttribute("aria-valuetext", text);
   }
 
-  /** The positions that the head stops at: those of the line with the most points. */
+  /** The positions where the cursor stops: those of the line with the most points. */
   private lead(): { xs: readonly number[] } {
     const lines = [...this.training.lines.values()].filter((line) => line.unit === this.training.unit);
     return lines.reduce((most, line) => (line.xs.length > most.xs.length ? line : most), lines[0] ?? { xs: [0] });
@@ -262,7 +262,7 @@ function place(x: number, unit: "step" | "epoch"): string {
     : say("chart.epoch", { epoch: localizedNumber(x) });
 }
 
-/** "loss 0.41, val_loss 0.45" as they were at `x`. */
+/** The values at `x`, such as "loss 0.41, val_loss 0.45". */
 function values(lines: readonly Line[], x: number, training: Training): string {
   return lines
     .flatMap((line) => {

@@ -1,6 +1,6 @@
 /**
- * The forms of comments: what is typed stays in this browser until the server has it, a form that was sent is ready for
- * the next text, and the focus goes where something happened. All of it works without this script too, less kindly.
+ * The forms of comments: keeps the text in this browser until the server has it, clears a form after it was sent, and
+ * moves the focus to what has changed. Everything also works without this script.
  */
 
 import { availableStorage } from "./account-storage";
@@ -17,7 +17,7 @@ const known = new WeakSet<HTMLFormElement>();
 let listening = false;
 let opener: HTMLElement | null = null;
 
-/** May be called again: looks for forms that are new. */
+/** Can be called again to set up new forms. */
 export function setUpComments(): void {
   for (const form of document.querySelectorAll<HTMLFormElement>("form.comment-form")) {
     if (known.has(form)) continue;
@@ -87,7 +87,7 @@ function answered({ sourceElement, response }: Exchange["ctx"]): void {
   complain(form, "");
 }
 
-/** What was asked for, written or changed has the focus; who listens hears that it worked. */
+/** Moves the focus to what was requested, written or changed, and announces that it worked. */
 function swapped({ sourceElement }: Exchange["ctx"]): void {
   const form = formOf(sourceElement);
   if (!form || document.querySelector(".comment-form [aria-invalid]")) return;
@@ -109,12 +109,12 @@ function complain(form: HTMLFormElement, text: string): void {
 
 // --- drafts ---
 
-/** Each account has drafts of its own: somebody else may sit at this browser next. */
+/** Drafts are separate for each account, because somebody else may use this browser next. */
 function nameOf(form: HTMLFormElement, whose = form.dataset.whose ?? ""): string | null {
   return form.dataset.draft ? `lockstep:comment:${whose}:${form.dataset.draft}` : null;
 }
 
-/** What is kept under a name; what was written before the sign-in belongs to whoever signed in. */
+/** The draft with this name; a draft from before signing in moves to the account. */
 function adopted(name: string, before: string): string | null {
   const storage = availableStorage();
   const [own, earlier] = [storage?.getItem(name) ?? null, storage?.getItem(before) ?? null];
@@ -123,7 +123,7 @@ function adopted(name: string, before: string): string | null {
     storage?.setItem(name, earlier);
     storage?.removeItem(before);
   } catch {
-    // Storage is full: it stays where it is.
+    // Storage is full: the draft stays where it is.
   }
   return earlier;
 }
@@ -141,7 +141,7 @@ function keep(form: HTMLFormElement, field: HTMLTextAreaElement): void {
     if (field.value && field.value !== field.defaultValue) availableStorage()?.setItem(name, field.value);
     else availableStorage()?.removeItem(name);
   } catch {
-    // Storage is full or forbidden: the text stays in the field for as long as the page is open.
+    // Storage is full or denied: the text stays in the field while the page is open.
   }
 }
 

@@ -1,22 +1,22 @@
-/** Colors a program chose, moved just far enough towards ink or light to be read on our paper. */
+/** Adjusts colors that a program chose, as little as possible, so that they are readable on our background. */
 
 type Rgb = [number, number, number];
 
 const ENOUGH = 4.5;
-/** The output's background in the light and in the dark theme (`--sunken` in tokens.css; a test keeps them equal). */
+/** The output's background in the light and dark themes (`--sunken` in tokens.css; a test compares them). */
 export const BACKGROUND = { light: "#f3f1ea", dark: "#0f1116" } as const;
 
 export function parse(hex: string): Rgb {
   return [1, 3, 5].map((i) => Number.parseInt(hex.slice(i, i + 2), 16)) as Rgb;
 }
 
-/** The contrast of two colors as WCAG 2 defines it: 1 to 21. */
+/** The contrast ratio of two colors as defined by WCAG 2: 1 to 21. */
 export function contrast(a: string, b: string): number {
   const [x, y] = [luminance(parse(a)), luminance(parse(b))];
   return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }
 
-/** `color`, darkened or lightened in small steps until it can be read on `paper`. */
+/** `color`, darkened or lightened in small steps until it is readable on `paper`. */
 export function readableColor(color: string, paper: string): string {
   const towards: Rgb = luminance(parse(paper)) > 0.18 ? [0, 0, 0] : [255, 255, 255];
   const from = parse(color);
@@ -30,7 +30,7 @@ export function readableColor(color: string, paper: string): string {
   return towards[0] === 0 ? "#000000" : "#ffffff";
 }
 
-/** A CSS color that follows the theme: readable on the output's paper in both. */
+/** A CSS color that follows the theme and is readable in both. */
 export function themedColor(color: string): string {
   return `light-dark(${readableColor(color, BACKGROUND.light)}, ${readableColor(color, BACKGROUND.dark)})`;
 }

@@ -1,4 +1,4 @@
-/** A style sheet that travels inside a chunk, minified (see build.mjs). */
+/** A minified style sheet inside a chunk (see build.mjs). */
 declare module "*.css" {
   const text: string;
   export default text;

@@ -1,4 +1,4 @@
-/** A file made here, offered as a download. */
+/** Offers generated content as a download. */
 
 import { make } from "./element";
 

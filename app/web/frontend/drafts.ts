@@ -1,7 +1,7 @@
 /**
- * What a learner changed in a cell, kept in this browser, apart for each account.
+ * Drafts: a learner's changes to the code of cells, stored in this browser, separately for each account.
  *
- * A draft remembers which original it was made from: if the lesson changed since, the learner's text stays and the
+ * A draft remembers which original it was made from: if the lesson has changed since, the learner's text stays and the
  * page says so.
  */
 
@@ -14,7 +14,7 @@ export interface Draft {
 
 export interface Found {
   code: string;
-  /** The draft was made from another version of the original. */
+  /** Whether the draft was made from another version of the original. */
   outdated: boolean;
 }
 
@@ -24,7 +24,7 @@ export class Drafts {
   constructor(
     private readonly lesson: string,
     private readonly storage: StorageArea | null,
-    /** Whose drafts these are; null once the page is not theirs any more. */
+    /** The account that owns the drafts; null once the page belongs to somebody else. */
     private readonly account: () => string | null,
   ) {}
 
@@ -34,7 +34,7 @@ export class Drafts {
     return { code: draft.code, outdated: draft.digest !== digest(original) };
   }
 
-  /** Keeps `code`, or forgets the draft where it equals the original. */
+  /** Saves `code`, or deletes the draft if it equals the original. */
   keep(cell: string, original: string, code: string): void {
     const made = { digest: digest(original), code } satisfies Draft;
     const key = this.key(cell);
@@ -43,7 +43,7 @@ export class Drafts {
       if (code === original) this.storage?.removeItem(key);
       else this.storage?.setItem(key, JSON.stringify(made));
     } catch {
-      // Storage is full or forbidden: the text stays in the editor for as long as the page is open.
+      // Storage is full or denied: the text stays in the editor while the page is open.
     }
   }
 
@@ -64,7 +64,7 @@ export class Drafts {
   }
 }
 
-/** A short fingerprint of a text (FNV-1a, two lanes of 32 bits): tells versions apart, protects nothing. */
+/** A short fingerprint of a text (FNV-1a, two lanes of 32 bits), to tell versions apart. Not cryptographic. */
 export function digest(text: string): string {
   let [a, b] = [0x811c9dc5, 0x01000193];
   for (let i = 0; i < text.length; i++) {

@@ -1,8 +1,8 @@
 /**
- * The editor, in a chunk of its own: CodeMirror with our colors, our keys and nothing else.
+ * The editor, a chunk of its own: CodeMirror with only our colors and keys.
  *
- * Its style sheets are adopted by the document instead of being written into `<style>` elements, which the content
- * security policy forbids.
+ * The document adopts its style sheets instead of getting `<style>` elements, which the content security policy
+ * forbids.
  */
 
 import { defaultKeymap, history, historyKeymap, indentLess, indentMore } from "@codemirror/commands";
@@ -30,7 +30,7 @@ export interface EditorEvents {
 
 adoptStyles();
 
-/** Lezer's tags under the class names that Pygments uses on the server, so that both look the same. */
+/** Maps Lezer's tags to the class names of Pygments on the server, so that both look the same. */
 const COLORS = tagHighlighter([
   { tag: [t.keyword, t.moduleKeyword, t.controlKeyword, t.definitionKeyword, t.operatorKeyword], class: "k" },
   { tag: [t.bool, t.null], class: "kc" },
@@ -48,14 +48,14 @@ const COLORS = tagHighlighter([
 let toldOfEscape = false;
 
 /**
- * Tab never traps the keyboard. Whoever comes by Tab leaves by Tab. It indents only once the learner has clicked into
- * the code or changed it; from then on Escape gives it back, which the line below the code says.
+ * Tab never traps the keyboard: after entering with Tab, Tab leaves. It indents only once the learner has clicked into
+ * the code or changed it; then Escape makes Tab leave again, as the line below the code says.
  */
 export class CellEditor {
   private readonly view: EditorView;
-  private readonly hint = make("p.editor-hint", { "aria-hidden": "true" }); // said to others by #editor-help
+  private readonly hint = make("p.editor-hint", { "aria-hidden": "true" }); // screen readers get #editor-help
 
-  /** Takes the place of `plain`, which has the same size and shows the same, with its selection and its focus. */
+  /** Replaces `plain`, which has the same size and content, and takes over its selection and focus. */
   constructor(plain: PlainCode, code: string, label: string, events: EditorEvents) {
     const leave = (): void => {
       this.setTabMoves(true);
@@ -70,7 +70,7 @@ export class CellEditor {
     this.setTabMoves(!plain.clicked);
     const { selection, hasFocus } = plain;
     const { scrollLeft } = plain.pre;
-    if (plain.before !== null) this.replace(code, "input.type"); // so that it can be undone
+    if (plain.before !== null) this.replace(code, "input.type"); // so that the change can be undone
     const { length } = this.view.state.doc;
     this.view.dispatch({
       selection: { anchor: Math.min(selection.anchor, length), head: Math.min(selection.head, length) },
@@ -128,7 +128,7 @@ function keys(events: EditorEvents, leave: () => void): Extension {
   ]);
 }
 
-/** Room up to the next stop at the caret, or before each selected line. */
+/** Inserts spaces up to the next tab stop at the cursor, or before each selected line. */
 function indent(view: EditorView): boolean {
   if (!toldOfEscape) announce(say("editor.tabIndents"));
   toldOfEscape = true;
@@ -159,7 +159,7 @@ function look(label: string): Extension[] {
     EditorView.contentAttributes.of({
       "aria-label": label,
       "aria-describedby": "editor-help",
-      tabindex: "0", // where code is wider than the page, what scrolls it by keys can be seen to be reachable
+      tabindex: "0", // makes the element that scrolls wide code visibly reachable by keyboard
       autocapitalize: "off",
       autocorrect: "off",
       spellcheck: "false",
@@ -169,8 +169,8 @@ function look(label: string): Extension[] {
 }
 
 /**
- * Typing over a selection, done by us: the browser would carry the old text's look over as an inline style, which the
- * content security policy forbids.
+ * Replaces the selection when the learner types over it: the browser would copy the old text's style as an inline
+ * style, which the content security policy forbids.
  */
 const replacing = EditorView.domEventHandlers({
   beforeinput(event, view) {
@@ -182,7 +182,7 @@ const replacing = EditorView.domEventHandlers({
   },
 });
 
-/** Mounts CodeMirror's style modules as adopted sheets. They come before ours in nothing but order, so ours are stronger. */
+/** Adopts CodeMirror's style modules as style sheets, before ours, so that ours take precedence. */
 function adoptStyles(): void {
   const mounted = new Set<StyleModule>();
   const sheet = new CSSStyleSheet();

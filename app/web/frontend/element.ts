@@ -1,8 +1,8 @@
-/** Making and finding elements without ceremony. */
+/** Helpers for creating and finding elements. */
 
 type Child = Node | string | null | undefined | false;
 
-/** `make("p.note", {title}, "text")`: an element with classes, attributes and children. */
+/** `make("p.note", {title}, "text")` creates an element with classes, attributes and children. */
 export function make<T extends HTMLElement = HTMLElement>(
   selector: string,
   attributes: Record<string, string | number | boolean | null | undefined> = {},
@@ -19,7 +19,7 @@ export function make<T extends HTMLElement = HTMLElement>(
   return element as T;
 }
 
-/** The one element a template promises. */
+/** The element that a template must contain. */
 export function need<T extends Element = HTMLElement>(root: ParentNode, selector: string): T {
   const found = root.querySelector<T>(selector);
   if (!found) throw new Error(`the page has no ${selector}`);

@@ -1,6 +1,6 @@
 /**
- * Reporting a problem without leaving the page: the form comes into a dialog. What is typed stays in this browser until
- * the server has it. Without this script the same links lead to a page with the form.
+ * Reports a problem without leaving the page: the form opens in a dialog. The text is kept in this browser until the
+ * server has it. Without this script, the same links lead to a page with the form.
  */
 
 import { availableStorage } from "./account-storage";
@@ -67,6 +67,6 @@ function keep(text: string): void {
     if (text) availableStorage()?.setItem(DRAFT, text);
     else availableStorage()?.removeItem(DRAFT);
   } catch {
-    // Storage is full or forbidden: the text stays in the field for as long as the page is open.
+    // Storage is full or denied: the text stays in the field while the page is open.
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Follows one run to its end, through every break of the connection.
+ * Follows one run to its end, despite interruptions of the connection.
  *
- * The server's stream is read with fetch, from the last number seen. Whatever goes wrong (server restarting, laptop
- * closed, a proxy that gives up, a gap in the numbers), the answer is the same: wait a little, ask again from there.
+ * The server's stream is read with fetch, from the last number seen. Whatever goes wrong (the server restarts, the
+ * laptop sleeps, a proxy gives up, a number is missing), it waits briefly and continues from there.
  */
 
 import { ResponseError, responseError, send } from "./api";
@@ -12,19 +12,19 @@ import { TimeSlice } from "./time-slice";
 import type { Transcript } from "./transcript";
 
 export interface Watcher {
-  /** The transcript has taken new events. */
+  /** The transcript has new events. */
   changed(): void;
   waiting(state: Waiting): void;
-  /** The connection broke; called again with false when it is back. */
+  /** The connection broke; called with false when it is back. */
   reconnecting(broken: boolean): void;
 }
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5_000;
-/** The server sends a comment every 15 s; a stream silent for longer than this is dead. */
+/** The server sends a comment every 15 s, so a stream that is silent for longer than this is dead. */
 const SILENCE_MS = 40_000;
 
-/** Resolves when the run is finished. Rejects with ResponseError if the server does not know the run. */
+/** Resolves when the run has finished. Rejects with ResponseError if the server does not know the run. */
 export async function followRun(run: Run, transcript: Transcript, watcher: Watcher): Promise<void> {
   let wait = FIRST_WAIT_MS;
   for (;;) {
@@ -50,7 +50,7 @@ async function readOnce(run: Run, transcript: Transcript, watcher: Watcher): Pro
       signal: abort.signal,
       headers: { Accept: "text/event-stream" },
     });
-    // 204: the run is over and has nothing behind this number, yet we never saw it end.
+    // 204: the run has ended and has no events after this number, but we never saw its end.
     if (response.status === 204) throw new ResponseError(410, "incomplete", "");
     if (!response.ok || !response.body) throw await responseError(response);
     watcher.reconnecting(false);
@@ -76,7 +76,7 @@ async function readOnce(run: Run, transcript: Transcript, watcher: Watcher): Pro
   }
 }
 
-/** Waits, but not longer than until the network is back or the page is looked at again. */
+/** Waits, but not longer than until the network is back or the page becomes visible. */
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

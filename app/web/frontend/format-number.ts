@@ -1,4 +1,4 @@
-/** A measured number in the shortest form that still tells it apart: four digits, powers of ten far from one. */
+/** Formats a measured value with four significant digits, and with an exponent if it is very large or small. */
 
 import { language } from "./strings";
 

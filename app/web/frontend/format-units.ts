@@ -1,4 +1,4 @@
-/** Durations and sizes in the shortest honest form. Units are international, so they are not translated. */
+/** Formats durations and sizes briefly. Units are international, so they are not translated. */
 
 import { localizedNumber } from "./strings";
 
@@ -14,7 +14,7 @@ export function formatDuration(ms: number): string {
   return parts.flatMap(([count, unit]) => (count ? [`${localizedNumber(count)} ${unit}`] : [])).join(" ");
 }
 
-/** In the units in which limits are set: 1 KiB is 1,024 bytes. */
+/** In the units of the limits: 1 KiB is 1,024 bytes. */
 export function formatSize(bytes: number): string {
   const units = ["B", "KiB", "MiB", "GiB"];
   let value = bytes;

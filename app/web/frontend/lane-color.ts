@@ -1,6 +1,6 @@
-/** A replica keeps its color everywhere, and so does the worker that it belongs to. Pure. */
+/** A replica has the same color everywhere, and so does its worker. Pure. */
 
-/** The class that gives a lane of this machine its color. Servers, evaluators and coordinators train nothing: ink. */
+/** The color class of a lane on this machine. Servers, evaluators and coordinators do not train: they are ink. */
 export function laneColor(lane: string, topology: string): string {
   const [, role, number] = /^(?:.+ · (?=replica))?(replica|worker) (\d+)$/.exec(lane) ?? [];
   if (lane === "chief" && isWorker(topology)) return "r0";
@@ -11,7 +11,7 @@ export function laneColor(lane: string, topology: string): string {
   return `r${(before * Number(each ?? 1)) % 8}`;
 }
 
-/** Whether a chief of this machine is a worker, not a coordinator. */
+/** Whether a chief on this machine is a worker rather than a coordinator. */
 function isWorker(topology: string): boolean {
   return topology.startsWith("workers:");
 }

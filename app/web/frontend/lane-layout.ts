@@ -1,11 +1,11 @@
 /**
- * Items sorted for being shown in lanes: what the cell itself wrote before there was any lane stands above them, what it
- * wrote later below, each in its order. Pure.
+ * Sorts items into lanes: the cell's own output goes above the lanes if it came before any lane, otherwise below them.
+ * Each part is in order. Pure.
  */
 
 import { type Item, laneOf } from "./transcript";
 
-/** A program may invent names; whoever comes later shares the last lane. */
+/** Programs can invent lane names; all beyond this number share the last lane. */
 export const MOST_LANES = 16;
 export const OTHER_LANES = "…";
 
@@ -18,7 +18,7 @@ export class LaneLayout {
   readonly lanes = new Map<string, Item[]>();
   private taken = 0;
 
-  /** Takes what is new in the list, which only grows; the answer is the lanes that got something. */
+  /** Adds the new items of the list, which only grows. Returns the lanes that have changed. */
   take(items: Item[]): Set<string> {
     const grown = new Set<string>();
     for (; this.taken < items.length; this.taken++) {
@@ -39,7 +39,7 @@ export class LaneLayout {
   }
 }
 
-/** Names in the order in which people look for them: coordinator, chief, workers, servers, evaluator, replicas, all else. */
+/** Sorts lane names by role: coordinator, chief, workers, servers, evaluator, replicas, everything else. */
 export function sortLanes(names: Iterable<string>): string[] {
   return [...names]
     .map((name, arrived) => ({ name, arrived, rank: rank(name) }))

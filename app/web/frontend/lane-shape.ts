@@ -1,4 +1,4 @@
-/** The mark of a lane, which tells it from the others without its color. Pure. */
+/** The shape of a lane's mark, which tells lanes apart without color. Pure. */
 
 const SHAPES = 8;
 const OTHERS: readonly (readonly [RegExp, number])[] = [
@@ -7,7 +7,7 @@ const OTHERS: readonly (readonly [RegExp, number])[] = [
   [/^ps/, 3],
 ];
 
-/** 0 to 7: workers and replicas count up from 0, the others from a place of their own. */
+/** 0 to 7: workers and replicas count up from 0, other roles from an offset of their own. */
 export function laneShape(lane: string): number {
   const first = OTHERS.find(([role]) => role.test(lane))?.[1] ?? 0;
   return (first + Number(/(\d{1,4})$/.exec(lane)?.[1] ?? 0)) % SHAPES;

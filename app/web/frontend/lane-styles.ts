@@ -1,4 +1,4 @@
-/** The style of lanes: adopted by the document when the first of them is there. */
+/** The style sheet of lanes, adopted by the document with the first lane. */
 
 import css from "./lanes.css";
 

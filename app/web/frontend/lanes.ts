@@ -1,8 +1,8 @@
 /**
- * Lanes: what each worker or replica wrote, side by side, in a chunk of its own.
+ * Lanes: the output of each worker or replica, side by side. A separate chunk.
  *
- * Each lane is a labelled group that can be folded and scrolls by itself. The choice between lanes and one list in order
- * of arrival is one for all cells, and is kept in this browser.
+ * Each lane is a labeled group that can be collapsed and scrolls by itself. The choice between lanes and a single list
+ * in order of arrival applies to all cells and is stored in this browser.
  */
 
 import "./lane-styles";
@@ -18,12 +18,12 @@ type View = "lanes" | "list";
 
 const VIEW_KEY = "lockstep:lanes";
 const NARROW = "(max-width: 46rem)";
-/** Items of a lane's end that stay in the document: there are several lanes, and each shows a few lines at a time. */
+/** Items at the end of a lane that stay in the document. Few, because each of several lanes shows only some lines. */
 const MOST = 300;
-/** Lanes are painted by turns: after so long, the others wait for the next call. */
+/** Lanes are painted in turns: after this time, the others wait for the next call. */
 const SLICE_MS = 8;
 
-/** Those who want to hear of another choice. */
+/** The grids to update when another view is chosen. */
 const grids = new Set<LaneGrid>();
 let view: View = remembered();
 let switches = 0;
@@ -42,10 +42,10 @@ export class LaneGrid {
   private readonly below: VirtualList;
   private readonly lanes = new Map<string, Lane>();
   private readonly switch: HTMLFieldSetElement;
-  /** Lanes that the learner opened or folded. Else all are open, and on a phone the first. */
+  /** Lanes that the learner opened or collapsed. By default all are open; on a phone, only the first. */
   private readonly turned = new Map<string, boolean>();
   private readonly narrow = window.matchMedia(NARROW);
-  /** Whose turn it is, of the parts in order; what this round repaints, and what the next one will. */
+  /** The next part to paint, in order; the items repainted in this round; and those for the next one. */
   private turn = 0;
   private round = new Set<Item>();
   private next = new Set<Item>();
@@ -66,25 +66,25 @@ export class LaneGrid {
     grids.add(this);
   }
 
-  /** Whether lanes are shown now, and not one list. */
+  /** Whether lanes are shown instead of a single list. */
   get shown(): boolean {
     return view === "lanes";
   }
 
-  /** Leaves the page. */
+  /** Removes the lanes from the page. */
   forget(): void {
     grids.delete(this);
     this.switch.remove();
     this.box.classList.remove("in-lanes");
   }
 
-  /** Another view was chosen. */
+  /** Applies the chosen view. */
   follow(): void {
     for (const radio of this.switch.querySelectorAll("input")) radio.checked = radio.value === view;
     this.chosen();
   }
 
-  /** Begins anew; where lanes are shown, they take the place of the list. */
+  /** Starts over; if lanes are shown, they replace the list. */
   empty(): void {
     this.layout = new LaneLayout();
     this.lanes.clear();
@@ -100,7 +100,7 @@ export class LaneGrid {
     this.box.removeAttribute("tabindex");
   }
 
-  /** Shows what is new, as far as it comes in a short time; false while some of it is left for the next call. */
+  /** Paints new items within a short time; returns false if some are left for the next call. */
   paint(items: Item[], touched: Set<Item>): boolean {
     const since = performance.now();
     this.layout.take(items);
@@ -148,12 +148,12 @@ export class LaneGrid {
     this.lanes.set(name, { root, count, sheet });
     const names = sortLanes(this.lanes.keys());
     const next = this.lanes.get(names[names.indexOf(name) + 1] ?? "");
-    this.grid.insertBefore(root, next?.root ?? null); // the others stay: one that is moved forgets how far it was scrolled
+    this.grid.insertBefore(root, next?.root ?? null); // do not move the others, which would reset their scroll position
     for (const [each, lane] of this.lanes)
       lane.root.open = this.turned.get(each) ?? (!this.narrow.matches || each === names[0]);
   }
 
-  /** The delegate without a label: the lane's own name says it. */
+  /** The delegate without labels: the lane itself has the name. */
   private bare(): ListDelegate {
     const { delegate } = this;
     return {
@@ -182,7 +182,7 @@ function choose(value: View): void {
   try {
     window.localStorage.setItem(VIEW_KEY, value);
   } catch {
-    // Storage is forbidden: the choice lasts as long as the page.
+    // Storage is denied: the choice lasts as long as the page.
   }
   for (const grid of grids) grid.follow();
 }

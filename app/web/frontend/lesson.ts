@@ -1,4 +1,4 @@
-/** A page with cells: sets each up, restores what ran before, and tells the session card when something changes. */
+/** Sets up a page with cells: restores earlier runs, and tells the session panel about changes. */
 
 import { availableStorage, currentAccount } from "./account-storage";
 import { send } from "./api";
@@ -46,8 +46,8 @@ export function setUpCells(): void {
 }
 
 /**
- * Hears at once when the session is gone: on a full node it may have to give its place to someone who waits. Only a page
- * that is looked at listens, and only while nothing runs: a browser has few connections to one server.
+ * Notices at once when the session ends: on a full node, it may be evicted for someone who is waiting. Only visible
+ * pages listen, and only while nothing runs, because browsers allow few connections to a server.
  */
 function followSession(lesson: string, panel: SessionPanel): void {
   const url = `/${document.documentElement.lang}/session/stream?lesson=${encodeURIComponent(lesson)}`;
@@ -80,7 +80,7 @@ function followSession(lesson: string, panel: SessionPanel): void {
   });
 }
 
-/** The session card names the kernels that are alive; where there is none, it is asked for and not shown. */
+/** Reads the live kernels from the session panel; on a page without the panel, requests it without showing it. */
 function hearOfKernels(lesson: string, kernels: LiveKernels, heard: () => void): void {
   const asked = new WeakMap<object, number>();
   const hear = (card: HTMLElement | null, at: number): void => {

@@ -1,4 +1,4 @@
-/** Comments come when they are near the view; their script comes with them. */
+/** Loads comments, and their script, when they are near the viewport. */
 
 export function setUpCommentsLoader(): void {
   const look = (): void => {

@@ -1,11 +1,11 @@
-/** The last few of many: whoever comes in beyond the bound puts the oldest out. */
+/** A set with a maximum size: adding to a full set removes the oldest item. */
 
 export class LruSet<T> {
   private readonly kept = new Set<T>();
 
   constructor(private readonly most: number) {}
 
-  /** Takes it in as the newest; who has to go for it is the answer. */
+  /** Adds an item as the newest. Returns the item that was removed, if any. */
   add(thing: T): T | undefined {
     this.kept.delete(thing);
     this.kept.add(thing);

@@ -1,6 +1,6 @@
 /**
- * Which machine cells run on, where a lesson offers several. The choice is one for all cells that offer the same and start
- * with the same, and is kept in this browser.
+ * The choice of the machine for cells, if a lesson offers several. All cells with the same default and the same choices
+ * share it, and it is stored in this browser.
  */
 
 import { announce } from "./announce";
@@ -10,14 +10,14 @@ import { say } from "./strings";
 
 type StorageArea = Pick<Storage, "getItem" | "setItem">;
 
-/** What was chosen on the pages of one lesson, by group of cells. */
+/** The choices on the pages of one lesson, by group of cells. */
 export class MachineChoices {
   constructor(
     private readonly lesson: string,
     private readonly storage: StorageArea | null,
   ) {}
 
-  /** The choice of a group, if it was made and is still among those offered. */
+  /** The choice for a group, if there is one and it is still offered. */
   find(group: string, topologies: string[], kerases: number[]): Machine | null {
     const { topology, keras } = this.read()[group] ?? {};
     const known =
@@ -29,7 +29,7 @@ export class MachineChoices {
     try {
       this.storage?.setItem(this.key(), JSON.stringify({ ...this.read(), [group]: machine }));
     } catch {
-      // Storage is full or forbidden: the choice lasts as long as the page.
+      // Storage is full or denied: the choice lasts as long as the page.
     }
   }
 
@@ -47,7 +47,7 @@ export class MachineChoices {
   }
 }
 
-/** The picker of one cell. What may be picked stands in a template that all cells of its group share. */
+/** The picker of one cell. Its choices are in a template that all cells of the group share. */
 class Picker {
   readonly group: string;
   private readonly button: HTMLButtonElement;
@@ -63,12 +63,12 @@ class Picker {
     this.button.addEventListener("click", () => this.toggle(this.button.getAttribute("aria-expanded") === "false"));
   }
 
-  /** All that may be picked of `what`. */
+  /** All choices for `what`. */
   offered(what: "topology" | "keras"): string[] {
     return [...radios(this.choices, what)].map((radio) => radio.value);
   }
 
-  /** The cell runs there from now on. */
+  /** Sets the machine for the cell's next run. */
   show({ topology, keras }: Machine): void {
     Object.assign(this.root.dataset, { topology, keras: String(keras) });
     this.check();
@@ -114,7 +114,7 @@ class Picker {
     return panel;
   }
 
-  /** Marks what the cell runs on. */
+  /** Marks the cell's machine. */
   private check(): void {
     for (const what of ["topology", "keras"] as const) {
       for (const radio of this.panel ? radios(this.panel, what) : [])
@@ -133,7 +133,7 @@ function radios(within: ParentNode, what: string): NodeListOf<HTMLInputElement> 
   return within.querySelectorAll(`[data-pick=${what}]`);
 }
 
-/** Sets up the pickers of a page's cells; `changed` is told in which of them the learner has chosen. */
+/** Sets up the pickers of a page's cells. `changed` gets the cells for which the learner has chosen a machine. */
 export function setUpPickers(
   roots: HTMLElement[],
   lesson: string,

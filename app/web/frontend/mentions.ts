@@ -1,4 +1,4 @@
-/** Who can be mentioned: a short list below the field once an @ is typed. Arrows choose, Enter takes, Escape closes. */
+/** Suggests people to mention after an @: a short list below the field. Arrows select, Enter inserts, Escape closes. */
 
 import { make } from "./element";
 import { language } from "./strings";

@@ -1,6 +1,6 @@
 /**
- * A run's output on the page: as one list, or, where workers or replicas speak, in lanes side by side. What draws the
- * lanes is loaded when the first of them is heard.
+ * A run's output on the page: a single list or, if workers or replicas write, lanes side by side. The script for lanes
+ * is loaded when the first one appears.
  */
 
 import { offer } from "./download";
@@ -18,12 +18,12 @@ import { showTraceback } from "./traceback";
 import { type Item, laneOf, type Transcript } from "./transcript";
 import { type ListDelegate, VirtualList } from "./virtual-list";
 
-/** So many documents of HTML are alive at once; the earlier ones are links. */
+/** At most this many HTML documents are loaded at once; earlier ones become links. */
 const LIVE_FRAMES = 20;
-/** Painting takes at most one part in so many of the time while output comes fast. */
+/** While output arrives fast, painting takes at most one part in this many of the time. */
 const REST = 3;
 const FRAME_MS = 16;
-/** Characters of a lane's name that have room in front of a line. */
+/** Characters of a lane's name that fit before a line. */
 const SHORT_NAME = 10;
 
 export class Output implements ListDelegate {
@@ -34,14 +34,14 @@ export class Output implements ListDelegate {
   private readonly list: VirtualList;
   private lanes: LaneGrid | null = null;
   private loading: Promise<void> | null = null;
-  /** What draws lanes could not be loaded: one list it is. */
+  /** The script for lanes could not be loaded, so a single list is shown. */
   private laneless = false;
   private clearings = 0;
   private painting = 0;
   private resting = 0;
   private restedAt = 0;
 
-  /** `bar` is the line below the output: there the choice between lanes and one list appears. */
+  /** `bar` is the line below the output, where the choice between lanes and a single list appears. */
   constructor(
     private readonly box: HTMLElement,
     private readonly bar: HTMLElement,
@@ -64,7 +64,7 @@ export class Output implements ListDelegate {
     this.changed();
   }
 
-  /** Paints with the next frame, or later where the last painting took long. */
+  /** Paints in the next frame, or later if the last paint took long. */
   changed(): void {
     if (this.painting || this.resting) return;
     const rest = this.restedAt - performance.now();
@@ -81,7 +81,7 @@ export class Output implements ListDelegate {
     });
   }
 
-  /** Paints what waits for the next frames: an end is never shown before the last line. */
+  /** Paints everything in the next frames, so that the end is never shown before the last line. */
   async paintAll(): Promise<void> {
     const pace = new TimeSlice();
     while (this.painting || this.resting || this.loading) {
@@ -89,7 +89,7 @@ export class Output implements ListDelegate {
       window.clearTimeout(this.resting);
       this.painting = this.resting = 0;
       this.paint();
-      await this.loading; // the first line of a lane fetches the script that paints lanes
+      await this.loading; // the first line of a lane loads the script for lanes
       if (this.painting || this.resting) await pace.pause();
     }
   }
@@ -140,7 +140,7 @@ export class Output implements ListDelegate {
     this.changed();
   }
 
-  // --- hands of the sheets -----------------------------------------------------------------------------------------
+  // --- delegate of the lists ---------------------------------------------------------------------------------------
 
   make(item: Item): HTMLElement {
     const made = this.draw(item);
@@ -183,7 +183,7 @@ export class Output implements ListDelegate {
   }
 }
 
-/** A notice in the page's language where we have its words, in the runner's English otherwise. */
+/** A notice in the page's language if there is a translation, otherwise in the runner's English. */
 function noticeText({ code, text, values, limit }: Notice): string {
   const key = `notice.${code}`;
   const number = limit?.unit === "bytes" ? formatSize : (value: number): string => localizedNumber(value, 1);

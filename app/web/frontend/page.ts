@@ -1,4 +1,4 @@
-/** What every page has: the theme's switch, the outline's sheet, the mark of where one is in the text. */
+/** What every page has: the theme switch, the outline, and the mark at the current heading. */
 
 const THEME = "lockstep:theme";
 
@@ -14,12 +14,12 @@ export function setUpTheme(): void {
       if (select.value === "system") window.localStorage.removeItem(THEME);
       else window.localStorage.setItem(THEME, select.value);
     } catch {
-      // Storage is forbidden: the choice lasts as long as the page.
+      // Storage is denied: the choice lasts as long as the page.
     }
   });
 }
 
-/** The page in another language opens at the same place: the address as it is by now, and the cell that is being read. */
+/** Links to other languages lead to the same place: the current URL, and the cell that is being read. */
 export function setUpLanguages(): void {
   const follow = (event: Event): void => {
     const link = (event.target as Element).closest?.<HTMLAnchorElement>(":is(.languages, .foot-languages) a");
@@ -30,7 +30,7 @@ export function setUpLanguages(): void {
   for (const kind of ["click", "auxclick", "contextmenu"]) document.addEventListener(kind, follow, true);
 }
 
-/** Headings are called otherwise in another language; cells are not. */
+/** Headings have other IDs in other languages; cells do not. */
 function placeInLesson(): string {
   const line = window.innerHeight * 0.3;
   const anchors = [...document.querySelectorAll<HTMLElement>(".cell[id], #lesson-end, #comments")];
@@ -38,7 +38,7 @@ function placeInLesson(): string {
   return last ? `#${last.id}` : "";
 }
 
-/** Where the page is no popover, `popovertarget` does its work without us; we only close the sheet behind a jump. */
+/** `popovertarget` opens the outline without a script; this only closes the sheet after a jump. */
 export function setUpOutline(): void {
   const sheet = document.getElementById("outline");
   sheet?.addEventListener("click", (event) => {
@@ -53,7 +53,7 @@ export function setUpOutline(): void {
   if (sheet.scrollHeight > sheet.clientHeight) reveal();
 }
 
-/** Marks the heading one reads under in the list "On this page". */
+/** Marks the current heading in the list "On this page". */
 export function setUpRail(): void {
   const links = [...document.querySelectorAll<HTMLAnchorElement>("[data-rail] a[href^='#']")];
   const targets = links
@@ -74,7 +74,7 @@ export function setUpRail(): void {
   mark();
 }
 
-/** Where the system has no font for formulas, ours is fetched once everything else is there. */
+/** If the system has no math font, loads ours when the page is idle. */
 export function setUpFormulas(): void {
   if (!document.querySelector("math")) return;
   const fetchIt = (): void => document.documentElement.classList.add("formulas");
@@ -82,7 +82,7 @@ export function setUpFormulas(): void {
   else setTimeout(fetchIt, 1_500);
 }
 
-/** Wide tables and formulas scroll in a frame of their own; only a frame that scrolls is a stop for the keyboard. */
+/** Wide tables and formulas scroll in frames; only frames that scroll can be focused with the keyboard. */
 export function setUpScrollers(): void {
   const frames = document.querySelectorAll<HTMLElement>(".table-scroll, .scroller, .listing, .math");
   const observer = new ResizeObserver((entries) => {

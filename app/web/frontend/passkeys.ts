@@ -1,4 +1,4 @@
-/** Passkeys: asks the server for a challenge, the device for an answer, and brings that back. */
+/** Passkeys: gets a challenge from the server and a response from the device, and sends it back. */
 
 import { ResponseError, responseError, send } from "./api";
 import { need } from "./element";
@@ -9,7 +9,7 @@ interface Descriptor {
   type: PublicKeyCredentialType;
 }
 
-/** What the server asks, its bytes in base64url. */
+/** The server's options, with bytes in base64url. */
 interface Asked {
   challenge: string;
   rpId?: string;
@@ -24,7 +24,7 @@ interface AskedForNew extends Omit<PublicKeyCredentialCreationOptions, "challeng
   excludeCredentials?: Descriptor[];
 }
 
-/** Said beside the fields of a form, by name. */
+/** Error messages for the fields of a form, by name. */
 class Wrong extends Error {
   constructor(readonly fields: Record<string, string>) {
     super();
@@ -49,7 +49,7 @@ function setUpSignIn(entry: HTMLElement): void {
   const trouble = need(entry, ".wrong");
   let waiting: AbortController | null = null;
 
-  /** One tab at a time: the first answer gives the browser a cookie that binds challenges to it; a second would replace it. */
+  /** In one tab at a time: the first response sets a cookie to which challenges are bound; a second would replace it. */
   async function ask(): Promise<Asked> {
     return navigator.locks.request("lockstep:passkey", async () => (await post(address(entry, "options"))) as Asked);
   }
@@ -66,13 +66,13 @@ function setUpSignIn(entry: HTMLElement): void {
     location.assign(((await post(address(entry, "answer"), { body })) as { next: string }).next);
   }
 
-  /** The browser offers passkeys among the names it fills in, and waits until one is chosen. */
+  /** Lets the browser offer passkeys in its autofill, and waits until one is chosen. */
   async function offer(): Promise<void> {
     if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return;
     const mine = new AbortController();
     waiting = mine;
     const asked = await ask().catch(() => null);
-    if (!asked || mine.signal.aborted) return; // nobody has pressed anything yet: the button will say why
+    if (!asked || mine.signal.aborted) return; // nobody has pressed anything yet; the button will show the error
     try {
       await signIn(asked, "conditional", mine.signal);
     } catch (error) {
@@ -131,14 +131,14 @@ function setUpNew(form: HTMLFormElement): void {
   });
 }
 
-/** The address that a template wrote into an element's data. */
+/** The URL in an element's data attribute. */
 function address(element: HTMLElement, name: string): string {
   const found = element.dataset[name];
   if (!found) throw new Error(`the element has no data-${name}`);
   return found;
 }
 
-/** Says beside each field what is wrong with it, and goes to the first. */
+/** Shows the error messages next to their fields, and focuses the first. */
 function mark(form: HTMLFormElement, wrong: Record<string, string>): void {
   for (const field of form.querySelectorAll("input")) {
     const id = `wrong-${field.name}`;
@@ -180,7 +180,7 @@ function inWords(error: unknown): string {
   return error instanceof TypeError ? say("error.unreachable") : (error as Error).message;
 }
 
-/** A credential as JSON, its bytes in base64url. */
+/** A credential as JSON, with bytes in base64url. */
 function written(credential: PublicKeyCredential): unknown {
   const { response } = credential;
   const parts: Record<string, unknown> = { clientDataJSON: text(response.clientDataJSON) };

@@ -1,7 +1,7 @@
 /**
- * What a picture says of itself, checked field by field: it comes from inside a sandbox, and anybody can write one.
+ * The data of a picture, validated field by field, because it comes from inside a sandbox and anyone can forge it.
  *
- * What is not as it should be is no picture; its words are shown instead. Pure.
+ * Invalid data is not drawn; its text is shown instead. Pure.
  */
 
 import type { Measure } from "./protocol";
@@ -20,14 +20,14 @@ export interface Shard {
   lane: string;
   device: string;
   examples: string[];
-  /** All of them; `examples` may be the first few. */
+  /** The number of all examples; `examples` may contain only the first few. */
   count: number;
 }
 export interface Shards {
   picture: "shards";
   title: string;
   replicas: Shard[];
-  /** What an example is, by its name. */
+  /** The labels of examples, by name. */
   labels: Map<string, string>;
 }
 export interface Replay {
@@ -40,7 +40,7 @@ export interface Replay {
   reduced: number[];
   before: number[];
   after: number[] | null;
-  /** Where in the variable each number is, as indices; empty where that is not told. */
+  /** The indices of each number in the variable; empty if unknown. */
   positions: number[][];
 }
 export interface Placed {
@@ -59,7 +59,7 @@ export type PictureData = Shards | Replay | Placement;
 
 class Unfit extends Error {}
 
-/** The picture, or null where anything of it is unfit. */
+/** The picture, or null if its data is invalid. */
 export function readPicture(content: unknown): PictureData | null {
   try {
     const from = record(content);

@@ -1,4 +1,4 @@
-/** Pictures that Lockstep's helpers show: which examples went where, one all-reduce step by step, where variables live. */
+/** Draws the pictures of Lockstep's helpers: a batch's shards, an all-reduce step by step, placement of variables. */
 
 import "./visualization-styles";
 
@@ -10,7 +10,7 @@ import { drawReplay } from "./replay";
 import { localizedNumber, say, sayCount } from "./strings";
 import { disclosed, numbersTable } from "./table";
 
-/** The picture that `content` describes, or null if it is unfit to be drawn. */
+/** The picture that `content` describes, or null if it is invalid. */
 export function drawPicture(content: unknown): HTMLElement | null {
   const data = readPicture(content);
   return data && draw(data);
@@ -115,13 +115,13 @@ function drawPlacement({ variables }: Placement): HTMLElement {
   );
 }
 
-/** A head of a column; what a device's name says in brackets stands below it. */
+/** A column header; the part of a device's name in parentheses goes below it. */
 function head(text: string): HTMLElement {
   const [name, remark] = text.split(/ (?=\()/, 2);
   return make("th", { scope: "col" }, name, remark !== undefined && make("small", {}, remark));
 }
 
-/** `/job:worker/replica:0/task:1/device:GPU:0` as "worker 1 GPU:0"; the job only where there are several. */
+/** `/job:worker/replica:0/task:1/device:GPU:0` as "worker 1 GPU:0"; the job only if there are several. */
 function shortDevices(devices: readonly string[]): string[] {
   const hosts = new Set(devices.map((device) => host(device)));
   return devices.map((device) =>
@@ -146,7 +146,7 @@ function deviceColor(device: string): string {
   return number === undefined ? "r-ink" : `r${Number(number) % 8}`;
 }
 
-/** A replica of one of several workers is named after both: "worker 1, replica 0". */
+/** With several workers, a replica is named after both: "worker 1, replica 0". */
 function replicaColor(lane: string): string {
   return laneColor(/replica \d+$/.exec(lane)?.[0] ?? lane, "");
 }

@@ -1,7 +1,7 @@
 /**
  * A cell's code before its editor has loaded.
  *
- * A click or Tab into the code starts loading the editor. Until it is there, the browser's own editing takes what the
+ * A click or Tab into the code starts loading the editor. Until then, the browser's own editing accepts what the
  * learner types, so that no key is lost; the editor then takes over the text, the selection and the focus.
  */
 
@@ -18,9 +18,9 @@ export interface Selected {
 }
 
 export class PlainCode {
-  /** The learner pressed the pointer in it, rather than coming by Tab. */
+  /** Whether the learner clicked into the code, rather than using Tab. */
   clicked = false;
-  /** The text before the learner's first change; null if there is no change. */
+  /** The text before the learner's first change; null without a change. */
   before: string | null = null;
   private text: string;
   private pressed = false;
@@ -47,18 +47,18 @@ export class PlainCode {
     return document.activeElement === this.pre;
   }
 
-  /** The selection, as offsets into the text; the start if it is elsewhere. */
+  /** The selection as offsets into the text; the start if the selection is elsewhere. */
   get selection(): Selected {
     const { anchorNode, anchorOffset, focusNode, focusOffset } = document.getSelection() ?? {};
     return { anchor: this.offset(anchorNode, anchorOffset), head: this.offset(focusNode, focusOffset) };
   }
 
-  /** Keys pressed from now on are for this code. */
+  /** Focuses this code. */
   focus(): void {
     this.pre.focus({ preventScroll: true });
   }
 
-  /** Shows other code, which is not a change by the learner. */
+  /** Shows other code, without counting as a change by the learner. */
   set(code: string): void {
     this.text = code;
     this.before = null;
@@ -66,8 +66,8 @@ export class PlainCode {
   }
 
   /**
-   * Resolves when the editor can take over: not during a press of the pointer, which may select text, nor during the
-   * composition of a character, and always in a task of its own, so that a click has placed the caret.
+   * Resolves when the editor can take over: not while the pointer is pressed, which may select text, nor during the
+   * composition of a character, and always in a separate task, so that a click has placed the cursor.
    */
   ready(): Promise<void> {
     return new Promise((resolve) => {
@@ -90,9 +90,9 @@ export class PlainCode {
       this.pre.spellcheck = false;
       this.pre.translate = false;
     } catch {
-      // An older browser without plain-text editing: its learners type once the editor is there.
+      // An older browser without plain-text editing: typing works once the editor is loaded.
     }
-    // A press of the pointer places the caret itself; with Tab or a script the selection may still be elsewhere.
+    // A click places the cursor itself; after Tab or a script, the selection may still be elsewhere.
     const selection = document.getSelection();
     if (!this.pressed && !this.pre.contains(selection?.anchorNode ?? null)) selection?.collapse(this.pre, 0);
     this.events.focused();
@@ -130,7 +130,7 @@ export class PlainCode {
   }
 }
 
-/** The text; a line break at the very end only holds the last line open. */
+/** The text; a line break at the very end only keeps the last line open. */
 function textIn(root: Node): string {
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_ALL, (node) =>
     node.hasChildNodes() ? NodeFilter.FILTER_SKIP : NodeFilter.FILTER_ACCEPT,

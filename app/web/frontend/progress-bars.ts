@@ -1,4 +1,4 @@
-/** Bars of progress: one for each lane and label, with what is done, of how much, and the time left in words. */
+/** Progress bars: one per lane and label, with what is done, the total, and the remaining time in words. */
 
 import "./visualization-styles";
 
@@ -20,7 +20,7 @@ export class ProgressBars {
   /** `topology` decides the colors of lanes. */
   constructor(private readonly topology: string) {}
 
-  /** Shows these and no others. What is complete gives way as soon as its lane goes on with something else. */
+  /** Shows only these bars. A complete one is removed when its lane continues with something else. */
   show(progress: ReadonlyMap<string, Progress>): void {
     const shown = [...progress].filter(([, event]) => !complete(event) || isLast(event, progress));
     const keys = new Set(shown.map(([key]) => key));

@@ -1,6 +1,6 @@
 /**
- * What a page shows of this learner's progress. The page itself is the same for everyone: the header comes as a fragment,
- * the state of lessons as JSON, and what the server cannot know of a stranger from the marks of this browser.
+ * A page's display of the learner's progress. Pages are the same for everyone: the header comes as a fragment, the
+ * state of lessons as JSON, and a visitor's reading progress from this browser.
  */
 
 import { availableStorage, currentAccount, reloadForAccount } from "./account-storage";
@@ -27,12 +27,12 @@ export function setUpProgressHeader(): void {
 }
 
 class ProgressHeader {
-  /** The server's name for this learner; empty for a stranger. */
+  /** The server's marker of this learner; empty for a visitor. */
   private who = "";
   private cursor: string | null = null;
-  /** What was noted before the page knew who reads it. */
+  /** Progress that was recorded before the page knew the learner. */
   private untold: ReadingProgress | null = null;
-  /** How the button came that starts the course. */
+  /** The original text and link of the button that starts the course. */
   private start: { words: string; href: string } | null = null;
   private asking: Promise<void> = Promise.resolve();
   private readonly reading = document.querySelector<HTMLElement>("[data-reading]");
@@ -50,14 +50,14 @@ class ProgressHeader {
       if (!(event as CustomEvent<{ restored: boolean }>).detail.restored) this.ask();
     });
     window.addEventListener("online", () => void this.tellAll());
-    // A page may come back from the browser's memory after its learner has signed out.
+    // The browser may restore a page after its learner has signed out.
     window.addEventListener(
       "pageshow",
       ({ persisted }) => persisted && document.body.dispatchEvent(new CustomEvent("lockstep:progress")),
     );
   }
 
-  // --- the header came, or came anew ---
+  // --- the header was loaded, or reloaded ---
 
   private swapped(): void {
     this.patchEnd();
@@ -66,7 +66,7 @@ class ProgressHeader {
     button.dataset.seen = "yes";
     const { who = "", cursor = "" } = button.dataset;
     if (this.who && who !== this.who) {
-      reloadForAccount(); // somebody else is here now: what the page shows was not theirs
+      reloadForAccount(); // somebody else is here now, and the page shows another person's data
       return;
     }
     this.who = who;
@@ -79,7 +79,7 @@ class ProgressHeader {
     else if (this.place.querySelector("[data-all-done]")) this.offer(null);
   }
 
-  /** Awards are shown from where this browser last looked: those made while no page was open too. */
+  /** Shows awards since this browser's last check, including those from when no page was open. */
   private follow(now: string): void {
     const kept = this.kept();
     const known = kept?.who === this.who;
@@ -90,7 +90,7 @@ class ProgressHeader {
 
   // --- awards ---
 
-  /** Asks what is new, one question at a time. */
+  /** Asks for news, one request at a time. */
   private ask(): void {
     this.asking = this.asking.then(() => this.askOnce()).catch(() => undefined);
   }
@@ -98,7 +98,7 @@ class ProgressHeader {
   private async askOnce(): Promise<void> {
     if (this.cursor === null) return;
     const kept = this.kept();
-    if (kept && kept.who === this.who && this.who) this.cursor = kept.cursor; // another tab may have shown them
+    if (kept && kept.who === this.who && this.who) this.cursor = kept.cursor; // another tab may have shown some
     const response = await send(`/${language()}/progress/awards?since=${encodeURIComponent(this.cursor)}`);
     if (!response.ok) throw await responseError(response);
     const news = new DOMParser()
@@ -136,17 +136,17 @@ class ProgressHeader {
     }
   }
 
-  /** An answer may arrive after the account has signed out in this browser: then nothing is stored. */
+  /** A response may arrive after the account has signed out in this browser: then nothing is stored. */
   private keep(): void {
     try {
       if (this.who && currentAccount() !== null)
         availableStorage()?.setItem(NEWS, JSON.stringify({ who: this.who, cursor: this.cursor }));
     } catch {
-      // Storage is full or forbidden: this page knows.
+      // Storage is full or denied: only this page keeps it.
     }
   }
 
-  // --- marks ---
+  // --- reading progress ---
 
   private async noted(mark: ReadingProgress): Promise<void> {
     this.patchEnd();
@@ -168,7 +168,7 @@ class ProgressHeader {
     this.marks.keepTold(this.who);
   }
 
-  /** Whether the server has taken them; if not, all are told again once it is back. */
+  /** Whether the server has accepted them; if not, all are sent again once it is back. */
   private async tell(marks: ReadingProgress[]): Promise<boolean> {
     const time_zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     try {
@@ -183,7 +183,7 @@ class ProgressHeader {
     return true;
   }
 
-  /** The server does not know how far a stranger has read; this browser does. */
+  /** The server does not know how far a visitor has read, but this browser does. */
   private patchEnd(): void {
     const here = this.reading && this.marks.find(this.reading.dataset.reading ?? "");
     const line = document.querySelector<HTMLElement>("[data-end-mark][data-done=no]");
@@ -193,7 +193,7 @@ class ProgressHeader {
     if (words) words.textContent = say("learning.read");
   }
 
-  // --- the state of lessons, and where one left ---
+  // --- the state of lessons, and where to continue ---
 
   private async fetchStages(): Promise<void> {
     const links = document.querySelectorAll<HTMLElement>("a[data-lesson-link]");
@@ -223,7 +223,7 @@ class ProgressHeader {
     }
   }
 
-  /** The lesson that was open last in this browser, as far as this page has a link to it. */
+  /** The lesson that was open last in this browser, if this page links to it. */
   private lastHere(): { title: string; href: string } | null {
     const last = this.marks.all().sort((a, b) => b.last_seen_at - a.last_seen_at)[0];
     const link = last && document.querySelector<HTMLAnchorElement>(`a[data-lesson-link="${CSS.escape(last.lesson)}"]`);
@@ -232,7 +232,7 @@ class ProgressHeader {
     return { title, href: link.href + (last.anchor ? `#${encodeURIComponent(last.anchor)}` : "") };
   }
 
-  /** The button that starts the course continues it; with null it starts again. */
+  /** Makes the button that starts the course continue it; null restores the button. */
   private offer(left: { title: string; href: string } | null): void {
     const start = document.querySelector<HTMLAnchorElement>("[data-continue]");
     const words = start?.querySelector(".label");

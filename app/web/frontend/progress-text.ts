@@ -1,9 +1,9 @@
-/** How far something long is, in words: what is done, of how much, and the time left. Pure, but for the page's language. */
+/** Progress in words: what is done, the total, and the remaining time. Pure, except for the page's language. */
 
 import type { Progress } from "./protocol";
 import { language, localizedNumber, say, sayCount } from "./strings";
 
-/** What Keras does under these names begins with a trace of the model, in which no step is done. */
+/** Keras calls with these labels start by tracing the model, during which no step is done. */
 const TRACED = ["fit", "evaluate", "predict"];
 
 export function progressText(event: Progress): string {
@@ -26,7 +26,7 @@ function amount({ done, total, unit }: Progress): string {
     : say("progress.items", { ...values, total: localizedNumber(total) });
 }
 
-/** Seconds as a round time in words of the page's language: "20 seconds", "3 minutes", "2 hours 10 minutes". */
+/** A duration as a rounded time in the page's language: "20 seconds", "3 minutes", "2 hours 10 minutes". */
 export function timeLeft(seconds: number): string {
   if (seconds < 55)
     return quantity(seconds < 10 ? Math.max(1, Math.round(seconds)) : 5 * Math.round(seconds / 5), "second");

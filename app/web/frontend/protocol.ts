@@ -1,4 +1,4 @@
-/** The wire as the browser sees it: runs, and the numbered events of a run. Mirrors runners/wire/protocol.py. */
+/** The wire protocol as the browser sees it: runs, and their numbered events. Mirrors runners/wire/protocol.py. */
 
 export type Outcome =
   | "ok"
@@ -16,7 +16,7 @@ export type Outcome =
 
 export type Stream = "stdout" | "stderr";
 
-/** The worker or replica that something comes from, as in "worker 1"; null, or none in old events, for the cell itself. */
+/** The worker or replica that wrote something, such as "worker 1"; null (or missing, in old events) for the cell. */
 export type Lane = string | null;
 
 interface Numbered {
@@ -28,7 +28,7 @@ interface Numbered {
 
 export interface Started extends Numbered {
   kind: "started";
-  /** A name for the kernel that ran it; missing in old events. */
+  /** The ID of the kernel that ran it; missing in old events. */
   kernel_id?: string;
 }
 export interface Text extends Numbered {
@@ -53,7 +53,7 @@ export interface Clear extends Numbered {
 }
 export interface Frame {
   text: string;
-  /** True where the frame shows the learner's own code, or the error itself. */
+  /** Whether the frame shows the learner's own code, or the error itself. */
   own: boolean;
 }
 export interface ErrorEvent extends Numbered {
@@ -71,7 +71,7 @@ export interface Notice extends Numbered {
   limit: Limit | null;
   lane?: Lane;
 }
-/** A number, or the word for what JSON has no number for. */
+/** A number, or a word for a value that JSON cannot express. */
 export type Measure = number | "nan" | "inf" | "-inf";
 
 export interface Metric extends Numbered {
@@ -103,22 +103,22 @@ export interface Finished extends Numbered {
   first_output_ms: number | null;
   peak_bytes: number | null;
   limit: Limit | null;
-  /** Runs that the same kernel had taken before; not told of runs that never started, and of old ones. */
+  /** Runs that the same kernel had started before; missing if the run never started, and in old events. */
   runs_before?: number | null;
 }
 
 export type RunEvent = Started | Text | Display | Clear | ErrorEvent | Metric | Progress | Notice | Finished;
 
-/** What is said about a run that has not started: never stored, never numbered. */
+/** The state of a run that has not started; it is neither stored nor numbered. */
 export interface Waiting {
   state: "queued" | "starting" | "running" | "reconnecting" | "unstored";
   position: number | null;
   ahead: number;
-  /** About how many seconds until there is a place: 0 for less than 10, then tens, then minutes; null if not known. */
+  /** Rough seconds until a slot is free: 0 for less than 10, then tens, then minutes; null if unknown. */
   wait_s?: number | null;
 }
 
-/** What a session is. */
+/** The machine of a session. */
 export interface Machine {
   topology: string;
   keras: number;

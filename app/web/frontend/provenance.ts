@@ -1,6 +1,6 @@
 /**
- * What made an output: the code, the machine and the kernel. Where the cell as it is now would not make it, the output is
- * dimmed and says where it comes from, with the code that made it one press away.
+ * The origin of an output: code, machine and kernel. If the cell would not produce it now, the output is dimmed and
+ * shows where it comes from, with a button that brings back its code.
  */
 
 import { announce } from "./announce";
@@ -8,16 +8,16 @@ import { need } from "./element";
 import type { Machine, Run } from "./protocol";
 import { say } from "./strings";
 
-/** Of a run: the kernel's name is empty where its events do not tell it, and null where it never started. */
+/** A run's origin: the kernel is empty if its events do not name it, and null if the run never started. */
 export interface Origin extends Machine {
   code: string;
   kernel: string | null;
 }
 
-/** In what an output differs from what the cell would make now. */
+/** A difference between an output and what the cell would produce now. */
 export type Difference = "version" | "machine" | "session";
 
-/** `gone`: its kernel is known to have ended. White space at the end of code changes nothing. */
+/** `gone`: the kernel has ended. Trailing whitespace does not count. */
 export function differences(made: Origin, code: string, machine: Machine, gone: boolean): Difference[] {
   const found: Difference[] = [];
   if (made.code.trimEnd() !== code.trimEnd()) found.push("version");
@@ -26,25 +26,25 @@ export function differences(made: Origin, code: string, machine: Machine, gone: 
   return found;
 }
 
-/** The kernels that are alive, as far as the server has told. */
+/** The live kernels, as last reported by the server. */
 export class LiveKernels {
   private ids: ReadonlySet<string> | null = null;
   private askedAt = -Infinity;
 
-  /** An answer to a question asked at `askedAt` (ms); `ids` is undefined where the server did not know. */
+  /** Stores the response to a request sent at `askedAt` (ms); `ids` is undefined if the server did not know. */
   told(ids: string | undefined, askedAt: number): void {
     if (ids === undefined || askedAt < this.askedAt) return;
     this.ids = new Set(ids.split(" ").filter(Boolean));
     this.askedAt = askedAt;
   }
 
-  /** Whether it is gone. Answers to questions from before `since` (ms) may have missed that it came. */
+  /** Whether a kernel has ended. Responses to requests before `since` (ms), when it may not have existed, do not count. */
   gone(kernel: string, since: number): boolean {
     return this.ids !== null && this.askedAt > since && !this.ids.has(kernel);
   }
 }
 
-/** The line above a cell's output, and the look of that output. */
+/** The line above a cell's output, and the dimming of that output. */
 export class ProvenanceLine {
   private readonly line: HTMLElement;
   private readonly output: HTMLElement;
@@ -58,7 +58,7 @@ export class ProvenanceLine {
     this.output = need(cell, ".output");
   }
 
-  /** Shows what differs; nothing if all is as it was. `spoken`: also to those who listen, as they did it themselves. */
+  /** Shows what differs, or nothing. `spoken`: also announces it, because the learner caused it. */
   show(found: readonly Difference[], run: Run, now: Machine, spoken: boolean): void {
     const machine = machineWords(this.cell, run, now);
     const sentences: Record<Difference, string> = {
@@ -80,7 +80,7 @@ export class ProvenanceLine {
   }
 }
 
-/** In the words of the cell's machine picker, where it has them. */
+/** The machine's label from the cell's picker, if it is there. */
 function machineWords(cell: HTMLElement, { topology, keras }: Machine, now: Machine): string {
   const choices = document.querySelector<HTMLTemplateElement>(
     `template[data-choices="${CSS.escape(cell.dataset.group ?? "")}"]`,

@@ -1,32 +1,32 @@
 /**
- * Reading marks: which lessons were opened in this browser, how far, and where the reader left.
+ * Reading progress: which lessons were opened in this browser, how far they were read, and where the reader left off.
  *
- * They live in localStorage, one key a lesson, so that two tabs with two lessons never write over each other; two tabs
- * with the same lesson merge what they find before they write. The server hears of a mark as soon as it changes, and of
- * all of them when it knows this reader for the first time, or another one.
+ * It is stored in localStorage, one key per lesson, so that tabs with different lessons do not overwrite each other;
+ * tabs with the same lesson merge before they write. Changes are sent to the server at once, and everything is sent
+ * when the server first knows this learner.
  */
 
 import { availableStorage, type StorageArea } from "./account-storage";
 
-/** What the server takes (`POST /progress/marks`); moments in milliseconds since 1970. */
+/** An entry as sent to the server (`POST /progress/marks`); times are milliseconds since 1970. */
 export interface ReadingProgress {
   lesson: string;
   opened_at: number;
   last_seen_at: number;
   end_reached_at: number | null;
-  /** The id of the heading or cell that was last in view. */
+  /** The ID of the heading or cell that was last in view. */
   anchor: string;
 }
 
-/** What a browser may have kept: before the first version, two of the fields had other names. */
+/** An entry as stored: before the first version, two of its fields had other names. */
 type StoredProgress = Partial<ReadingProgress> & { seen_at?: unknown; place?: unknown };
 
 const PREFIX = "lockstep:mark:";
 const TOLD = "lockstep:marks-told";
-/** After this long, having a lesson open again is news. */
+/** After this time, opening a lesson again is worth reporting. */
 const A_WHILE_MS = 10 * 60_000;
 
-/** Two marks of one lesson as one: the earliest moments, and the anchor of the later one. */
+/** Merges two entries of a lesson: the earliest times, and the anchor of the later one. */
 export function merged(a: ReadingProgress, b: ReadingProgress): ReadingProgress {
   const ends = [a.end_reached_at, b.end_reached_at].filter((moment) => moment !== null);
   const later = b.last_seen_at >= a.last_seen_at ? b : a;
@@ -39,7 +39,7 @@ export function merged(a: ReadingProgress, b: ReadingProgress): ReadingProgress 
   };
 }
 
-/** The marks of this browser. Where storage is forbidden they last as long as the page. */
+/** The reading progress in this browser. If storage is denied, it lasts as long as the page. */
 export class ReadingProgressStore {
   private readonly own = new Map<string, ReadingProgress>();
 
@@ -50,7 +50,7 @@ export class ReadingProgressStore {
     return kept && own ? merged(kept, own) : (kept ?? own ?? null);
   }
 
-  /** Adds to what is known of a lesson: whether that says anything new to the server. */
+  /** Adds to the progress of a lesson. Returns whether that is news for the server. */
   add(mark: ReadingProgress): boolean {
     const before = this.find(mark.lesson);
     const after = before ? merged(before, mark) : mark;
@@ -58,7 +58,7 @@ export class ReadingProgressStore {
     try {
       this.storage?.setItem(PREFIX + mark.lesson, JSON.stringify(after));
     } catch {
-      // Storage is full or forbidden: the page knows, and the server may.
+      // Storage is full or denied: the page keeps it, and the server may have it.
     }
     if (!before || after.last_seen_at - before.last_seen_at > A_WHILE_MS) return true;
     return before.anchor !== after.anchor || before.end_reached_at !== after.end_reached_at;
@@ -72,12 +72,12 @@ export class ReadingProgressStore {
         if (key?.startsWith(PREFIX)) lessons.add(key.slice(PREFIX.length));
       }
     } catch {
-      // Forbidden: those of this page it is.
+      // Storage is denied: only the entries of this page are known.
     }
     return [...lessons].map((lesson) => this.find(lesson)).filter((mark) => mark !== null);
   }
 
-  /** Whether `who` has heard of all marks of this browser. */
+  /** Whether the server has all entries of this browser for `who`. */
   told(who: string): boolean {
     try {
       return this.storage?.getItem(TOLD) === who;
@@ -90,11 +90,11 @@ export class ReadingProgressStore {
     try {
       this.storage?.setItem(TOLD, who);
     } catch {
-      // They are told again with the next page, which changes nothing.
+      // They are sent again from the next page, which does no harm.
     }
   }
 
-  /** Nobody is known here any more. What a learner's server was told is theirs, not of whoever comes next. */
+  /** Deletes progress after a sign-out: what was sent for a learner is theirs, not the next person's. */
   leave(): void {
     try {
       if (!this.storage?.getItem(TOLD)) return;
@@ -102,7 +102,7 @@ export class ReadingProgressStore {
       this.storage.removeItem(TOLD);
       this.own.clear();
     } catch {
-      // Forbidden: nothing was kept.
+      // Storage is denied: nothing was stored.
     }
   }
 

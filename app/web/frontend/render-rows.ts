@@ -1,4 +1,4 @@
-/** Rows and styles as elements. Colors of the palette are classes; any other color follows the theme by itself. */
+/** Renders rows and styles as elements. Palette colors are classes; other colors adapt to the theme. */
 
 import { type Color, PLAIN, type Style } from "./ansi";
 import { readableColor, themedColor } from "./contrast";
@@ -15,7 +15,7 @@ export function renderRow(row: Row, into?: HTMLElement): HTMLElement {
   return element;
 }
 
-/** Text with escape codes, as rows of their own (a traceback's frame). */
+/** Renders text with escape codes as rows (for a traceback's frames). */
 export function renderText(text: string): HTMLElement[] {
   const rows: Row[] = [];
   new TerminalRows(

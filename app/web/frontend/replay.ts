@@ -1,7 +1,7 @@
 /**
- * One all-reduce, step by step: the gradient of each replica, what the reduction makes of them, the variable before
- * and after. Values are bars from a line of zero. Gradients and their sum share a scale, so the sum's row is as much
- * taller as the sum is larger; the variable before and after has another.
+ * One all-reduce, step by step: each replica's gradient, the result of the reduction, and the variable before and
+ * after. Values are bars from a zero line. Gradients and their sum share a scale, so the sum's row is as much taller as
+ * the sum is larger; the variable has a scale of its own.
  */
 
 import { make } from "./element";
@@ -13,15 +13,15 @@ import { say } from "./strings";
 import { draw } from "./svg";
 import { disclosed, numbersTable } from "./table";
 
-/** Of the drawing of one row, in pixels, between the ends of its bars; with more replicas each has less. */
+/** The height of one row's drawing in pixels, between the ends of its bars; with more replicas, rows are lower. */
 const TALL = 60;
 const TALL_OF_MANY = 38;
 const MANY = 4;
-/** The sum's row is no taller than this, whatever is drawn smaller for it. */
+/** The sum's row is at most this tall; if needed, everything is drawn smaller. */
 const TALLEST = 150;
 const SHORTEST = 12;
 const PADDING = 6;
-/** Units of the drawing's width, which is stretched to the room there is. */
+/** Units of the drawing's width, which is stretched to the available space. */
 const COLUMN = 10;
 const BAR = 7;
 const PAUSE_MS = 1_900;
@@ -30,11 +30,11 @@ interface Row {
   name: string;
   values: readonly number[];
   color: string;
-  /** From which stage on it is there. */
+  /** The first stage that shows the row. */
   stage: number;
   /** Pixels per unit. */
   scale: number;
-  /** The row's height, and how far below its top zero is, in pixels. */
+  /** The row's height, and the distance of zero from its top, in pixels. */
   height: number;
   zero: number;
 }
@@ -143,7 +143,7 @@ function rowsOf(data: Replay): Row[] {
   return rows;
 }
 
-/** From the lowest to the highest of some values, zero among them. */
+/** The range of some values, including zero. */
 interface Reach {
   low: number;
   high: number;
@@ -158,7 +158,7 @@ function length({ low, high }: Reach): number {
   return high - low > SMALLEST ? high - low : 1;
 }
 
-/** How far the zero of one row is above that of another, in pixels. */
+/** The distance in pixels between the zero lines of two rows. */
 function way(rows: readonly Row[], from: number, to: number): number {
   const between = rows.slice(from, to).reduce((sum, row) => sum + row.height, 0);
   return between + (rows[to] as Row).zero - (rows[from] as Row).zero;

@@ -1,11 +1,11 @@
-/** Tries again while the server is away. */
+/** Retries while the server is unavailable. */
 
 import { NetworkError, ResponseError } from "./api";
 
 const WAITS_MS = [500, 1_000, 2_000, 4_000];
 const HAND_IN_WAIT_MS = 2_000;
 
-/** What `attempt` gives, tried until the server answers; null if it says no. */
+/** The result of `attempt`, retried until the server responds; null if it responds with an error. */
 export async function retryUntilAnswered<T>(attempt: () => Promise<T>): Promise<T | null> {
   for (let i = 0; ; i++) {
     try {
@@ -21,7 +21,7 @@ export async function retryUntilAnswered<T>(attempt: () => Promise<T>): Promise<
   }
 }
 
-/** What `attempt` gives, tried until it is taken; null once `givenUp`. `away` hears of every attempt in vain. */
+/** The result of `attempt`, retried until it is accepted; null once `givenUp`. `away` is called after each failure. */
 export async function retryUntilAccepted<T>(
   attempt: () => Promise<T>,
   away: (error: ResponseError | NetworkError) => void,

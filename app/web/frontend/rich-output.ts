@@ -1,8 +1,8 @@
 /**
- * Rich output: the best form of a display that is safe to show.
+ * Rich output: the best representation of a display that is safe to show.
  *
- * Nothing a learner's code writes becomes part of this page. Pictures are `<img>` with a data address, HTML lives in a
- * sandboxed frame with an address of its own, everything else is text.
+ * Nothing that a learner's code writes becomes part of this page. Pictures are `<img>` elements with data URLs, HTML is
+ * in a sandboxed frame with its own URL, everything else is text.
  */
 
 import { make } from "./element";
@@ -10,14 +10,14 @@ import { say } from "./strings";
 import type { DisplayItem } from "./transcript";
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/** What Lockstep's helpers say of a picture that this page draws itself (see `pictures.ts`). */
+/** The type of pictures from Lockstep's helpers, which this page draws itself (see `pictures.ts`). */
 const DRAWN = "application/vnd.lockstep.picture+json";
 const LONGEST_TEXT = 200_000;
-/** A row of a table, and the margins around all of it, in the style of `runs/display.html`. */
+/** The height of a table row and of the margins around the table, in the style of `runs/display.html`. */
 const ROW_PX = 32;
 const FRAME_MARGIN_PX = 24;
 
-/** The element for a display of run `run`. Its size is known before its content is, so that nothing jumps. */
+/** The element for a display of run `run`. Its size is known before its content, so that nothing jumps. */
 export function showDisplay(item: DisplayItem, run: string, cell: string): HTMLElement {
   const { data } = item.event;
   const text = asString(data["text/plain"]);
@@ -38,7 +38,7 @@ export function showDisplay(item: DisplayItem, run: string, cell: string): HTMLE
   return block("display.text", asString(data["text/markdown"]) || text || JSON.stringify(data));
 }
 
-/** Its words, until what draws it is there; for good where it cannot be drawn. */
+/** Shows the text until the script that draws is loaded, and for good if the picture cannot be drawn. */
 function drawn(content: unknown, words: HTMLElement): HTMLElement {
   const place = make("div.display", {}, words);
   void import("./pictures").then(
@@ -73,7 +73,7 @@ function frame(html: string, url: string, cell: string): HTMLElement {
   return make("div.display.html", {}, element);
 }
 
-/** Puts a link where a live frame stands; other elements stay as they are. */
+/** Replaces a live frame with a link; leaves other elements unchanged. */
 export function quieten(element: HTMLElement): void {
   const live = element.querySelector("iframe");
   live?.replaceWith(make("a", { href: live.getAttribute("src") ?? "", target: "_blank", rel: "noopener" }, live.title));
@@ -95,7 +95,7 @@ function base64(text: string): string {
   return btoa(binary);
 }
 
-/** Width and height from a PNG's header, which stands in its first 24 bytes. */
+/** The width and height in the first 24 bytes of a PNG. */
 export function pngSize(content: string): [number, number] | null {
   try {
     const head = atob(content.slice(0, 32));

@@ -1,4 +1,4 @@
-/** Runs the page's cells one after the other, each when the one before has ended well. */
+/** Runs the page's cells one after the other, as long as they succeed. */
 
 import { announce } from "./announce";
 import type { Cell } from "./cell";

@@ -1,8 +1,8 @@
 /**
- * Every run of the page, in the order they were handed in.
+ * All runs of the page, in the order of submission.
  *
- * A session runs one after the other, so only the first unfinished run of each session is followed; the others wait
- * here without a connection. At most two sessions are followed at once.
+ * A session executes one run after the other, so only the first unfinished run of each session is followed; the others
+ * wait here without a connection. At most two sessions are followed at once.
  */
 
 import { eventsAfter, latestRuns, ResponseError } from "./api";
@@ -15,20 +15,20 @@ export interface TrackedRun {
   run: Run;
   transcript: Transcript;
   owner: RunListener;
-  /** True from the first word of the server about it until it is finished. */
+  /** True from the server's first message about it until it has finished. */
   followed: boolean;
   over: boolean;
 }
 
-/** A cell, as the run manager sees it. */
+/** A cell, as the run manager uses it. */
 export interface RunListener {
-  /** This run is the one to show now. `restored` if it was there when the page came. */
+  /** This is now the run to show. `restored`: it existed when the page was loaded. */
   begins(entry: TrackedRun, restored: boolean): void;
   changed(entry: TrackedRun): void;
   waits(entry: TrackedRun, waiting: Waiting): void;
   reconnecting(entry: TrackedRun, broken: boolean): void;
   finished(entry: TrackedRun, restored: boolean): void;
-  /** The server does not know the run any more. */
+  /** The server does not know the run anymore. */
   vanished(entry: TrackedRun): void;
 }
 
@@ -39,12 +39,12 @@ export class RunManager {
   private turns: Promise<void> = Promise.resolve();
   private readonly listeners: (() => void)[] = [];
 
-  /** Calls `listener` whenever a run begins or ends. */
+  /** Calls `listener` whenever a run starts or ends. */
   onChange(listener: () => void): void {
     this.listeners.push(listener);
   }
 
-  /** The owner's runs that are not over, first submitted first. */
+  /** The owner's unfinished runs, in order of submission. */
   unfinished(owner: RunListener): TrackedRun[] {
     return this.entries.filter((entry) => entry.owner === owner && !entry.over);
   }
@@ -53,7 +53,7 @@ export class RunManager {
     return this.entries.some((entry) => !entry.over);
   }
 
-  /** The run at work that was followed last. */
+  /** The active run that was followed last. */
   running(): Run | undefined {
     return this.entries.findLast((entry) => entry.followed && !entry.over)?.run;
   }
@@ -65,20 +65,20 @@ export class RunManager {
     return entry;
   }
 
-  /** Hands runs in one at a time: requests side by side could overtake each other, and with them the cells. */
+  /** Submits runs one at a time: concurrent requests could change the order of cells. */
   inTurn(handIn: () => Promise<void>): Promise<void> {
     const turn = this.turns.then(handIn);
     this.turns = turn.catch(() => undefined);
     return turn;
   }
 
-  /** How many runs of the same session come before this one. */
+  /** The number of runs of the same session before this one. */
   ahead(entry: TrackedRun): number {
     const before = this.entries.slice(0, this.entries.indexOf(entry));
     return before.filter((other) => !other.over && session(other.run) === session(entry.run)).length;
   }
 
-  /** Brings back what ran before this page was loaded: outputs of finished runs, and unfinished runs themselves. */
+  /** Restores runs from before this page was loaded: the output of finished ones, and unfinished ones. */
   async restore(lesson: string, ownerOf: (cell: string) => RunListener | undefined): Promise<void> {
     const runs = await latestRuns(lesson);
     const finished: TrackedRun[] = [];

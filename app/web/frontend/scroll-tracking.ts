@@ -1,12 +1,12 @@
-/** Reading a lesson: notes that it was opened, the place one is at, and that its end was in view. */
+/** Tracks reading: that a lesson was opened, the current position, and whether its end was in view. */
 
 import type { ReadingProgress, ReadingProgressStore } from "./reading-progress";
 
 const REST_MS = 800;
-/** Where on the screen one reads. */
+/** The height on the screen where people read. */
 const LINE = 0.3;
 
-/** Notes what is read of the lesson on this page; `noted` is called when that says something new. */
+/** Tracks reading on this page; calls `noted` when there is something new. */
 export function setUpScrollTracking(
   article: HTMLElement,
   marks: ReadingProgressStore,
@@ -38,7 +38,7 @@ export function setUpScrollTracking(
   observer.observe(end);
 }
 
-/** The id of the heading or cell that one reads at; empty above the first. */
+/** The ID of the current heading or cell; empty above the first. */
 function scrollAnchor(article: HTMLElement): string {
   const line = window.innerHeight * LINE;
   const places = [...article.querySelectorAll<HTMLElement>(".prose :is(h2, h3)[id], section.cell[id]")];

@@ -1,8 +1,8 @@
 /**
- * The numbers of a run as trainings, panels and lines, made from its metric events one after the other. Pure.
+ * The metrics of a run as trainings, panels and lines, built from metric events one by one. Pure.
  *
- * A new training begins where the steps of a lane go back: `fit` was called again. Lines of one scale share a panel:
- * losses; what lies between 0 and 1; anything else has a panel of its own, together with its validation.
+ * A new training starts when the steps of a lane go backward, because `fit` was called again. Lines with the same scale
+ * share a panel: losses, and values between 0 and 1; every other metric has a panel with its validation metric.
  */
 
 import type { Lane, Measure, Metric } from "./protocol";
@@ -11,7 +11,7 @@ export const MOST_TRAININGS = 6;
 export const MOST_PANELS = 6;
 export const MOST_LINES = 48;
 const MOST_COLUMNS = 200;
-/** Scales are reckoned with numbers no larger and no smaller than these: the reckoning itself must not overflow. */
+/** Scales are computed with numbers within these bounds, so that the computation does not overflow. */
 export const LARGEST = 1e300;
 export const SMALLEST = 1e-290;
 const VALIDATION = /^(val|test)_/;
@@ -21,25 +21,25 @@ const SHARE = /(^|_)(acc|accuracy|auc|precision|recall|f1|f1_score|iou|top_?k|hi
 export interface Line {
   name: string;
   lane: Lane;
-  /** Without `val_`: what training and validation have in common. */
+  /** The name without `val_`, which training and validation have in common. */
   base: string;
   validation: boolean;
-  /** What `xs` counts. */
+  /** The unit of `xs`. */
   unit: "step" | "epoch";
-  /** Never falling. */
+  /** Never decreasing. */
   xs: number[];
-  /** NaN and infinities included. */
+  /** Including NaN and infinities. */
   ys: number[];
-  /** Indices of points that stand for a whole epoch. */
+  /** Indices of points that represent a whole epoch. */
   ends: number[];
-  /** Of the finite values; the low one is above the high one while there is none. */
+  /** The range of finite values; `low` is greater than `high` if there are none. */
   low: number;
   high: number;
 }
 
 export interface Panel {
   kind: "loss" | "share" | "other";
-  /** The name of what it shows, where it has one of its own. */
+  /** The metric's name, if the panel shows only one. */
   base: string;
   lines: Line[];
 }
@@ -53,7 +53,7 @@ interface Course {
 export class Training {
   readonly lines = new Map<string, Line>();
   readonly events: Metric[] = [];
-  /** Where each epoch ended on the axis of steps. */
+  /** The end of each epoch on the axis of steps. */
   readonly epochs = new Map<number, number>();
   readonly lanes = new Set<Lane>();
   unit: "step" | "epoch" = "epoch";
@@ -80,7 +80,7 @@ export class Training {
     }
   }
 
-  /** The lines by scale, in the order in which they first came. */
+  /** The lines grouped by scale, in order of first appearance. */
   panels(): Panel[] {
     const panels = new Map<string, Panel>();
     for (const line of this.lines.values()) {
@@ -93,7 +93,7 @@ export class Training {
     return [...panels.values()];
   }
 
-  /** The positions of a line's points on this training's axis; NaN where it is not known yet. */
+  /** The positions of a line's points on this training's axis; NaN if not known yet. */
   placed(line: Line): number[] {
     if (line.unit === this.unit) return line.xs;
     return line.xs.map((epoch) => this.epochs.get(epoch) ?? NaN);
@@ -129,7 +129,7 @@ export class Series {
   private taken = 0;
   private readonly courses = new Map<Lane, Course>();
 
-  /** Takes the events that it has not seen yet. */
+  /** Adds the events that it has not seen yet. */
   read(events: readonly Metric[]): void {
     for (; this.taken < events.length; this.taken++) this.take(events[this.taken] as Metric);
   }
@@ -179,7 +179,7 @@ export function measure(value: Measure): number {
   return value === "nan" ? NaN : value === "inf" ? Infinity : -Infinity;
 }
 
-/** The index of the last point at or before `x`; -1 if there is none. `xs` never fall. */
+/** The index of the last point at or before `x`; -1 if there is none. `xs` must not decrease. */
 export function before(xs: readonly number[], x: number): number {
   let [low, high] = [0, xs.length];
   while (low < high) {
@@ -191,8 +191,8 @@ export function before(xs: readonly number[], x: number): number {
 }
 
 /**
- * The points worth drawing: of each column of pixels the first, the lowest, the highest and the last, in order, in
- * stretches that end where a value is no number. `column` gives the column of a position.
+ * The points worth drawing: for each column of pixels the first, lowest, highest and last, in order, in stretches that
+ * end at values that are not numbers. `column` gives the column of a position.
  */
 export function thinned(xs: readonly number[], ys: readonly number[], column: (x: number) => number): number[][] {
   const stretches: number[][] = [];
@@ -234,10 +234,10 @@ export interface Scale {
   ticks: number[];
 }
 
-/** Values far apart, as of a loss that falls through many powers of ten. */
+/** Values with a larger ratio get a logarithmic scale, such as a loss that falls by powers of ten. */
 const FAR_APART = 1_000;
 
-/** A scale with round ends for values from `low` to `high`; for one value alone it begins at zero. */
+/** A scale with round ends for values from `low` to `high`; for a single value, it starts at zero. */
 export function scale(low: number, high: number): Scale {
   if (!(low <= high) || (low === 0 && high === 0)) return { low: 0, high: 1, logarithmic: false, ticks: [0, 1] };
   if (low === high) [low, high] = [Math.min(0, low), Math.max(0, high)];
@@ -266,7 +266,7 @@ function roundStep(rough: number): number {
   return (lead <= 1 ? 1 : lead <= 2 ? 2 : lead <= 2.5 ? 2.5 : lead <= 5 ? 5 : 10) * power;
 }
 
-/** Whole numbers from `from` to `to`, round ones inside, about `count` of them. */
+/** About `count` whole numbers from `from` to `to`, round ones in between. */
 export function roundSteps(from: number, to: number, count: number): number[] {
   if (to <= from) return [from];
   const step = Math.max(1, Math.round(roundStep((to - from) / Math.max(1, count))));
@@ -275,7 +275,7 @@ export function roundSteps(from: number, to: number, count: number): number[] {
   return inside;
 }
 
-/** Places for labels `gap` apart, as near to where they want to be as that allows, between `top` and `bottom`. */
+/** Positions for labels, at least `gap` apart, as near as possible to `wanted`, between `top` and `bottom`. */
 export function apart(wanted: readonly number[], gap: number, top: number, bottom: number): number[] {
   const order = wanted.map((_, i) => i).sort((a, b) => (wanted[a] as number) - (wanted[b] as number));
   const placed = [...wanted];
@@ -292,7 +292,7 @@ export function apart(wanted: readonly number[], gap: number, top: number, botto
   return placed;
 }
 
-/** At most `most` of them, evenly spread, the first and the last included. */
+/** At most `most` of the items, evenly spaced, including the first and last. */
 export function spread<T>(all: readonly T[], most: number): T[] {
   if (all.length <= most) return [...all];
   return Array.from({ length: most }, (_, i) => all[Math.round((i * (all.length - 1)) / (most - 1))] as T);
@@ -308,7 +308,7 @@ export function asCsv(events: readonly Metric[]): string {
   return `${[head, ...rows].join("\r\n")}\r\n`;
 }
 
-/** A field that no spreadsheet takes for a formula. */
+/** A field that spreadsheets do not interpret as a formula. */
 function quoted(text: string): string {
   const harmless = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless;

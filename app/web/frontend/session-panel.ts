@@ -1,19 +1,19 @@
 /**
- * The session panel: it is about the machine of the cell that the learner works in, or that runs.
+ * The session panel: shows the machine of the cell that the learner uses or that is running.
  *
- * The server renders it; this says which session it is to show, and takes care of the focus. In a narrow window the panel
- * is a sheet that a bar at the bottom opens, and each cell too.
+ * The server renders it; this module decides which session it shows, and manages the focus. In a narrow window, a bar
+ * at the bottom, or any cell, opens the panel as a sheet.
  */
 
 import type { Cell } from "./cell";
 import type { Machine, Run } from "./protocol";
 
 const DELAY_MS = 150;
-/** As in lesson.css: here the panel has a place beside the lesson. */
+/** As in lesson.css: from this width on, the panel is next to the lesson. */
 const WIDE = "(min-width: 74.01rem)";
 
 export class SessionPanel {
-  /** The one to show; null until a cell was touched or ran: then it is that of the first cell, or a livelier one. */
+  /** The machine to show; null until a cell is used or run: then the first cell's, or one with a more active session. */
   private shown: Machine | null = null;
   private followed = "";
   private telling = 0;
@@ -42,14 +42,14 @@ export class SessionPanel {
     if (!same) this.tell();
   }
 
-  /** Runs begin or end; `run` is the one at work, if there is any. */
+  /** Called when runs start or end; `run` is the active one, if any. */
   follow(run: Run | undefined): void {
     if (run && run.id !== this.followed) this.shown = { topology: run.topology, keras: run.keras };
     this.followed = run?.id ?? "";
     this.tell();
   }
 
-  /** The panel listens for this and asks the server for its new state. */
+  /** Makes the panel request its new state from the server. */
   tell(): void {
     window.clearTimeout(this.telling);
     this.telling = window.setTimeout(() => document.body.dispatchEvent(new CustomEvent("lockstep:session")), DELAY_MS);
@@ -80,14 +80,14 @@ export class SessionPanel {
   private swapped(): void {
     this.sayWhetherReal();
     this.forgetWhatIsPast();
-    // A button of the panel may be gone once it has done its work: then the focus stays with the panel.
+    // A button of the panel may disappear after its action: then the focus stays in the panel.
     const sheet = document.getElementById("session-sheet");
     const visible = sheet?.checkVisibility() ?? false;
     if (this.pressed && document.activeElement === document.body && visible)
       document.getElementById("session-title")?.focus();
   }
 
-  /** The cells on the panel's machine say as it does whether that is simulated or real. */
+  /** Makes the cells on the panel's machine also show whether it is simulated or real. */
   private sayWhetherReal(): void {
     const panel = document.querySelector<HTMLElement>("#session[data-topology]");
     const words = panel?.querySelector(".machine-words")?.textContent;
@@ -98,14 +98,14 @@ export class SessionPanel {
     }
   }
 
-  /** What became of a fault is said as long as the processes are as it left them: no "was killed" beside "running". */
+  /** Hides the result of a failure once the processes have changed: no "was killed" next to "running". */
   private forgetWhatIsPast(): void {
     const panel = document.getElementById("session");
     const said = document.getElementById("failure-result");
     const words = said?.querySelector<HTMLElement>("[data-key]");
     if (!panel || !said || !words) return;
     const { key } = panel.dataset;
-    words.dataset.key ||= key; // a refusal is about the session as it is
+    words.dataset.key ||= key; // a refusal is about the current state
     if (words.dataset.key === key) words.dataset.seen = "";
     else if ("seen" in words.dataset) said.replaceChildren();
   }

@@ -1,4 +1,4 @@
-/** Server-sent events out of a byte stream's text: whole messages only, in whatever pieces they come. */
+/** Parses server-sent events from text that arrives in arbitrary chunks. */
 
 export interface Message {
   id: string;
@@ -9,10 +9,10 @@ export interface Message {
 export class SseParser {
   private rest = "";
 
-  /** The messages completed by `chunk`. Comments and empty messages give none. */
+  /** The messages completed by `chunk`. Comments and empty messages are ignored. */
   feed(chunk: string): Message[] {
     this.rest += chunk;
-    // A final \r may be half of a \r\n; it waits for what follows.
+    // A trailing \r may be half of \r\n, so it waits for the next chunk.
     const held = this.rest.endsWith("\r") ? "\r" : "";
     const blocks = this.rest
       .slice(0, this.rest.length - held.length)

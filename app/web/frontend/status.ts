@@ -1,10 +1,10 @@
-/** The line under the output: how it goes, or how it ended and what to try. */
+/** The status line below the output: the state of the run, or how it ended and what to try. */
 
 import { formatDuration, formatSize } from "./format-units";
 import type { Finished, Limit, Outcome, Waiting } from "./protocol";
 import { localizedNumber, say, sayCount } from "./strings";
 
-/** What the line says: a word, whether it is good, bad or neither, an advice, and figures. */
+/** The content of the line: a label, its tone (good, bad or neutral), advice, and numbers. */
 export interface Line {
   word: string;
   tone: "plain" | "good" | "bad" | "live";
@@ -14,7 +14,7 @@ export interface Line {
 
 const QUIET: ReadonlySet<Outcome> = new Set(["ok", "error", "interrupted"]);
 
-/** The limit that an outcome is about, where the event does not name one. */
+/** The limit behind an outcome, if the event does not name it. */
 const BEHIND: Partial<Record<Outcome, string>> = {
   timeout: "time",
   cpu: "cpu",
@@ -25,14 +25,14 @@ const BEHIND: Partial<Record<Outcome, string>> = {
   files: "open_files",
 };
 
-/** What else is known at the end of a run. */
+/** What else is known when a run ends. */
 export interface Circumstances {
   errorName?: string;
-  /** Lockstep could not keep up the session, whatever the outcome is called. */
+  /** Lockstep could not keep the session running, whatever the outcome. */
   sessionFailed?: boolean;
-  /** A name is missing, and the session has not run every cell above. */
+  /** A name is undefined, and the session has not run every cell above. */
   cellsMissing?: boolean;
-  /** A process of the cluster has ended: all of them start anew with the next run. */
+  /** A process of the cluster has ended: the next run restarts all of them. */
   workerEnded?: boolean;
 }
 
@@ -54,7 +54,7 @@ export function ended(finished: Finished, about: Circumstances = {}): Line {
 
 function word(outcome: Outcome, { sessionFailed, errorName }: Circumstances): string {
   if (sessionFailed) return say("outcome.session");
-  if (outcome === "error" && !errorName) return say("outcome.someError"); // as in a run whose output was deleted
+  if (outcome === "error" && !errorName) return say("outcome.someError"); // such as after the output was deleted
   return say(`outcome.${outcome}`, { error: errorName ?? "" });
 }
 
@@ -97,7 +97,7 @@ export function trouble(word: string, advice = ""): Line {
   return { word, tone: "bad", advice, facts: [] };
 }
 
-/** Which limit, and its value: "memory limit 2 GiB". */
+/** The limit and its value: "memory limit 2 GiB". */
 function limitText(limit: Limit): string {
   return say(`limit.${limit.name}`, { value: limitValue(limit) });
 }

@@ -1,17 +1,17 @@
-/** Words for people. They come from the server's page (`templates/strings.html`), in the page's language. */
+/** Translated texts. They are in the page from the server (`templates/strings.html`), in the page's language. */
 
 const FIGURES = new Map<number, Intl.NumberFormat>();
 let words: Record<string, string> | null = null;
 
 export type Values = Record<string, string | number>;
 
-/** The sentence called `key`, its `{names}` filled in. */
+/** The text `key`, with its `{names}` filled in. */
 export function say(key: string, values: Values = {}): string {
   words ??= JSON.parse(document.getElementById("strings")?.textContent ?? "{}") as Record<string, string>;
   return fill(words[key] ?? key, values);
 }
 
-/** The sentence called `key` for `count` things: `key.one` or `key.other`. */
+/** The text `key` for `count` things: `key.one` or `key.other`. */
 export function sayCount(key: string, count: number, values: Values = {}): string {
   return say(`${key}.${count === 1 ? "one" : "other"}`, { count: localizedNumber(count), ...values });
 }
@@ -20,7 +20,7 @@ export function fill(text: string, values: Values): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole));
 }
 
-/** A number as this language writes it. */
+/** A number in the format of the page's language. */
 export function localizedNumber(value: number, digits = 0): string {
   let format = FIGURES.get(digits);
   if (!format) {

@@ -1,4 +1,4 @@
-/** Making SVG elements without ceremony, and the marks by which lanes are told apart without color. */
+/** Helpers for SVG elements, and the marks that tell lanes apart without color. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -17,7 +17,7 @@ export function draw(
   return element;
 }
 
-/** Eight shapes of radius 1 round the origin, one a lane. */
+/** Eight shapes of radius 1 around the origin, one per lane. */
 const SHAPES = [
   "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z",
   "M-.9-.9h1.8v1.8h-1.8z",

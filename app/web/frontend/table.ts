@@ -1,8 +1,8 @@
-/** The numbers of a picture as a table: captioned, with heads for rows and columns, in a frame that scrolls. */
+/** A picture's numbers as a table with a caption and headers, in a frame that scrolls. */
 
 import { make } from "./element";
 
-/** The first cell of each row is its head. */
+/** The first cell of each row is its header. */
 export function numbersTable(
   caption: string,
   columns: readonly string[],
@@ -16,7 +16,7 @@ export function numbersTable(
   return make("div.numbers-frame", { role: "group", tabindex: 0, "aria-label": caption }, table);
 }
 
-/** A disclosure whose content is made when it is first opened. */
+/** A disclosure whose content is created when it is first opened. */
 export function disclosed(title: string, content: () => HTMLElement): HTMLElement {
   const box = make<HTMLDetailsElement>("details.numbers", {}, make("summary", {}, title));
   box.addEventListener("toggle", () => box.append(content()), { once: true });

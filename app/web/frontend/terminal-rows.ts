@@ -1,8 +1,9 @@
 /**
- * Text as a terminal would show it, in rows: carriage return, backspace, erase and cursor movement redraw in place.
+ * Text in rows, as a terminal would show it: carriage return, backspace, erasing and cursor movement overwrite in
+ * place.
  *
- * Standard output and standard error each have a cursor and rows of their own, so that a warning that arrives in the
- * middle of a progress bar gets its own row and the bar goes on where it was.
+ * Standard output and standard error each have a cursor and rows of their own, so that a warning in the middle of a
+ * progress bar gets its own row and the bar continues where it was.
  */
 
 import { PLAIN, restyle, type Style } from "./ansi";
@@ -16,22 +17,22 @@ export interface Span {
 export interface Row {
   kind: "row";
   stream: Stream;
-  /** What is shown: at most `LONGEST_ROW` characters in at most `MOST_SPANS` spans. */
+  /** The visible part: at most `LONGEST_ROW` characters in at most `MOST_SPANS` spans. */
   spans: Span[];
-  /** The characters in `spans`. */
+  /** The number of characters in `spans`. */
   length: number;
   /** The worker or replica that wrote it; null for the cell itself. */
   lane: string | null;
-  /** What came behind `LONGEST_ROW`: never redrawn, only added to. */
+  /** The text after `LONGEST_ROW`: never overwritten, only appended to. */
   rest: string;
 }
 
 interface Cursor {
-  /** Index into `own[stream]`; equal to its length when the row is still to be made. */
+  /** Index into `own[stream]`; equal to its length if the row does not exist yet. */
   row: number;
   column: number;
   style: Style;
-  /** The start of an escape sequence whose rest has not come yet. */
+  /** The start of an incomplete escape sequence. */
   pending: string;
 }
 
@@ -40,14 +41,14 @@ const CONTROL =
   /\x1b\[([\x30-\x3f]*)[\x20-\x2f]*([\x40-\x7e])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[\x20-\x2f]*[\x30-\x5a\x5c-\x7e]|[\x00-\x1f\x7f]/g;
 const UNFINISHED = /\x1b(?:\[[\x20-\x3f]{0,64}|\][^\x07\x1b]{0,2048}\x1b?|[\x20-\x2f]{0,8})?$/;
 const TAB = 8;
-/** Where moving the cursor ends; a terminal is narrower. Text may go on. */
+/** The cursor cannot move further, as terminals are narrower. Text can be longer. */
 const LAST_COLUMN = 1_000;
 export const LONGEST_ROW = 8_000;
 const BLANK = " ".repeat(LONGEST_ROW);
-/** Text behind so many changes of style takes the style it meets. */
+/** After this many changes of style, text keeps the last style. */
 export const MOST_SPANS = 1_000;
 
-/** One uninterrupted stretch of text. `added` is called for each new row, `changed` for each row written to. */
+/** A stretch of text without other items. `added` is called for each new row, `changed` for each row written to. */
 export class TerminalRows {
   private readonly own: Record<Stream, Row[]> = { stdout: [], stderr: [] };
   private readonly cursors: Record<Stream, Cursor> = { stdout: cursor(), stderr: cursor() };
@@ -77,7 +78,7 @@ export class TerminalRows {
   private control(stream: Stream, char: string): void {
     const at = this.cursors[stream];
     if (char === "\n") {
-      this.row(stream); // an empty line is a row too
+      this.row(stream); // an empty line is a row, too
       at.row += 1;
       at.column = 0;
     } else if (char === "\r") at.column = 0;
@@ -144,20 +145,20 @@ function cursor(): Cursor {
   return { row: 0, column: 0, style: PLAIN, pending: "" };
 }
 
-/** Gives the row these spans and nothing else. */
+/** Replaces the row's spans. */
 function set(row: Row, spans: Span[]): void {
   row.spans = spans;
   row.length = spans.reduce((sum, span) => sum + span.text.length, 0);
   row.rest = "";
 }
 
-/** Adds to the end of the row, whatever its length in the same time. */
+/** Appends to the row, in constant time. */
 function append(row: Row, text: string, style: Style): void {
   join(row.spans, text, row.spans.length < MOST_SPANS ? style : (row.spans.at(-1) as Span).style);
   row.length += text.length;
 }
 
-/** Writes over what stands at `column`, which is no further than the row's end. */
+/** Overwrites the text at `column`, which must not be beyond the end of the row. */
 function overwrite(row: Row, column: number, text: string, style: Style): void {
   if (column === row.length) {
     append(row, text, style);
@@ -179,7 +180,7 @@ function overwrite(row: Row, column: number, text: string, style: Style): void {
   row.length = Math.max(row.length, end);
 }
 
-/** The index and the first column of the span that holds `column`, seen from the span at `index`. */
+/** The index and first column of the span that contains `column`, searching from the span at `index`. */
 function spanAt(spans: Span[], index: number, start: number, column: number): [number, number] {
   for (; index < spans.length - 1; index++) {
     const next = start + (spans[index] as Span).text.length;
@@ -207,7 +208,7 @@ function cut(spans: Span[], from: number, to: number): Span[] {
   return kept;
 }
 
-/** One character back: both halves of a surrogate pair at once, never past the row's start. */
+/** The column one character back: a surrogate pair counts as one, and the start of the row is the limit. */
 function stepBack(row: Row | undefined, column: number): number {
   const before = row ? unitAt(row, column - 1) : 0;
   return Math.max(0, column - (before >= 0xdc00 && before <= 0xdfff ? 2 : 1));

@@ -1,4 +1,4 @@
-/** Runs before anything is painted: the chosen theme, and the fact that there is a script at all. */
+/** Runs before the first paint: applies the chosen theme, and marks the page as having scripts. */
 
 const root = document.documentElement;
 root.classList.add("js");
@@ -6,7 +6,7 @@ try {
   const chosen = window.localStorage.getItem("lockstep:theme");
   if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
 } catch {
-  // Storage is forbidden: the system's theme it is.
+  // Storage is denied: use the system's theme.
 }
 
 export {};

@@ -1,6 +1,6 @@
-/** Much work in small pieces: between two of them the browser may answer who touches the page. */
+/** Splits long work into short slices, so that the browser can respond to the user in between. */
 
-/** Work without a pause. Below 50 ms nobody feels a delay; what a piece begins, it also ends. */
+/** The longest work without a pause. Below 50 ms, nobody notices a delay; a slice finishes its last item. */
 const LONGEST_MS = 16;
 
 export class TimeSlice {
@@ -11,10 +11,10 @@ export class TimeSlice {
     return performance.now() - this.since > LONGEST_MS;
   }
 
-  /** Resolves when the browser has done what waited meanwhile. */
+  /** Resolves when the browser has processed pending events. */
   async pause(): Promise<void> {
     await new Promise<void>((resolve) => {
-      const { port1, port2 } = new MessageChannel(); // a timer would wait for a second where the page is hidden
+      const { port1, port2 } = new MessageChannel(); // in a hidden page, a timer would wait for a second
       port1.onmessage = () => {
         port1.close();
         resolve();

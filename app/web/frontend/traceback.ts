@@ -1,4 +1,4 @@
-/** A traceback folded to what the learner wrote: the frames of libraries are one click away. */
+/** Folds a traceback to the learner's code: the frames of libraries are one click away. */
 
 import { make } from "./element";
 import type { ErrorEvent, Frame } from "./protocol";
@@ -10,7 +10,7 @@ export interface Stretch {
   frames: Frame[];
 }
 
-/** Neighbouring frames of the same kind together. */
+/** Groups neighboring frames of the same kind. */
 export function stretches(frames: Frame[]): Stretch[] {
   const found: Stretch[] = [];
   for (const frame of frames) {

@@ -1,6 +1,6 @@
 /**
- * A run's output as a list of items, made from its events: the same events give the same list, in whatever pieces and
- * however often they arrive. Pure: no document here.
+ * A run's output as a list of items, built from its events: the same events give the same list, however they are split
+ * and even if they repeat. Pure: does not use the document.
  */
 
 import type { Display, ErrorEvent, Finished, Metric, Notice, Progress, RunEvent } from "./protocol";
@@ -18,7 +18,7 @@ export interface ErrorItem {
 export interface NoticeItem {
   kind: "notice";
   event: Notice;
-  /** How often it came, one directly after the other. */
+  /** How often it was repeated in a row. */
   count: number;
 }
 export type Item = Row | DisplayItem | ErrorItem | NoticeItem;
@@ -28,31 +28,31 @@ export function laneOf(item: Item): string | null {
   return item.kind === "row" ? item.lane : (item.event.lane ?? null);
 }
 
-/** `applied`: new and in order. `known`: seen before. `gap`: something before it is missing. */
+/** `applied`: new and in order. `known`: seen before. `gap`: an earlier event is missing. */
 export type Reception = "applied" | "known" | "gap";
 
-/** Bars of progress that are kept; more at once are no help. */
+/** The maximum number of progress bars; more would not help. */
 const MOST_BARS = 16;
 
 export class Transcript {
   items: Item[] = [];
-  /** The numbers of the training, in order; a clearing of the output leaves them. */
+  /** The metrics, in order; clearing the output keeps them. */
   readonly metrics: Metric[] = [];
-  /** The latest of each lane and label, the latest begun last. */
+  /** The latest progress of each lane and label, the most recently started last. */
   readonly progress = new Map<string, Progress>();
   lastSeq = 0;
   started = false;
-  /** The name of the kernel that ran it, empty where it is not known; null before it started. */
+  /** The ID of the kernel that ran it, empty if unknown; null before the run has started. */
   kernel: string | null = null;
-  /** Whether any item came from a worker or a replica. */
+  /** Whether any item comes from a worker or replica. */
   inLanes = false;
   finished: Finished | null = null;
-  /** Rises with each clearing, so that a view knows its nodes are void. */
+  /** Increases with each clearing, so that a view knows that its nodes are invalid. */
   clearings = 0;
   private readonly touched = new Set<Item>();
-  /** By lane: each has a cursor of its own, so that lanes that write by turns do not cut each other's lines. */
+  /** By lane: each has its own cursor, so that lanes do not interrupt each other's lines. */
   private readonly rows = new Map<string | null, TerminalRows>();
-  /** Lanes that are to be cleared with their next output. */
+  /** Lanes to clear before their next output. */
   private readonly clearNext = new Set<string | null>();
   private readonly byDisplayId = new Map<string, DisplayItem[]>();
 
@@ -64,19 +64,19 @@ export class Transcript {
     return "applied";
   }
 
-  /** The items written to since the last call. */
+  /** The items changed since the last call. */
   takeTouched(): Set<Item> {
     const touched = new Set(this.touched);
     this.touched.clear();
     return touched;
   }
 
-  /** All of it as plain text, pictures named by their kind. */
+  /** Everything as plain text, with placeholders for pictures. */
   text(): string {
     return this.lines().join("");
   }
 
-  /** The same in pieces: together they may be longer than one string can be. */
+  /** The same in pieces, because the whole may exceed the maximum length of a string. */
   lines(): string[] {
     return this.items.map((item) => `${inLane(laneOf(item), asText(item))}\n`);
   }
@@ -134,7 +134,7 @@ export class Transcript {
     this.push(item);
   }
 
-  /** What is said again and again in a lane is one line with a number. */
+  /** A notice that repeats in a lane becomes one line with a count. */
   private notice(event: Notice): void {
     const before = this.items.findLast((item) => laneOf(item) === (event.lane ?? null));
     if (before?.kind === "notice" && before.event.code === event.code && before.event.text === event.text) {
@@ -179,7 +179,7 @@ export class Transcript {
     if (this.clearNext.has(lane)) this.clear(lane);
   }
 
-  /** What the code wrote in this lane goes; what Lockstep itself said stays, and so do other lanes. */
+  /** Removes what the code wrote in this lane; Lockstep's own notices and other lanes stay. */
   private clear(lane: string | null): void {
     this.items = this.items.filter((item) => item.kind === "notice" || laneOf(item) !== lane);
     this.clearings += 1;
@@ -190,17 +190,17 @@ export class Transcript {
   }
 }
 
-/** Output that was deleted to save space leaves a notice in its place, and a gap in the numbers. */
+/** When output is deleted to save space, a notice replaces it and leaves a gap in the numbers. */
 function tellsOfDeletion(event: RunEvent): boolean {
   return event.kind === "notice" && (event.code === "output-expired" || event.code === "output-over-quota");
 }
 
-/** Processes name their displays without knowing of each other. */
+/** Processes may use the same display ID independently. */
 function displayKey({ lane, display_id }: Display): string {
   return JSON.stringify([lane ?? null, display_id]);
 }
 
-/** Each line with the name of its lane in front, as `lockstep run` prints it. */
+/** Puts the name of the lane before each line, as `lockstep run` does. */
 function inLane(lane: string | null, text: string): string {
   return lane === null ? text : text.replace(/^/gm, () => `[${lane}] `);
 }

@@ -1,6 +1,6 @@
 /**
- * One scrolling list of items. However long it gets, the document holds a bounded part of it: the beginning and the end,
- * and between them a line that says how much is folded and offers the whole as text.
+ * A scrolling list of items. However long it is, the document contains only part of it: the start and the end, and
+ * between them a line that shows how much is folded and offers everything as text.
  */
 
 import { make } from "./element";
@@ -9,32 +9,32 @@ import type { Item } from "./transcript";
 
 const HEAD = 100;
 const TAIL = 1_500;
-/** The tail is cut only once it has grown by this part: cutting line by line would be slow. */
+/** The tail is trimmed only once it has grown by this share, because trimming line by line would be slow. */
 const SLACK = 1 / 3;
-/** And by this much where the learner has scrolled away from the end. */
+/** The share while the learner has scrolled away from the end. */
 const SLACK_WHILE_READING = 2;
-/** So many items are made at once; the next call goes on. */
+/** Items created per call; the next call continues. */
 const PIECE = 150;
 const NEAR_BOTTOM_PX = 24;
-/** More items than this are a log. */
+/** With more items than this, output counts as a log. */
 const ROWS_OF_A_LOG = 20;
 
-/** What a sheet needs of the output that it is a part of. */
+/** What a list needs from its output. */
 export interface ListDelegate {
   make(item: Item): HTMLElement;
-  /** Paints into the element of an item that has changed; what stands there from now on is the answer. */
+  /** Repaints the element of an item that has changed. Returns the element that replaces it. */
   remake(item: Item, old: HTMLElement): HTMLElement;
-  /** The element of an item leaves the document. */
+  /** The element of an item was removed from the document. */
   drop(element: HTMLElement | undefined): void;
-  /** A button that gives the whole output as text. */
+  /** A button that downloads the whole output as text. */
   downloadButton(): HTMLElement;
-  /** Put in front of an item, if anything is. */
+  /** A label before an item, if any. */
   label?(item: Item): HTMLElement | null;
 }
 
 export class VirtualList {
   private nodes = new Map<Item, HTMLElement>();
-  /** Items[0, head) and Items[tail, end) are in the document. */
+  /** items[0, head) and items[tail, end) are in the document. */
   private head = 0;
   private tail = 0;
   private end = 0;
@@ -45,7 +45,7 @@ export class VirtualList {
   private readonly fold = make("div.fold", { hidden: true });
   private readonly tailBox = make("div.rows");
 
-  /** `most` items of the end stay in the document. */
+  /** `most` items at the end stay in the document. */
   constructor(
     private readonly box: HTMLElement,
     private readonly delegate: ListDelegate,
@@ -56,7 +56,7 @@ export class VirtualList {
     });
   }
 
-  /** Takes everything out of the document; the next list is shown from its end. */
+  /** Removes everything from the document; the next list is shown from its end. */
   empty(): void {
     for (const node of this.nodes.values()) this.delegate.drop(node);
     this.nodes.clear();
@@ -70,14 +70,14 @@ export class VirtualList {
     this.box.classList.add("empty");
   }
 
-  /** From now on the end is followed again. */
+  /** Follows the end again from now on. */
   stick(): void {
     this.sticking = true;
   }
 
   /**
-   * Shows the list, which has only grown since the last call, but for the items `touched`. False while some of it is
-   * still to be shown, with the next call. `settle` is to follow.
+   * Paints the list, which has only grown since the last call, except for the items in `touched`. Returns false if some
+   * of it is left for the next call. Call `settle` afterwards.
    */
   paint(items: Item[], touched: Iterable<Item>): boolean {
     this.items = items;
@@ -91,7 +91,7 @@ export class VirtualList {
     return this.end === items.length;
   }
 
-  /** Measures what was painted, and follows its end. Apart from painting, so that several sheets are laid out at once. */
+  /** Measures what was painted, and scrolls to the end. Separate from painting, so that lists share one layout. */
   settle(): void {
     if (!this.unsettled) return;
     this.unsettled = false;
@@ -99,7 +99,7 @@ export class VirtualList {
     if (this.sticking && this.mostlyText()) this.box.scrollTop = this.box.scrollHeight;
   }
 
-  /** A log is followed to its end; a page of pictures is read from its top. */
+  /** Whether to follow the end, as in a log; pictures are read from the top. */
   private mostlyText(): boolean {
     return this.end > ROWS_OF_A_LOG;
   }
@@ -137,7 +137,7 @@ export class VirtualList {
     this.offerDownload().textContent = sayCount("output.folded", folded);
   }
 
-  /** Shows the line of the fold; the answer is the place of its words. */
+  /** Shows the line of the fold. Returns the element for its text. */
   private offerDownload(): HTMLElement {
     this.fold.hidden = false;
     if (!this.fold.childElementCount) this.fold.append(make("span"), this.delegate.downloadButton());
@@ -151,7 +151,7 @@ export class VirtualList {
     }
   }
 
-  /** The element that stands in the list for an item. */
+  /** The element of an item in the list. */
   private node(item: Item): HTMLElement {
     const made = this.delegate.make(item);
     this.nodes.set(item, made);
@@ -168,7 +168,7 @@ export class VirtualList {
     return true;
   }
 
-  /** A box that scrolls must be reachable by keyboard; one that does not must not be a stop. */
+  /** A box that scrolls must be focusable with the keyboard; one that does not scroll must not be a tab stop. */
   private makeScrollable(): void {
     const scrolls =
       this.box.scrollHeight > this.box.clientHeight + 1 || this.box.scrollWidth > this.box.clientWidth + 1;

@@ -1,4 +1,4 @@
-/** The style of charts, bars and pictures: adopted by the document when the first of them is there. */
+/** The style sheet of charts, progress bars and pictures, adopted by the document with the first of them. */
 
 import css from "./visualizations.css";
 

@@ -1,7 +1,7 @@
 /**
- * What a run shows beside its output: the chart of its numbers and its bars of progress, between output and status line.
+ * What a run shows next to its output: the chart of its metrics and its progress bars, between output and status line.
  *
- * Both come in chunks of their own, with the first event that needs them.
+ * Both are separate chunks, loaded with the first event that needs them.
  */
 
 import type { Chart } from "./chart";
@@ -26,7 +26,7 @@ export class Visualizations {
     status.before(this.place);
   }
 
-  /** Shows this transcript from now on; `topology` is that of its run. */
+  /** Shows this transcript from now on; `topology` is its run's machine. */
   show(transcript: Transcript, topology: string): void {
     this.transcript = transcript;
     this.topology = topology;
@@ -47,14 +47,14 @@ export class Visualizations {
     this.bars?.show(this.over ? new Map() : progress);
   }
 
-  /** The run is over. `restored` if it was when the page came: then nothing is said. */
+  /** Called when the run has ended. `restored`: it ended before the page was loaded, so nothing is announced. */
   ended(restored = false): void {
     this.over = true;
     this.bars?.show(new Map());
     this.chart?.ended(restored);
   }
 
-  /** While the next run's numbers are on their way, the room of the last one's is kept. */
+  /** Keeps the height of the last run's visualizations until the next ones arrive. */
   keepHeight(): void {
     const height = this.place.offsetHeight;
     if (height > 0) this.place.style.minHeight = `${height}px`;
@@ -64,12 +64,12 @@ export class Visualizations {
     this.place.style.minHeight = "";
   }
 
-  /** The last numbers, for those who listen. */
+  /** The last metrics in words, for screen readers. */
   words(): string {
     return this.chart?.lastWords() ?? "";
   }
 
-  /** Fetches what is needed for the first time. A chunk that does not come is asked for again with the next event. */
+  /** Loads what is needed for the first time. If a chunk cannot be loaded, the next event tries again. */
   private async load(): Promise<void> {
     if (this.loading) return;
     this.loading = true;
