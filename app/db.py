@@ -121,19 +121,19 @@ class Database:
         self._sessions = async_sessionmaker(self.engine, sync_session_class=sync_sessions, expire_on_commit=False)
         # SQLite has one writer at a time; a fair queue in the process is faster than SQLite's polling.
         self._writer = asyncio.Lock() if self.engine.dialect.name == "sqlite" else None
-        self.storage = DatabaseMonitor(self._try_to_write, self.file())
+        self.health = DatabaseMonitor(self._try_to_write, self.file())
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[AsyncSession]:
         """A session. Commit it yourself; otherwise, it rolls back."""
-        with self.storage.watching():
+        with self.health.watching():
             async with self._sessions() as session:
                 yield session
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncSession]:
         """A short session for writing, committed at the end of the block."""
-        with self.storage.watching():
+        with self.health.watching():
             async with self._turn_to_write(), self._sessions() as session:
                 yield session
                 await session.commit()

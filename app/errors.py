@@ -33,7 +33,7 @@ class LockstepError(Exception):
         self.values = values
         super().__init__(self.message.format(**values))
 
-    def sentence(self) -> str:
+    def localized_message(self) -> str:
         """The message in the current language."""
         return gettext(self.message).format(**self.values)
 

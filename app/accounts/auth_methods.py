@@ -19,11 +19,11 @@ class AuthMethod:
 
     name: str
     route: str
-    parts: Mapping[str, str]
+    route_params: Mapping[str, str]
 
 
 async def list_passwordless_methods(
-    session: AsyncSession, account: Account, sites: Mapping[str, IdentityProvider]
+    session: AsyncSession, account: Account, providers: Mapping[str, IdentityProvider]
 ) -> Sequence[AuthMethod]:
     """The account's passkeys, and the identity providers it is linked to."""
     passkeys = await list_passkeys(session, account)
@@ -31,8 +31,8 @@ async def list_passwordless_methods(
     return [
         *(AuthMethod(each.name, "passkey_page", {"passkey": each.id}) for each in passkeys),
         *(
-            AuthMethod(site.settings.label, "site_page", {"site": name})
-            for name, site in sites.items()
-            if site.settings.issuer in linked
+            AuthMethod(provider.settings.label, "provider_page", {"provider": name})
+            for name, provider in providers.items()
+            if provider.settings.issuer in linked
         ),
     ]

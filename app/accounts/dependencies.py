@@ -63,7 +63,7 @@ class Principal:
 
     learner_id: str | None
     account: Account | None
-    sign_in: AuthSession | None = None
+    auth_session: AuthSession | None = None
     """This browser's auth session, if it is signed in."""
 
 
@@ -88,21 +88,21 @@ async def _load_principal(db: Database, cookies: Cookies) -> Principal:
             visitor = None
     if found is None:
         return Principal(visitor, None)
-    account, sign_in = found
-    await _touch_session(db, cookies, sign_in)
-    return Principal(account.learner_id, account, sign_in)
+    account, auth_session = found
+    await _touch_session(db, cookies, auth_session)
+    return Principal(account.learner_id, account, auth_session)
 
 
-async def _touch_session(db: Database, cookies: Cookies, sign_in: AuthSession) -> None:
+async def _touch_session(db: Database, cookies: Cookies, auth_session: AuthSession) -> None:
     """Extend the session from its last use. The use is recorded, and the cookie renewed, every few minutes.
 
     A page does not fail because this could not be stored: the next request tries again.
     """
-    if now() - sign_in.last_seen_at < SEEN_AT_PRECISION:
+    if now() - auth_session.last_seen_at < SEEN_AT_PRECISION:
         return
     try:
         async with db.writing() as session:
-            await touch_auth_session(session, sign_in.token_hash)
+            await touch_auth_session(session, auth_session.token_hash)
     except SQLAlchemyError as e:
         log_failure(_log, "the use of an auth session could not be recorded", e)
     else:
@@ -135,10 +135,10 @@ async def _required_account(request: Request) -> Account:
 
 
 async def _required_auth_session(request: Request) -> AuthSession:
-    sign_in = (await get_principal(request)).sign_in
-    if sign_in is None:
+    auth_session = (await get_principal(request)).auth_session
+    if auth_session is None:
         raise LoginRequired
-    return sign_in
+    return auth_session
 
 
 async def _required_instructor(request: Request) -> Account:

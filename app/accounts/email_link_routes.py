@@ -60,12 +60,12 @@ _PAGES = {
 }
 
 
-@router.get("/forgotten", name="forgotten_page")
+@router.get("/password-reset", name="password_reset_page")
 async def forgot_password_page(request: Request, lang: str, email: str = "") -> HTMLResponse:
     return account_page(request, "accounts/forgot_password.html", form={"email": normalize_email(email) or ""})
 
 
-@router.post("/forgotten", name="forgotten")
+@router.post("/password-reset", name="password_reset")
 async def request_password_reset(
     request: Request, lang: str, db: DatabaseDep, browser: BrowserDep, mailer: AccountMailerDep
 ) -> Response:
@@ -73,18 +73,18 @@ async def request_password_reset(
     email = normalize_email(form.get("email", ""))
     template = "accounts/forgot_password.html"
     if email is None:
-        return account_page(request, template, 422, form=form, wrong=translate_errors({"email": INVALID_EMAIL}))
+        return account_page(request, template, 422, form=form, errors=translate_errors({"email": INVALID_EMAIL}))
     try:
         await count_email_request(db, browser, "reset", email)
     except TooManyAttempts as e:
-        return account_page(request, template, e.http_status, form=form, problem=e.sentence())
+        return account_page(request, template, e.http_status, form=form, error=e.localized_message())
     answer = account_page(request, "accounts/email_sent.html", email=email)
     # Looked up after the response is sent, so that its timing reveals nothing about the address.
     answer.background = BackgroundTask(_send_reset_link, db, mailer, email)
     return answer
 
 
-@router.get("/mail/{token}", name="mail_link_page")
+@router.get("/email-link/{token}", name="email_link_page")
 async def email_link_page(request: Request, lang: str, token: str, db: DatabaseDep) -> HTMLResponse:
     try:
         async with db.session() as session:
@@ -96,7 +96,7 @@ async def email_link_page(request: Request, lang: str, token: str, db: DatabaseD
     return _link_page(request, link, account)
 
 
-@router.post("/mail/{token}", name="mail_link")
+@router.post("/email-link/{token}", name="email_link")
 async def use_email_link(request: Request, lang: str, token: str, db: DatabaseDep) -> Response:
     form = await read_form(request)
     try:
@@ -112,7 +112,7 @@ async def use_email_link(request: Request, lang: str, token: str, db: DatabaseDe
     except InvalidEmailLink as e:
         return _invalid_link_page(request, e)
     except TooManyAttempts as e:
-        return _link_page(request, link, account, e.http_status, problem=e.sentence())
+        return _link_page(request, link, account, e.http_status, error=e.localized_message())
 
 
 async def _confirm(request: Request, link: EmailLink, account: Account, password: str) -> Response:
@@ -120,14 +120,14 @@ async def _confirm(request: Request, link: EmailLink, account: Account, password
     browser, db = browser_of(request), DATABASE.get(request.app)
     await count_auth_attempt(db, browser, "confirm", account.email)  # separate from sign-ins: attackers have no link
     passwords = PASSWORD_HASHER.get(request.app)
-    if not await passwords.check(account.password_hash, password):
-        return _link_page(request, link, account, 422, wrong=translate_errors({"password": WRONG_PASSWORD}))
+    if not await passwords.verify(account.password_hash, password):
+        return _link_page(request, link, account, 422, errors=translate_errors({"password": WRONG_PASSWORD}))
     async with db.writing() as session:
         await use_link(session, link)
-        entrance = await _confirm_and_log_in(request, session, account)
+        login = await _confirm_and_log_in(request, session, account)
         await clear_auth_attempts(session, browser, "confirm", account.email)
         await clear_email_requests(session, browser, "sign-up", account.email)
-    set_login_cookies(browser, entrance)
+    set_login_cookies(browser, login)
     return redirect_to(request, None)
 
 
@@ -137,21 +137,21 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
     Passkeys and linked sites are kept, but each is shown because somebody else may have added it.
     """
     if weak := password_weakness(password, name=account.name, email=account.email):
-        return _link_page(request, link, account, 422, wrong=translate_errors({"password": weak}))
+        return _link_page(request, link, account, 422, errors=translate_errors({"password": weak}))
     passwords = PASSWORD_HASHER.get(request.app)
     hashed = await passwords.hash(password)
     db, browser, mailer = DATABASE.get(request.app), browser_of(request), account_mailer(request)
     async with db.writing() as session:
         await use_link(session, link)
         await revoke_all_auth_sessions(session, account)
-        entrance = await _confirm_and_log_in(request, session, account, password_hash=hashed)
+        login = await _confirm_and_log_in(request, session, account, password_hash=hashed)
         await revoke_links(session, account)
         await clear_email_requests(session, browser, "reset", account.email)
-        ways = await list_passwordless_methods(session, account, IDENTITY_PROVIDERS.get(request.app))
-        await mailer.changed(session, account, "password", account.email, ways)
-    set_login_cookies(browser, entrance, what="password")
+        auth_methods = await list_passwordless_methods(session, account, IDENTITY_PROVIDERS.get(request.app))
+        await mailer.send_changed(session, account, "password", account.email, auth_methods)
+    set_login_cookies(browser, login, what="password")
     look = str(request.app.url_path_for("security_page", lang=i18n.current_language()))
-    return redirect_to(request, f"{look}?after=reset" if ways else None)
+    return redirect_to(request, f"{look}?after=reset" if auth_methods else None)
 
 
 async def _change(request: Request, link: EmailLink, account: Account) -> Response:
@@ -170,7 +170,7 @@ async def _change(request: Request, link: EmailLink, account: Account) -> Respon
             raise EmailLinkUsed
         await delete_unclaimed_account(session, link.email)
         account = await lock_account(session, account)
-        await mailer.changed(session, account, "address", account.email)
+        await mailer.send_changed(session, account, "address", account.email)
         account.email, account.email_key, account.email_confirmed_at = link.email, email_key(link.email), now()
         await revoke_links(session, account)  # those to the old address
     trust_device(browser, link.email)
@@ -180,10 +180,10 @@ async def _change(request: Request, link: EmailLink, account: Account) -> Respon
 
 async def _require_link_owner(request: Request, account: Account) -> None:
     """Check that the link belongs to the signed-in account. Raises LoginRequired or EmailLinkForAnotherAccount."""
-    here = (await get_principal(request)).account
-    if here is None:
+    signed_in = (await get_principal(request)).account
+    if signed_in is None:
         raise LoginRequired
-    if here.id != account.id:
+    if signed_in.id != account.id:
         raise EmailLinkForAnotherAccount
 
 
@@ -203,7 +203,7 @@ async def _send_reset_link(db: Database, mailer: AccountMailer, email: str) -> N
     async with db.writing() as session:
         account = await find_by_email(session, email, held=True)
         if account is not None and account.disabled_at is None:
-            await mailer.link(session, account, LinkPurpose.reset, account.email)
+            await mailer.send_link(session, account, LinkPurpose.reset, account.email)
 
 
 def _link_page(
@@ -214,4 +214,4 @@ def _link_page(
 
 
 def _invalid_link_page(request: Request, error: InvalidEmailLink) -> HTMLResponse:
-    return account_page(request, "accounts/invalid_link.html", error.http_status, problem=error.sentence())
+    return account_page(request, "accounts/invalid_link.html", error.http_status, error=error.localized_message())

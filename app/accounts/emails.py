@@ -30,37 +30,40 @@ class AccountMailer:
         self._url_path_for = url_path_for
         self._base_url = base_url
 
-    async def link(self, session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> None:
+    async def send_link(self, session: AsyncSession, account: Account, purpose: LinkPurpose, email: str) -> None:
         """Email a link with this purpose to ``email``."""
         token = await create_link(session, account, purpose, email)
-        url = self._url("mail_link_page", account.language, token=token)
-        await self._post(session, email, account, f"{purpose}.html", url=url)
+        url = self._link_to("email_link_page", account.language, token=token)
+        await self._enqueue(session, email, account, f"{purpose}.html", url=url)
 
-    async def already(self, session: AsyncSession, account: Account) -> None:
+    async def send_already_registered(self, session: AsyncSession, account: Account) -> None:
         """Tell the owner that somebody tried to sign up with their address."""
-        urls = {"url": self._url("sign_in_page", account.language)}
-        urls["forgotten_url"] = self._url("forgotten_page", account.language)
-        await self._post(session, account.email, account, "already_registered.html", **urls)
+        urls = {"url": self._link_to("sign_in_page", account.language)}
+        urls["reset_url"] = self._link_to("password_reset_page", account.language)
+        await self._enqueue(session, account.email, account, "already_registered.html", **urls)
 
-    async def changed(
-        self, session: AsyncSession, account: Account, what: str, to: str, ways: Sequence[AuthMethod] = ()
+    async def send_changed(
+        self, session: AsyncSession, account: Account, what: str, to: str, auth_methods: Sequence[AuthMethod] = ()
     ) -> None:
-        """Report a new password (``password``), a new address (``address``), or an added passkey or site (``ways_in``).
+        """A new password (``password``) or address (``address``), or an added passkey or site (``auth_methods``).
 
-        ``ways`` lists the other ways to sign in, which still work.
+        ``auth_methods`` lists the other ways to sign in, which still work.
         """
-        facts = {"url": self._url("forgotten_page", account.language), "ways": [way.name for way in ways]}
-        facts["security_url"] = self._url("security_page", account.language)
-        await self._post(session, to, account, f"{what}_changed.html", **facts)
+        context = {
+            "url": self._link_to("password_reset_page", account.language),
+            "auth_methods": [method.name for method in auth_methods],
+        }
+        context["security_url"] = self._link_to("security_page", account.language)
+        await self._enqueue(session, to, account, f"{what}_changed.html", **context)
 
-    def _url(self, route: str, lang: str, **parts: str) -> str:
+    def _link_to(self, route: str, lang: str, **parts: str) -> str:
         return f"{self._base_url}{self._url_path_for(route, lang=lang, **parts)}"
 
-    async def _post(self, session: AsyncSession, to: str, account: Account, template: str, **values: Any) -> None:
+    async def _enqueue(self, session: AsyncSession, to: str, account: Account, template: str, **context: Any) -> None:
         name = account.name if account.email_confirmed_at else ""  # before that, a stranger may have typed it
-        facts = {"name": name, "email": account.email, **values}
+        context |= {"name": name, "email": account.email}
         about = None if template == _SENT_TO_OLD_ADDRESS else account.id
-        await enqueue(session, TemplatedEmail(to, account.language, f"{_TEMPLATE_DIR}/{template}", facts, about))
+        await enqueue(session, TemplatedEmail(to, account.language, f"{_TEMPLATE_DIR}/{template}", context, about))
 
 
 async def should_send(session: AsyncSession, mail: OutboxEmail) -> bool:

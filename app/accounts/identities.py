@@ -86,7 +86,7 @@ async def link_identity(session: AsyncSession, account: Account, person: UserInf
 
 
 async def sign_up_with_identity(
-    session: AsyncSession, person: UserInfo, policy: str, invited: ValidInvitation | None, language: str
+    session: AsyncSession, person: UserInfo, policy: str, invitation: ValidInvitation | None, language: str
 ) -> Account:
     """Create an account for somebody whose address an identity provider has confirmed.
 
@@ -99,12 +99,12 @@ async def sign_up_with_identity(
     await advisory_lock(session, f"address {email_key(person.email)}")
     if await find_claimed_account(session, person.email) is not None:
         raise EmailAlreadyRegistered
-    check_sign_up_allowed(policy, invited)
-    if invited is not None:
-        if invited.email and email_key(invited.email) != email_key(person.email):
+    check_sign_up_allowed(policy, invitation)
+    if invitation is not None:
+        if invitation.email and email_key(invitation.email) != email_key(person.email):
             raise InvitationEmailMismatch
-        await use_invitation(session, invited)
-    role = invited.role if invited is not None else Role.learner
+        await use_invitation(session, invitation)
+    role = invitation.role if invitation is not None else Role.learner
     account = await create_account(
         session, email=person.email, name=person.name, role=role, language=language, confirmed=True
     )
@@ -143,9 +143,9 @@ async def require_another_auth_method(session: AsyncSession, account: Account, i
     """Raise LastAuthMethod if the account has only one password, passkey, or identity at ``issuers`` in all."""
     passkeys = select(func.count()).select_from(Passkey).where(Passkey.account_id == account.id)
     others = select(func.count()).select_from(Identity).where(Identity.account_id == account.id)
-    ways = (await session.scalar(passkeys) or 0) + (account.password_hash is not None)
-    ways += await session.scalar(others.where(Identity.issuer.in_(issuers))) or 0
-    if ways < 2:
+    methods = (await session.scalar(passkeys) or 0) + (account.password_hash is not None)
+    methods += await session.scalar(others.where(Identity.issuer.in_(issuers))) or 0
+    if methods < 2:
         raise LastAuthMethod
 
 

@@ -62,11 +62,11 @@ callback_router = APIRouter()
 CallbackValue = Annotated[str, Query(max_length=4000)]
 
 
-@router.get("/sign-in/with/{site}", name="site_sign_in")
+@router.get("/sign-in/with/{provider}", name="provider_sign_in")
 async def provider_login(
     request: Request,
     lang: str,
-    site: str,
+    provider: str,
     db: DatabaseDep,
     network: ClientNetwork,
     next: str = "",
@@ -74,23 +74,23 @@ async def provider_login(
 ) -> Response:
     facts = {"next": local_path(next) or ""}
     try:
-        there = _find_provider(request, site)
+        identity_provider = _find_provider(request, provider)
         async with db.writing() as session:
             await count_attempt(session, network_limit_key("site", network), AUTH_CHALLENGES)
         if invitation:
             async with db.session() as session:
                 await find_invitation(session, invitation)
             facts["invitation"] = invitation
-        address = await _start_authorization(request, site, there, facts)
+        address = await _start_authorization(request, provider, identity_provider, facts)
     except (ProviderUnavailable, InvalidProviderResponse, TooManyAttempts) as e:
-        return account_page(request, "accounts/sign_in.html", e.http_status, form=facts, problem=e.sentence())
+        return account_page(request, "accounts/sign_in.html", e.http_status, form=facts, error=e.localized_message())
     return RedirectResponse(address, 303, NO_STORE)
 
 
-@callback_router.get("/sign-in/from/{site}", name="site_answer")
+@callback_router.get("/sign-in/from/{provider}", name="provider_callback")
 async def provider_callback(
     request: Request,
-    site: str,
+    provider: str,
     account: OptionalAccount,
     db: DatabaseDep,
     cookies: CookiesDep,
@@ -98,21 +98,21 @@ async def provider_callback(
     code: CallbackValue = "",
     iss: CallbackValue = "",
 ) -> Response:
-    there = _find_provider(request, site)
+    identity_provider = _find_provider(request, provider)
     facts: Mapping[str, str] = {"lang": i18n.current_language()}
     linking = False
     try:
         async with db.writing() as session:
-            begun = await consume_challenge(session, cookies, f"site {site}", state)
-        facts, linking = begun.data, begun.account_id is not None
+            pending = await consume_challenge(session, cookies, f"site {provider}", state)
+        facts, linking = pending.data, pending.account_id is not None
         if not code:
             raise ProviderAccessDenied
-        if iss and iss != there.settings.issuer:
+        if iss and iss != identity_provider.settings.issuer:
             raise InvalidProviderResponse
-        asking = AuthorizationRequest(_redirect_uri(request, site), state, facts["nonce"], facts["verifier"])
-        person = await there.person(asking, code)
+        authorization = AuthorizationRequest(_redirect_uri(request, provider), state, facts["nonce"], facts["verifier"])
+        person = await identity_provider.fetch_user_info(authorization, code)
         with i18n.use_language(facts["lang"]):
-            return await _complete_authorization(request, begun, account, person)
+            return await _complete_authorization(request, pending, account, person)
     except LockstepError as e:
         if e.code not in flash.PROVIDER_ERRORS:
             raise
@@ -122,60 +122,76 @@ async def provider_callback(
     return RedirectResponse(address, 303, NO_STORE)
 
 
-@router.get("/settings/security/sites/{site}", name="site_page")
+@router.get("/settings/security/providers/{provider}", name="provider_page")
 async def provider_page(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str
+    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession, provider: str
 ) -> HTMLResponse:
-    return await _provider_page(request, account, here, site)
+    return await _provider_page(request, account, auth_session, provider)
 
 
-@router.post("/settings/security/sites/{site}", name="link_site")
+@router.post("/settings/security/providers/{provider}", name="link_provider")
 async def link_provider(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str, db: DatabaseDep
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    auth_session: RequiredAuthSession,
+    provider: str,
+    db: DatabaseDep,
 ) -> Response:
     """Reauthenticate, then show a link to the provider: the CSP does not allow forms that lead to another site."""
-    there = _find_provider(request, site)
+    identity_provider = _find_provider(request, provider)
     form = await read_form(request)
     try:
-        wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
-        if wrong:
-            return await _provider_page(request, account, here, site, 422, wrong=translate_errors(wrong))
+        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
+        if errors:
+            return await _provider_page(request, account, auth_session, provider, 422, errors=translate_errors(errors))
         async with db.writing() as session:
             await count_attempt(session, account_limit_key("handshake", account.id), AUTH_CHALLENGES)
-        address = await _start_authorization(request, site, there, {}, account.id)
+        address = await _start_authorization(request, provider, identity_provider, {}, account.id)
     except (TooManyAttempts, ProviderUnavailable, InvalidProviderResponse) as e:
-        return await _provider_page(request, account, here, site, e.http_status, problem=e.sentence())
-    return await _provider_page(request, account, here, site, address=address)
+        return await _provider_page(
+            request, account, auth_session, provider, e.http_status, error=e.localized_message()
+        )
+    return await _provider_page(request, account, auth_session, provider, address=address)
 
 
-@router.post("/settings/security/sites/{site}/remove", name="unlink_site")
+@router.post("/settings/security/providers/{provider}/remove", name="unlink_provider")
 async def unlink_provider(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, site: str, db: DatabaseDep
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    auth_session: RequiredAuthSession,
+    provider: str,
+    db: DatabaseDep,
 ) -> Response:
-    there = _find_provider(request, site)
+    identity_provider = _find_provider(request, provider)
     form = await read_form(request)
     try:
-        wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
-        if wrong:
-            return await _provider_page(request, account, here, site, 422, wrong=translate_errors(wrong))
+        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
+        if errors:
+            return await _provider_page(request, account, auth_session, provider, 422, errors=translate_errors(errors))
         async with db.writing() as session:
-            await unlink_identity(session, account, there.settings.issuer, enabled_issuers(request))
+            await unlink_identity(session, account, identity_provider.settings.issuer, enabled_issuers(request))
     except (TooManyAttempts, LastAuthMethod, ProviderNotLinked) as e:
-        return await _provider_page(request, account, here, site, e.http_status, problem=e.sentence())
+        return await _provider_page(
+            request, account, auth_session, provider, e.http_status, error=e.localized_message()
+        )
     return redirect_with_flash(request, "security_page", "unlinked")
 
 
 def enabled_issuers(request: Request) -> list[str]:
     """The issuers of the configured identity providers."""
-    return [site.settings.issuer for site in IDENTITY_PROVIDERS.get(request.app).values()]
+    return [provider.settings.issuer for provider in IDENTITY_PROVIDERS.get(request.app).values()]
 
 
 async def _start_authorization(
-    request: Request, name: str, site: IdentityProvider, facts: Mapping[str, str], account_id: str | None = None
+    request: Request, name: str, provider: IdentityProvider, facts: Mapping[str, str], account_id: str | None = None
 ) -> str:
     """Store a challenge. Returns the URL at the provider to send the browser to."""
     state, nonce, verifier = (secrets.token_urlsafe(size) for size in (32, 32, 48))
-    address = await site.address(AuthorizationRequest(_redirect_uri(request, name), state, nonce, verifier))
+    address = await provider.authorization_url(
+        AuthorizationRequest(_redirect_uri(request, name), state, nonce, verifier)
+    )
     kept = {**facts, "nonce": nonce, "verifier": verifier, "lang": i18n.current_language()}
     db = DATABASE.get(request.app)
     async with db.writing() as session:
@@ -184,46 +200,51 @@ async def _start_authorization(
 
 
 async def _complete_authorization(
-    request: Request, begun: AuthChallengeContext, account: Account | None, person: UserInfo
+    request: Request, pending: AuthChallengeContext, account: Account | None, person: UserInfo
 ) -> Response:
     """Link the identity to the account that started this, or sign in with it."""
     db = DATABASE.get(request.app)
-    if begun.account_id is not None:
-        if account is None or account.id != begun.account_id:
+    if pending.account_id is not None:
+        if account is None or account.id != pending.account_id:
             raise AuthChallengeExpired
         async with db.writing() as session:
             await link_identity(session, account, person)
-            await account_mailer(request).changed(session, account, "ways_in", account.email)
+            await account_mailer(request).send_changed(session, account, "auth_methods", account.email)
         return redirect_with_flash(request, "security_page", "linked")
     browser = browser_of(request)
     async with db.writing() as session:
         known = await find_account_by_identity(session, person)
-        opened = known or await _sign_up(request, session, begun, person)
-        entrance = await log_in(session, browser, opened, MERGERS.get(request.app), method="oidc", new=known is None)
+        opened = known or await _sign_up(request, session, pending, person)
+        login = await log_in(session, browser, opened, MERGERS.get(request.app), method="oidc", new=known is None)
         await refund_attempt(session, network_limit_key("site", browser.network))
-    set_login_cookies(browser, entrance)
-    return redirect_to(request, local_path(begun.data["next"]))
+    set_login_cookies(browser, login)
+    return redirect_to(request, local_path(pending.data["next"]))
 
 
-async def _sign_up(request: Request, session: AsyncSession, begun: AuthChallengeContext, person: UserInfo) -> Account:
-    token = begun.data.get("invitation")
-    invited = await find_invitation(session, token) if token else None
+async def _sign_up(request: Request, session: AsyncSession, pending: AuthChallengeContext, person: UserInfo) -> Account:
+    token = pending.data.get("invitation")
+    invitation = await find_invitation(session, token) if token else None
     policy = SETTINGS.get(request.app).sign_up
-    return await sign_up_with_identity(session, person, policy, invited, i18n.current_language())
+    return await sign_up_with_identity(session, person, policy, invitation, i18n.current_language())
 
 
 async def _provider_page(
-    request: Request, account: Account, here: AuthSession, name: str, http_status: int = 200, /, **context: Any
+    request: Request, account: Account, auth_session: AuthSession, name: str, http_status: int = 200, /, **context: Any
 ) -> HTMLResponse:
-    site = _find_provider(request, name)
+    provider = _find_provider(request, name)
     db = DATABASE.get(request.app)
     identity: Identity | None = None
     async with db.session() as session:
         try:
-            identity = await find_identity(session, account, site.settings.issuer)
+            identity = await find_identity(session, account, provider.settings.issuer)
         except ProviderNotLinked:
             identity = None
-    facts = {"account": account, "fresh": logged_in_recently(here), "site": name, "label": site.settings.label}
+    facts = {
+        "account": account,
+        "logged_in_recently": logged_in_recently(auth_session),
+        "provider": name,
+        "label": provider.settings.label,
+    }
     facts |= {"identity": identity, "address": ""}
     return account_page(request, "accounts/identity_provider.html", http_status, **{**facts, **context})
 
@@ -235,6 +256,6 @@ def _find_provider(request: Request, name: str) -> IdentityProvider:
     return found
 
 
-def _redirect_uri(request: Request, site: str) -> str:
-    path = request.app.url_path_for("site_answer", site=site)
+def _redirect_uri(request: Request, name: str) -> str:
+    path = request.app.url_path_for("provider_callback", provider=name)
     return f"{SETTINGS.get(request.app).public_url}{path}"

@@ -89,18 +89,18 @@ class IdentityProvider(Protocol):
 
     settings: IdentityProviderSettings
 
-    async def address(self, asking: AuthorizationRequest) -> str:
+    async def authorization_url(self, authorization: AuthorizationRequest) -> str:
         """The URL that the browser opens to sign in. Raises ProviderUnavailable."""
         ...
 
-    async def person(self, asking: AuthorizationRequest, code: str) -> UserInfo:
+    async def fetch_user_info(self, authorization: AuthorizationRequest, code: str) -> UserInfo:
         """The person who came back with this code. Raises ProviderUnavailable or InvalidProviderResponse."""
         ...
 
 
 def make_identity_providers(settings: Mapping[str, IdentityProviderSettings]) -> dict[str, IdentityProvider]:
     """The configured providers by name. GitHub supports only OAuth 2."""
-    return {name: GitHub(site) if name == "github" else OidcProvider(site) for name, site in settings.items()}
+    return {name: GitHubProvider(each) if name == "github" else OidcProvider(each) for name, each in settings.items()}
 
 
 class OidcProvider:
@@ -109,21 +109,23 @@ class OidcProvider:
     def __init__(self, settings: IdentityProviderSettings) -> None:
         self.settings = settings
 
-    async def address(self, asking: AuthorizationRequest) -> str:
+    async def authorization_url(self, authorization: AuthorizationRequest) -> str:
         async with _http_client() as client:
             told = await self._discover(client)
-        questions = {"scope": "openid email profile", "nonce": asking.nonce}
-        return _authorization_url(told["authorization_endpoint"], self.settings, asking, questions)
+        questions = {"scope": "openid email profile", "nonce": authorization.nonce}
+        return _authorization_url(told["authorization_endpoint"], self.settings, authorization, questions)
 
-    async def person(self, asking: AuthorizationRequest, code: str) -> UserInfo:
+    async def fetch_user_info(self, authorization: AuthorizationRequest, code: str) -> UserInfo:
         async with _http_client() as client:
             told = await self._discover(client)
             by_form = "client_secret_basic" not in told.get(
                 "token_endpoint_auth_methods_supported", ["client_secret_basic"]
             )
-            tokens = await _exchange_code(client, told["token_endpoint"], self.settings, asking, code, by_form=by_form)
+            tokens = await _exchange_code(
+                client, told["token_endpoint"], self.settings, authorization, code, by_form=by_form
+            )
             keys = await _fetch_json(client, "GET", told["jwks_uri"])
-            claims = self._judge(tokens, keys, asking)
+            claims = self._verify_id_token(tokens, keys, authorization)
             if "email" not in claims and "userinfo_endpoint" in told:
                 bearer = {"authorization": f"Bearer {tokens.get('access_token')}"}
                 more = await _fetch_json(client, "GET", told["userinfo_endpoint"], headers=bearer)
@@ -140,11 +142,11 @@ class OidcProvider:
         methods = told.get("token_endpoint_auth_methods_supported", [])
         endpoints = [told.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")]
         endpoints += [told["userinfo_endpoint"]] if "userinfo_endpoint" in told else []
-        if not isinstance(methods, list) or not all(self._may_ask(each) for each in endpoints):
+        if not isinstance(methods, list) or not all(self._is_allowed_url(each) for each in endpoints):
             raise _invalid_response("the discovery document names an endpoint that is not allowed")
         return told
 
-    def _may_ask(self, url: object) -> bool:
+    def _is_allowed_url(self, url: object) -> bool:
         """Whether the URL is as well protected as the issuer's."""
         if not isinstance(url, str) or not url.isprintable():
             return False
@@ -154,8 +156,8 @@ class OidcProvider:
             return False
         return bool(parts.hostname) and parts.scheme in ("https", urlsplit(self.settings.issuer).scheme)
 
-    def _judge(
-        self, tokens: Mapping[str, Any], keys: Mapping[str, Any], asking: AuthorizationRequest
+    def _verify_id_token(
+        self, tokens: Mapping[str, Any], keys: Mapping[str, Any], authorization: AuthorizationRequest
     ) -> dict[str, Any]:
         """The claims of the ID token, if it is from this issuer, current, and made for us and this request."""
         try:
@@ -165,7 +167,7 @@ class OidcProvider:
                 "iss": {"essential": True, "value": self.settings.issuer},
                 "aud": {"essential": True, "value": self.settings.client_id},
             }
-            params = {"nonce": asking.nonce, "client_id": self.settings.client_id}
+            params = {"nonce": authorization.nonce, "client_id": self.settings.client_id}
             params["access_token"] = tokens.get("access_token", "")
             CodeIDToken(token.claims, token.header, options, params).validate(leeway=_CLOCK_SKEW_S)
         except (JoseError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as e:
@@ -173,7 +175,7 @@ class OidcProvider:
         return dict(token.claims)
 
 
-class GitHub:
+class GitHubProvider:
     """GitHub or GitHub Enterprise Server: OAuth 2, with an API of its own for user information."""
 
     def __init__(self, settings: IdentityProviderSettings) -> None:
@@ -182,13 +184,15 @@ class GitHub:
         self._login = f"{base}/login/oauth"
         self._api = "https://api.github.com" if base == _GITHUB_URL else f"{base}/api/v3"
 
-    async def address(self, asking: AuthorizationRequest) -> str:
-        return _authorization_url(f"{self._login}/authorize", self.settings, asking, {"scope": "read:user user:email"})
+    async def authorization_url(self, authorization: AuthorizationRequest) -> str:
+        return _authorization_url(
+            f"{self._login}/authorize", self.settings, authorization, {"scope": "read:user user:email"}
+        )
 
-    async def person(self, asking: AuthorizationRequest, code: str) -> UserInfo:
+    async def fetch_user_info(self, authorization: AuthorizationRequest, code: str) -> UserInfo:
         async with _http_client() as client:
             tokens = await _exchange_code(
-                client, f"{self._login}/access_token", self.settings, asking, code, by_form=True
+                client, f"{self._login}/access_token", self.settings, authorization, code, by_form=True
             )
             if not isinstance(tokens.get("access_token"), str):
                 raise _invalid_response(f"no token: {str(tokens.get('error'))[:80]}")
@@ -204,14 +208,14 @@ class GitHub:
 
 
 def _authorization_url(
-    endpoint: str, site: IdentityProviderSettings, asking: AuthorizationRequest, questions: Mapping[str, str]
+    endpoint: str, settings: IdentityProviderSettings, authorization: AuthorizationRequest, questions: Mapping[str, str]
 ) -> str:
     asked = {
         "response_type": "code",
-        "client_id": site.client_id,
-        "redirect_uri": asking.redirect_uri,
-        "state": asking.state,
-        "code_challenge": create_s256_code_challenge(asking.verifier),
+        "client_id": settings.client_id,
+        "redirect_uri": authorization.redirect_uri,
+        "state": authorization.state,
+        "code_challenge": create_s256_code_challenge(authorization.verifier),
         "code_challenge_method": "S256",
         **questions,
     }
@@ -221,20 +225,20 @@ def _authorization_url(
 async def _exchange_code(
     client: httpx.AsyncClient,
     endpoint: str,
-    site: IdentityProviderSettings,
-    asking: AuthorizationRequest,
+    settings: IdentityProviderSettings,
+    authorization: AuthorizationRequest,
     code: str,
     *,
     by_form: bool,
 ) -> dict[str, Any]:
-    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": asking.redirect_uri}
-    form["code_verifier"] = asking.verifier
-    secret = site.client_secret.get_secret_value()
+    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": authorization.redirect_uri}
+    form["code_verifier"] = authorization.verifier
+    secret = settings.client_secret.get_secret_value()
     if by_form:
         return await _fetch_json(
-            client, "POST", endpoint, data={**form, "client_id": site.client_id, "client_secret": secret}
+            client, "POST", endpoint, data={**form, "client_id": settings.client_id, "client_secret": secret}
         )
-    both = httpx.BasicAuth(quote(site.client_id, safe=""), quote(secret, safe=""))
+    both = httpx.BasicAuth(quote(settings.client_id, safe=""), quote(secret, safe=""))
     return await _fetch_json(client, "POST", endpoint, data=form, auth=both)
 
 
@@ -278,12 +282,12 @@ def _ssl_context() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _user_info(site: IdentityProviderSettings, subject: object, email: object, name: object) -> UserInfo:
+def _user_info(settings: IdentityProviderSettings, subject: object, email: object, name: object) -> UserInfo:
     if not isinstance(subject, str) or not _SUBJECT.fullmatch(subject):
         raise _invalid_response("the subject is not a valid ID")
     address = normalize_email(email) if isinstance(email, str) else None
     shown = name if isinstance(name, str) and "@" not in name else ""  # an address in the name must not become public
-    return UserInfo(site.issuer, subject, address, normalize_name(shown))
+    return UserInfo(settings.issuer, subject, address, normalize_name(shown))
 
 
 def _invalid_response(why: str) -> InvalidProviderResponse:

@@ -68,17 +68,17 @@ async def find_invitation(session: AsyncSession, token: str) -> ValidInvitation:
     return ValidInvitation(found.token_hash, found.email, Role(found.role))
 
 
-async def use_invitation(session: AsyncSession, invited: ValidInvitation) -> None:
+async def use_invitation(session: AsyncSession, invitation: ValidInvitation) -> None:
     """Mark it as used. Raises InvalidInvitation if another request was faster."""
-    mine = update(Invitation).where(Invitation.token_hash == invited.token_hash, Invitation.used_at.is_(None))
+    mine = update(Invitation).where(Invitation.token_hash == invitation.token_hash, Invitation.used_at.is_(None))
     used = await session.execute(mine.values(used_at=now()).returning(Invitation.token_hash))
     if used.scalar_one_or_none() is None:
         raise InvalidInvitation
 
 
-def check_sign_up_allowed(policy: str, invited: ValidInvitation | None) -> None:
+def check_sign_up_allowed(policy: str, invitation: ValidInvitation | None) -> None:
     """Check whether an account can be created at all. Raises SignUpClosed or InvitationRequired. Pure."""
     if policy == "closed":
         raise SignUpClosed
-    if policy == "invitation" and invited is None:
+    if policy == "invitation" and invitation is None:
         raise InvitationRequired

@@ -68,7 +68,7 @@ def set_login_cookies(browser: Browser, login: Login, *passkey: str, what: str =
     trust_device(browser, login.email, *passkey)
     if read_visitor_id(browser.cookies) is not None:
         clear_visitor_cookie(browser.cookies)
-    flash.add(browser.cookies, what, **{"adopted": 1} if login.merged.adopted else dict(login.merged.brought))
+    flash.add(browser.cookies, what, **{"adopted": 1} if login.merged.adopted else dict(login.merged.moved_counts))
 
 
 async def log_out(session: AsyncSession, cookies: Cookies) -> None:

@@ -31,7 +31,7 @@ class MergeResult:
 
     adopted: bool = False
     """Whether the account took over the visitor's ID."""
-    brought: Mapping[str, int] = field(default_factory=dict)
+    moved_counts: Mapping[str, int] = field(default_factory=dict)
 
 
 async def merge_visitor(
@@ -46,11 +46,11 @@ async def merge_visitor(
         account.learner_id = visitor_id
         await session.flush()
         return MergeResult(adopted=True)
-    brought: dict[str, int] = {}
+    moved_counts: dict[str, int] = {}
     for move in mergers:
         for kind, count in (await move(session, visitor_id, account.learner_id)).items():
-            brought[kind] = brought.get(kind, 0) + count
-    return MergeResult(brought={kind: count for kind, count in brought.items() if count})
+            moved_counts[kind] = moved_counts.get(kind, 0) + count
+    return MergeResult(moved_counts={kind: count for kind, count in moved_counts.items() if count})
 
 
 async def lock_visitor(session: AsyncSession, visitor_id: str) -> None:

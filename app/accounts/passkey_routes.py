@@ -63,16 +63,16 @@ async def passkey_options(request: Request, lang: str, browser: BrowserDep) -> R
 async def passkey_sign_in(
     request: Request, lang: str, body: dict[str, Any], db: DatabaseDep, browser: BrowserDep, mergers: MergersDep
 ) -> Response:
-    place, credential = _require_relying_party(request), _read_credential(body)
+    relying_party, credential = _require_relying_party(request), _read_credential(body)
     challenge, identifier = read_challenge(credential), read_credential_id(credential)
     await count_auth_attempt(db, browser, "passkey", identifier)
     async with db.writing() as session:
         await consume_signed_challenge(session, browser, challenge)
     async with db.writing() as session:
-        _, account = await verify_passkey(session, place, challenge, credential)
-        entrance = await log_in(session, browser, account, mergers, method="passkey")
+        _, account = await verify_passkey(session, relying_party, challenge, credential)
+        login = await log_in(session, browser, account, mergers, method="passkey")
         await clear_auth_attempts(session, browser, "passkey", identifier)
-    set_login_cookies(browser, entrance, identifier)
+    set_login_cookies(browser, login, identifier)
     wanted = body.get("next")
     home = str(request.app.url_path_for("home", lang=i18n.current_language()))
     return JSONResponse({"next": local_path(wanted if isinstance(wanted, str) else None) or home}, headers=NO_STORE)
@@ -83,22 +83,22 @@ async def new_passkey_options(
     request: Request,
     lang: str,
     account: RequiredAccount,
-    here: RequiredAuthSession,
+    auth_session: RequiredAuthSession,
     db: DatabaseDep,
     cookies: CookiesDep,
 ) -> Response:
     """Reauthenticate here; the device's response is bound to this challenge."""
     form = await read_form(request)
     name = normalize_name(form.get("passkey_name", ""))
-    wrong = await reauthenticate(request, account, here, form.get("passkey_password", ""), "passkey_password")
+    errors = await reauthenticate(request, account, auth_session, form.get("passkey_password", ""), "passkey_password")
     if name is None:
-        wrong["passkey_name"] = INVALID_NAME
-    if wrong or name is None:
-        return JSONResponse({"wrong": translate_errors(wrong)}, 422, NO_STORE)
-    place = _require_relying_party(request)
+        errors["passkey_name"] = INVALID_NAME
+    if errors or name is None:
+        return JSONResponse({"errors": translate_errors(errors)}, 422, NO_STORE)
+    relying_party = _require_relying_party(request)
     async with db.writing() as session:
         await count_attempt(session, account_limit_key("handshake", account.id), AUTH_CHALLENGES)
-        challenge, options = await registration_options(session, place, account)
+        challenge, options = await registration_options(session, relying_party, account)
         await create_challenge(session, cookies, _REGISTRATION, challenge, {"name": name}, account.id)
     return JSONResponse(options, headers=NO_STORE)
 
@@ -113,15 +113,15 @@ async def add_new_passkey(
     cookies: CookiesDep,
     mailer: AccountMailerDep,
 ) -> Response:
-    place, credential = _require_relying_party(request), _read_credential(body)
+    relying_party, credential = _require_relying_party(request), _read_credential(body)
     challenge = read_challenge(credential)
     async with db.writing() as session:
-        begun = await consume_challenge(session, cookies, _REGISTRATION, challenge)
-    if begun.account_id != account.id:
+        pending = await consume_challenge(session, cookies, _REGISTRATION, challenge)
+    if pending.account_id != account.id:
         raise InvalidPasskeyResponse
     async with db.writing() as session:
-        await add_passkey(session, place, account, begun.data["name"], challenge, credential)
-        await mailer.changed(session, account, "ways_in", account.email)
+        await add_passkey(session, relying_party, account, pending.data["name"], challenge, credential)
+        await mailer.send_changed(session, account, "auth_methods", account.email)
     return JSONResponse(
         {"next": redirect_with_flash(request, "security_page", "passkey").headers["location"]}, headers=NO_STORE
     )
@@ -129,21 +129,26 @@ async def add_new_passkey(
 
 @router.get("/settings/security/passkeys/{passkey}", name="passkey_page")
 async def passkey_page(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, passkey: str
+    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession, passkey: str
 ) -> HTMLResponse:
-    return _passkey_page(request, account, here, await _own_passkey(request, account, passkey))
+    return _passkey_page(request, account, auth_session, await _own_passkey(request, account, passkey))
 
 
 @router.post("/settings/security/passkeys/{passkey}", name="rename_passkey")
 async def rename_passkey(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, passkey: str, db: DatabaseDep
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    auth_session: RequiredAuthSession,
+    passkey: str,
+    db: DatabaseDep,
 ) -> Response:
     form = await read_form(request)
     name = normalize_name(form.get("name", ""))
     mine = await _own_passkey(request, account, passkey)
     if name is None:
         return _passkey_page(
-            request, account, here, mine, 422, form=form, wrong=translate_errors({"name": INVALID_NAME})
+            request, account, auth_session, mine, 422, form=form, errors=translate_errors({"name": INVALID_NAME})
         )
     async with db.writing() as session:
         (await find_passkey(session, account, passkey)).name = name
@@ -152,18 +157,23 @@ async def rename_passkey(
 
 @router.post("/settings/security/passkeys/{passkey}/remove", name="remove_passkey")
 async def remove_own_passkey(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, passkey: str, db: DatabaseDep
+    request: Request,
+    lang: str,
+    account: RequiredAccount,
+    auth_session: RequiredAuthSession,
+    passkey: str,
+    db: DatabaseDep,
 ) -> Response:
     form = await read_form(request)
     mine = await _own_passkey(request, account, passkey)
     try:
-        wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
-        if wrong:
-            return _passkey_page(request, account, here, mine, 422, wrong=translate_errors(wrong))
+        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
+        if errors:
+            return _passkey_page(request, account, auth_session, mine, 422, errors=translate_errors(errors))
         async with db.writing() as session:
             await remove_passkey(session, account, passkey, enabled_issuers(request))
     except (TooManyAttempts, LastAuthMethod) as e:
-        return _passkey_page(request, account, here, mine, e.http_status, problem=e.sentence())
+        return _passkey_page(request, account, auth_session, mine, e.http_status, error=e.localized_message())
     return redirect_with_flash(request, "security_page", "passkey_removed")
 
 
@@ -173,17 +183,28 @@ async def _own_passkey(request: Request, account: Account, passkey: str) -> Pass
 
 
 def _passkey_page(
-    request: Request, account: Account, here: AuthSession, passkey: Passkey, http_status: int = 200, /, **context: Any
+    request: Request,
+    account: Account,
+    auth_session: AuthSession,
+    passkey: Passkey,
+    http_status: int = 200,
+    /,
+    **context: Any,
 ) -> HTMLResponse:
-    facts = {"account": account, "fresh": logged_in_recently(here), "passkey": passkey, "form": {"name": passkey.name}}
+    facts = {
+        "account": account,
+        "logged_in_recently": logged_in_recently(auth_session),
+        "passkey": passkey,
+        "form": {"name": passkey.name},
+    }
     return account_page(request, "accounts/passkey.html", http_status, **{**facts, **context})
 
 
 def _require_relying_party(request: Request) -> RelyingParty:
-    place = site_relying_party(SETTINGS.get(request.app).public_url, request.base_url)
-    if place is None:
+    relying_party = site_relying_party(SETTINGS.get(request.app).public_url, request.base_url)
+    if relying_party is None:
         raise PasskeysUnsupported
-    return place
+    return relying_party
 
 
 def _read_credential(body: dict[str, Any]) -> dict[str, Any]:

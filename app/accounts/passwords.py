@@ -65,18 +65,18 @@ class AsyncPasswordHasher:
 
     async def hash(self, password: str) -> str:
         """The hash to store. Raises TooManyPasswordChecks."""
-        return await self._in_turn(self._hash, password)
+        return await self._run_limited(self._hash, password)
 
-    async def check(self, stored: str | None, password: str) -> bool:
+    async def verify(self, stored: str | None, password: str) -> bool:
         """Whether the password matches. Without a hash, False, in the same time. Raises TooManyPasswordChecks."""
-        fits = await self._in_turn(self._verify, stored or DUMMY_HASH, password)
+        fits = await self._run_limited(self._verify, stored or DUMMY_HASH, password)
         return fits and stored is not None
 
-    def outdated(self, stored: str) -> bool:
+    def needs_rehash(self, stored: str) -> bool:
         """Whether the hash was made with parameters other than the current ones."""
         return self._hasher.check_needs_rehash(stored)
 
-    async def _in_turn(self, work: Callable[..., T], *arguments: str) -> T:
+    async def _run_limited(self, work: Callable[..., T], *arguments: str) -> T:
         if self._waiting >= _MAX_WAITING:
             raise TooManyPasswordChecks
         self._waiting += 1

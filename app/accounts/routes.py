@@ -1,7 +1,7 @@
 """Signing up, in and out, and the account menu in the top bar.
 
-Context of the templates: ``form`` (what was typed), ``wrong`` (error messages by field), ``problem`` (an error message
-about the whole form) and ``said`` (flash messages).
+Context of the templates: ``form`` (what was typed), ``errors`` (error messages by field), ``error`` (an error message
+about the whole form) and ``flash_messages`` (flash messages).
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ async def sign_in(
     )  # as it is stored: the normalized domain may be spelled differently
     try:
         await count_auth_attempt(db, browser, "sign-in", email)
-        account, anew = await _authenticate(db, passwords, email, password)
+        account, new_hash = await _authenticate(db, passwords, email, password)
         async with db.writing() as session:
             known, account = account.password_hash, await lock_account(session, account)
             if account.password_hash != known:
                 raise InvalidCredentials  # the password was changed while we checked it
-            account.password_hash = anew or known
-            entrance = await log_in(session, browser, account, mergers, method="password")
+            account.password_hash = new_hash or known
+            login = await log_in(session, browser, account, mergers, method="password")
             await clear_auth_attempts(session, browser, "sign-in", email)
     except (TooManyAttempts, AccountDisabled, AccountDeleted, InvalidCredentials) as e:
-        return account_page(request, "accounts/sign_in.html", e.http_status, form=form, problem=e.sentence())
-    set_login_cookies(browser, entrance)
+        return account_page(request, "accounts/sign_in.html", e.http_status, form=form, error=e.localized_message())
+    set_login_cookies(browser, login)
     return redirect_to(request, local_path(form.get("next")))
 
 
@@ -105,10 +105,14 @@ async def sign_up_page(
     invitation: str = "",
 ) -> HTMLResponse:
     try:
-        invited = await _find_invitation(db, settings, invitation)
+        valid_invitation = await _find_invitation(db, settings, invitation)
     except PermissionDenied as e:
         return _sign_up_closed_page(request, e)
-    form = {"next": local_path(next) or "", "invitation": invitation, "email": (invited and invited.email) or ""}
+    form = {
+        "next": local_path(next) or "",
+        "invitation": invitation,
+        "email": (valid_invitation and valid_invitation.email) or "",
+    }
     return account_page(request, "accounts/sign_up.html", form=form, account=account)
 
 
@@ -125,52 +129,52 @@ async def submit_sign_up(
 ) -> Response:
     form = await read_form(request)
     try:
-        invited = await _find_invitation(db, settings, form.get("invitation", ""))
+        valid_invitation = await _find_invitation(db, settings, form.get("invitation", ""))
     except PermissionDenied as e:
         return _sign_up_closed_page(request, e)
-    newcomer, wrong = validate_sign_up(form, lang, invited)
+    sign_up_request, errors = validate_sign_up(form, lang, valid_invitation)
     template = "accounts/sign_up.html"
-    if wrong:
-        return account_page(request, template, 422, form=form, wrong=translate_errors(wrong))
-    entrance = None
+    if errors:
+        return account_page(request, template, 422, form=form, errors=translate_errors(errors))
+    login = None
     try:
-        await count_email_request(db, browser, "sign-up", newcomer.email)
+        await count_email_request(db, browser, "sign-up", sign_up_request.email)
         hashed = await passwords.hash(form["password"])
-        if invited is None:
-            answer = account_page(request, "accounts/email_sent.html", email=newcomer.email)
+        if valid_invitation is None:
+            answer = account_page(request, "accounts/email_sent.html", email=sign_up_request.email)
             # In the background, so that the response time reveals nothing about the address.
-            answer.background = BackgroundTask(_sign_up_in_background, db, newcomer, hashed, mailer)
+            answer.background = BackgroundTask(_sign_up_in_background, db, sign_up_request, hashed, mailer)
             return answer
         async with db.writing() as session:
-            await use_invitation(session, invited)
-            if (opened := await sign_up(session, newcomer, hashed, invited, mailer)) is not None:
-                entrance = await log_in(session, browser, opened, mergers, method="link", new=True)
-                await clear_email_requests(session, browser, "sign-up", newcomer.email)
+            await use_invitation(session, valid_invitation)
+            if (opened := await sign_up(session, sign_up_request, hashed, valid_invitation, mailer)) is not None:
+                login = await log_in(session, browser, opened, mergers, method="link", new=True)
+                await clear_email_requests(session, browser, "sign-up", sign_up_request.email)
     except TooManyAttempts as e:
-        return account_page(request, template, e.http_status, form=form, problem=e.sentence())
+        return account_page(request, template, e.http_status, form=form, error=e.localized_message())
     except PermissionDenied as e:  # another tab was faster
         return _sign_up_closed_page(request, e)
-    if entrance is None:
-        return account_page(request, "accounts/email_sent.html", email=newcomer.email)
-    set_login_cookies(browser, entrance)
+    if login is None:
+        return account_page(request, "accounts/email_sent.html", email=sign_up_request.email)
+    set_login_cookies(browser, login)
     return redirect_to(request, local_path(form.get("next")))
 
 
 @router.get("/account-menu", name="account_menu")
 async def account_menu(request: Request, lang: str, account: OptionalAccount, cookies: CookiesDep) -> HTMLResponse:
     back = _return_path(request.headers.get("hx-current-url", "")[:2000])
-    return render_fragment(request, "accounts/menu.html", account=account, next=back, said=flash.pop(cookies))
+    return render_fragment(request, "accounts/menu.html", account=account, next=back, flash_messages=flash.pop(cookies))
 
 
 def _return_path(address: str) -> str:
     """The path to return to after signing in; empty if the URL is an account page or not on this site. Pure."""
     try:
-        here = urlsplit(address)
+        url = urlsplit(address)
     except ValueError:
         return ""
-    if here.path.split("/")[2:3] in (["sign-in"], ["sign-up"], ["forgotten"], ["mail"]):
+    if url.path.split("/")[2:3] in (["sign-in"], ["sign-up"], ["password-reset"], ["email-link"]):
         return ""
-    return local_path(f"{here.path}?{here.query}" if here.query else here.path) or ""
+    return local_path(f"{url.path}?{url.query}" if url.query else url.path) or ""
 
 
 class InvalidCredentials(LockstepError):
@@ -184,18 +188,20 @@ class InvalidCredentials(LockstepError):
 def account_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
     """A page of account forms, which is never cached."""
     settings = SETTINGS.get(request.app)
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "form": _EMPTY_FORM,
-        "wrong": {},
-        "problem": "",
+        "errors": {},
+        "error": "",
         "account": None,
-        "said": flash.pop(request_cookies(request)),
+        "flash_messages": flash.pop(request_cookies(request)),
     }
-    usual |= {"sign_up": settings.sign_up, "mails": bool(settings.smtp_url)}
+    defaults |= {"sign_up": settings.sign_up, "email_enabled": bool(settings.smtp_url)}
     at = settings.public_url, request.base_url
-    usual |= {"passkey_place": site_relying_party(*at), "named_address": localhost_url(*at)}
-    usual["sites"] = [(name, site.settings.label) for name, site in IDENTITY_PROVIDERS.get(request.app).items()]
-    return render_private_page(request, template, http_status, **{**usual, **context})
+    defaults |= {"relying_party": site_relying_party(*at), "localhost_url": localhost_url(*at)}
+    defaults["identity_providers"] = [
+        (name, site.settings.label) for name, site in IDENTITY_PROVIDERS.get(request.app).items()
+    ]
+    return render_private_page(request, template, http_status, **{**defaults, **context})
 
 
 def redirect_to(request: Request, path: str | None) -> RedirectResponse:
@@ -204,9 +210,9 @@ def redirect_to(request: Request, path: str | None) -> RedirectResponse:
     return RedirectResponse(path or home, 303, NO_STORE)
 
 
-def translate_errors(wrong: Mapping[str, str]) -> dict[str, str]:
+def translate_errors(errors: Mapping[str, str]) -> dict[str, str]:
     """Translate the messages into the current language."""
-    return {field: i18n.gettext(message) for field, message in wrong.items()}
+    return {field: i18n.gettext(message) for field, message in errors.items()}
 
 
 async def answer_login_required(request: Request, error: Exception) -> Response:
@@ -224,27 +230,29 @@ async def _authenticate(
     """The account that this password opens, and a new hash if the stored one has outdated parameters."""
     async with db.session() as session:
         account = await find_by_email(session, email)
-    fits = await passwords.check(account.password_hash if account else None, password)
+    fits = await passwords.verify(account.password_hash if account else None, password)
     if account is None or account.password_hash is None or not fits or account.email_confirmed_at is None:
         raise InvalidCredentials
-    return account, await passwords.hash(password) if passwords.outdated(account.password_hash) else None
+    return account, await passwords.hash(password) if passwords.needs_rehash(account.password_hash) else None
 
 
-async def _sign_up_in_background(db: Database, newcomer: SignUpRequest, hashed: str, mailer: AccountMailer) -> None:
+async def _sign_up_in_background(
+    db: Database, sign_up_request: SignUpRequest, hashed: str, mailer: AccountMailer
+) -> None:
     async with db.writing() as session:
-        await sign_up(session, newcomer, hashed, None, mailer)
+        await sign_up(session, sign_up_request, hashed, None, mailer)
 
 
 async def _find_invitation(db: Database, settings: Settings, token: str) -> ValidInvitation | None:
     """The invitation, if there is one. Raises PermissionDenied if sign-up is closed or needs an invitation."""
-    invited = None
+    valid_invitation = None
     if token:
         async with db.session() as session:
-            invited = await find_invitation(session, token)
-    check_sign_up_allowed(settings.sign_up, invited)
-    return invited
+            valid_invitation = await find_invitation(session, token)
+    check_sign_up_allowed(settings.sign_up, valid_invitation)
+    return valid_invitation
 
 
 def _sign_up_closed_page(request: Request, why: PermissionDenied) -> HTMLResponse:
     """The page that explains why no account can be created, with a link to sign in."""
-    return account_page(request, "accounts/sign_up_closed.html", why.http_status, problem=why.sentence())
+    return account_page(request, "accounts/sign_up_closed.html", why.http_status, error=why.localized_message())

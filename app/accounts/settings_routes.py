@@ -76,15 +76,15 @@ async def settings_page(request: Request, lang: str, account: RequiredAccount) -
 async def save_profile(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
     form = await read_form(request)
     name, handle = normalize_name(form.get("name", "")), form.get("handle", "").strip().removeprefix("@").lower()
-    wrong: dict[str, str] = {} if name else {"name": INVALID_NAME}
+    errors: dict[str, str] = {} if name else {"name": INVALID_NAME}
     if form.get("time_zone") not in available_timezones():
-        wrong["time_zone"] = INVALID_TIME_ZONE
+        errors["time_zone"] = INVALID_TIME_ZONE
     async with db.writing() as session:
         await advisory_lock(session, "handles")
         mine = await lock_account(session, account)
         if refusal := await validate_handle(session, mine, handle):
-            wrong["handle"] = refusal
-        if not wrong:
+            errors["handle"] = refusal
+        if not errors:
             await change_handle(session, mine, handle)
             mine.name, mine.time_zone = name or mine.name, form["time_zone"]
             mine.language = form["language"] if form.get("language") in i18n.LANGUAGE_CODES else mine.language
@@ -92,16 +92,16 @@ async def save_profile(request: Request, lang: str, account: RequiredAccount, db
                 form["email_frequency"] if form.get("email_frequency") in set(EmailFrequency) else mine.email_frequency
             )
             mine.public_profile = form.get("public_profile") == "on"
-    if wrong:
-        return _profile_page(request, account, {**_form_values(account), **form}, 422, wrong=translate_errors(wrong))
+    if errors:
+        return _profile_page(request, account, {**_form_values(account), **form}, 422, errors=translate_errors(errors))
     return redirect_with_flash(request, "settings_page", "saved")
 
 
 @router.get("/security", name="security_page")
 async def security_page(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, after: str = ""
+    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession, after: str = ""
 ) -> HTMLResponse:
-    return await _security_page(request, account, here, after_reset=after == "reset")
+    return await _security_page(request, account, auth_session, after_reset=after == "reset")
 
 
 @router.post("/security/password", name="change_password")
@@ -109,7 +109,7 @@ async def change_password(
     request: Request,
     lang: str,
     account: RequiredAccount,
-    here: RequiredAuthSession,
+    auth_session: RequiredAuthSession,
     db: DatabaseDep,
     passwords: PasswordHasherDep,
     sites: IdentityProvidersDep,
@@ -119,13 +119,13 @@ async def change_password(
     form = await read_form(request)
     new = form.get("new_password", "")
     try:
-        wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
+        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
     except TooManyAttempts as e:
-        return await _security_page(request, account, here, e.http_status, problem=e.sentence())
+        return await _security_page(request, account, auth_session, e.http_status, error=e.localized_message())
     if weak := password_weakness(new, name=account.name, email=account.email):
-        wrong["new_password"] = weak
-    if wrong:
-        return await _security_page(request, account, here, 422, wrong=translate_errors(wrong))
+        errors["new_password"] = weak
+    if errors:
+        return await _security_page(request, account, auth_session, 422, errors=translate_errors(errors))
     hashed = await passwords.hash(new)
     async with db.writing() as session:
         mine = await lock_account(session, account)
@@ -133,10 +133,14 @@ async def change_password(
         await revoke_all_auth_sessions(session, mine)
         await revoke_links(session, mine)
         token = await create_auth_session(
-            session, mine, method=here.method, user_agent=here.user_agent, ip_address=here.ip_address
+            session,
+            mine,
+            method=auth_session.method,
+            user_agent=auth_session.user_agent,
+            ip_address=auth_session.ip_address,
         )
-        ways = await list_passwordless_methods(session, mine, sites)
-        await mailer.changed(session, mine, "password", mine.email, ways)
+        auth_methods = await list_passwordless_methods(session, mine, sites)
+        await mailer.send_changed(session, mine, "password", mine.email, auth_methods)
     set_session_cookie(cookies, token)
     return redirect_with_flash(request, "security_page", "password")
 
@@ -146,43 +150,47 @@ async def change_email(
     request: Request,
     lang: str,
     account: RequiredAccount,
-    here: RequiredAuthSession,
+    auth_session: RequiredAuthSession,
     db: DatabaseDep,
     mailer: AccountMailerDep,
 ) -> Response:
     form = await read_form(request)
     email = normalize_email(form.get("email", ""))
     try:
-        wrong = await reauthenticate(request, account, here, form.get("email_password", ""), "email_password")
+        errors = await reauthenticate(request, account, auth_session, form.get("email_password", ""), "email_password")
         if email is None:
-            wrong["email"] = INVALID_EMAIL
-        elif not wrong:
+            errors["email"] = INVALID_EMAIL
+        elif not errors:
             await count_email_request(db, browser_of(request), "change", email)
     except TooManyAttempts as e:
-        return await _security_page(request, account, here, e.http_status, form=form, problem=e.sentence())
-    if wrong or email is None:
-        return await _security_page(request, account, here, 422, form=form, wrong=translate_errors(wrong))
+        return await _security_page(
+            request, account, auth_session, e.http_status, form=form, error=e.localized_message()
+        )
+    if errors or email is None:
+        return await _security_page(request, account, auth_session, 422, form=form, errors=translate_errors(errors))
     answer = redirect_with_flash(request, "security_page", "change_sent")
     answer.background = BackgroundTask(_send_change_link, db, mailer, account, email)
     return answer
 
 
-@router.post("/security/sign-ins", name="end_sign_ins")
+@router.post("/security/sessions", name="end_auth_sessions")
 async def revoke_auth_sessions(
-    request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession, db: DatabaseDep
+    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession, db: DatabaseDep
 ) -> Response:
     form = await read_form(request)
     async with db.writing() as session:
         if form.get("which") == "others":
-            await revoke_all_auth_sessions(session, account, but=here.token_hash)
+            await revoke_all_auth_sessions(session, account, but=auth_session.token_hash)
         else:
             await revoke_by_public_id(session, account, form.get("which", ""))
     return redirect_with_flash(request, "security_page", "ended")
 
 
 @router.get("/data", name="data_page")
-async def data_page(request: Request, lang: str, account: RequiredAccount, here: RequiredAuthSession) -> HTMLResponse:
-    return account_page(request, _DATA_TEMPLATE, account=account, fresh=logged_in_recently(here))
+async def data_page(
+    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession
+) -> HTMLResponse:
+    return account_page(request, _DATA_TEMPLATE, account=account, logged_in_recently=logged_in_recently(auth_session))
 
 
 @router.get("/data/export", name="export_data")
@@ -207,26 +215,31 @@ async def delete_account(
     request: Request,
     lang: str,
     account: RequiredAccount,
-    here: RequiredAuthSession,
+    auth_session: RequiredAuthSession,
     db: DatabaseDep,
     erasers: ErasersDep,
     cookies: CookiesDep,
 ) -> Response:
     form = await read_form(request)
     try:
-        wrong = await reauthenticate(request, account, here, form.get("password", ""), "password")
+        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
     except TooManyAttempts as e:
         return account_page(
             request,
             _DATA_TEMPLATE,
             e.http_status,
             account=account,
-            fresh=logged_in_recently(here),
-            problem=e.sentence(),
+            logged_in_recently=logged_in_recently(auth_session),
+            error=e.localized_message(),
         )
-    if wrong:
+    if errors:
         return account_page(
-            request, _DATA_TEMPLATE, 422, account=account, fresh=logged_in_recently(here), wrong=translate_errors(wrong)
+            request,
+            _DATA_TEMPLATE,
+            422,
+            account=account,
+            logged_in_recently=logged_in_recently(auth_session),
+            errors=translate_errors(errors),
         )
     async with db.writing() as session:
         await erase_account(session, account, erasers)
@@ -236,24 +249,24 @@ async def delete_account(
 
 
 async def reauthenticate(
-    request: Request, account: Account, here: AuthSession, password: str, field: str
+    request: Request, account: Account, auth_session: AuthSession, password: str, field: str
 ) -> dict[str, str]:
     """Check the password or, for accounts without one, that the sign-in is recent. Returns errors by field."""
     if account.password_hash is None:
-        return {} if logged_in_recently(here) else {field: LOGIN_TOO_OLD}
+        return {} if logged_in_recently(auth_session) else {field: LOGIN_TOO_OLD}
     db, browser = DATABASE.get(request.app), browser_of(request)
     await count_auth_attempt(db, browser, "password", account.email)  # wrong guesses here do not block signing in
     passwords = PASSWORD_HASHER.get(request.app)
-    if not await passwords.check(account.password_hash, password):
+    if not await passwords.verify(account.password_hash, password):
         return {field: WRONG_PASSWORD}
     async with db.writing() as session:
         await clear_auth_attempts(session, browser, "password", account.email)
     return {}
 
 
-def logged_in_recently(here: AuthSession) -> bool:
+def logged_in_recently(auth_session: AuthSession) -> bool:
     """Whether the browser signed in recently enough to skip reauthentication."""
-    return now() - here.created_at < REAUTHENTICATE_AFTER
+    return now() - auth_session.created_at < REAUTHENTICATE_AFTER
 
 
 async def _send_change_link(db: Database, mailer: AccountMailer, account: Account, email: str) -> None:
@@ -262,9 +275,9 @@ async def _send_change_link(db: Database, mailer: AccountMailer, account: Accoun
         account = await lock_account(session, account)
         other = await find_claimed_account(session, email)
         if other is None or other.id == account.id:
-            await mailer.link(session, account, LinkPurpose.change, email)
+            await mailer.send_link(session, account, LinkPurpose.change, email)
         else:
-            await mailer.already(session, other)
+            await mailer.send_already_registered(session, other)
 
 
 def _form_values(account: Account) -> dict[str, str]:
@@ -279,21 +292,31 @@ def _profile_page(
 ) -> HTMLResponse:
     zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", account.time_zone))
     return account_page(
-        request, "accounts/profile.html", http_status, account=account, form=form, zones=zones, **context
+        request, "accounts/profile.html", http_status, account=account, form=form, time_zones=zones, **context
     )
 
 
 async def _security_page(
-    request: Request, account: Account, here: AuthSession, http_status: int = 200, /, **context: Any
+    request: Request, account: Account, auth_session: AuthSession, http_status: int = 200, /, **context: Any
 ) -> HTMLResponse:
     sites = IDENTITY_PROVIDERS.get(request.app)
     async with DATABASE.get(request.app).session() as session:
         sign_ins = await list_auth_sessions(session, account)
         passkeys = await list_passkeys(session, account)
-        ways = await list_passwordless_methods(session, account, sites)
+        auth_methods = await list_passwordless_methods(session, account, sites)
         linked = {each.issuer: each for each in await list_identities(session, account)}
-    facts = {"account": account, "here": here, "sign_ins": sign_ins, "fresh": logged_in_recently(here)}
-    facts |= {"browser_words": describe_browser, "passkeys": passkeys, "ways": ways, "after_reset": False}
+    facts = {
+        "account": account,
+        "auth_session": auth_session,
+        "sign_ins": sign_ins,
+        "logged_in_recently": logged_in_recently(auth_session),
+    }
+    facts |= {
+        "describe_browser": describe_browser,
+        "passkeys": passkeys,
+        "auth_methods": auth_methods,
+        "after_reset": False,
+    }
     facts["linked"] = {name: linked.get(site.settings.issuer) for name, site in sites.items()}
     return account_page(request, _SECURITY_TEMPLATE, http_status, **{**facts, **context})
 

@@ -32,20 +32,20 @@ class SignUpRequest:
 
 
 def validate_sign_up(
-    form: Mapping[str, str], language: str, invited: ValidInvitation | None
+    form: Mapping[str, str], language: str, invitation: ValidInvitation | None
 ) -> tuple[SignUpRequest, dict[str, str]]:
     """The normalized form, and error messages by field, to be translated. Pure."""
     email, name = normalize_email(form.get("email", "")), normalize_name(form.get("name", ""))
-    wrong: dict[str, str] = {}
+    errors: dict[str, str] = {}
     if name is None:
-        wrong["name"] = INVALID_NAME
+        errors["name"] = INVALID_NAME
     if email is None:
-        wrong["email"] = INVALID_EMAIL
-    elif invited is not None and invited.email and email_key(invited.email) != email_key(email):
-        wrong["email"] = INVITATION_FOR_OTHER_EMAIL
+        errors["email"] = INVALID_EMAIL
+    elif invitation is not None and invitation.email and email_key(invitation.email) != email_key(email):
+        errors["email"] = INVITATION_FOR_OTHER_EMAIL
     if weak := password_weakness(form.get("password", ""), name=name or "", email=email or ""):
-        wrong["password"] = weak
-    return SignUpRequest(email or "", name or "", language, time_zone_or_utc(form.get("time_zone", ""))), wrong
+        errors["password"] = weak
+    return SignUpRequest(email or "", name or "", language, time_zone_or_utc(form.get("time_zone", ""))), errors
 
 
 def time_zone_or_utc(name: str) -> str:
@@ -55,9 +55,9 @@ def time_zone_or_utc(name: str) -> str:
 
 async def sign_up(
     session: AsyncSession,
-    newcomer: SignUpRequest,
+    sign_up_request: SignUpRequest,
     password_hash: str,
-    invited: ValidInvitation | None,
+    invitation: ValidInvitation | None,
     mailer: AccountMailer,
 ) -> Account | None:
     """Create an account and email a confirmation link. Returns the account only if its invitation confirms the address.
@@ -65,21 +65,21 @@ async def sign_up(
     An address that already has an account gets an email that says so. Signing up again before the link is opened
     replaces the earlier form; the link asks for the password, so only the person who typed it last gets in.
     """
-    await advisory_lock(session, f"address {email_key(newcomer.email)}")
-    if (account := await find_claimed_account(session, newcomer.email)) is not None:
-        await mailer.already(session, account)
+    await advisory_lock(session, f"address {email_key(sign_up_request.email)}")
+    if (account := await find_claimed_account(session, sign_up_request.email)) is not None:
+        await mailer.send_already_registered(session, account)
         return None
     account = await create_account(
         session,
-        email=newcomer.email,
-        name=newcomer.name,
+        email=sign_up_request.email,
+        name=sign_up_request.name,
         password_hash=password_hash,
-        role=invited.role if invited is not None else Role.learner,
-        language=newcomer.language,
-        time_zone=newcomer.time_zone,
+        role=invitation.role if invitation is not None else Role.learner,
+        language=sign_up_request.language,
+        time_zone=sign_up_request.time_zone,
     )
-    if invited is not None and invited.email:
+    if invitation is not None and invitation.email:
         account.email_confirmed_at = now()
         return account
-    await mailer.link(session, account, LinkPurpose.confirm, account.email)
+    await mailer.send_link(session, account, LinkPurpose.confirm, account.email)
     return None

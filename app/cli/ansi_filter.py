@@ -30,7 +30,7 @@ class AnsiFilter:
         self._pending = ""
         """The beginning of a sequence whose rest has not come yet."""
 
-    def tame(self, text: str) -> str:
+    def filter(self, text: str) -> str:
         """The next piece without what a terminal should not obey."""
         text = self._pending + text
         unfinished = _UNFINISHED.search(text)

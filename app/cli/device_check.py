@@ -1,4 +1,4 @@
-"""The proof of an operator's real devices: ``lockstep doctor --devices`` runs sessions on them and reads what they say.
+"""Whether an operator's real devices work: ``lockstep doctor --devices`` runs sessions on them and reads what they say.
 
 Sessions are requested the way learners' are, with the same isolation, one device each, until a session gets no real
 one.
@@ -37,7 +37,7 @@ _QUEUE_TIMEOUT_S = 10.0
 _NO_FREE_SESSION = (
     "The runner has no free slot for another session. Try again when it is less busy, or raise LOCKSTEP_MAX_SESSIONS."
 )
-_RESULT_PREFIX = "lockstep-proof "
+_RESULT_PREFIX = "lockstep-result "
 _DRIVER_PROGRAM = """
 import ctypes, sys
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -95,32 +95,32 @@ class DeviceTrial:
     """One session on real devices, and what its program said."""
 
     topology: str
-    said: dict[str, object] = field(default_factory=dict)
-    trouble: str = ""
+    output: dict[str, object] = field(default_factory=dict)
+    error: str = ""
 
     @property
     def opened(self) -> tuple[str, ...]:
         """The devices that its sandbox can open, by the driver's own word."""
-        said = self.said.get("opened")
+        said = self.output.get("opened")
         return tuple(map(str, said)) if isinstance(said, list) else ()
 
     @property
     def names(self) -> tuple[str, ...]:
         """What TensorFlow calls them."""
-        said = self.said.get("names")
+        said = self.output.get("names")
         return tuple(map(str, said)) if isinstance(said, list) else ()
 
-    def judged(self) -> str:
+    def failure(self) -> str:
         """What is wrong with it; empty if nothing is."""
         kind, _, count = self.topology.partition(":")
-        if self.trouble:
-            return self.trouble
-        if f"device:{kind.upper()}:" not in str(self.said.get("device", "")):
-            return f"the matrices were multiplied on {self.said.get('device')}"
-        if self.said.get("right") is not True:
+        if self.error:
+            return self.error
+        if f"device:{kind.upper()}:" not in str(self.output.get("device", "")):
+            return f"the matrices were multiplied on {self.output.get('device')}"
+        if self.output.get("right") is not True:
             return "it computed a wrong result"
-        if self.said.get("replicas") != int(count):
-            return f"its strategy has {self.said.get('replicas')} replicas"
+        if self.output.get("replicas") != int(count):
+            return f"its strategy has {self.output.get('replicas')} replicas"
         return ""
 
 
@@ -129,14 +129,14 @@ class DeviceCheckResult:
     """All trials, and why there was none where there is none."""
 
     trials: tuple[DeviceTrial, ...]
-    why_none: str = ""
-    untried: str = ""
+    why_no_devices: str = ""
+    untested: str = ""
     """Why devices may have been left out."""
 
     @property
-    def holds(self) -> bool:
+    def passed(self) -> bool:
         """Whether there is a real device, all trials went well, and no two that lived together shared a device."""
-        return bool(self.trials) and not any(trial.judged() for trial in self.trials) and not self.shared
+        return bool(self.trials) and not any(trial.failure() for trial in self.trials) and not self.shared
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -145,22 +145,22 @@ class DeviceCheckResult:
         seen = [device for trial in alone for device in trial.opened]
         return tuple(sorted({device for device in seen if seen.count(device) > 1}))
 
-    def lines(self) -> Iterator[str]:
+    def to_text(self) -> Iterator[str]:
         """For people."""
         if not self.trials:
-            yield f"No real device was found. {self.why_none}"
+            yield f"No real device was found. {self.why_no_devices}"
             return
         for trial in self.trials:
             names = ", ".join(trial.names) or "no device"
-            wrong = trial.judged()
+            wrong = trial.failure()
             yield f"{'failed' if wrong else 'ok':8}{trial.topology:8}{names}{f': {wrong}' if wrong else ''}"
         for device in self.shared:
             yield f"failed  two sessions could open {device} at the same time"
-        if self.untried:
-            yield f"There may be more devices. {self.untried}"
+        if self.untested:
+            yield f"There may be more devices. {self.untested}"
         yield (
             "All devices are real, and no session could see another's."
-            if self.holds
+            if self.passed
             else "The check failed: see above."
         )
 
@@ -169,13 +169,13 @@ async def check_devices(client: RunnerClient) -> DeviceCheckResult:
     """Try every real device of the runner, GPUs and TPU. Ends all that it began."""
     begun: list[str] = []
     trials: list[DeviceTrial] = []
-    why, untried = "The runner has only simulated devices; see 'accelerators' in lockstep doctor.", ""
+    why, untested = "The runner has only simulated devices; see 'accelerators' in lockstep doctor.", ""
     try:
         for _ in range(_MAX_DEVICES):
             trial, refusal = await _run_trial(client, "gpu:1", begun)
             why = refusal or why
             if trial is None:
-                untried = refusal if refusal == _NO_FREE_SESSION else ""
+                untested = refusal if refusal == _NO_FREE_SESSION else ""
                 break
             trials.append(trial)
         await _end_sessions(client, begun)
@@ -189,7 +189,7 @@ async def check_devices(client: RunnerClient) -> DeviceCheckResult:
             why = refusal or why
     finally:
         await _end_sessions(client, begun)
-    return DeviceCheckResult(tuple(trials), why, untried)
+    return DeviceCheckResult(tuple(trials), why, untested)
 
 
 async def _run_tpu_trials(client: RunnerClient, topology: str, begun: list[str]) -> tuple[list[DeviceTrial], str]:
@@ -201,9 +201,9 @@ async def _run_tpu_trials(client: RunnerClient, topology: str, begun: list[str])
     await _end_sessions(client, begun)
     third, _ = await _run_trial(client, topology, begun)
     await _end_sessions(client, begun)
-    if third is None or third.judged():
-        after = third.judged() if third else "it is not real"
-        third = DeviceTrial(topology, trouble=f"in the next session after the first one ended: {after}")
+    if third is None or third.failure():
+        after = third.failure() if third else "it is not real"
+        third = DeviceTrial(topology, error=f"in the next session after the first one ended: {after}")
         return [first, *([second] if second else []), third], ""
     return [first, *([second] if second else [])], ""
 
@@ -227,13 +227,13 @@ async def _run_trial(client: RunnerClient, topology: str, begun: list[str]) -> t
     first = await _follow_run(client, name)
     info = await _session_info(client, name)
     if info is None or not info.real:
-        return None, first.trouble
+        return None, first.error
     code = _TRAINING_PROGRAM.format(kind=kind, mark=_RESULT_PREFIX, driver=_DRIVER_PROGRAM)
     request = RunRequest(id=secrets.token_hex(16), session=name, spec=spec, code=code)
     await client.submit(request)
     said = await _follow_run(client, request.id)
-    if said.trouble:
-        return DeviceTrial(topology, trouble=said.trouble), ""
+    if said.error:
+        return DeviceTrial(topology, error=said.error), ""
     line = next((line for line in said.text.splitlines() if line.startswith(_RESULT_PREFIX)), _RESULT_PREFIX + "{}")
     return DeviceTrial(topology, json.loads(line.removeprefix(_RESULT_PREFIX))), ""
 
@@ -251,7 +251,7 @@ async def _leaves_queue(client: RunnerClient, session: str) -> bool:
 @dataclass(slots=True)
 class _ProgramOutput:
     text: str = ""
-    trouble: str = ""
+    error: str = ""
 
 
 async def _session_info(client: RunnerClient, session: str) -> SessionInfo | None:
@@ -261,14 +261,14 @@ async def _session_info(client: RunnerClient, session: str) -> SessionInfo | Non
 
 
 async def _follow_run(client: RunnerClient, run: str) -> _ProgramOutput:
-    """Follow a run to its end; ``trouble`` is how it failed."""
+    """Follow a run to its end; ``error`` is how it failed."""
     said = _ProgramOutput()
     async for event in client.events(run):
         match event:
             case TextEvent(stream="stdout", text=text):
                 said.text += text
             case NoticeEvent(code="session-failed", text=text):
-                said.trouble = text
+                said.error = text
             case FinishedEvent(outcome=outcome) if outcome != "ok":
-                said.trouble = said.trouble or f"the program ended with {outcome}"
+                said.error = said.error or f"the program ended with {outcome}"
     return said

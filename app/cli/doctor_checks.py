@@ -30,12 +30,14 @@ async def print_device_check(settings: Settings, wants_json: bool) -> int:
     """Print whether real devices work in sessions; return the exit status."""
     try:
         async with connect_runner(settings) as client:
-            proof = await check_devices(client)
+            result = await check_devices(client)
     except (NoRunnerAvailable, RunnerError) as e:
         typer.echo(str(e), err=True)
         return NOT_WORKING
-    typer.echo(json.dumps(asdict(proof) | {"holds": proof.holds}, indent=2) if wants_json else "\n".join(proof.lines()))
-    return 0 if proof.holds else NOT_WORKING
+    typer.echo(
+        json.dumps(asdict(result) | {"passed": result.passed}, indent=2) if wants_json else "\n".join(result.to_text())
+    )
+    return 0 if result.passed else NOT_WORKING
 
 
 async def run_checks(settings: Settings, shell: ShellSettings) -> DoctorReport:

@@ -153,13 +153,13 @@ async def _run_concurrently(client: RunnerClient, lessons: list[Lesson], jobs: i
     rehearsals = [asyncio.create_task(rehearse(lesson)) for lesson in lessons]
     failures = 0
     try:
-        for rehearsal in rehearsals:
-            failed, said = await rehearsal
+        for runner in rehearsals:
+            failed, said = await runner
             failures += failed
             _print(said)
     finally:
-        for rehearsal in rehearsals:
-            rehearsal.cancel()
+        for runner in rehearsals:
+            runner.cancel()
         await asyncio.gather(*rehearsals, return_exceptions=True)
     return failures
 
@@ -171,17 +171,17 @@ def _print(text: str) -> None:
 async def _run_lesson(client: RunnerClient, lesson: Lesson, show: Callable[[str], object]) -> int:
     failures = 0
     show(f"\n{lesson.key}\n")
-    async with LessonRunner(client, lesson) as rehearsal:
+    async with LessonRunner(client, lesson) as runner:
         for cell in runnable_cells(lesson):
             show(f"  {cell.name:28} {cell.topology:8} ")
-            performance = await rehearsal.perform(cell)
-            show(f"{performance.outcome:12} {performance.duration_s:7.2f} s\n")
-            wrong = cell_errors(performance)
+            result = await runner.run_cell(cell)
+            show(f"{result.outcome:12} {result.duration_s:7.2f} s\n")
+            wrong = cell_errors(result)
             failures += bool(wrong)
             for sentence in wrong:
-                show(f"{_relative_path(lesson.source_path)}:{error_line(performance)}: {sentence}\n")
+                show(f"{_relative_path(lesson.source_path)}:{error_line(result)}: {sentence}\n")
             if wrong:
-                show("".join(f"    {line}\n" for line in traceback_tail(performance.error)))
+                show("".join(f"    {line}\n" for line in traceback_tail(result.error)))
     skipped = sum(CellTag.skip_execution in cell.tags for cell in lesson.cells)
     if skipped:
         show(f"  {_pluralize(skipped, 'cell')} tagged {CellTag.skip_execution} skipped\n")

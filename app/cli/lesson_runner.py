@@ -53,17 +53,17 @@ def runnable_cells(lesson: Lesson) -> list[Cell]:
     return [cell for cell in lesson.cells if CellTag.skip_execution not in cell.tags]
 
 
-def cell_errors(performance: CellResult) -> list[str]:
+def cell_errors(result: CellResult) -> list[str]:
     """What is wrong with how a cell went: its outcome, or else what it should have printed. Pure."""
-    wrong = _outcome_error(performance)
+    wrong = _outcome_error(result)
     if wrong is not None:
         return [wrong]
-    cell = performance.cell
-    return [f"cell '{cell.name}' {sentence}" for sentence in unmet_expectations(cell.expect, performance.lines)]
+    cell = result.cell
+    return [f"cell '{cell.name}' {sentence}" for sentence in unmet_expectations(cell.expect, result.lines)]
 
 
-def _outcome_error(performance: CellResult) -> str | None:
-    cell, outcome, error = performance.cell, performance.outcome, performance.error
+def _outcome_error(result: CellResult) -> str | None:
+    cell, outcome, error = result.cell, result.outcome, result.error
     if CellTag.raises_exception in cell.tags:
         if outcome is Outcome.error:
             return None
@@ -75,9 +75,9 @@ def _outcome_error(performance: CellResult) -> str | None:
     return f"cell '{cell.name}' ended with '{outcome}'"
 
 
-def error_line(performance: CellResult) -> int:
+def error_line(result: CellResult) -> int:
     """The line of the lesson's file to look at: where the learner's frame points, or where the code begins."""
-    cell, error = performance.cell, performance.error
+    cell, error = result.cell, result.error
     last = cell.line + cell.code.count("\n")
     for frame in reversed(error.frames if error else []):
         arrow = _ARROW.search(strip_control(frame.text)) if frame.own else None
@@ -150,7 +150,7 @@ class LessonRunner:
             with suppress(RunnerError):
                 await self._client.end(session)
 
-    async def perform(self, cell: Cell) -> CellResult:
+    async def run_cell(self, cell: Cell) -> CellResult:
         """Run a cell to its end.
 
         Raises:

@@ -61,7 +61,7 @@ class LocalRunner:
         on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
         self.socket = socket
-        self.decided = threading.Event()
+        self.settled = threading.Event()
         """Set once it serves, refused to start, or has ended by itself: it is known what its settings led to."""
         self.refused = False
         """True once it refused to start; ``on_refusal`` has been called, in the thread that watches."""
@@ -100,18 +100,18 @@ class LocalRunner:
             begin = time.monotonic()
             child = self._start()
             while child.poll() is None and not self._stopping.wait(0.05):
-                if not self.decided.is_set() and self._serves(child):
-                    self.decided.set()
+                if not self.settled.is_set() and self._serves(child):
+                    self.settled.set()
             if self._stopping.is_set():
                 _terminate(child)
                 return
             _terminate(child)  # whatever is left of its group
             if child.returncode == _REFUSED_STATUS:
                 self.refused = True
-                self.decided.set()
+                self.settled.set()
                 self._on_refusal()
                 return
-            self.decided.set()
+            self.settled.set()
             if time.monotonic() - begin > _STABLE_AFTER_S:
                 pause_s = _FIRST_DELAY_S
             self.failures += 1

@@ -166,7 +166,7 @@ class _TerminalWriter:
     def write(self, text: str) -> None:
         self._in_a_line = not text.endswith("\n") if text else self._in_a_line
         if self._screen is not None:
-            text = self._screen.tame(text)
+            text = self._screen.filter(text)
             self._coloured = self._coloured or "\x1b" in text
         self._stream.write(text)
         self._stream.flush()

@@ -91,7 +91,7 @@ def _serve_with_runner(
     )
 
     def announce() -> None:
-        runner.decided.wait()
+        runner.settled.wait()
         if not runner.refused:
             print_message(banner)
 

@@ -27,7 +27,7 @@ class CommentForm:
 
     lesson: str
     cell: str = ""
-    ask: FormAction | None = None
+    action: FormAction | None = None
     about: Comment | None = None
     text: str = ""
     key: str = ""
@@ -37,7 +37,7 @@ class CommentForm:
     @property
     def id(self) -> str:
         """Its element ID on the page."""
-        return f"{self.ask}-{self.about.id}" if self.ask and self.about else "new-comment"
+        return f"{self.action}-{self.about.id}" if self.action and self.about else "new-comment"
 
     @property
     def typed(self) -> str:

@@ -103,14 +103,14 @@ async def moderate_comment(
             comment,
             reason,
             new_idempotency_key(),
-            error=problem.sentence(),
+            error=problem.localized_message(),
         )
         return form_error_response(request, form, account, problem)
     except ModerationConflict as problem:
         if not is_htmx_request(request):
             raise
         comment, view = await _reload_comment(db, viewer, comment_id)
-        note = problem.sentence()
+        note = problem.localized_message()
     if (kind := fields.get("queue", "")) not in list(ModerationQueue):
         return redirect_to_comment(request, lang, comment)
     if is_htmx_request(request):

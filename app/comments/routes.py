@@ -114,8 +114,8 @@ async def create_comment(
             comment = await editing.create_comment(session, writer, draft, settings.hold_first_comments)
     except LockstepError as problem:
         about = await _find_reply_target(db, account, thread_id)
-        ask = FormAction.reply if about else None
-        form = CommentForm(lesson.key, draft.cell, ask, about, text, key, error=problem.sentence())
+        action = FormAction.reply if about else None
+        form = CommentForm(lesson.key, draft.cell, action, about, text, key, error=problem.localized_message())
         return form_error_response(request, form, account, problem)
     return redirect_to_comment(request, lang, comment)
 
@@ -152,12 +152,12 @@ async def reply_form(
     return form_response(request, form, account)
 
 
-@router.get("/comments/{comment_id}/ask/{ask}", name="comment_form")
+@router.get("/comments/{comment_id}/forms/{action}", name="comment_form")
 async def comment_form(
-    request: Request, lang: str, comment_id: str, ask: FormAction, account: RequiredAccount, db: DatabaseDep
+    request: Request, lang: str, comment_id: str, action: FormAction, account: RequiredAccount, db: DatabaseDep
 ) -> Response:
-    needed = Permission(ask)
-    return form_response(request, await _form_for_comment(db, account, comment_id, ask, needed), account)
+    needed = Permission(action)
+    return form_response(request, await _form_for_comment(db, account, comment_id, action, needed), account)
 
 
 @router.get("/comments/{comment_id}/history", name="comment_history")
@@ -189,7 +189,7 @@ async def change_comment(
             comment = await editing.edit_comment(session, _require_writer(settings, account), comment_id, text, edits)
     except (InvalidInput, TooManyRequests) as problem:
         form = await _form_for_comment(
-            db, account, comment_id, FormAction.edit, Permission.edit, text, problem.sentence()
+            db, account, comment_id, FormAction.edit, Permission.edit, text, problem.localized_message()
         )
         return form_error_response(request, form, account, problem)
     return redirect_to_comment(request, lang, comment, alone=True)
@@ -247,7 +247,7 @@ async def report_comment(
             await moderation.report_comment(session, account, comment_id, reason)
     except (InvalidInput, TooManyRequests) as problem:
         form = await _form_for_comment(
-            db, account, comment_id, FormAction.report, Permission.report, reason, problem.sentence()
+            db, account, comment_id, FormAction.report, Permission.report, reason, problem.localized_message()
         )
         return form_error_response(request, form, account, problem)
     return render_page_or_fragment(request, "comments/_reported.html", "comments/reported.html", comment_id=comment_id)
@@ -346,7 +346,7 @@ async def _form_for_comment(
     db: Database,
     account: Account | None,
     comment_id: str,
-    ask: FormAction,
+    action: FormAction,
     needed: Permission,
     text: str | None = None,
     error: str = "",
@@ -357,8 +357,8 @@ async def _form_for_comment(
         comment = await queries.get_comment(session, viewer, comment_id)
     if needed not in permissions_for(comment, viewer):
         raise CommentNotFound
-    said = comment.source if ask is FormAction.edit else ""
+    said = comment.source if action is FormAction.edit else ""
     shown = said if text is None else text
     return CommentForm(
-        comment.lesson, comment.cell, ask, comment, shown, new_idempotency_key(), comment.edit_count, error
+        comment.lesson, comment.cell, action, comment, shown, new_idempotency_key(), comment.edit_count, error
     )

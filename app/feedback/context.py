@@ -14,7 +14,7 @@ from app.web.languages import language_in_path
 
 _MAX_PATH_LENGTH = 300
 _LESSON_PATH = re.compile(r"/[^/]+/courses/([^/.]+)/([^/.]+)(?:/.*)?")
-_SECRET_LINK_PATH = re.compile(r"/[^/]+/(?:mail|unsubscribe)/.*")
+_SECRET_LINK_PATH = re.compile(r"/[^/]+/(?:email-link|unsubscribe)/.*")
 """Links in emails: anyone who knows such a URL may use it, so it is not stored."""
 
 

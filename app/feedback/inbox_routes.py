@@ -97,7 +97,7 @@ async def update_problem(
             )
             (row,) = await queries.load_problem_rows(session, [problem])
     except InvalidInput as e:
-        note, error, status = fields.get("text", ""), e.sentence(), e.http_status
+        note, error, status = fields.get("text", ""), e.localized_message(), e.http_status
         async with db.session() as session:
             (row,) = await queries.load_problem_rows(session, [await service.get_problem_report(session, problem_id)])
     if status == 200 and not is_htmx_request(request):

@@ -84,7 +84,7 @@ async def submit_problem_report(
             await service.create_problem_report(session, service.FeedbackAuthor(learner, network), draft)
     except (InvalidInput, TooManyRequests) as problem:
         wrong = "kind" if isinstance(problem, service.ProblemKindMissing) else "text"
-        again = ProblemForm(place, form.key, form.kind, form.text, problem.sentence(), wrong)
+        again = ProblemForm(place, form.key, form.kind, form.text, problem.localized_message(), wrong)
         return _render_form(request, again, problem.http_status)
     return _redirect(request, "feedback_thanks", {"page": place.page}, lang=lang)
 
@@ -136,7 +136,7 @@ async def submit_vote(
     except (InvalidInput, TooManyRequests) as problem:
         before = await _find_vote(db, learner, lesson)
         typed, status = redisplayed_text(comment or ""), problem.http_status
-        return _render_vote(request, lesson, before, error=problem.sentence(), typed=typed, http_status=status)
+        return _render_vote(request, lesson, before, error=problem.localized_message(), typed=typed, http_status=status)
     return _redirect(request, "lesson_vote", {"said": "1"}, lang=lang, course=course, slug=slug)
 
 

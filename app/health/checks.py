@@ -66,12 +66,12 @@ async def check_database(db: Database) -> HealthCheck:
         return HealthCheck("database", False, detail, reason=DatabaseUnavailable.code)
     try:
         revision = await current_revision(db)
-        problem = await db.storage.problem()
+        problem = await db.health.problem()
     except (SQLAlchemyError, OSError) as e:
         reason = (classify_database_error(e) or DatabaseUnavailable).code
         return HealthCheck("database", False, f"not responding: {first_line(e)}", reason=reason)
     if problem is not None:
-        return HealthCheck("database", False, f"writing fails: {db.storage.reason}", reason=problem.code)
+        return HealthCheck("database", False, f"writing fails: {db.health.reason}", reason=problem.code)
     if revision != HEAD_REVISION:
         return HealthCheck(
             "database",

@@ -33,7 +33,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def _transport(settings: Settings) -> Transport:
     if settings.smtp_url:
-        return SmtpTransport(SmtpServer.read(settings.smtp_url), settings.mail_from)
+        return SmtpTransport(SmtpServer.from_url(settings.smtp_url), settings.mail_from)
     return LogTransport()
 
 

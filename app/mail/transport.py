@@ -20,11 +20,11 @@ _TEMPORARY_CODES = range(400, 500)
 
 
 class SendFailed(Exception):
-    """The server did not accept the email. With ``for_good``, it will not accept it later either."""
+    """The server did not accept the email. With ``permanent``, it will not accept it later either."""
 
-    def __init__(self, why: str, *, for_good: bool = False) -> None:
+    def __init__(self, why: str, *, permanent: bool = False) -> None:
         super().__init__(why)
-        self.for_good = for_good
+        self.permanent = permanent
 
 
 class DeliveryUncertain(Exception):
@@ -50,7 +50,7 @@ class SmtpServer:
     """``start``, ``always`` or ``off``."""
 
     @classmethod
-    def read(cls, url: str) -> SmtpServer:
+    def from_url(cls, url: str) -> SmtpServer:
         """Parse the setting ``smtp_url``."""
         parts = urlsplit(url)
         tls = "always" if parts.scheme == "smtps" else "off" if parts.query == "tls=off" else "start"
@@ -79,14 +79,14 @@ class SmtpTransport:
             await client.rcpt(mail.recipient)
         except aiosmtplib.SMTPResponseException as e:
             client.close()
-            raise SendFailed(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY_CODES) from e
+            raise SendFailed(f"{e.code} {e.message}", permanent=e.code not in _TEMPORARY_CODES) from e
         except (aiosmtplib.SMTPException, OSError, ValueError) as e:
             client.close()
             raise SendFailed(f"{type(e).__name__}: {e}") from e
         try:
             await client.data(message)
         except aiosmtplib.SMTPResponseException as e:
-            raise SendFailed(f"{e.code} {e.message}", for_good=e.code not in _TEMPORARY_CODES) from e
+            raise SendFailed(f"{e.code} {e.message}", permanent=e.code not in _TEMPORARY_CODES) from e
         except (aiosmtplib.SMTPException, OSError) as e:
             raise DeliveryUncertain(f"{type(e).__name__}: {e}") from e
         finally:

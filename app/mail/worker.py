@@ -66,7 +66,7 @@ class OutboxWorker:
         try:
             await self._handed(self._handing)
         except SendFailed as e:
-            pause = None if e.for_good else outbox.retry_delay_s(mail.attempts)
+            pause = None if e.permanent else outbox.retry_delay_s(mail.attempts)
             _log.warning("email not sent", mail=mail.id, attempts=mail.attempts, error=str(e), again_in_s=pause)
             if pause is None:
                 await outbox.mark_failed(self._db, mail, EmailState.failed, str(e))

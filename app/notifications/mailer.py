@@ -59,14 +59,14 @@ class NotificationMailer:
         self,
         db: Database,
         bus: Bus,
-        unsubscribing: UnsubscribeTokens,
+        unsubscribe_tokens: UnsubscribeTokens,
         describers: Describers,
         url_path_for: Callable[..., str],
         base_url: str,
     ) -> None:
         self._db = db
         self._bus = bus
-        self._unsubscribing = unsubscribing
+        self._unsubscribe_tokens = unsubscribe_tokens
         self._describers = describers
         self._url_path_for = url_path_for
         self._base_url = base_url
@@ -118,7 +118,7 @@ class NotificationMailer:
             claimed = select(Notification).where(Notification.id.in_(ids)).order_by(Notification.id)
             with i18n.use_language(account.language):
                 views = await build_views(session, self._describers, account, list(await session.scalars(claimed)))
-                views = [view for view in views if view.about is not None]
+                views = [view for view in views if view.content is not None]
                 if views:
                     await outbox.enqueue(session, self._render(account, views))
             return bool(views)
@@ -127,15 +127,15 @@ class NotificationMailer:
         """The email about notifications, in the current language."""
         kinds = {NotificationKind(view.notification.kind) for view in views}
         one_kind = kinds.pop() if len(kinds) == 1 and account.email_frequency == EmailFrequency.immediately else None
-        token = self._unsubscribing.token(UnsubscribeRequest(account.id, one_kind))
+        token = self._unsubscribe_tokens.sign(UnsubscribeRequest(account.id, one_kind))
 
         def url(route: str, **parts: str) -> str:
             return f"{self._base_url}{self._url_path_for(route, lang=account.language, **parts)}"
 
         items = [
-            {"view": view, "url": f"{url(view.about.route, **view.about.parts)}{view.about.anchor}"}
+            {"view": view, "url": f"{url(view.content.route, **view.content.route_params)}{view.content.anchor}"}
             for view in views[:_MAX_ITEMS]
-            if view.about is not None
+            if view.content is not None
         ]
         values = {"name": account.name, "items": items, "more": len(views) - len(items), "count": len(views)}
         values |= {"all_url": url("notifications"), "settings_url": url("settings_page")}

@@ -55,11 +55,11 @@ async def bell(request: Request, lang: str, account: OptionalAccount, db: Databa
 
 
 @router.get("/notifications/stream", name="notifications_stream")
-async def stream(request: Request, live: UnreadCountStreamsDep) -> Response:
+async def stream(request: Request, streams: UnreadCountStreamsDep) -> Response:
     """A stream for visitors too, which ends at once: browsers log an error response in the console."""
     if "text/event-stream" not in request.headers.get("accept", ""):
         raise HttpStatusError(406)  # an EventSource always accepts this type; other clients would wait for an end
-    return event_stream(live.frames((await get_principal(request)).sign_in))
+    return event_stream(streams.events((await get_principal(request)).auth_session))
 
 
 @router.get(f"{LANGUAGE_PREFIX}/notifications", name="notifications")
@@ -102,14 +102,14 @@ async def open_notification(
             raise NotificationNotFound
         await service.mark_read(session, account.id, row.id)
         (view,) = await build_views(session, describers, account, [row])
-    if view.about is None:
+    if view.content is None:
         return _redirect_to_list(request, lang)
-    address = request.app.url_path_for(view.about.route, lang=lang, **view.about.parts)
-    return RedirectResponse(f"{address}{view.about.anchor}", 303, NO_STORE)
+    address = request.app.url_path_for(view.content.route, lang=lang, **view.content.route_params)
+    return RedirectResponse(f"{address}{view.content.anchor}", 303, NO_STORE)
 
 
-@router.post(f"{LANGUAGE_PREFIX}/notifications/read", name="read_notifications")
-async def read_notifications(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
+@router.post(f"{LANGUAGE_PREFIX}/notifications/read", name="mark_notifications_read")
+async def mark_notifications_read(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
     """Mark the notification named by the form as read, or all of them."""
     which = (await read_form(request)).get("which")
     async with db.writing() as session:
@@ -117,7 +117,7 @@ async def read_notifications(request: Request, lang: str, account: RequiredAccou
     return _redirect_to_list(request, lang)
 
 
-@router.post(f"{LANGUAGE_PREFIX}/notifications/mails", name="begin_mails")
+@router.post(f"{LANGUAGE_PREFIX}/notifications/emails", name="resume_emails")
 async def resume_emails(request: Request, lang: str, account: RequiredAccount, db: DatabaseDep) -> Response:
     kind = (await read_form(request)).get("kind", "")
     if kind not in EMAILED_KINDS:
@@ -129,25 +129,27 @@ async def resume_emails(request: Request, lang: str, account: RequiredAccount, d
 
 @router.get(f"{LANGUAGE_PREFIX}/unsubscribe/{{token}}", name="unsubscribe_page")
 async def unsubscribe_page(
-    request: Request, lang: str, token: str, unsubscribing: UnsubscribeTokensDep
+    request: Request, lang: str, token: str, unsubscribe_tokens: UnsubscribeTokensDep
 ) -> HTMLResponse:
-    return _unsubscribe_page(request, unsubscribing, token, done=False)
+    return _unsubscribe_page(request, unsubscribe_tokens, token, done=False)
 
 
 @router.post(f"{LANGUAGE_PREFIX}/unsubscribe/{{token}}", name="unsubscribe")
 async def unsubscribe(
-    request: Request, lang: str, token: str, db: DatabaseDep, unsubscribing: UnsubscribeTokensDep
+    request: Request, lang: str, token: str, db: DatabaseDep, unsubscribe_tokens: UnsubscribeTokensDep
 ) -> HTMLResponse:
     """Used by the page's button and by mail programs (RFC 8058); needs no sign-in."""
-    wish = unsubscribing.read(token)
+    wish = unsubscribe_tokens.verify(token)
     async with db.writing() as session:
         await service.opt_out_of_emails(session, wish.account_id, wish.kind)
-    return _unsubscribe_page(request, unsubscribing, token, done=True)
+    return _unsubscribe_page(request, unsubscribe_tokens, token, done=True)
 
 
-def _unsubscribe_page(request: Request, unsubscribing: UnsubscribeTokens, token: str, *, done: bool) -> HTMLResponse:
-    wish = unsubscribing.read(token)
-    all_token = unsubscribing.token(UnsubscribeRequest(wish.account_id, None))
+def _unsubscribe_page(
+    request: Request, unsubscribe_tokens: UnsubscribeTokens, token: str, *, done: bool
+) -> HTMLResponse:
+    wish = unsubscribe_tokens.verify(token)
+    all_token = unsubscribe_tokens.sign(UnsubscribeRequest(wish.account_id, None))
     facts = {"wish": wish, "token": token, "all_token": all_token, "done": done}
     return render_private_page(request, "notifications/unsubscribe.html", **facts)
 

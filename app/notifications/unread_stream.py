@@ -31,7 +31,7 @@ class UnreadCountStreams:
         self._bus = bus
         self._streams = ConnectionLimiter(MAX_STREAMS)
 
-    def frames(self, sign_in: AuthSession | None) -> AsyncIterator[list[ServerSentEvent]]:
+    def events(self, sign_in: AuthSession | None) -> AsyncIterator[list[ServerSentEvent]]:
         """``unread`` with a number, now and whenever it changes; ``over`` once there is no auth session.
 
         Raises:

@@ -47,12 +47,12 @@ class UnsubscribeTokens:
         """The first secret signs; signatures of all are accepted."""
         self._secrets = secrets
 
-    def token(self, wish: UnsubscribeRequest, at: datetime | None = None) -> str:
+    def sign(self, wish: UnsubscribeRequest, at: datetime | None = None) -> str:
         """A token made at that time, by default now."""
         said = f"{wish.account_id}.{wish.kind or ALL_KINDS}.{int((at or now()).timestamp()):x}"
         return f"{said}.{_sign(self._secrets[0], said)}"
 
-    def read(self, token: str) -> UnsubscribeRequest:
+    def verify(self, token: str) -> UnsubscribeRequest:
         """Verify a token.
 
         Raises:

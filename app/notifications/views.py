@@ -25,7 +25,7 @@ class NotificationContent:
     """The beginning of the subject as plain text; empty if there is nothing to quote."""
     route: str
     """The name of the route that shows the subject, without its language."""
-    parts: Mapping[str, str]
+    route_params: Mapping[str, str]
     anchor: str = ""
 
 
@@ -42,7 +42,7 @@ class NotificationView:
 
     notification: Notification
     actor: Account | None
-    about: NotificationContent | None
+    content: NotificationContent | None
     """None if the subject was removed or may not be seen."""
 
     @property
@@ -59,7 +59,7 @@ class NotificationView:
                 return gettext("You earned a new achievement")
 
     @property
-    def sentence(self) -> str:
+    def summary(self) -> str:
         """What happened, in the current language."""
         name = self.actor.name if self.actor else gettext("Someone")
         match NotificationKind(self.notification.kind):

@@ -31,7 +31,7 @@ FEATURE = Feature(
     name="progress",
     routers=(localized_router, page_router, router),
     access={
-        "progress_marks": Access.learner,
+        "progress_reading": Access.learner,
         "progress_news": Access.learner,
         "progress_outline": Access.learner,
         "progress_header": Access.learner,

@@ -1,6 +1,6 @@
 """Reading progress reported by browsers. It is not verified, so it earns no XP by itself.
 
-``POST /progress/marks`` takes ``{"time_zone": "Asia/Seoul", "marks": [{"lesson": "course/slug", "opened_at": ms,
+``POST /progress/reading`` takes ``{"time_zone": "Asia/Seoul", "lessons": [{"lesson": "course/slug", "opened_at": ms,
 "last_seen_at": ms, "end_reached_at": ms | null, "anchor": "id"}, …]}``, with times in milliseconds since 1970. The
 response is 204 without a learner (nothing is stored), else ``{"kept": N}``. Requests are idempotent and may arrive in
 any order. Unknown lessons are ignored.
@@ -28,7 +28,7 @@ class LessonReading(BaseModel):
 
 
 class ReadingReport(BaseModel):
-    """The body of ``POST /progress/marks``."""
+    """The body of ``POST /progress/reading``."""
 
     time_zone: str = Field(default="", max_length=64, pattern=r"^[A-Za-z0-9_+/-]*$")
-    marks: list[LessonReading] = Field(max_length=MAX_READINGS)
+    lessons: list[LessonReading] = Field(max_length=MAX_READINGS)

@@ -25,10 +25,10 @@ _NEWS_ADAPTER = TypeAdapter(ProgressNews)
 _STATES_ADAPTER = TypeAdapter(list[LessonState])
 
 
-@router.post("/progress/marks", name="progress_marks")
+@router.post("/progress/reading", name="progress_reading")
 async def record_reading(
     request: Request,
-    marks: ReadingReport,
+    report: ReadingReport,
     learner: OptionalLearnerId,
     progress: ProgressServiceDep,
     db: DatabaseDep,
@@ -36,7 +36,7 @@ async def record_reading(
     if learner is None:
         return Response(status_code=204, headers=NO_STORE)
     async with db.writing() as session:
-        kept = await progress.take_marks(session, learner, marks)
+        kept = await progress.record_reading(session, learner, report)
     return JSONResponse({"kept": kept}, headers=NO_STORE)
 
 

@@ -68,21 +68,21 @@ class ProgressService:
             await lesson_progress.record_visits(session, learner_id, [visit])
         return await self.ledger.enter(session, learner_id, events_of_run(run, here))
 
-    async def take_marks(self, session: AsyncSession, learner_id: str, marks: ReadingReport) -> int:
+    async def record_reading(self, session: AsyncSession, learner_id: str, report: ReadingReport) -> int:
         """Store reading progress and award what follows. Returns the number of lessons stored."""
         learner_id = await lock_current_learner(session, learner_id)
-        await timezones.record_timezone(session, learner_id, marks.time_zone)
+        await timezones.record_timezone(session, learner_id, report.time_zone)
         there = self.terms().minutes
         visits = [
             LessonVisit(
-                mark.lesson,
-                _plausible_time(min(mark.opened_at, mark.last_seen_at)),
-                _plausible_time(mark.last_seen_at),
-                None if mark.end_reached_at is None else _plausible_time(mark.end_reached_at),
-                mark.anchor,
+                reading.lesson,
+                _plausible_time(min(reading.opened_at, reading.last_seen_at)),
+                _plausible_time(reading.last_seen_at),
+                None if reading.end_reached_at is None else _plausible_time(reading.end_reached_at),
+                reading.anchor,
             )
-            for mark in marks.marks
-            if mark.lesson in there
+            for reading in report.lessons
+            if reading.lesson in there
         ]
         facts = await lesson_progress.record_visits(session, learner_id, visits)
         if visits:

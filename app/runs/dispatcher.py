@@ -80,7 +80,7 @@ class RunDispatcher:
             AllSessionsBusy, SessionQueueFull, RunRefused: the supervisor rejected the run; nothing was stored.
             DatabaseFull, DatabaseUnavailable: the output could not be stored, even if the run itself could be.
         """
-        await self.db.storage.check()
+        await self.db.health.check()
         check_code(code)
         self.quotas.admit(owner, code)
         async with self.db.writing() as session:

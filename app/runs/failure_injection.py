@@ -13,7 +13,7 @@ from app.web.topology_icon import lane_color
 from runners.wire.client import RequestRefused, ResourceNotFound, RunnerClient, RunnerUnavailable
 from runners.wire.protocol import ClusterMember, InjectedFailure, SessionInfo, SessionState, Topology
 
-ProcessAction = Literal["kill", "pause", "resume", "slow", "restart", "disarm"]
+ProcessAction = Literal["kill", "pause", "resume", "slow", "restart", "cancel"]
 
 _ACTIONS_BY_STATE: dict[str, tuple[ProcessAction, ...]] = {
     "starting": (),
@@ -29,7 +29,7 @@ _BUTTON_LABELS: dict[ProcessAction, str] = {
     "resume": N_("Resume"),
     "slow": N_("Slow"),
     "restart": N_("Start again"),
-    "disarm": N_("Cancel"),
+    "cancel": N_("Cancel"),
 }
 _IMMEDIATE_LABELS: dict[ProcessAction, str] = {
     "kill": N_("Kill now"),
@@ -61,7 +61,7 @@ _REFUSAL_MESSAGES = {
     "has-ended": N_("{task} has ended; start it again first."),
     "counts-no-steps": N_("{task} serves the coordinator and counts no steps, so it never reaches that step."),
     "step-passed": N_("{task} has already passed that step. Choose a later step."),
-    "not-armed": N_("There is nothing to cancel: {task} reached that step, or this was canceled before."),
+    "not-scheduled": N_("There is nothing to cancel: {task} reached that step, or this was canceled before."),
 }
 """By the supervisor's refusal code."""
 _UNREACHABLE_STEP_CODES = ("counts-no-steps", "step-passed")
@@ -71,7 +71,7 @@ _DONE_MESSAGES: dict[ProcessAction, str] = {
     "resume": N_("{task} continues."),
     "slow": N_("{task} was slowed down."),
     "restart": N_("{task} is starting again."),
-    "disarm": N_("Canceled: {task} continues."),
+    "cancel": N_("Canceled: {task} continues."),
 }
 _SCHEDULED_MESSAGES: dict[ProcessAction, str] = {
     "kill": N_("{task} will be killed at step {step}."),
@@ -107,13 +107,13 @@ class ClusterMemberView:
     """A process of a cluster, on the session panel."""
 
     task: str
-    colour: str
+    color: str
     """The CSS class of its lane's color."""
     state: str
     words: str
     address: str
     buttons: tuple[ActionButton, ...]
-    armed: PendingFailureView | None = None
+    scheduled: PendingFailureView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class InjectionResult:
 
 def state_key(info: SessionInfo) -> str:
     """Changes whenever the visible state of a session's processes changes, except for their steps."""
-    members = (f"{each.task} {each.state} {each.armed}" for each in info.members)
+    members = (f"{each.task} {each.state} {each.scheduled}" for each in info.members)
     return sha256("\n".join((str(info.generation), *members)).encode()).hexdigest()[:12]
 
 
@@ -144,25 +144,25 @@ def _member_view(topology: Topology, member: ClusterMember) -> ClusterMemberView
     actions = [action for action in _ACTIONS_BY_STATE[member.state] if not (own and action == "restart")]
     return ClusterMemberView(
         task=member.task,
-        colour=lane_color(topology, member.task),
+        color=lane_color(topology, member.task),
         state=member.state,
         words=gettext(_STATE_LABELS[member.state]),
         address=member.address,
         buttons=tuple(_action_button(action, member.task) for action in actions),
-        armed=_pending_failure_view(member),
+        scheduled=_pending_failure_view(member),
     )
 
 
 def _pending_failure_view(member: ClusterMember) -> PendingFailureView | None:
-    if member.armed is None:
+    if member.scheduled is None:
         return None
     step = member.step
     return PendingFailureView(
-        words=gettext(_PENDING_MESSAGES[member.armed.action]).format(step=number(member.armed.at_step)),
+        words=gettext(_PENDING_MESSAGES[member.scheduled.action]).format(step=number(member.scheduled.at_step)),
         progress=gettext(_STEPS_NOT_COUNTED)
         if step is None
         else gettext("It is now at step {step}.").format(step=number(step)),
-        buttons=(_immediate_button(member.armed.action, member.task), _action_button("disarm", member.task)),
+        buttons=(_immediate_button(member.scheduled.action, member.task), _action_button("cancel", member.task)),
     )
 
 

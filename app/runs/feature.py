@@ -60,7 +60,7 @@ FEATURE = Feature(
         "session_restart": Access.learner,
         "session_keep": Access.learner,
         "session_interrupt": Access.learner,
-        "session_fault": Access.learner,
+        "session_failure": Access.learner,
     },
     lifespan=lifespan,
     cleanup_tasks=cleanup_tasks,

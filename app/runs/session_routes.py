@@ -126,7 +126,7 @@ _add_button("keep", session_panel.keep_sessions)
 _add_button("interrupt", session_panel.interrupt_sessions)
 
 
-@router.post("/faults", name="session_fault")
+@router.post("/failures", name="session_failure")
 async def inject_session_failure(
     request: Request,
     lang: str,

@@ -110,5 +110,5 @@ class RunStreams:
                 return None
             ahead = await count_runs_ahead(session, run)
         if self._followers.cut_off(run_id) and not run.finished:
-            return QueuePosition("unstored" if self._db.storage.failing else "reconnecting", None, ahead)
+            return QueuePosition("unstored" if self._db.health.failing else "reconnecting", None, ahead)
         return await look_up_position(self._runner, run, ahead)

@@ -62,7 +62,7 @@ def error_response(request: Request, error: Exception) -> Response:
     headers = dict(getattr(error, "headers", None) or {}) | NO_STORE
     if problem.retry_after_s is not None:
         headers["retry-after"] = str(problem.retry_after_s)
-    message = problem.sentence().encode(errors="replace").decode()  # it may quote half a surrogate pair
+    message = problem.localized_message().encode(errors="replace").decode()  # it may quote half a surrogate pair
     if _wants_json(request):
         body = {"code": problem.code, "message": message, "request_id": request_id()}
         return JSONResponse({"error": body}, problem.http_status, headers)

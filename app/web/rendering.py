@@ -4,10 +4,11 @@ A page contains nothing about its viewer: that comes as fragments and JSON. So a
 compressed (``render_cached_page``).
 
 All templates have ``lang``, ``url_for(route, **parts)`` (a path), ``static(path)``, ``request``,
-``drawing(topology)``, the filters of the language (``number``, ``percent``, ``date``, ``day_and_month``,
-``date_and_time``, ``ago``), ``with_turns_shown`` for user-written text, and gettext. Templates of whole pages also have
-``languages`` (``code, name, url, current``), ``listed`` (the page is for everyone: search engines get links to its
-other languages), ``nav`` (``label, url, current``) and ``documented`` (this server has the documentation at /docs/).
+``topology_icon(topology)``, the filters of the language (``number``, ``percent``, ``date``, ``day_and_month``,
+``date_and_time``, ``relative_time``), ``escape_bidi`` for user-written text, and gettext. Templates of whole pages also
+have ``languages`` (``code, name, url, current``), ``indexable`` (the page is for everyone: search engines get links to
+its other languages), ``navigation`` (``label, url, current``) and ``documented`` (this server has the documentation at
+/docs/).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ PAGE_SHELL = AppKey[PageShell]("page_shell")
 def render_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
     """Render a whole page."""
     html = _render_template(
-        request, template, _layout_context(request, request.url.query, listed=http_status == 200) | context
+        request, template, _layout_context(request, request.url.query, indexable=http_status == 200) | context
     )
     return HTMLResponse(html, http_status, {"cache-control": "no-cache"})
 
@@ -103,17 +104,17 @@ def render_cached_page(request: Request, template: str, context: Callable[[], Ma
     cache = PAGE_SHELL.get(request.app).cache
     path = request.scope["path"]
     kept = cache.find(path) or cache.put(
-        path, lambda: _render_template(request, template, {**_layout_context(request, "", listed=True), **context()})
+        path, lambda: _render_template(request, template, {**_layout_context(request, "", indexable=True), **context()})
     )
     return kept.answer(request.headers)
 
 
-def _layout_context(request: Request, query: str, *, listed: bool) -> dict[str, Any]:
+def _layout_context(request: Request, query: str, *, indexable: bool) -> dict[str, Any]:
     """What surrounds the content of a page. ``query`` is kept when the language changes."""
     return {
         "languages": language_alternates(request, query),
-        "listed": listed and route_access(request) is Access.public,
-        "nav": PAGE_SHELL.get(request.app).navigation(request),
+        "indexable": indexable and route_access(request) is Access.public,
+        "navigation": PAGE_SHELL.get(request.app).navigation(request),
         "documented": docs_built(),
     }
 
@@ -150,14 +151,14 @@ def template_environment(reload: bool) -> Environment:
         extensions=["jinja2.ext.i18n"],
     )
     env.install_gettext_callables(i18n.gettext, i18n.ngettext, newstyle=True)  # type: ignore[attr-defined]
-    env.globals["drawing"] = topology_icon
+    env.globals["topology_icon"] = topology_icon
     env.filters |= {
         "number": i18n.number,
         "percent": i18n.percent,
         "date": i18n.date,
         "day_and_month": i18n.day_and_month,
         "date_and_time": i18n.date_and_time,
-        "ago": i18n.relative_time,
-        "with_turns_shown": escape_bidi_controls,
+        "relative_time": i18n.relative_time,
+        "escape_bidi": escape_bidi_controls,
     }
     return env

@@ -18,7 +18,7 @@ class DeviceIcon:
     """The mark of a device, or of a process without devices: its shape and color class."""
 
     shape: DeviceShape
-    colour: str
+    color: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ def topology_icon(text: str) -> tuple[HostIcon, ...]:
 
 
 def _host_icon(topology: Topology, lane: str) -> HostIcon:
-    colour = lane_color(topology, lane)
-    if colour == NEUTRAL_COLOR:
+    color = lane_color(topology, lane)
+    if color == NEUTRAL_COLOR:
         return HostIcon((DeviceIcon("server" if lane.startswith("ps ") else "helper", NEUTRAL_COLOR),))
     shape: DeviceShape = "gpu" if topology.devices else "cpu"
-    return HostIcon(_replica_icons(shape, int(colour[1:]), max(1, topology.devices)), framed=True)
+    return HostIcon(_replica_icons(shape, int(color[1:]), max(1, topology.devices)), framed=True)
 
 
 def _replica_icons(shape: DeviceShape, first: int, count: int) -> tuple[DeviceIcon, ...]:

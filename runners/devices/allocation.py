@@ -124,7 +124,7 @@ class UsableDevices:
     shared_nodes: tuple[str, ...] = ()
     """Needed beside those of each GPU."""
     tpu: Tpu | None = None
-    left_out: tuple[str, ...] = ()
+    unusable: tuple[str, ...] = ()
     """A sentence for each accelerator that cannot be used."""
 
     @property
@@ -144,12 +144,12 @@ class UsableDevices:
 
 def usable_devices(listing: HardwareListing) -> UsableDevices:
     """Read from a listing what TensorFlow can use."""
-    left_out = [listing.trouble] if listing.trouble else []
+    unusable = [listing.trouble] if listing.trouble else []
     shared = tuple(node for node in _SHARED_NODES if node in listing.nodes)
     gpus: list[GpuUnit] = []
     for card in listing.cards:
         if why := _unusable(card, listing):
-            left_out.append(f"{card.name} ({card.uuid}): {why}")
+            unusable.append(f"{card.name} ({card.uuid}): {why}")
         elif card.mig:
             gpus += [GpuUnit(i.uuid, i.name, i.memory_mb, _nodes_of(card, i), part=True) for i in card.instances]
         else:
@@ -165,10 +165,10 @@ def usable_devices(listing: HardwareListing) -> UsableDevices:
             pinned_mb=listing.pinned_mb,
         )
         if why:
-            left_out.append(f"TPU {listing.tpu}: {why}")
+            unusable.append(f"TPU {listing.tpu}: {why}")
         else:
             tpu = Tpu(listing.tpu, nodes, listing.tpu_library, listing.tpu_facts)
-    return UsableDevices(tuple(gpus), shared if gpus else (), tpu, tuple(left_out))
+    return UsableDevices(tuple(gpus), shared if gpus else (), tpu, tuple(unusable))
 
 
 def _unusable(card: GpuCard, listing: HardwareListing) -> str:
@@ -258,15 +258,15 @@ def allocate(
     wanted: DeviceMode = "gpu" if topology.kind == "gpu" else "tpu"
     if mode not in ("auto", wanted):
         return SimulatedDevices()
-    given = _gpus(topology, found, held, sharing) if wanted == "gpu" else _tpu(topology, found, held)
-    if isinstance(given, DeviceAllocation):
-        return given
-    return DevicesRefused(given) if mode == wanted else SimulatedDevices(given)
+    allocation = _gpus(topology, found, held, sharing) if wanted == "gpu" else _tpu(topology, found, held)
+    if isinstance(allocation, DeviceAllocation):
+        return allocation
+    return DevicesRefused(allocation) if mode == wanted else SimulatedDevices(allocation)
 
 
 def _tpu(topology: Topology, found: UsableDevices, held: Mapping[str, int]) -> DeviceAllocation | str:
     if not found.tpu:
-        return next((why for why in found.left_out if why.startswith("TPU ")), "no TPU was found on this machine")
+        return next((why for why in found.unusable if why.startswith("TPU ")), "no TPU was found on this machine")
     if topology.devices != found.tpu.cores:
         return f"the TPU of this machine is a tpu:{found.tpu.cores}; only that can be real"
     if held.get(found.tpu.kind):

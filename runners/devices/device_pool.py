@@ -44,7 +44,7 @@ class DevicePool:
     def of_this_machine(cls, mode: DeviceMode, sharing: int) -> DevicePool:
         """Look at the machine, unless everything is simulated anyway. Takes a second for each GPU, none without."""
         found = usable_devices(discover()) if mode != "simulate" else UsableDevices()
-        for sentence in found.left_out:
+        for sentence in found.unusable:
             log.warning("accelerator cannot be used", why=sentence)
         if found:
             log.info(
@@ -65,15 +65,15 @@ class DevicePool:
         """
         parsed = Topology.parse(topology)
         match allocate(self._mode, parsed, self.found, self._held, self._sharing):
-            case DeviceAllocation() as given:
-                self._held.update(given.holds)
-                return given
+            case DeviceAllocation() as allocation:
+                self._held.update(allocation.holds)
+                return allocation
             case DevicesRefused(why):
                 raise NoDeviceAvailable(f"{why}, and this server does not simulate {parsed.kind.upper()}s")
             case SimulatedDevices(why) if why and self.found:
                 log.info("devices are simulated", topology=topology, why=why)
         return None
 
-    def give_back(self, given: DeviceAllocation) -> None:
+    def give_back(self, allocation: DeviceAllocation) -> None:
         """A session that had them has ended."""
-        self._held.subtract(given.holds)
+        self._held.subtract(allocation.holds)

@@ -202,8 +202,8 @@ def accelerators(listing: HardwareListing, mode: str) -> Capability:
     else:
         follows = "sessions get them while they are free" if names else "sessions simulate theirs"
     detail = f"{', '.join(names) or 'none found'}; {_DEVICES}={mode}: {follows}"
-    means = ". ".join(found.left_out) or f"No real device was found; {_DEVICES}=auto simulates instead."
-    return Capability(name="accelerators", good=serves and not found.left_out, detail=detail, means=means)
+    means = ". ".join(found.unusable) or f"No real device was found; {_DEVICES}=auto simulates instead."
+    return Capability(name="accelerators", good=serves and not found.unusable, detail=detail, means=means)
 
 
 _DEVICES = "LOCKSTEP_DEVICES"

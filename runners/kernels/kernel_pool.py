@@ -62,7 +62,7 @@ class Kernel:
         exited: the exit status of the kernel process, once there is one.
         message_bytes: what the message last taken counts, its values included, whether it was one or not.
         message_s: CPU time that it took to read it, in seconds.
-        given: the real devices of its sandbox, None if it has none.
+        allocation: the real devices of its sandbox, None if it has none.
         cut_off: set when a channel broke: the kernel ended, closed it, or sent what no kernel sends. It does not come
             back but by ``restart``.
         drained: set once all was taken that the output channel had brought when it broke.
@@ -76,12 +76,12 @@ class Kernel:
         topology: str,
         keras: KerasVersion,
         limits: Limits,
-        given: DeviceAllocation | None = None,
+        allocation: DeviceAllocation | None = None,
     ) -> None:
         self.sandbox = sandbox
         self.topology = topology
         self.keras = keras
-        self.given = given
+        self.allocation = allocation
         self.when_closed: Callable[[], None] | None = None
         """Called once, when nothing of its sandbox is left."""
         self.cut_off = asyncio.Event()
@@ -95,9 +95,9 @@ class Kernel:
 
     @classmethod
     async def create(
-        cls, zygote: ZygoteClient, topology: str, keras: KerasVersion, given: DeviceAllocation | None = None
+        cls, zygote: ZygoteClient, topology: str, keras: KerasVersion, allocation: DeviceAllocation | None = None
     ) -> Kernel:
-        """Fork a sandbox and a kernel in it; with ``given`` it has these real devices.
+        """Fork a sandbox and a kernel in it; with ``allocation`` it has these real devices.
 
         Raises:
             ZygoteUnavailable: the machine or the zygote refused.
@@ -105,15 +105,15 @@ class Kernel:
             SandboxGone: its sandbox ended, twice in a row.
         """
         try:
-            return await cls._create(zygote, topology, keras, given)
+            return await cls._create(zygote, topology, keras, allocation)
         except SandboxGone:  # with its zygote, whose end is heard of a moment later: the next one may do better
-            return await cls._create(zygote, topology, keras, given)
+            return await cls._create(zygote, topology, keras, allocation)
 
     @classmethod
     async def _create(
-        cls, zygote: ZygoteClient, topology: str, keras: KerasVersion, given: DeviceAllocation | None
+        cls, zygote: ZygoteClient, topology: str, keras: KerasVersion, allocation: DeviceAllocation | None
     ) -> Kernel:
-        kernel = cls(await zygote.spawn(given), topology, keras, zygote.limits, given)
+        kernel = cls(await zygote.spawn(allocation), topology, keras, zygote.limits, allocation)
         try:
             await kernel._start()
         except BaseException:
@@ -124,7 +124,7 @@ class Kernel:
     @property
     def cold(self) -> bool:
         """Whether each start of it imports TensorFlow, as with a real TPU."""
-        return self.given is not None and self.given.tpu is not None
+        return self.allocation is not None and self.allocation.tpu is not None
 
     @property
     def sent_too_much(self) -> bool:

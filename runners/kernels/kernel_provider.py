@@ -47,13 +47,13 @@ class KernelProvider:
             NoDeviceAvailable: it needs real devices, and there are none for it.
             ZygoteUnavailable, KernelNotReady: as ``Kernel.create`` does.
         """
-        given = self._stock.take(topology)
-        if given is None:
+        allocation = self._stock.take(topology)
+        if allocation is None:
             return await self._pool.take(topology, keras)
         try:
-            kernel = await Kernel.create(self._zygote(keras, given), topology, keras, given)
+            kernel = await Kernel.create(self._zygote(keras, allocation), topology, keras, allocation)
         except BaseException:
-            self._stock.give_back(given)
+            self._stock.give_back(allocation)
             raise
-        kernel.when_closed = lambda: self._stock.give_back(given)
+        kernel.when_closed = lambda: self._stock.give_back(allocation)
         return kernel

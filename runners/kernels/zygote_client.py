@@ -133,8 +133,8 @@ class ZygoteClient:
         await asyncio.gather(*self._unwanted, return_exceptions=True)
         self._stop()
 
-    async def spawn(self, given: DeviceAllocation | None = None) -> Sandbox:
-        """Fork a sandbox, in its cgroup before it runs anything; with ``given`` it has these real devices for life.
+    async def spawn(self, allocation: DeviceAllocation | None = None) -> Sandbox:
+        """Fork a sandbox, in its cgroup before it runs anything; with an ``allocation`` it keeps those devices.
 
         Who is cancelled here leaves nothing behind: the zygote answers in turn, so what was asked for is awaited all
         the same, and destroyed.
@@ -154,12 +154,12 @@ class ZygoteClient:
                     if self.refuses:
                         raise IsolationIncomplete(UNSAFE_MESSAGE)
                     with contextlib.suppress(ZygoteEnded):
-                        return await self._make_even_if_unwanted(given)
+                        return await self._make_even_if_unwanted(allocation)
         except TimeoutError:
             raise ZygoteUnavailable(self.trouble or "no zygote was ready in time") from None
 
-    async def _make_even_if_unwanted(self, given: DeviceAllocation | None) -> Sandbox:
-        making = asyncio.create_task(self._make(given), name="sandbox")
+    async def _make_even_if_unwanted(self, allocation: DeviceAllocation | None) -> Sandbox:
+        making = asyncio.create_task(self._make(allocation), name="sandbox")
         try:
             return await asyncio.shield(making)
         except OSError as e:
@@ -170,7 +170,7 @@ class ZygoteClient:
             unwanted.add_done_callback(self._unwanted.discard)
             raise
 
-    async def _make(self, given: DeviceAllocation | None = None) -> Sandbox:
+    async def _make(self, allocation: DeviceAllocation | None = None) -> Sandbox:
         name = secrets.token_hex(6)
         folder = self._folder / name
         folder.mkdir(mode=0o700)
@@ -179,7 +179,7 @@ class ZygoteClient:
         try:
             with theirs:
                 handed = [theirs.fileno(), printed, *(channel.fileno() for channel in channels)]
-                user, pid, landlock, pidfd = await self._ask(given, handed)
+                user, pid, landlock, pidfd = await self._ask(allocation, handed)
         except BaseException:
             ours.close()
             os.close(printed)
@@ -209,14 +209,16 @@ class ZygoteClient:
         await sandbox.gone.wait()
         self._users.give_back(user)
 
-    async def _ask(self, given: DeviceAllocation | None, descriptors: list[int]) -> tuple[int | None, int, int, int]:
+    async def _ask(
+        self, allocation: DeviceAllocation | None, descriptors: list[int]
+    ) -> tuple[int | None, int, int, int]:
         """Ask for a sandbox. Returns its user, its PID 1, the version of Landlock that is under, and a pidfd of it."""
         try:
             user = self._users.take()
         except NoUserAvailable as e:
             raise ZygoteUnavailable(str(e)) from e
         try:
-            return user, *await self._ask_for(user, self._policy(given), descriptors)
+            return user, *await self._ask_for(user, self._policy(allocation), descriptors)
         except BaseException:
             self._users.give_back(user)
             raise
@@ -336,8 +338,8 @@ class ZygoteClient:
         environment |= {k: os.environ[k] for k in ("PATH", "LANG", "LD_LIBRARY_PATH") if k in os.environ}
         return subprocess.Popen(command, pass_fds=[link.fileno()], env=environment, cwd="/", stdin=subprocess.DEVNULL)
 
-    def _policy(self, given: DeviceAllocation | None) -> str:
-        return session_policy(self.limits, self._datasets, compile_filters(), given).to_json()
+    def _policy(self, allocation: DeviceAllocation | None) -> str:
+        return session_policy(self.limits, self._datasets, compile_filters(), allocation).to_json()
 
     async def _inspect(self) -> None:
         """Make one sandbox with a kernel, look at it from outside, and judge which isolation layers are in force.

@@ -123,7 +123,7 @@ def system_folders() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str]
 
 
 def session_policy(
-    limits: Limits, datasets: str | None, seccomp: tuple[bytes, ...], given: DeviceAllocation | None = None
+    limits: Limits, datasets: str | None, seccomp: tuple[bytes, ...], allocation: DeviceAllocation | None = None
 ) -> SandboxPolicy:
     """The policy of a learner's session.
 
@@ -131,34 +131,34 @@ def session_policy(
         limits: what it may use.
         datasets: the data set cache as the zygote sees it, or None.
         seccomp: the compiled filters.
-        given: the real devices it has, if it has any; it sees no others.
+        allocation: the real devices it has, if it has any; it sees no others.
     """
-    devices = (*_DEVICES, *(given.nodes if given else ()))
+    devices = (*_DEVICES, *(allocation.nodes if allocation else ()))
     binds, links = system_folders()
     binds += tuple((p, p) for p in python_folders())
     if datasets:
         binds += ((datasets, DATASETS),)
-    if given and given.tpu:
-        binds += tuple((folder, folder) for folder in (*given.tpu.facts, _PACKAGE))
+    if allocation and allocation.tpu:
+        binds += tuple((folder, folder) for folder in (*allocation.tpu.facts, _PACKAGE))
     disk = limits.disk_mb * MiB
     return SandboxPolicy(
         read_only=binds,
         links=links,
-        files=(*_etc_files(), *(() if given else ((_SMI, Path(nvidia_smi.__file__).read_text()),))),
-        programs=() if given else ((f"{nvidia_smi.PROGRAM_FOLDER}/nvidia-smi", _nvidia_smi(limits)),),
+        files=(*_etc_files(), *(() if allocation else ((_SMI, Path(nvidia_smi.__file__).read_text()),))),
+        programs=() if allocation else ((f"{nvidia_smi.PROGRAM_FOLDER}/nvidia-smi", _nvidia_smi(limits)),),
         devices=devices,
         tmpfs=(
             Tmpfs(TMP, disk, limits.inodes, 0o1777),
             Tmpfs(HOME, disk, limits.inodes),
             Tmpfs(SHM, disk, limits.inodes, 0o1777),
         ),
-        rlimits=_rlimits(limits, given),
-        environment=(*_environment(given), *_device_environment(given)),
+        rlimits=_rlimits(limits, allocation),
+        environment=(*_environment(allocation), *_device_environment(allocation)),
         sysctls=_SYSCTLS,
         proc_read_only=_PROC_READ_ONLY,
         proc_hidden=_PROC_HIDDEN,
-        proc_covered=() if given else (_GPU_FACTS,),
-        proc_shown=(_GPU_FACTS, "devices") if given else (),
+        proc_covered=() if allocation else (_GPU_FACTS,),
+        proc_shown=(_GPU_FACTS, "devices") if allocation else (),
         landlock=_landlock(devices),
         seccomp=tuple(program.hex() for program in seccomp),
     )
@@ -189,11 +189,11 @@ def _nvidia_smi(limits: Limits) -> str:
     return f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -IS {_SMI} {limits.memory_mb} "$@"\n'
 
 
-def _rlimits(limits: Limits, given: DeviceAllocation | None) -> tuple[tuple[str, int], ...]:
+def _rlimits(limits: Limits, allocation: DeviceAllocation | None) -> tuple[tuple[str, int], ...]:
     # CUDA's libraries reserve many times what they use: there the cgroup alone limits memory.
-    data = () if given else (("RLIMIT_DATA", (2 * limits.memory_mb + _MAPPED_MB) * MiB),)
+    data = () if allocation else (("RLIMIT_DATA", (2 * limits.memory_mb + _MAPPED_MB) * MiB),)
     # A TPU's driver locks the memory that its chips read.
-    locked = limits.memory_mb * MiB if given and given.tpu else 65_536
+    locked = limits.memory_mb * MiB if allocation and allocation.tpu else 65_536
     return (
         ("RLIMIT_CORE", 1),  # too little for a file; and unlike 0 it keeps a core from the host's helper behind a pipe
         ("RLIMIT_NOFILE", limits.open_files),
@@ -209,9 +209,9 @@ def _rlimits(limits: Limits, given: DeviceAllocation | None) -> tuple[tuple[str,
     )
 
 
-def _environment(given: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
+def _environment(allocation: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
     # A program that the learner starts imports TensorFlow again: on a TPU VM, libtpu would look for chips it lacks.
-    no_tpu = () if given and given.tpu else (("TPU_LOAD_LIBRARY", "0"),)
+    no_tpu = () if allocation and allocation.tpu else (("TPU_LOAD_LIBRARY", "0"),)
     return (
         *no_tpu,
         ("HOME", HOME),
@@ -229,20 +229,20 @@ def _environment(given: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _device_environment(given: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
+def _device_environment(allocation: DeviceAllocation | None) -> tuple[tuple[str, str], ...]:
     """The variables that tell CUDA, libtpu and the guest which real devices the session has.
 
     Without real devices there are none: ``CUDA_VISIBLE_DEVICES`` is then the learner's to set, for simulated GPUs, and
     a sandbox without device nodes has nothing to hide.
     """
-    if given is None:
+    if allocation is None:
         return ()
-    shares = [[share.logical, share.memory_mb] for share in given.shares]
+    shares = [[share.logical, share.memory_mb] for share in allocation.shares]
     libraries = os.environ.get("LD_LIBRARY_PATH")  # in a container, the driver's libraries may be found only through it
     return (
         *((("LD_LIBRARY_PATH", libraries),) if libraries and shares else ()),
-        ("CUDA_VISIBLE_DEVICES", ",".join(share.unit.uuid for share in given.shares) or "-1"),
+        ("CUDA_VISIBLE_DEVICES", ",".join(share.unit.uuid for share in allocation.shares) or "-1"),
         ("TF_FORCE_GPU_ALLOW_GROWTH", "true"),
-        *(tpu_vm.environment(given.tpu) if given.tpu else ()),
+        *(tpu_vm.environment(allocation.tpu) if allocation.tpu else ()),
         (GRANTED_GPUS_VARIABLE, json.dumps(shares)),
     )

@@ -34,14 +34,14 @@ def check_failure(
         return FailureRefusal(
             422, "unknown-task", f"there is no {fault.task} in {topology}; there is {', '.join(lanes)}"
         )
-    if fault.at_step is not None and fault.action in ("resume", "restart", "disarm"):
+    if fault.at_step is not None and fault.action in ("resume", "restart", "cancel"):
         return FailureRefusal(422, "not-at-a-step", f"{fault.action} happens immediately and cannot wait for a step")
     member = next((member for member in members if member.task == fault.task), None)
     if member is None:
         return FailureRefusal(409, "not-started", f"{fault.task} does not exist yet; run a cell first")
     state = member.state
-    if fault.action == "disarm":
-        return None if member.armed else _not_armed(fault)
+    if fault.action == "cancel":
+        return None if member.scheduled else _not_scheduled(fault)
     if fault.at_step is not None and member.serves:
         message = f"{fault.task} serves the coordinator and counts no steps, so it never reaches step {fault.at_step}"
         return FailureRefusal(409, "counts-no-steps", f"{message}; leave at_step out to {fault.action} it now")
@@ -60,19 +60,19 @@ def check_failure(
 def check_result(fault: InjectedFailure, result: str) -> FailureRefusal | None:
     """Why PID 1 did not do what it was asked, by its answer (see ``ClusterManager.do``), or None if it did."""
     match result:
-        case "done" | "armed":
+        case "done" | "scheduled":
             return None
         case "passed":
             message = f"{fault.task} is past step {fault.at_step}"
             return FailureRefusal(
                 409, "step-passed", f"{message}; choose a later step, or leave at_step out to do it now"
             )
-        case "not-armed":
-            return _not_armed(fault)
+        case "not-scheduled":
+            return _not_scheduled(fault)
     return FailureRefusal(409, "not-started", f"{fault.task} no longer exists; run a cell first")
 
 
-def _not_armed(fault: InjectedFailure) -> FailureRefusal:
+def _not_scheduled(fault: InjectedFailure) -> FailureRefusal:
     return FailureRefusal(
-        409, "not-armed", f"nothing waits for a step of {fault.task}: it was done or taken back already"
+        409, "not-scheduled", f"nothing waits for a step of {fault.task}: it was done or taken back already"
     )

@@ -66,7 +66,7 @@ class LeaseMismatch(Exception):
 class _Lease:
     sandbox: Sandbox
     spec: LeaseRequest
-    given: DeviceAllocation | None
+    allocation: DeviceAllocation | None
     exited: asyncio.Future[int]
     readers: int = 0
     alone_since: float = field(default_factory=time.monotonic)
@@ -133,11 +133,11 @@ class LeaseManager:
         name = secrets.token_hex(8)
         self._being_made += 1
         try:
-            sandbox, given = await self._sandbox(spec)
+            sandbox, allocation = await self._sandbox(spec)
             if self._closed:
-                await self._destroy(sandbox, given)
+                await self._destroy(sandbox, allocation)
                 raise LeaseSandboxFailed("the supervisor is ending")
-            lease = _Lease(sandbox, spec, given, asyncio.get_running_loop().create_future())
+            lease = _Lease(sandbox, spec, allocation, asyncio.get_running_loop().create_future())
             self._leases[name] = lease
         finally:
             self._being_made -= 1
@@ -165,7 +165,7 @@ class LeaseManager:
         was = lease.spec
         if spec.keras != was.keras:
             raise LeaseMismatch(f"this kernel has Keras {was.keras}; ask for a new one to have Keras {spec.keras}")
-        if lease.given and spec.topology != was.topology:
+        if lease.allocation and spec.topology != was.topology:
             raise LeaseMismatch(f"this kernel has real devices; ask for a new one to have {spec.topology}")
         try:
             lease.start(spec)
@@ -191,7 +191,7 @@ class LeaseManager:
             if task is not asyncio.current_task():
                 task.cancel()
         try:
-            await self._destroy(lease.sandbox, lease.given)
+            await self._destroy(lease.sandbox, lease.allocation)
         finally:
             self._left()
 
@@ -209,27 +209,27 @@ class LeaseManager:
 
     async def _sandbox(self, spec: LeaseRequest) -> tuple[Sandbox, DeviceAllocation | None]:
         try:
-            given = self._stock.take(spec.topology)
+            allocation = self._stock.take(spec.topology)
         except NoDeviceAvailable as e:
             raise LeaseSandboxFailed(str(e)) from e
         try:
-            zygote = self._zygote(spec.keras, given)
+            zygote = self._zygote(spec.keras, allocation)
             while not zygote.ready and not zygote.trouble:  # noqa: ASYNC110 - one or the other comes within seconds
                 await asyncio.sleep(0.05)
-            return await zygote.spawn(given), given
+            return await zygote.spawn(allocation), allocation
         except BaseException as e:
-            if given:
-                self._stock.give_back(given)
+            if allocation:
+                self._stock.give_back(allocation)
             if isinstance(e, ZygoteUnavailable):
                 raise LeaseSandboxFailed(str(e)) from e
             raise
 
-    async def _destroy(self, sandbox: Sandbox, given: DeviceAllocation | None) -> None:
+    async def _destroy(self, sandbox: Sandbox, allocation: DeviceAllocation | None) -> None:
         try:
             await sandbox.destroy()
         finally:
-            if given:
-                self._stock.give_back(given)
+            if allocation:
+                self._stock.give_back(allocation)
 
     async def _read(self, lease: _Lease) -> AsyncIterator[KernelExit | None]:
         lease.readers += 1

@@ -439,9 +439,9 @@ class Node:
 
     # --- upkeep -----------------------------------------------------------------------------------------------
 
-    def _zygote(self, keras: KerasVersion, given: DeviceAllocation | None = None) -> ZygoteClient:
+    def _zygote(self, keras: KerasVersion, allocation: DeviceAllocation | None = None) -> ZygoteClient:
         """The zygote of a Keras version for a kernel with these real devices, started when first asked for."""
-        key = keras, bool(given and given.tpu)
+        key = keras, bool(allocation and allocation.tpu)
         if key not in self._zygotes:
             self._zygotes[key] = ZygoteClient(
                 self._settings, keras, self._folder, self._groups, self._users, self._stock.found, cold=key[1]

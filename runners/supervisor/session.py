@@ -164,7 +164,7 @@ class Session:
             runs=self._runs,
             gone_because=self.gone_because,
             members=self.members,
-            real=bool(self._kernel and self._kernel.given),
+            real=bool(self._kernel and self._kernel.allocation),
         )
 
     @property

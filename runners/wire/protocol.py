@@ -128,8 +128,8 @@ class InjectedFailure(WireModel):
     """A failure of one process of a cluster, injected to see how the strategy copes."""
 
     task: Annotated[str, Field(pattern=r"^(coordinator|chief|evaluator|worker [0-9]|ps [0-9])$")]
-    action: Literal["kill", "pause", "resume", "slow", "restart", "disarm"]
-    """``slow`` takes most of its time from it until ``resume``; ``restart`` starts one that was killed; ``disarm``
+    action: Literal["kill", "pause", "resume", "slow", "restart", "cancel"]
+    """``slow`` takes most of its time from it until ``resume``; ``restart`` starts one that was killed; ``cancel``
     takes back what waits for a step."""
     at_step: int | None = Field(default=None, ge=0, le=1_000_000_000)
     """Wait until that process has reached this step; None: at once."""
@@ -211,7 +211,7 @@ class ClusterMember(WireModel):
     """Where the others reach it, ``127.0.0.1:PORT``; empty for one that serves nobody."""
     step: int | None = None
     """The step that its training has reached in the run in progress, as last looked at; None: it has counted none."""
-    armed: PendingFailure | None = None
+    scheduled: PendingFailure | None = None
     """What waits for a step of it."""
     serves: bool = False
     """It runs no cell, only what a coordinator sends it, and counts no steps."""

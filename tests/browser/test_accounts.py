@@ -16,7 +16,7 @@ from tests.browser.site import Site
 from tests.browser.test_pages import COURSE
 
 REFUSED = "status of 422"
-_LINK = re.compile(r"/(?:en|ko|zh)/mail/[A-Za-z0-9_-]{43}")
+_LINK = re.compile(r"/(?:en|ko|zh)/email-link/[A-Za-z0-9_-]{43}")
 
 
 async def link_in_the_log(site: Site, address: str) -> str:
@@ -150,7 +150,7 @@ async def test_axe_finds_nothing_on_pages_of_accounts(hall: VisitorFactory) -> N
     visitor = await hall.admit()
     visitor.tolerated.append("status of 404")
     page = await visitor.page()
-    outside = ("sign-in", "sign-up", "forgotten", "mail/nothing")
+    outside = ("sign-in", "sign-up", "password-reset", "email-link/nothing")
     inside = ("settings", "settings/security", "settings/data")
     for name in outside:
         await page.goto(visitor.site.url(f"/en/{name}"))

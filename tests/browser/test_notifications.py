@@ -167,7 +167,7 @@ async def test_a_link_of_a_mail_ends_mails_for_somebody_who_is_signed_out(
     _, account = await admit_signed_in(hall, "Ada Byron")
     reader = await hall.admit(width=width, dark=not script, script=script)
     data = Path(str(make_url(reader.site.database).database)).parent
-    token = UnsubscribeTokens(*load_secrets(data / "secrets" / "unsubscribe")).token(
+    token = UnsubscribeTokens(*load_secrets(data / "secrets" / "unsubscribe")).sign(
         UnsubscribeRequest(account.id, NotificationKind.reply)
     )
     page = await reader.open(f"/en/unsubscribe/{token}")

@@ -71,7 +71,7 @@ async def test_axe_finds_nothing_on_pages_of_other_sites(chromium: Browser, camp
     issuer.claims = {}
     await page.locator('a[href*="/with/campus"]').click()
     await page.wait_for_url(f"{here}/en/")
-    inside = ("settings/security", "settings/security/sites/campus")
+    inside = ("settings/security", "settings/security/providers/campus")
     for name in inside:
         await page.goto(f"{here}/en/{name}")
         await assert_accessible_everywhere(page, name)

@@ -38,5 +38,5 @@ async def path_parameters(app: FastAPI) -> dict[str, str]:
         run = await press_run(author)
     comment = re.findall(r"[0-9a-f]{30,32}", posted.headers["location"])[0]
     course, slug = LESSON.split("/")
-    own = {"lang": "en", "course": course, "slug": slug, "comment_id": comment, "run_id": run["id"], "ask": "delete"}
+    own = {"lang": "en", "course": course, "slug": slug, "comment_id": comment, "run_id": run["id"], "action": "delete"}
     return own | {"seq": "1", "verb": "hide", "handle": "ada-byron"}

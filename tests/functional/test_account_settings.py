@@ -160,9 +160,9 @@ async def test_sign_ins_are_listed_and_ended_one_by_one_or_all_at_once(
         assert (await ada.get("/en/settings/security")).text.count("192.0.2.1") == 3
         async with app.state.db.session() as session:
             ids = (await session.scalars(select(AuthSession.public_id).order_by(AuthSession.last_seen_at))).all()
-        await ada.post("/en/settings/security/sign-ins", data={"which": ids[1]})
+        await ada.post("/en/settings/security/sessions", data={"which": ids[1]})
         assert [await names(client) for client in (ada, one, two)] == [True, False, True]
-        await ada.post("/en/settings/security/sign-ins", data={"which": "others"})
+        await ada.post("/en/settings/security/sessions", data={"which": "others"})
         assert [await names(client) for client in (ada, one, two)] == [True, False, False]
 
 
@@ -171,7 +171,7 @@ async def test_nobody_ends_the_sign_ins_of_another(app: FastAPI, ada: httpx.Asyn
         async with app.state.db.session() as session:
             ids = (await session.scalars(select(AuthSession.public_id))).all()
         for each in ids:
-            await other.post("/en/settings/security/sign-ins", data={"which": each})
+            await other.post("/en/settings/security/sessions", data={"which": each})
         assert await names(ada)
 
 

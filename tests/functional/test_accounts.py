@@ -221,7 +221,7 @@ async def test_nothing_tells_whether_an_address_has_an_account(
     await store_account(app.state.db, email="known@example.org")
     for path, form in (
         ("/en/sign-up", {**ADA}),
-        ("/en/forgotten", {}),
+        ("/en/password-reset", {}),
         ("/en/sign-in", {"password": "whatever it is"}),
     ):
         known = await client.post(path, data={**form, "email": "known@example.org"})
@@ -250,7 +250,7 @@ async def test_a_forgotten_password_is_replaced_and_every_other_browser_signed_o
     app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await sign_up(client, mailbox)
-    await stranger.post("/en/forgotten", data={"email": "ADA@example.org"})
+    await stranger.post("/en/password-reset", data={"email": "ADA@example.org"})
     link = await mailed(mailbox, ADA["email"], 2)
 
     weak = await stranger.post(link, data={"password": "ada@example.org"})
@@ -273,18 +273,18 @@ async def test_a_link_that_no_longer_works_says_so_and_offers_another(
     second = await mailed(mailbox, ADA["email"], 2)
     async with app.state.db.writing() as session:
         await session.execute(update(EmailLink).where(EmailLink.used_at.is_(None)).values(expires_at=now()))
-    forged = f"/en/mail/{'x' * 43}"
+    forged = f"/en/email-link/{'x' * 43}"
     said = {
         first: "was already used, or a newer one",
         second: "has expired",
         forged: "not valid",
-        "/en/mail/x": "not valid",
+        "/en/email-link/x": "not valid",
     }
     for link, sentence in said.items():
         for answer in (await client.get(link), await client.post(link, data={"password": PASSWORD})):
             assert answer.status_code in (404, 410)
             assert sentence in answer.text
-            assert 'href="/en/forgotten"' in answer.text
+            assert 'href="/en/password-reset"' in answer.text
 
 
 async def test_what_a_visitor_did_is_the_new_accounts_and_the_old_cookie_opens_nothing(
@@ -378,9 +378,9 @@ async def test_a_class_behind_one_address_asks_for_new_passwords_and_nobody_gets
     async with at_school(app) as pupil:
         for _ in range(2):
             for number in range(30):
-                answer = await pupil.post("/en/forgotten", data={"email": f"pupil{number}@example.org"})
+                answer = await pupil.post("/en/password-reset", data={"email": f"pupil{number}@example.org"})
                 assert answer.status_code == 200
-        third, fourth = [await pupil.post("/en/forgotten", data={"email": "PUPIL7@example.org"}) for _ in range(2)]
+        third, fourth = [await pupil.post("/en/password-reset", data={"email": "PUPIL7@example.org"}) for _ in range(2)]
 
     assert third.status_code == 200
     assert fourth.status_code == 429
@@ -395,7 +395,7 @@ async def test_a_new_password_shows_what_else_opens_the_account(
         account = (await session.scalars(select(Account))).one()
         key = {"public_key": b"k", "sign_count": 0, "created_at": now()}
         session.add(Passkey(id="a-key", account_id=account.id, name="Eve's phone", **key))
-    await client.post("/en/forgotten", data={"email": ADA["email"]})
+    await client.post("/en/password-reset", data={"email": ADA["email"]})
     link = await mailed(mailbox, ADA["email"], 2)
 
     done = await client.post(link, data={"password": "another good one"})
@@ -459,7 +459,7 @@ async def test_a_hash_of_yesterdays_parameters_is_replaced_at_the_next_sign_in(
     async with app.state.db.session() as session:
         stored = (await session.scalars(select(Account.password_hash))).one()
     assert stored != old
-    assert not app.state.password_hasher.outdated(stored)
+    assert not app.state.password_hasher.needs_rehash(stored)
     assert (await client.post("/en/sign-in", data=ADA)).status_code == 303
 
 
@@ -467,14 +467,14 @@ async def test_who_is_shut_out_while_their_password_is_looked_at_stays_out(
     app: FastAPI, client: httpx.AsyncClient, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sign_up(client, mailbox)
-    check = app.state.password_hasher.check
+    verify = app.state.password_hasher.verify
 
     async def shut_meanwhile(stored: str, password: str) -> bool:
         async with app.state.db.writing() as session:
             await session.execute(update(Account).values(disabled_at=now()))
-        return bool(await check(stored, password))
+        return bool(await verify(stored, password))
 
-    monkeypatch.setattr(app.state.password_hasher, "check", shut_meanwhile)
+    monkeypatch.setattr(app.state.password_hasher, "verify", shut_meanwhile)
     answer = await client.post("/en/sign-in", data=ADA)
 
     assert answer.status_code == 403
@@ -579,4 +579,4 @@ async def test_a_real_mail_server_brings_the_link_in_the_language_of_the_page(
     for kind in ("plain", "html"):
         body = mailed_.get_body((kind,))
         assert body is not None
-        assert re.search(rf"https://learn\.example\.org/{lang}/mail/[A-Za-z0-9_-]{{43}}\b", body.get_content())
+        assert re.search(rf"https://learn\.example\.org/{lang}/email-link/[A-Za-z0-9_-]{{43}}\b", body.get_content())

@@ -40,8 +40,8 @@ _FIELDS = re.findall(
     r"\w+",
     """
     add cell code credential edits email email_frequency email_password handle helpful here id invitation key keras kind
-    language lesson marks name new_password next page passkey_name password public_profile queue reason remove response
-    sentence text thread time_zone topology verb which
+    language lesson lessons name new_password next page passkey_name password public_profile queue reason remove
+    response sentence text thread time_zone topology verb which
     """,
 )
 _QUERY = re.findall(r"\w+", "after before cell code course cursor invitation lesson next page q queue since state verb")

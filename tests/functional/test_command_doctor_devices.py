@@ -1,4 +1,4 @@
-"""``lockstep doctor --devices``: what counts as proof that real devices work in sessions."""
+"""``lockstep doctor --devices``: what counts as result that real devices work in sessions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def runner(supervisor: ScriptedSupervisor, answers: list[dict[str, Any] | 
                         answers.pop(0)
                     supervisor.sessions[session] = supervisor.sessions[session].model_copy(update={"real": real})
                 else:
-                    await supervisor.say(run, f"noise\nlockstep-proof {json.dumps(answers.pop(0))}\n")
+                    await supervisor.say(run, f"noise\nlockstep-result {json.dumps(answers.pop(0))}\n")
                 await supervisor.finish(run)
             await asyncio.sleep(0.005)
 
@@ -62,11 +62,11 @@ async def test_two_gpus_that_compute_alone_and_together_are_a_proof(supervisor: 
     answers = [said(gpu, 1, "aa"), said(gpu, 1, "bb"), None, said(gpu, 2, "aa", "bb")]
 
     async with runner(supervisor, answers) as client:
-        proof = await check_devices(client)
+        result = await check_devices(client)
 
-    assert proof.holds, list(proof.lines())
-    assert [trial.topology for trial in proof.trials] == ["gpu:1", "gpu:1", "gpu:2"]
-    assert list(proof.lines())[-1] == "All devices are real, and no session could see another's."
+    assert result.passed, list(result.to_text())
+    assert [trial.topology for trial in result.trials] == ["gpu:1", "gpu:1", "gpu:2"]
+    assert list(result.to_text())[-1] == "All devices are real, and no session could see another's."
     assert supervisor.sessions == {}
 
 
@@ -76,12 +76,12 @@ async def test_two_gpus_that_compute_alone_and_together_are_a_proof(supervisor: 
         (DeviceTrial("gpu:1", said("/device:CPU:0", 1)), "the matrices were multiplied on /device:CPU:0"),
         (DeviceTrial("gpu:2", said("/device:GPU:0", 1)), "its strategy has 1 replicas"),
         (DeviceTrial("gpu:1", said("/device:GPU:0", 1, right=False)), "it computed a wrong result"),
-        (DeviceTrial("gpu:1", trouble="the program ended with error"), "the program ended with error"),
+        (DeviceTrial("gpu:1", error="the program ended with error"), "the program ended with error"),
         (DeviceTrial("gpu:1", said("/device:GPU:0", 1)), ""),
     ],
 )
 def test_what_is_no_proof_says_why(trial: DeviceTrial, wrong: str) -> None:
-    assert trial.judged() == wrong
+    assert trial.failure() == wrong
 
 
 async def test_two_sessions_that_can_open_one_device_are_no_proof(supervisor: ScriptedSupervisor) -> None:
@@ -89,10 +89,10 @@ async def test_two_sessions_that_can_open_one_device_are_no_proof(supervisor: Sc
     answers = [said(gpu, 1, "aa"), said(gpu, 1, "aa", "bb"), None, said(gpu, 2, "aa", "bb")]
 
     async with runner(supervisor, answers) as client:
-        proof = await check_devices(client)
+        result = await check_devices(client)
 
-    assert not proof.holds
-    assert "failed  two sessions could open aa at the same time" in list(proof.lines())
+    assert not result.passed
+    assert "failed  two sessions could open aa at the same time" in list(result.to_text())
 
 
 TPU = "/job:localhost/replica:0/task:0/device:TPU:0"
@@ -103,10 +103,10 @@ async def test_a_tpu_that_one_session_has_at_a_time_and_the_next_one_after_it_is
 ) -> None:
     here = said(TPU, 8, "/dev/accel0")
     async with runner(supervisor, [None, here, None, here, None, None]) as client:
-        proof = await check_devices(client)
+        result = await check_devices(client)
 
-    assert proof.holds, list(proof.lines())
-    assert [trial.topology for trial in proof.trials] == ["tpu:8"]
+    assert result.passed, list(result.to_text())
+    assert [trial.topology for trial in result.trials] == ["tpu:8"]
     assert supervisor.sessions == {}
 
 
@@ -115,10 +115,10 @@ async def test_a_tpu_that_two_sessions_have_or_that_stays_with_the_first_is_no_p
 ) -> None:
     here = said(TPU, 4, "/dev/accel0")
     async with runner(supervisor, [None, None, here, here, None, None]) as client:
-        proof = await check_devices(client)
+        result = await check_devices(client)
 
-    assert not proof.holds
-    assert list(proof.lines())[2:4] == [
+    assert not result.passed
+    assert list(result.to_text())[2:4] == [
         "failed  tpu:4   no device: in the next session after the first one ended: it is not real",
         "failed  two sessions could open /dev/accel0 at the same time",
     ]
@@ -131,10 +131,10 @@ async def test_where_sessions_run_out_before_devices_it_waits_for_one_and_says_s
     supervisor.session_state = SessionState.queued
 
     async with runner(supervisor, []) as client, asyncio.timeout(20):
-        proof = await check_devices(client)
+        result = await check_devices(client)
 
-    assert not proof.holds
-    assert list(proof.lines()) == [
+    assert not result.passed
+    assert list(result.to_text()) == [
         "No real device was found. The runner has no free slot for another session. Try again "
         "when it is less busy, or raise LOCKSTEP_MAX_SESSIONS."
     ]
@@ -156,10 +156,10 @@ async def test_devices_that_no_place_was_left_for_are_said_to_be_untried(
 
     monkeypatch.setattr(supervisor, "emit", emit)
     async with runner(supervisor, answers) as client, asyncio.timeout(20):
-        proof = await check_devices(client)
+        result = await check_devices(client)
 
-    assert [trial.topology for trial in proof.trials] == ["gpu:1"]
-    assert "There may be more devices. The runner has no free slot" in "\n".join(proof.lines())
+    assert [trial.topology for trial in result.trials] == ["gpu:1"]
+    assert "There may be more devices. The runner has no free slot" in "\n".join(result.to_text())
 
 
 async def test_without_a_real_device_it_says_so_and_is_1(supervisor: ScriptedSupervisor, tmp_path: Path) -> None:
@@ -170,5 +170,5 @@ async def test_without_a_real_device_it_says_so_and_is_1(supervisor: ScriptedSup
 
     assert (told.status, as_json.status) == (1, 1)
     assert told.out.startswith("No real device was found. The runner has only simulated devices;")
-    assert json.loads(as_json.out)["holds"] is False
+    assert json.loads(as_json.out)["passed"] is False
     assert supervisor.sessions == {}

@@ -115,7 +115,7 @@ def bound(app: FastAPI, comment_id: str) -> list[tuple[str, str, str]]:
         "name": "map.png",
         "form": "py",
     }
-    parts |= {"ask": "report"}
+    parts |= {"action": "report"}
     found = []
     for route in all_routes(app):
         if isinstance(route, Route) and re.search(r"\{(slug|comment_id)[:}]", route.path) and route.name not in ENDLESS:
@@ -274,7 +274,7 @@ async def test_progress_and_feedback_say_nothing_of_drafts(app: FastAPI, outside
     states = (await outsider.get("/en/progress/outline?course=small")).json()["lessons"]
     assert [state["slug"] for state in states] == ["first"]
     mark = {"lesson": DRAFT, "opened_at": 1, "last_seen_at": 1, "end_reached_at": 1}
-    kept = await outsider.post("/progress/marks", json={"marks": [mark]})
+    kept = await outsider.post("/progress/reading", json={"lessons": [mark]})
     assert kept.status_code == 204 or kept.json() == {"kept": 0}
     form = await outsider.get("/en/feedback?page=/en/courses/small/treasure&cell=dig")
     assert TITLE not in form.text

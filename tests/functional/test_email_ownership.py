@@ -104,7 +104,7 @@ async def test_a_link_for_a_new_password_says_nothing_that_a_stranger_typed(
     stranger: httpx.AsyncClient, mailbox: Mailbox
 ) -> None:
     await stranger.post("/en/sign-up", data=SQUATTER)
-    await stranger.post("/en/forgotten", data={"email": ADDRESS})
+    await stranger.post("/en/password-reset", data={"email": ADDRESS})
     await link_to(mailbox, ADDRESS, "Reset your Lockstep password")
 
     mail = mailbox.to(ADDRESS)[-1]

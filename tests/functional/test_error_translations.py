@@ -14,8 +14,8 @@ _MAIN = re.compile(r'<main id="main".*?</main>', re.DOTALL)
 @pytest.mark.parametrize(
     ("path", "body", "named"),
     [
-        ("/ko/forgotten", b"email=a%00b", ""),
-        ("/ko/forgotten", b"\xff\xfe", ""),
+        ("/ko/password-reset", b"email=a%00b", ""),
+        ("/ko/password-reset", b"\xff\xfe", ""),
         ("/ko/achievements?page=0", None, "page"),
     ],
 )

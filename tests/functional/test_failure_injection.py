@@ -15,7 +15,7 @@ from tests.factories.course import LESSON, add_choice
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 PANEL = f"/en/session?lesson={LESSON}"
-FAULTS = f"/en/session/faults?lesson={LESSON}&topology=workers:2xgpu:2&keras=3"
+FAULTS = f"/en/session/failures?lesson={LESSON}&topology=workers:2xgpu:2&keras=3"
 MEMBERS = (
     ClusterMember(task="worker 0", state="running", address="127.0.0.1:40001"),
     ClusterMember(task="worker 1", state="paused", address="127.0.0.1:40002"),
@@ -95,7 +95,7 @@ async def test_a_fault_goes_to_the_session_that_the_panel_shows_and_names(
         assert f'data-keras="{keras}"' in panel
         assert f'<span class="session-keras">Keras {keras}</span>' in panel
         assert f'data-show-topology="workers:2xgpu:2" data-show-keras="{5 - keras}"' in panel
-        (address,) = set(re.findall(r'hx-post="([^"]+/faults[^"]+)"', panel))
+        (address,) = set(re.findall(r'hx-post="([^"]+/failures[^"]+)"', panel))
         await client.post(html.unescape(address), data={"task": "worker 1", "action": "kill"})
         assert supervisor.faults[-1] == (name, InjectedFailure(task="worker 1", action="kill"))
         (restart,) = re.findall(r'hx-post="([^"]+/restart[^"]+)"', panel)
@@ -127,8 +127,8 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
     client: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     name = await cluster(client, supervisor)
-    waiting = MEMBERS[0].model_copy(update={"armed": PendingFailure(action="kill", at_step=1000)})
-    counting = MEMBERS[1].model_copy(update={"armed": PendingFailure(action="slow", at_step=50), "step": 12})
+    waiting = MEMBERS[0].model_copy(update={"scheduled": PendingFailure(action="kill", at_step=1000)})
+    counting = MEMBERS[1].model_copy(update={"scheduled": PendingFailure(action="slow", at_step=50), "step": 12})
     supervisor.sessions[name] = supervisor.sessions[name].model_copy(update={"members": (waiting, counting)})
 
     panel = (await client.get(PANEL)).text
@@ -143,9 +143,9 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
         "Slow down now: worker 1",
         "Cancel: worker 1",
     ]
-    answer = await client.post(FAULTS, data={"task": "worker 0", "action": "disarm", "at_step": "1000"})
+    answer = await client.post(FAULTS, data={"task": "worker 0", "action": "cancel", "at_step": "1000"})
     assert said(answer) == "Canceled: worker 0 continues."
-    assert supervisor.faults == [(name, InjectedFailure(task="worker 0", action="disarm"))]
+    assert supervisor.faults == [(name, InjectedFailure(task="worker 0", action="cancel"))]
 
 
 @pytest.mark.usefixtures("offering")
@@ -154,7 +154,7 @@ async def test_what_waits_for_a_step_is_shown_and_can_be_done_now_or_taken_back(
     [
         ("counts-no-steps", "serves the coordinator and counts no steps", True),
         ("step-passed", "has already passed that step", True),
-        ("not-armed", "reached that step, or this was canceled before", False),
+        ("not-scheduled", "reached that step, or this was canceled before", False),
     ],
 )
 async def test_a_step_that_never_comes_is_refused_and_now_is_offered_instead(
@@ -180,9 +180,9 @@ async def test_a_stranger_takes_nothing_back(
 ) -> None:
     await cluster(client, supervisor)
     await stranger.get(PANEL)
-    theirs = await stranger.post(FAULTS, data={"task": "worker 1", "action": "disarm"})
+    theirs = await stranger.post(FAULTS, data={"task": "worker 1", "action": "cancel"})
     elsewhere = await client.post(
-        FAULTS, data={"task": "worker 1", "action": "disarm"}, headers={"sec-fetch-site": "cross-site"}
+        FAULTS, data={"task": "worker 1", "action": "cancel"}, headers={"sec-fetch-site": "cross-site"}
     )
     assert said(theirs) == "This session no longer exists."
     assert elsewhere.status_code == 403

@@ -15,7 +15,7 @@ def test_it_holds_no_secret_of_the_process_that_started_it(tmp_path: Path, monke
     monkeypatch.setenv("LOCKSTEP_MAX_SESSIONS", "7")
     socket = tmp_path / "run" / "s.sock"
     with LocalRunner(socket, tmp_path, extra={"LOCKSTEP_WARM_KERNELS": "0"}, tell=print) as runner:
-        assert runner.decided.wait(60)
+        assert runner.settled.wait(60)
         assert (runner.refused, runner.failures) == (False, 0)
         (supervisor,) = (p for p in psutil.Process().children() if str(socket) in p.cmdline())
         told = supervisor.environ()

@@ -150,7 +150,7 @@ async def test_the_stream_counts_live_and_ends_with_the_sign_in(app: FastAPI, mo
     async with await signed_in_browser(app, ada), asyncio.timeout(20):
         async with app.state.db.session() as session:
             here = await the_sign_in(session, ada)
-        frames = app.state.unread_count_streams.frames(here)
+        frames = app.state.unread_count_streams.events(here)
         assert [frame.data for frame in await anext(frames)] == ["0"]
         await a_reply(app, ada)
         assert [frame.data for frame in await anext(frames)] == ["1"]
@@ -176,12 +176,12 @@ async def test_an_achievement_rings_the_bell_with_the_commit_of_what_earned_it(
             comment = (await editing.create_comment(session, ada, draft)).id
         async with await signed_in_browser(app, ada) as client, await signed_in_browser(app) as bob:
             async with app.state.db.session() as session:
-                frames = app.state.unread_count_streams.frames(await the_sign_in(session, ada))
+                frames = app.state.unread_count_streams.events(await the_sign_in(session, ada))
             assert [frame.data for frame in await anext(frames)] == ["0"]
 
             moment = int(now().timestamp() * 1000)
             mark = {"lesson": LESSON, "opened_at": moment, "last_seen_at": moment}
-            assert (await client.post("/progress/marks", json={"marks": [mark]})).status_code == 200
+            assert (await client.post("/progress/reading", json={"lessons": [mark]})).status_code == 200
             assert [frame.data for frame in await anext(frames)] == ["1"]
 
             await press_run(client)
@@ -198,14 +198,14 @@ async def test_one_account_has_a_few_streams_and_no_more(app: FastAPI) -> None:
     async with await signed_in_browser(app, ada) as client:
         async with app.state.db.session() as session:
             here = await the_sign_in(session, ada)
-        streams = [app.state.unread_count_streams.frames(here) for _ in range(unread_stream.MAX_STREAMS)]
+        streams = [app.state.unread_count_streams.events(here) for _ in range(unread_stream.MAX_STREAMS)]
         for stream in streams:
             await anext(stream)
         with pytest.raises(TooManyRequests):
-            app.state.unread_count_streams.frames(here)
+            app.state.unread_count_streams.events(here)
         assert (await client.get("/notifications/stream", headers=EVENTS)).status_code == 429
         await streams[0].aclose()
-        streams[0] = app.state.unread_count_streams.frames(here)
+        streams[0] = app.state.unread_count_streams.events(here)
         await anext(streams[0])
         for stream in streams:
             await stream.aclose()
@@ -223,12 +223,12 @@ async def test_streams_that_are_asked_for_at_once_are_not_more(app: FastAPI) -> 
     async with await signed_in_browser(app, ada):
         async with app.state.db.session() as session:
             here = await the_sign_in(session, ada)
-        streams = [app.state.unread_count_streams.frames(here) for _ in range(unread_stream.MAX_STREAMS + 3)]
+        streams = [app.state.unread_count_streams.events(here) for _ in range(unread_stream.MAX_STREAMS + 3)]
         begun = [await anext(stream, None) for stream in streams]
         assert begun[unread_stream.MAX_STREAMS :] == [None, None, None]
         for stream in streams:
             await stream.aclose()
-        assert await anext(app.state.unread_count_streams.frames(here))
+        assert await anext(app.state.unread_count_streams.events(here))
 
 
 # --- links in mails ---------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ async def email_settings(app: FastAPI, account: Account) -> tuple[str, list[Noti
 async def test_opening_a_link_of_a_mail_changes_nothing_and_its_button_ends_mails(app: FastAPI, lang: str) -> None:
     ada = await store_account(app.state.db)
     address = (
-        f"/{lang}/unsubscribe/{app.state.unsubscribe_tokens.token(UnsubscribeRequest(ada.id, NotificationKind.reply))}"
+        f"/{lang}/unsubscribe/{app.state.unsubscribe_tokens.sign(UnsubscribeRequest(ada.id, NotificationKind.reply))}"
     )
     async with browser_client(app) as stranger:
         page = await stranger.get(address)
@@ -261,7 +261,7 @@ async def test_opening_a_link_of_a_mail_changes_nothing_and_its_button_ends_mail
 
 async def test_a_mail_program_ends_mails_in_one_step_without_saying_where_it_comes_from(app: FastAPI) -> None:
     ada = await store_account(app.state.db)
-    address = f"/en/unsubscribe/{app.state.unsubscribe_tokens.token(UnsubscribeRequest(ada.id, None))}"
+    address = f"/en/unsubscribe/{app.state.unsubscribe_tokens.sign(UnsubscribeRequest(ada.id, None))}"
     async with browser_client(app) as client:
         client.headers.pop("sec-fetch-site")
         for _ in range(2):
@@ -276,8 +276,8 @@ async def test_a_mail_program_ends_mails_in_one_step_without_saying_where_it_com
 async def test_a_forged_or_expired_link_changes_nothing(app: FastAPI) -> None:
     ada = await store_account(app.state.db)
     ours = app.state.unsubscribe_tokens
-    old = ours.token(UnsubscribeRequest(ada.id, None), now() - LINK_LIFETIME - timedelta(days=1))
-    forged = ours.token(UnsubscribeRequest("f" * 32, None)).replace("f" * 32, ada.id)
+    old = ours.sign(UnsubscribeRequest(ada.id, None), now() - LINK_LIFETIME - timedelta(days=1))
+    forged = ours.sign(UnsubscribeRequest("f" * 32, None)).replace("f" * 32, ada.id)
     async with browser_client(app) as stranger:
         for token in (old, forged, "x", "%00", "a" * 3000):
             address = f"/en/unsubscribe/{token}"
@@ -292,8 +292,8 @@ async def test_mails_about_a_kind_can_be_had_again(app: FastAPI) -> None:
         await service.opt_out_of_emails(session, ada.id, NotificationKind.mention)
     async with await signed_in_browser(app, ada) as client:
         assert "You do not get emails about mentions." in (await client.get("/en/notifications")).text
-        assert (await client.post("/en/notifications/mails", data={"kind": "mention"})).status_code == 303
-        assert (await client.post("/en/notifications/mails", data={"kind": "achievement"})).status_code == 422
+        assert (await client.post("/en/notifications/emails", data={"kind": "mention"})).status_code == 303
+        assert (await client.post("/en/notifications/emails", data={"kind": "achievement"})).status_code == 422
     assert await email_settings(app, ada) == (EmailFrequency.immediately, [])
 
 

@@ -31,7 +31,7 @@ from tests.factories.oidc_issuer import CLIENT, SECRET, Issuer
 from tests.factories.scripted_supervisor import ScriptedSupervisor
 
 PASSWORD = "correct horse battery"
-WITH, PAGE = "/en/sign-in/with/campus", "/en/settings/security/sites/campus"
+WITH, PAGE = "/en/sign-in/with/campus", "/en/settings/security/providers/campus"
 
 
 @pytest.fixture
@@ -255,7 +255,7 @@ async def test_an_answer_that_is_nested_too_deep_is_not_believed(monkeypatch: py
         IdentityProviderSettings(issuer="https://deep.test", client_id=CLIENT, client_secret=SecretStr(SECRET))
     )
     with pytest.raises(InvalidProviderResponse):
-        await site.address(AuthorizationRequest("https://here.test/", "state", "nonce", "verifier" * 8))
+        await site.authorization_url(AuthorizationRequest("https://here.test/", "state", "nonce", "verifier" * 8))
 
 
 async def test_an_address_that_nobody_confirmed_makes_no_account(

@@ -111,7 +111,7 @@ async def test_who_gets_a_new_way_in_is_told_by_mail(ada: httpx.AsyncClient, mon
         while not mailbox.to("ada@example.org"):  # noqa: ASYNC110 - the sender is a task beside us
             await asyncio.sleep(0.01)
     assert "New sign-in method for your Lockstep account" in mailbox.to("ada@example.org")[0].subject
-    assert mailbox.link("ada@example.org") == "/en/forgotten"
+    assert mailbox.link("ada@example.org") == "/en/password-reset"
 
 
 async def test_what_a_visitor_did_comes_in_with_a_passkey_too(
@@ -269,7 +269,7 @@ async def test_a_new_passkey_needs_a_name_and_the_password(
     refused = await options_for_new(ada, " ", "not that one")
 
     assert refused.status_code == 422
-    wrong = refused.json()["wrong"]
+    wrong = refused.json()["errors"]
     assert wrong["passkey_password"] == "Incorrect password."
     assert "Enter a name" in wrong["passkey_name"]
     assert (await options_for_new(ada, "My phone", PASSWORD)).status_code == 200
@@ -285,7 +285,7 @@ async def test_without_a_password_a_fresh_sign_in_is_needed(app: FastAPI, ada: h
 
     refused = await options_for_new(ada)
 
-    assert "Sign out, sign in again" in refused.json()["wrong"]["passkey_password"]
+    assert "Sign out, sign in again" in refused.json()["errors"]["passkey_password"]
     passkey = bytes_to_base64url(device.id)
     assert (await ada.post(f"/en/settings/security/passkeys/{passkey}/remove")).status_code == 422
 

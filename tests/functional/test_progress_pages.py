@@ -119,7 +119,7 @@ async def test_the_end_of_a_lesson_says_what_is_missing(app: FastAPI, supervisor
         await _run(app, client, supervisor)
         within = await _text(client, path)
         moment = {"opened_at": 1, "last_seen_at": 2, "end_reached_at": 2}
-        await client.post("/progress/marks", json={"marks": [{"lesson": LESSON, **moment}]})
+        await client.post("/progress/reading", json={"lessons": [{"lesson": LESSON, **moment}]})
         await _run(app, client, supervisor, "alone")
         after = await _text(client, path)
 

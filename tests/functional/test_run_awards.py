@@ -141,12 +141,12 @@ async def test_a_lesson_is_completed_by_its_cells_and_its_end_in_either_order(
     app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient, supervisor: ScriptedSupervisor
 ) -> None:
     supervisor.answer = ["1"]
-    read = {"marks": [_mark(end_reached_at=int(time.time() * 1000))], "time_zone": "Asia/Seoul"}
+    read = {"lessons": [_mark(end_reached_at=int(time.time() * 1000))], "time_zone": "Asia/Seoul"}
     await _run(app, client)
     await _run(app, client, "alone")
-    assert (await client.post("/progress/marks", json=read)).json() == {"kept": 1}
+    assert (await client.post("/progress/reading", json=read)).json() == {"kept": 1}
     await _run(app, stranger)
-    assert (await stranger.post("/progress/marks", json=read)).json() == {"kept": 1}
+    assert (await stranger.post("/progress/reading", json=read)).json() == {"kept": 1}
     await _run(app, stranger, "alone")
 
     async with app.state.db.session() as session:
@@ -177,7 +177,7 @@ async def test_a_lesson_is_completed_by_its_cells_and_its_end_in_either_order(
 
 
 async def test_marks_of_a_stranger_make_a_visitor_of_no_one(app: FastAPI, client: httpx.AsyncClient) -> None:
-    answer = await client.post("/progress/marks", json={"marks": [_mark()]})
+    answer = await client.post("/progress/reading", json={"lessons": [_mark()]})
 
     assert answer.status_code == 204
     assert "set-cookie" not in answer.headers
@@ -188,20 +188,20 @@ async def test_marks_of_a_stranger_make_a_visitor_of_no_one(app: FastAPI, client
 @pytest.mark.parametrize(
     "body",
     [
-        {"marks": [_mark()] * 201},
-        {"marks": [_mark(anchor="x" * 101)]},
-        {"marks": [_mark(anchor="<script>")]},
-        {"marks": [_mark(anchor="a\x00b")]},
-        {"marks": [_mark(last_seen_at=-1)]},
-        {"marks": [_mark(last_seen_at=2**63)]},
-        {"marks": [_mark(lesson="x" * 201)]},
-        {"marks": [], "time_zone": "no zone at all"},
-        {"marks": "all"},
+        {"lessons": [_mark()] * 201},
+        {"lessons": [_mark(anchor="x" * 101)]},
+        {"lessons": [_mark(anchor="<script>")]},
+        {"lessons": [_mark(anchor="a\x00b")]},
+        {"lessons": [_mark(last_seen_at=-1)]},
+        {"lessons": [_mark(last_seen_at=2**63)]},
+        {"lessons": [_mark(lesson="x" * 201)]},
+        {"lessons": [], "time_zone": "no zone at all"},
+        {"lessons": "all"},
         [],
     ],
 )
 async def test_marks_that_no_page_sends_are_refused(client: httpx.AsyncClient, body: object) -> None:
-    assert (await client.post("/progress/marks", json=body)).status_code == 422
+    assert (await client.post("/progress/reading", json=body)).status_code == 422
 
 
 async def test_marks_of_unknown_lessons_and_from_a_strange_clock_harm_nothing(
@@ -215,7 +215,7 @@ async def test_marks_of_unknown_lessons_and_from_a_strange_clock_harm_nothing(
         _mark(anchor="old"),
     ]
 
-    answer = await client.post("/progress/marks", json={"marks": marks, "time_zone": "Not/AZone"})
+    answer = await client.post("/progress/reading", json={"lessons": marks, "time_zone": "Not/AZone"})
 
     assert answer.json() == {"kept": 2}
     async with app.state.db.session() as session:

@@ -35,7 +35,7 @@ async def test_two_browsers_merge_at_once_and_each_again(database: Database) -> 
 
     merged = await asyncio.gather(*(merge(database, visitor, account) for visitor in ("a", "b", "a", "b", "a")))
 
-    assert sorted(came.brought.get("runs", 0) for came in merged) == [0, 0, 0, 3, 3]
+    assert sorted(came.moved_counts.get("runs", 0) for came in merged) == [0, 0, 0, 3, 3]
     assert await count_runs(database, account.learner_id) == 6
 
 

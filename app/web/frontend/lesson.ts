@@ -89,7 +89,7 @@ function hearOfKernels(lesson: string, kernels: LiveKernels, heard: () => void):
   };
   document.addEventListener("htmx:config:request", (event) => {
     const { ctx } = (event as CustomEvent<{ ctx: { sourceElement: Element; request: { action: string } } }>).detail;
-    if (ctx.sourceElement.closest("#session") && !ctx.request.action.includes("/faults"))
+    if (ctx.sourceElement.closest("#session") && !ctx.request.action.includes("/failures"))
       asked.set(ctx, performance.now());
   });
   document.addEventListener("htmx:after:swap", (event) => {

@@ -25,7 +25,7 @@ interface AskedForNew extends Omit<PublicKeyCredentialCreationOptions, "challeng
 }
 
 /** Error messages for the fields of a form, by name. */
-class Wrong extends Error {
+class FieldErrors extends Error {
   constructor(readonly fields: Record<string, string>) {
     super();
   }
@@ -120,11 +120,11 @@ function setUpNew(form: HTMLFormElement): void {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     trouble.textContent = "";
-    mark(form, {});
+    showErrors(form, {});
     button.disabled = true;
     add()
       .catch((error: unknown) => {
-        if (error instanceof Wrong) mark(form, error.fields);
+        if (error instanceof FieldErrors) showErrors(form, error.fields);
         else trouble.textContent = inWords(error);
       })
       .finally(() => (button.disabled = false));
@@ -139,20 +139,20 @@ function address(element: HTMLElement, name: string): string {
 }
 
 /** Shows the error messages next to their fields, and focuses the first. */
-function mark(form: HTMLFormElement, wrong: Record<string, string>): void {
+function showErrors(form: HTMLFormElement, errors: Record<string, string>): void {
   for (const field of form.querySelectorAll("input")) {
     const id = `wrong-${field.name}`;
     document.getElementById(id)?.remove();
-    const told = wrong[field.name];
+    const message = errors[field.name];
     const hint = document.getElementById(`hint-${field.name}`);
     field.toggleAttribute("aria-invalid", false);
     if (hint) field.setAttribute("aria-describedby", hint.id);
     else field.removeAttribute("aria-describedby");
-    if (!told) continue;
+    if (!message) continue;
     const line = document.createElement("p");
     line.className = "wrong";
     line.id = id;
-    line.textContent = told;
+    line.textContent = message;
     field.closest(".field")?.append(line);
     field.setAttribute("aria-invalid", "true");
     field.setAttribute("aria-describedby", hint ? `${id} ${hint.id}` : id);
@@ -166,11 +166,11 @@ async function post(url: string, init: { body?: string | URLSearchParams } = {})
       ? await fetch(url, { method: "POST", body: init.body })
       : await send(url, { method: "POST", ...init });
   if (response.ok) return response.json();
-  const told = (await response
+  const answer = (await response
     .clone()
     .json()
-    .catch(() => null)) as { wrong?: Record<string, string> } | null;
-  if (told?.wrong) throw new Wrong(told.wrong);
+    .catch(() => null)) as { errors?: Record<string, string> } | null;
+  if (answer?.errors) throw new FieldErrors(answer.errors);
   throw await responseError(response);
 }
 

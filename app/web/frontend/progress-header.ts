@@ -31,7 +31,7 @@ class ProgressHeader {
   private who = "";
   private cursor: string | null = null;
   /** Progress that was recorded before the page knew the learner. */
-  private untold: ReadingProgress | null = null;
+  private pending: ReadingProgress | null = null;
   /** The original text and link of the button that starts the course. */
   private start: { words: string; href: string } | null = null;
   private asking: Promise<void> = Promise.resolve();
@@ -39,9 +39,9 @@ class ProgressHeader {
 
   constructor(
     private readonly place: HTMLElement,
-    private readonly marks: ReadingProgressStore,
+    private readonly readingProgress: ReadingProgressStore,
   ) {
-    if (this.reading) setUpScrollTracking(this.reading, marks, (mark) => void this.noted(mark));
+    if (this.reading) setUpScrollTracking(this.reading, readingProgress, (reading) => void this.onProgress(reading));
     this.paint(new Map());
     const here = this.lastHere();
     if (here) this.offer(here);
@@ -49,7 +49,7 @@ class ProgressHeader {
     document.addEventListener("lockstep:finished", (event) => {
       if (!(event as CustomEvent<{ restored: boolean }>).detail.restored) this.ask();
     });
-    window.addEventListener("online", () => void this.tellAll());
+    window.addEventListener("online", () => void this.saveAll());
     // The browser may restore a page after its learner has signed out.
     window.addEventListener(
       "pageshow",
@@ -70,9 +70,9 @@ class ProgressHeader {
       return;
     }
     this.who = who;
-    if (!who) this.marks.leave();
+    if (!who) this.readingProgress.leave();
     this.follow(cursor);
-    void this.tellAll().then(() => this.tellUntold());
+    void this.saveAll().then(() => this.savePending());
     void this.fetchStages();
     const resume = this.place.querySelector<HTMLAnchorElement>("[data-resume]");
     if (resume) this.offer({ title: resume.dataset.resume ?? "", href: resume.href });
@@ -148,44 +148,44 @@ class ProgressHeader {
 
   // --- reading progress ---
 
-  private async noted(mark: ReadingProgress): Promise<void> {
+  private async onProgress(reading: ReadingProgress): Promise<void> {
     this.patchEnd();
-    if (this.who) await this.tell([mark]);
-    else this.untold = mark;
+    if (this.who) await this.save([reading]);
+    else this.pending = reading;
   }
 
-  private async tellUntold(): Promise<void> {
-    if (!this.who || !this.untold) return;
-    const mark = this.untold;
-    this.untold = null;
-    await this.tell([mark]);
+  private async savePending(): Promise<void> {
+    if (!this.who || !this.pending) return;
+    const reading = this.pending;
+    this.pending = null;
+    await this.save([reading]);
   }
 
-  private async tellAll(): Promise<void> {
-    if (!this.who || this.marks.told(this.who)) return;
-    const all = this.marks.all();
-    for (let i = 0; i < all.length; i += MOST_AT_ONCE) if (!(await this.tell(all.slice(i, i + MOST_AT_ONCE)))) return;
-    this.marks.keepTold(this.who);
+  private async saveAll(): Promise<void> {
+    if (!this.who || this.readingProgress.isSynced(this.who)) return;
+    const all = this.readingProgress.all();
+    for (let i = 0; i < all.length; i += MOST_AT_ONCE) if (!(await this.save(all.slice(i, i + MOST_AT_ONCE)))) return;
+    this.readingProgress.markSynced(this.who);
   }
 
   /** Whether the server has accepted them; if not, all are sent again once it is back. */
-  private async tell(marks: ReadingProgress[]): Promise<boolean> {
+  private async save(lessons: ReadingProgress[]): Promise<boolean> {
     const time_zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
     try {
-      const body = JSON.stringify({ time_zone, marks });
-      const response = await send("/progress/marks", { method: "POST", body, keepalive: true });
+      const body = JSON.stringify({ time_zone, lessons });
+      const response = await send("/progress/reading", { method: "POST", body, keepalive: true });
       if (!response.ok) throw await responseError(response);
     } catch {
-      this.marks.keepTold("");
+      this.readingProgress.markSynced("");
       return false;
     }
-    if (marks.some((mark) => mark.end_reached_at !== null)) this.ask();
+    if (lessons.some((lesson) => lesson.end_reached_at !== null)) this.ask();
     return true;
   }
 
   /** The server does not know how far a visitor has read, but this browser does. */
   private patchEnd(): void {
-    const here = this.reading && this.marks.find(this.reading.dataset.reading ?? "");
+    const here = this.reading && this.readingProgress.find(this.reading.dataset.reading ?? "");
     const line = document.querySelector<HTMLElement>("[data-end-mark][data-done=no]");
     if (!here?.end_reached_at || !line) return;
     line.dataset.done = "yes";
@@ -215,7 +215,7 @@ class ProgressHeader {
     for (const link of document.querySelectorAll<HTMLElement>("a[data-lesson-link]")) {
       const lesson = link.dataset.lessonLink ?? "";
       const known = stages.get(lesson) ?? "new";
-      const stage = known === "new" && this.marks.find(lesson) ? "started" : known;
+      const stage = known === "new" && this.readingProgress.find(lesson) ? "started" : known;
       const done = stage === "completed" || stage === "revisited";
       link.dataset.stage = done ? "done" : stage;
       const words = link.querySelector(".stage-words");
@@ -225,7 +225,7 @@ class ProgressHeader {
 
   /** The lesson that was open last in this browser, if this page links to it. */
   private lastHere(): { title: string; href: string } | null {
-    const last = this.marks.all().sort((a, b) => b.last_seen_at - a.last_seen_at)[0];
+    const last = this.readingProgress.all().sort((a, b) => b.last_seen_at - a.last_seen_at)[0];
     const link = last && document.querySelector<HTMLAnchorElement>(`a[data-lesson-link="${CSS.escape(last.lesson)}"]`);
     if (!link) return null;
     const title = link.querySelector("b")?.textContent ?? "";

@@ -8,7 +8,7 @@
 
 import { availableStorage, type StorageArea } from "./account-storage";
 
-/** An entry as sent to the server (`POST /progress/marks`); times are milliseconds since 1970. */
+/** An entry as sent to the server (`POST /progress/reading`); times are milliseconds since 1970. */
 export interface ReadingProgress {
   lesson: string;
   opened_at: number;
@@ -22,7 +22,7 @@ export interface ReadingProgress {
 type StoredProgress = Partial<ReadingProgress> & { seen_at?: unknown; place?: unknown };
 
 const PREFIX = "lockstep:mark:";
-const TOLD = "lockstep:marks-told";
+const SYNCED = "lockstep:marks-told";
 /** After this time, opening a lesson again is worth reporting. */
 const A_WHILE_MS = 10 * 60_000;
 
@@ -51,12 +51,12 @@ export class ReadingProgressStore {
   }
 
   /** Adds to the progress of a lesson. Returns whether that is news for the server. */
-  add(mark: ReadingProgress): boolean {
-    const before = this.find(mark.lesson);
-    const after = before ? merged(before, mark) : mark;
-    this.own.set(mark.lesson, after);
+  add(reading: ReadingProgress): boolean {
+    const before = this.find(reading.lesson);
+    const after = before ? merged(before, reading) : reading;
+    this.own.set(reading.lesson, after);
     try {
-      this.storage?.setItem(PREFIX + mark.lesson, JSON.stringify(after));
+      this.storage?.setItem(PREFIX + reading.lesson, JSON.stringify(after));
     } catch {
       // Storage is full or denied: the page keeps it, and the server may have it.
     }
@@ -74,21 +74,21 @@ export class ReadingProgressStore {
     } catch {
       // Storage is denied: only the entries of this page are known.
     }
-    return [...lessons].map((lesson) => this.find(lesson)).filter((mark) => mark !== null);
+    return [...lessons].map((lesson) => this.find(lesson)).filter((reading) => reading !== null);
   }
 
   /** Whether the server has all entries of this browser for `who`. */
-  told(who: string): boolean {
+  isSynced(who: string): boolean {
     try {
-      return this.storage?.getItem(TOLD) === who;
+      return this.storage?.getItem(SYNCED) === who;
     } catch {
       return false;
     }
   }
 
-  keepTold(who: string): void {
+  markSynced(who: string): void {
     try {
-      this.storage?.setItem(TOLD, who);
+      this.storage?.setItem(SYNCED, who);
     } catch {
       // They are sent again from the next page, which does no harm.
     }
@@ -97,9 +97,9 @@ export class ReadingProgressStore {
   /** Deletes progress after a sign-out: what was sent for a learner is theirs, not the next person's. */
   leave(): void {
     try {
-      if (!this.storage?.getItem(TOLD)) return;
+      if (!this.storage?.getItem(SYNCED)) return;
       for (const { lesson } of this.all()) this.storage.removeItem(PREFIX + lesson);
-      this.storage.removeItem(TOLD);
+      this.storage.removeItem(SYNCED);
       this.own.clear();
     } catch {
       // Storage is denied: nothing was stored.

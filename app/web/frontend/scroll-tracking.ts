@@ -6,18 +6,18 @@ const REST_MS = 800;
 /** The height on the screen where people read. */
 const LINE = 0.3;
 
-/** Tracks reading on this page; calls `noted` when there is something new. */
+/** Tracks reading on this page; calls `onProgress` when there is something new. */
 export function setUpScrollTracking(
   article: HTMLElement,
-  marks: ReadingProgressStore,
-  noted: (mark: ReadingProgress) => void,
+  readings: ReadingProgressStore,
+  onProgress: (reading: ReadingProgress) => void,
 ): void {
   const lesson = article.dataset.reading ?? "";
   const opened_at = Date.now();
   const note = (end_reached_at: number | null, anchor: string): void => {
-    if (marks.add({ lesson, opened_at, last_seen_at: Date.now(), end_reached_at, anchor })) {
-      const mark = marks.find(lesson);
-      if (mark) noted(mark);
+    if (readings.add({ lesson, opened_at, last_seen_at: Date.now(), end_reached_at, anchor })) {
+      const reading = readings.find(lesson);
+      if (reading) onProgress(reading);
     }
   };
   note(null, "");

@@ -53,9 +53,9 @@ def apply_pending(action: FailureAction) -> None:
     """
     here = task_context.current_context()
     assert here
-    here.wish(here.task.lane, action.name, reached=True)
+    here.send_command(here.task.lane, action.name, reached=True)
     end = time.monotonic() + _DONE_S
-    while here.board.status(here.number) == ProcessStatus.running and time.monotonic() < end:
+    while here.shared_state.status(here.number) == ProcessStatus.running and time.monotonic() < end:
         time.sleep(0.001)
 
 
@@ -70,4 +70,4 @@ def _do(task: str, action: str, at_step: int | None = None) -> None:
         raise ValueError(f"{task} is the notebook's own process: restart the session instead")
     if at_step is not None and at_step < 0:
         raise ValueError(f"steps count from 0, so {at_step} never comes")
-    here.wish(task, action, at_step)
+    here.send_command(task, action, at_step)

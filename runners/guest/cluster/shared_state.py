@@ -56,7 +56,7 @@ class SharedState:
     def begin(self, task: int) -> None:
         """A fresh process takes this place; how the one before ended is still to be read."""
         self.set_step(task, _NONE)
-        self.take_fault(task)
+        self.take_failure(task)
         self.set_status(task, ProcessStatus.starting)
         self.set_work(task, ProcessActivity.nothing)
         self._write("q", task, _CAME, 0)
@@ -88,15 +88,15 @@ class SharedState:
         """Say what it is doing."""
         self._write("b", task, _WORK, work)
 
-    def came(self, task: int) -> int:
+    def arrived(self, task: int) -> int:
         """How often it has come to where all who train together meet."""
         return int(self._read("q", task, _CAME))
 
-    def come(self, task: int) -> int:
+    def arrive(self, task: int) -> int:
         """Say that it has come there once more; returns how often now."""
         return self._count(task, _CAME)
 
-    def turn_back(self, task: int) -> None:
+    def withdraw(self, task: int) -> None:
         """Say that it came in vain: it does not count."""
         self._count(task, _CAME, -1)
 
@@ -127,7 +127,7 @@ class SharedState:
         """Only PID 1 calls this."""
         self._write("h", task, _EXIT, status)
 
-    def fault_at(self, task: int) -> int:
+    def failure_at(self, task: int) -> int:
         """The step at which a failure is pending for it, or -1."""
         return int(self._read("q", task, _FAULT_STEP))
 
@@ -136,9 +136,9 @@ class SharedState:
         self._write("b", task, _FAULT, action)
         self._write("q", task, _FAULT_STEP, step)
 
-    def take_fault(self, task: int) -> FailureAction | None:
+    def take_failure(self, task: int) -> FailureAction | None:
         """Take the pending failure, so that it happens only once."""
-        value, at = int(self._read("b", task, _FAULT)), self.fault_at(task)
+        value, at = int(self._read("b", task, _FAULT)), self.failure_at(task)
         self._write("q", task, _FAULT_STEP, _NONE)
         return FailureAction(value) if at != _NONE and 1 <= value <= len(FailureAction) else None
 

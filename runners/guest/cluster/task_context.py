@@ -21,7 +21,7 @@ class TaskContext:
     Attributes:
         number: its place in ``topology.tasks``; 0 is the learner's kernel.
         ports: of all tasks, in that order.
-        board: see ``board``.
+        board: see ``shared_state``.
         wishes: takes what PID 1 shall do, a JSON object of at most LONGEST_WISH bytes a packet.
         nonce: see ``lanes``.
     """
@@ -29,8 +29,8 @@ class TaskContext:
     topology: Topology
     number: int
     ports: tuple[int, ...]
-    board: SharedState
-    wishes: socket.socket
+    shared_state: SharedState
+    commands: socket.socket
     nonce: str
 
     @property
@@ -38,7 +38,7 @@ class TaskContext:
         """The task itself."""
         return self.topology.tasks[self.number]
 
-    def tell_tensorflow(self) -> None:
+    def set_tf_config(self) -> None:
         """Set ``TF_CONFIG``."""
         os.environ["TF_CONFIG"] = endpoints.tf_config(self.topology, self.ports, self.number)
 
@@ -46,13 +46,13 @@ class TaskContext:
         """Where a task listens, once its program has it listen."""
         return endpoints.address(self.ports[number])
 
-    def wish(self, task: str, action: str, at_step: int | None = None, *, reached: bool = False) -> None:
+    def send_command(self, task: str, action: str, at_step: int | None = None, *, reached: bool = False) -> None:
         """Ask PID 1 to do something to a task, or, if ``reached``, what it was to do at a step that has come now.
 
         What makes no sense PID 1 drops.
         """
         word = {"task": task, "action": action, "at_step": at_step, "reached": reached}
-        self.wishes.send(json.dumps(word).encode())
+        self.commands.send(json.dumps(word).encode())
 
 
 _place: TaskContext | None = None

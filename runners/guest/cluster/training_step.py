@@ -31,5 +31,5 @@ def reached(step: int) -> None:
     if _board is None or _carry_out is None:
         return
     _board.set_step(_task, max(0, min(int(step), 2**62)))
-    if 0 <= _board.fault_at(_task) <= step and (action := _board.take_fault(_task)):
+    if 0 <= _board.failure_at(_task) <= step and (action := _board.take_failure(_task)):
         _carry_out(action)

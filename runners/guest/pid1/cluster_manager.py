@@ -46,31 +46,31 @@ class ClusterManager:
         self._topology = topology
         self._fork = fork
         self._tell = tell
-        self._board = SharedState(len(topology.tasks))
+        self._state = SharedState(len(topology.tasks))
         self._ports = endpoints.free_ports(len(topology.tasks))
         self._nonce = secrets.token_hex(4)
         self._pids: dict[int, int] = {}
         """The number of each living process by its task's."""
         self._slow: set[int] = set()
-        self._armed: dict[int, tuple[str, int]] = {}
+        self._scheduled: dict[int, tuple[str, int]] = {}
         """What is to be done to a task at which step. Only PID 1 knows it for sure: the board can be scribbled on."""
         self._told_steps: list[int] = []
         self._toggle_at = 0.0
         self._stopped = False
         self._changed = False
         self._told_at = 0.0
-        self.wishes, self._wishing = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.commands, self._commands_in = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._news, self.kernels_news = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        for end in (self.wishes, self._news):
+        for end in (self.commands, self._news):
             end.setblocking(False)
 
     def place(self, number: int) -> TaskContext:
         """What the process of a task is given."""
-        return TaskContext(self._topology, number, self._ports, self._board, self._wishing, self._nonce)
+        return TaskContext(self._topology, number, self._ports, self._state, self._commands_in, self._nonce)
 
     def leave_in_child(self, kernel: bool) -> None:
         """Close, in a child, what only PID 1 may have; a child that is not the kernel gets no news."""
-        self.wishes.close()
+        self.commands.close()
         self._news.close()
         if not kernel:
             self.kernels_news.close()
@@ -85,7 +85,7 @@ class ClusterManager:
 
     def close(self) -> None:
         """Every process is gone."""
-        for end in (self.wishes, self._wishing, self._news, self.kernels_news):
+        for end in (self.commands, self._commands_in, self._news, self.kernels_news):
             end.close()
         self._tell([])
 
@@ -94,14 +94,14 @@ class ClusterManager:
         return [self._member(number) for number in range(len(self._topology.tasks))]
 
     def _member(self, number: int) -> dict[str, Any]:
-        task, step = self._topology.tasks[number], self._board.step(number)
-        action, at_step = self._armed.get(number, (None, None))
+        task, step = self._topology.tasks[number], self._state.step(number)
+        action, at_step = self._scheduled.get(number, (None, None))
         return {
             "task": task.lane,
-            "state": self._board.status(number).name,
+            "state": self._state.status(number).name,
             "address": endpoints.address(self._ports[number]),
             "step": step if 0 <= step <= _MOST_STEP else None,
-            "armed": None if action is None else {"action": action, "at_step": at_step},
+            "scheduled": None if action is None else {"action": action, "at_step": at_step},
             "serves": endpoints.serves(self._topology, task),
         }
 
@@ -109,7 +109,7 @@ class ClusterManager:
         """SIGINT for those beside the kernel. Who is held goes on first: it could not hear it."""
         for number, pid in self._pids.items():
             self._let_go_on(number)
-            self._board.interrupt(number)
+            self._state.interrupt(number)
             if number:
                 _signal(pid, signal.SIGINT)
         self._changed = True
@@ -120,26 +120,26 @@ class ClusterManager:
             if own == pid:
                 del self._pids[number]
                 self._slow.discard(number)
-                self._disarm(number)
-                self._board.set_exit_status(number, status)
-                self._board.set_status(number, ProcessStatus.ended)
+                self._cancel(number)
+                self._state.set_exit_status(number, status)
+                self._state.set_status(number, ProcessStatus.ended)
                 self._changed = True
 
-    def hear(self) -> None:
-        """Read one wish."""
+    def read_commands(self) -> None:
+        """Read one command."""
         try:
-            data = self.wishes.recv(MAX_COMMAND_BYTES)
-            wish = json.loads(data)
+            data = self.commands.recv(MAX_COMMAND_BYTES)
+            command = json.loads(data)
         except (OSError, ValueError, RecursionError):
             return
-        if not isinstance(wish, dict):
+        if not isinstance(command, dict):
             return
-        if wish.get("reached") is True:
-            self._reached(wish.get("task"), wish.get("action"))
+        if command.get("reached") is True:
+            self._reached(command.get("task"), command.get("action"))
         else:
-            self.do(wish.get("task"), wish.get("action"), wish.get("at_step"))
+            self.apply(command.get("task"), command.get("action"), command.get("at_step"))
 
-    def do(self, task: Any, action: Any, at_step: Any = None, *, late: bool = True) -> str:
+    def apply(self, task: Any, action: Any, at_step: Any = None, *, late: bool = True) -> str:
         """Do ``action`` to the task of that lane, or have it wait for a step; what makes no sense is not done.
 
         Args:
@@ -149,29 +149,29 @@ class ClusterManager:
             late: do it now where that step is behind the task already.
 
         Returns:
-            ``done``, ``armed``, ``passed`` (the step is behind it, nothing was done), ``not-armed`` (there was nothing
-            to take back: it has come to its step, or was taken back before), or ``nonsense``.
+            ``done``, ``scheduled``, ``passed`` (the step is behind it, nothing was done), ``not-scheduled`` (there was
+            nothing to cancel: it has come to its step, or was canceled before), or ``nonsense``.
         """
         number = self._number(task)
         waits = isinstance(at_step, int) and not isinstance(at_step, bool) and 0 <= at_step <= _MOST_STEP
         if number is None or not isinstance(action, str) or (at_step is not None and not waits):
             return "nonsense"
         self._changed = True
-        if action == "disarm":
-            return "done" if self._disarm(number) else "not-armed"
+        if action == "cancel":
+            return "done" if self._cancel(number) else "not-scheduled"
         if waits and action in FailureAction.__members__:
-            if self._board.step(number) < at_step:
-                self._armed[number] = action, at_step
-                self._board.await_step(number, at_step, FailureAction[action])
-                return "armed"
+            if self._state.step(number) < at_step:
+                self._scheduled[number] = action, at_step
+                self._state.await_step(number, at_step, FailureAction[action])
+                return "scheduled"
             if not late:
                 return "passed"
-        if action == self._armed.get(number, ("",))[0]:  # it is not to be done a second time
-            self._disarm(number)
-        self._do_now(number, action)
+        if action == self._scheduled.get(number, ("",))[0]:  # it is not to be done a second time
+            self._cancel(number)
+        self._apply_now(number, action)
         return "done"
 
-    def tell_now(self) -> None:
+    def report(self) -> None:
         """Tell of the members as they are, at once: somebody waits for it."""
         self._changed, self._told_at = False, time.monotonic()
         self._tell(self.members())
@@ -182,42 +182,42 @@ class ClusterManager:
     def _reached(self, task: Any, action: Any) -> None:
         """A process says that it is at its step. It continues if that failure was canceled meanwhile."""
         number = self._number(task)
-        if number is None or number not in self._armed:
+        if number is None or number not in self._scheduled:
             return
-        armed, at_step = self._armed[number]
-        if armed == action and self._board.step(number) >= at_step:
-            self._disarm(number)
-            self._do_now(number, action)
+        scheduled, at_step = self._scheduled[number]
+        if scheduled == action and self._state.step(number) >= at_step:
+            self._cancel(number)
+            self._apply_now(number, action)
             self._changed = True
 
-    def _disarm(self, number: int) -> bool:
+    def _cancel(self, number: int) -> bool:
         """Forget what is to be done to it; whether there was anything. Once PID 1 has, it is not done any more."""
-        self._board.take_fault(number)
-        return self._armed.pop(number, None) is not None
+        self._state.take_failure(number)
+        return self._scheduled.pop(number, None) is not None
 
-    def _do_now(self, number: int, action: Any) -> None:
+    def _apply_now(self, number: int, action: Any) -> None:
         pid = self._pids.get(number)
         match action:
             case "kill" if number:
                 self._end(number)
             case "kill" if pid is not None:
-                self._board.set_status(number, ProcessStatus.ended)
+                self._state.set_status(number, ProcessStatus.ended)
                 _signal(pid, signal.SIGKILL)  # the kernel itself: PID 1 reports its end in more detail
             case "pause" if pid is not None:
                 self._slow.discard(number)
-                self._board.set_status(number, ProcessStatus.paused)
+                self._state.set_status(number, ProcessStatus.paused)
                 _signal(pid, signal.SIGSTOP)
             case "slow" if pid is not None:
                 self._let_go_on(number)
                 self._slow.add(number)
-                self._board.set_status(number, ProcessStatus.slow)
+                self._state.set_status(number, ProcessStatus.slow)
             case "resume":
                 self._let_go_on(number)
             case "restart" if number and pid is None:
                 try:
                     self._start(number)
                 except OSError:  # the session has as many processes as it may have
-                    self._board.set_status(number, ProcessStatus.ended)
+                    self._state.set_status(number, ProcessStatus.ended)
 
     def tick(self) -> float | None:
         """Do what it is time for; returns seconds until there is more to do, None for never.
@@ -225,7 +225,7 @@ class ClusterManager:
         The supervisor gets at most ten updates a second: a program may cause thousands.
         """
         now = time.monotonic()
-        if self._armed and (seen := [self._board.step(number) for number in self._armed]) != self._told_steps:
+        if self._scheduled and (seen := [self._state.step(number) for number in self._scheduled]) != self._told_steps:
             self._told_steps, self._changed = seen, True
         if self._changed and now - self._told_at >= _TELL_S:
             self._changed, self._told_at = False, now
@@ -233,7 +233,7 @@ class ClusterManager:
         waits = [self._turn_s(now)] if self._slow else []
         if self._changed:
             waits.append(max(0.0, self._told_at + _TELL_S - now))
-        if self._armed:
+        if self._scheduled:
             waits.append(_LOOK_S)
         return min(waits, default=None)
 
@@ -250,7 +250,7 @@ class ClusterManager:
         self._slow.discard(number)
         if (pid := self._pids.get(number)) is not None:
             _signal(pid, signal.SIGCONT)
-            self._board.set_status(number, ProcessStatus.running)
+            self._state.set_status(number, ProcessStatus.running)
 
     def _end(self, number: int) -> None:
         pid = self._pids.get(number)
@@ -263,8 +263,8 @@ class ClusterManager:
 
     def _start(self, number: int) -> None:
         """Fork a task's process, and hand the kernel its ends of what leads to it. Raises OSError: none can be had."""
-        self._disarm(number)
-        self._board.begin(number)
+        self._cancel(number)
+        self._state.begin(number)
         with contextlib.ExitStack() as ours:
             link, kernels_link = map(ours.enter_context, socket.socketpair())
             out, to_out = _pipe(ours)
@@ -285,7 +285,7 @@ class ClusterManager:
 
     def _joined(self, number: int, pid: int) -> None:
         self._pids[number] = pid
-        self._board.set_status(number, ProcessStatus.running)
+        self._state.set_status(number, ProcessStatus.running)
 
 
 def _pipe(owner: contextlib.ExitStack) -> tuple[int, int]:

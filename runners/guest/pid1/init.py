@@ -72,22 +72,22 @@ class Init:
         self._kernel: int | None = None
         self._number = 0
         self._complaint: int | None = None
-        self._team: ClusterManager | None = None
+        self._cluster: ClusterManager | None = None
         """Where the machine is a cluster: its processes."""
-        self._bell = socket.socketpair()
+        self._wakeup = socket.socketpair()
         """Rung by the end of a child."""
 
     def serve(self) -> None:
         """Carry out commands until the supervisor closes the control socket."""
         _forget_the_hosts_output()
-        wake, alarm = self._bell
-        for end in self._bell:
+        wake, alarm = self._wakeup
+        for end in self._wakeup:
             end.setblocking(False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
         while True:
-            wait_s = self._team.tick() if self._team else None
-            watched = [self._control, wake, *([self._team.wishes] if self._team else [])]
+            wait_s = self._cluster.tick() if self._cluster else None
+            watched = [self._control, wake, *([self._cluster.commands] if self._cluster else [])]
             for end in select.select(watched, [], [], wait_s)[0]:
                 if end is self._control:
                     data = self._control.recv(_LARGEST_COMMAND)
@@ -97,8 +97,8 @@ class Init:
                 elif end is wake:
                     with contextlib.suppress(BlockingIOError):
                         wake.recv(4096)
-                elif self._team and end is self._team.wishes:
-                    self._team.hear()
+                elif self._cluster and end is self._cluster.commands:
+                    self._cluster.read_commands()
             self._reap()
 
     def _obey(self, command: dict[str, Any]) -> None:
@@ -107,8 +107,8 @@ class Init:
                 self._end_all()
                 self._start(command)
             case "signal" if self._kernel is not None:
-                if self._team and command["signum"] == signal.SIGINT:
-                    self._team.interrupt()
+                if self._cluster and command["signum"] == signal.SIGINT:
+                    self._cluster.interrupt()
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self._kernel, int(command["signum"]))
             case "kill":
@@ -119,10 +119,10 @@ class Init:
                 self._tell({"fault": command["id"], "result": self._fault(command)})
 
     def _fault(self, command: dict[str, Any]) -> str:
-        if not self._team:
+        if not self._cluster:
             return "nonsense"
-        result = self._team.do(command["task"], command["action"], command["at_step"], late=False)
-        self._team.tell_now()
+        result = self._cluster.apply(command["task"], command["action"], command["at_step"], late=False)
+        self._cluster.report()
         return result
 
     def _start(self, command: dict[str, Any]) -> None:
@@ -130,16 +130,16 @@ class Init:
         self._printed.begin()
         self._number = int(command["kernel"])
         topology = Topology.parse(command["topology"])
-        self._team = team = self._team_of(topology) if topology.cluster else None
+        self._cluster = cluster = self._make_cluster(topology) if topology.cluster else None
 
         def be_kernel() -> None:
             self._first()
             from runners.guest.runtime import kernel_app
 
             place = news = None
-            if team:
-                team.leave_in_child(kernel=True)
-                place, news = team.place(0), team.kernels_news
+            if cluster:
+                cluster.leave_in_child(kernel=True)
+                place, news = cluster.place(0), cluster.kernels_news
             key, keyboard = command["key"].encode(), bool(command["keyboard"])
             printed = self._printed.streams
             kernel = kernel_app.prepare_kernel(
@@ -151,10 +151,10 @@ class Init:
         self._kernel = self._fork(be_kernel, complain)
         os.close(complain)
         self._printed.close_write_ends()
-        if team:
-            team.begin(self._kernel)
+        if cluster:
+            cluster.begin(self._kernel)
 
-    def _team_of(self, topology: Topology) -> ClusterManager:
+    def _make_cluster(self, topology: Topology) -> ClusterManager:
         from runners.guest.pid1.cluster_manager import ClusterManager
 
         return ClusterManager(topology, self._fork_member, self._tell_members)
@@ -176,7 +176,7 @@ class Init:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for end in (*self._bell, self._control):
+            for end in (*self._wakeup, self._control):
                 end.close()  # who held one could speak for PID 1, or keep the end of a kernel secret
             os.setsid()
             linux.set_dumpable(True)
@@ -194,9 +194,9 @@ class Init:
         had_kernel, self._kernel = self._kernel is not None, None
         self._read_last_words()
         self._kill_all()
-        if self._team:
-            self._team.close()
-            self._team = None
+        if self._cluster:
+            self._cluster.close()
+            self._cluster = None
         if had_kernel:
             self._tell_exit(-signal.SIGKILL)
 
@@ -207,8 +207,8 @@ class Init:
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, 0)
-                if self._team:
-                    self._team.ended(pid, os.waitstatus_to_exitcode(status))
+                if self._cluster:
+                    self._cluster.ended(pid, os.waitstatus_to_exitcode(status))
         self._printed.settle()
 
     def _reap(self) -> None:
@@ -224,8 +224,8 @@ class Init:
                     if words and exited >= 0:
                         self._tell({"failed": words[-_LONGEST_COMPLAINT:]})
                     self._tell_exit(exited, words if exited < 0 else "")
-                if self._team:
-                    self._team.ended(pid, os.waitstatus_to_exitcode(status))
+                if self._cluster:
+                    self._cluster.ended(pid, os.waitstatus_to_exitcode(status))
 
     def _read_last_words(self) -> str:
         """What a kernel wrote that did not come up, or crashed; it may be the learner's words."""

@@ -333,8 +333,8 @@ def join_cluster(own: TaskContext | None) -> None:
         lanes.set_lane(secrets.token_hex(4), None)
         return
     lanes.set_lane(own.nonce, own.task.lane)
-    own.tell_tensorflow()
-    training_step.attach(own.board, own.number, cluster_failures.apply_pending)
+    own.set_tf_config()
+    training_step.attach(own.shared_state, own.number, cluster_failures.apply_pending)
     if own.task.role in ("chief", "worker") and own.topology.kind == "workers":
         rendezvous.install_rendezvous(own)
         server_join.install_server_join(own)

@@ -120,7 +120,7 @@ class Peers:
             line = json.dumps({"run": self._cell, "code": code, "store_history": store_history}).encode() + b"\n"
             for member in self._runners():
                 member.failure, member.waiting_cell, member.begun = None, line, False
-                if member.ended and self._own.board.status(member.number) != ProcessStatus.ended:
+                if member.ended and self._own.shared_state.status(member.number) != ProcessStatus.ended:
                     member.ended = False  # it is being restarted
                 if member.ended:
                     member.failure = TaskFailure(member.task, "WorkerEnded", "it has ended")
@@ -146,7 +146,7 @@ class Peers:
                         break
                     if deadline is not None and time.monotonic() > deadline:
                         for member in left:
-                            self._own.wish(member.task.lane, "kill")
+                            self._own.send_command(member.task.lane, "kill")
                         deadline = time.monotonic() + _AFTER_INTERRUPT_S
                     self._changed.wait(0.1)
                 if time.monotonic() > patient_until:
@@ -159,7 +159,7 @@ class Peers:
     def _name_who_is_held(self, left: list[_PeerProcess], named: set[int]) -> None:
         """Explain once for each process why the cell waits for it."""
         for member in left:
-            status = self._own.board.status(member.number)
+            status = self._own.shared_state.status(member.number)
             if status in (ProcessStatus.paused, ProcessStatus.slow) and member.number not in named:
                 named.add(member.number)
                 task, where = self._own.task.lane, self._own.address_of(member.number)
@@ -170,7 +170,7 @@ class Peers:
         """End whoever does nothing of the cell, and say so; ``hoped``: until when something was expected of each."""
         now = time.monotonic()
         for member in left:
-            board = self._own.board
+            board = self._own.shared_state
             member.begun |= board.work(member.number) != ProcessActivity.nothing
             held = board.status(member.number) in (ProcessStatus.paused, ProcessStatus.slow)
             if member.begun or held:
@@ -185,7 +185,7 @@ class Peers:
             member.failure, member.ended = TaskFailure(member.task, "WorkerEnded", "it had not started the cell"), True
         task = member.task.lane
         publisher.notice("never-began", lane=self._own.task.lane, task=task, seconds=_BEGINS_S)
-        self._own.wish(task, "kill")
+        self._own.send_command(task, "kill")
 
     def _runners(self) -> list[_PeerProcess]:
         """Who runs cells."""
@@ -277,7 +277,7 @@ class Peers:
         member.buffer += data
         if not data or len(member.buffer) > _LONGEST_LINE:
             if data:  # it speaks no language of ours, and would go on
-                self._own.wish(member.task.lane, "kill")
+                self._own.send_command(member.task.lane, "kill")
             self._part_with(member)
             return
         *lines, rest = member.buffer.split(b"\n")
@@ -332,7 +332,9 @@ class Peers:
         self._by_link.pop(link.fileno(), None)
         link.close()
         if not replaced and not self._has_ended(member) and not _readable(self._news.fileno()):
-            self._own.wish(member.task.lane, "kill")  # it has closed its link, and would hear of no cell any more
+            self._own.send_command(
+                member.task.lane, "kill"
+            )  # it has closed its link, and would hear of no cell any more
             self._has_ended(member)
         why = self._how_it_ended(member)
         publisher.notice("member-ended", lane=member.task.lane, task=member.task.lane, why=why)
@@ -346,12 +348,12 @@ class Peers:
     def _has_ended(self, member: _PeerProcess) -> bool:
         """Whether PID 1 knows soon that it has ended."""
         end = time.monotonic() + _ENDED_S
-        while self._own.board.status(member.number) != ProcessStatus.ended and time.monotonic() < end:
+        while self._own.shared_state.status(member.number) != ProcessStatus.ended and time.monotonic() < end:
             time.sleep(0.005)
-        return self._own.board.status(member.number) == ProcessStatus.ended
+        return self._own.shared_state.status(member.number) == ProcessStatus.ended
 
     def _how_it_ended(self, member: _PeerProcess) -> str:
-        status = self._own.board.exit_status(member.number)
+        status = self._own.shared_state.exit_status(member.number)
         if status >= 0:
             return f"exit status {status}"
         try:

@@ -51,14 +51,14 @@ class StallDetector:
     @contextmanager
     def cell(self) -> Iterator[None]:
         """While a cell runs."""
-        self._own.board.set_work(self._own.number, ProcessActivity.cell)
+        self._own.shared_state.set_work(self._own.number, ProcessActivity.cell)
         self._polled_since = None
         self._in_cell.set()
         try:
             yield
         finally:
             self._in_cell.clear()
-            self._own.board.set_work(self._own.number, ProcessActivity.nothing)
+            self._own.shared_state.set_work(self._own.number, ProcessActivity.nothing)
 
     def look_at_polls(self) -> None:
         """Say also for whom a program waits that asks a coordinator again and again whether all is done."""
@@ -79,7 +79,7 @@ class StallDetector:
     def _look_at_one_cell(self) -> None:
         frame: FrameType | None = None
         since, cpu, said = time.monotonic(), time.process_time(), set[int]()
-        heard = self._own.board.interrupts(self._own.number)
+        heard = self._own.shared_state.interrupts(self._own.number)
         self._broken_off = False
         while self._in_cell.is_set():
             now, used = time.monotonic(), time.process_time()
@@ -92,8 +92,8 @@ class StallDetector:
                 self._set(ProcessActivity.waiting)
                 self._say(now - since, said)
             time.sleep(_LOOK_S)
-            if self._own.board.interrupts(self._own.number) != heard:
-                heard = self._own.board.interrupts(self._own.number)
+            if self._own.shared_state.interrupts(self._own.number) != heard:
+                heard = self._own.shared_state.interrupts(self._own.number)
                 self._break_off("the run was stopped")
 
     def _break_off(self, why: str) -> None:
@@ -109,10 +109,10 @@ class StallDetector:
 
     def _set(self, work: ProcessActivity) -> None:
         if self._in_cell.is_set():
-            self._own.board.set_work(self._own.number, work)
+            self._own.shared_state.set_work(self._own.number, work)
 
     def _say(self, waited_s: float, said: set[int]) -> None:
-        for number, why in find_awaited(self._own, self._own.board, waited_s):
+        for number, why in find_awaited(self._own, self._own.shared_state, waited_s):
             lane, other = self._own.task.lane, self._own.topology.tasks[number].lane
             if number not in said:
                 said.add(number)

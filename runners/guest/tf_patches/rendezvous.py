@@ -48,22 +48,22 @@ def _enable_when_all_are_there(own: TaskContext, original: Any, self: Any, serve
         return
     again = self._context_handle is not None
     numbers = [n for n, _ in tasks]
-    nth = own.board.come(own.number)
+    nth = own.shared_state.arrive(own.number)
     try:
-        _wait(own, numbers, lambda n: own.board.came(n) >= nth)
+        _wait(own, numbers, lambda n: own.shared_state.arrived(n) >= nth)
     except BaseException:
-        own.board.turn_back(own.number)
+        own.shared_state.withdraw(own.number)
         raise
     original(self, server_def)
-    own.board.be_ready(own.number)
+    own.shared_state.be_ready(own.number)
     if again:  # what one sends before another is connected again would be lost
-        _wait(own, numbers, lambda n: own.board.ready(n) >= nth)
+        _wait(own, numbers, lambda n: own.shared_state.ready(n) >= nth)
 
 
 def _wait(own: TaskContext, numbers: list[int], there: Callable[[int], bool]) -> None:
     hoped = time.monotonic()
     while missing := [n for n in numbers if not there(n)]:
-        through = [n for n in missing if own.board.work(n) == ProcessActivity.nothing]
+        through = [n for n in missing if own.shared_state.work(n) == ProcessActivity.nothing]
         if not through:
             hoped = time.monotonic()
         elif time.monotonic() - hoped > RENDEZVOUS_TIMEOUT_S:

@@ -31,10 +31,10 @@ def install_server_join(own: TaskContext) -> None:
 
 @subject.patch("tensorflow.python.training.server_lib:Server.join", relies_on=("(self)",))
 def _join(own: TaskContext, _: Any, __: Any) -> None:
-    others = [n for n in range(own.board.tasks) if n != own.number]
+    others = [n for n in range(own.shared_state.tasks) if n != own.number]
     idle = (ProcessActivity.nothing, ProcessActivity.serving)
     while True:
-        own.board.set_work(own.number, ProcessActivity.serving)
+        own.shared_state.set_work(own.number, ProcessActivity.serving)
         time.sleep(_LOOK_S)
-        if all(own.board.work(n) in idle for n in others):
+        if all(own.shared_state.work(n) in idle for n in others):
             return

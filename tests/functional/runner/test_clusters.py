@@ -199,16 +199,16 @@ async def test_the_answer_to_a_fault_shows_it_done(workers: SessionClient) -> No
 
 async def test_what_waits_for_a_step_can_be_taken_back_and_is_not_done(workers: SessionClient) -> None:
     assert (await workers.run("import lockstep")).outcome == "ok"
-    armed = await workers.client.inject_failure(
+    scheduled = await workers.client.inject_failure(
         workers.session, InjectedFailure(task="worker 1", action="kill", at_step=2)
     )
-    assert armed.members[1].armed == PendingFailure(action="kill", at_step=2)
+    assert scheduled.members[1].scheduled == PendingFailure(action="kill", at_step=2)
 
-    taken_back = await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="disarm"))
+    taken_back = await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="cancel"))
 
-    assert taken_back.members[1].armed is None
+    assert taken_back.members[1].scheduled is None
     with pytest.raises(RequestRefused, match="taken back already"):
-        await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="disarm"))
+        await workers.client.inject_failure(workers.session, InjectedFailure(task="worker 1", action="cancel"))
     told = await workers.run("for i in range(5):\n    lockstep.log(i, loss=1.0)\nprint('through')")
     assert told.outcome == "ok"
     assert told.lanes() == {"worker 0": "through\n", "worker 1": "through\n"}
@@ -231,7 +231,7 @@ async def test_a_step_that_is_past_is_refused_in_its_run_and_awaited_before_the_
         workers.session, InjectedFailure(task="worker 1", action="kill", at_step=5)
     )
     assert [member.state for member in later.members] == ["running", "running"]
-    assert later.members[1].armed == PendingFailure(action="kill", at_step=5)
+    assert later.members[1].scheduled == PendingFailure(action="kill", at_step=5)
 
 
 async def test_a_loop_that_counts_no_steps_leaves_a_fault_waiting_where_it_can_be_seen(workers: SessionClient) -> None:
@@ -241,7 +241,7 @@ async def test_a_loop_that_counts_no_steps_leaves_a_fault_waiting_where_it_can_b
     assert (await workers.run("for i in range(10):\n    pass")).outcome == "ok"
 
     (_, worker) = (await workers.client.session(workers.session)).members
-    assert (worker.state, worker.step, worker.armed) == ("running", None, PendingFailure(action="kill", at_step=3))
+    assert (worker.state, worker.step, worker.scheduled) == ("running", None, PendingFailure(action="kill", at_step=3))
 
 
 async def test_who_serves_a_coordinator_counts_no_steps(client: RunnerClient) -> None:

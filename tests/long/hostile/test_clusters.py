@@ -38,7 +38,7 @@ if me == 1:
                  b'{"task": "worker 1", "action": "kill", "at_step": 1e308}',
                  b'{"task": "worker 1", "action": ["kill"], "at_step": 9}',
                  b'{"task": "worker 0", "action": "restart"}'):
-        task_context.current_context().wishes.send(wish)
+        task_context.current_context().commands.send(wish)
 """
 FLOOD = """
 if me == 1:
@@ -49,7 +49,7 @@ if me == 1:
 """
 SCRIBBLE = """
 from runners.guest.cluster import task_context
-page = task_context.current_context().board._page
+page = task_context.current_context().shared_state._page
 page[:] = os.urandom(len(page))
 """
 
@@ -98,7 +98,7 @@ import time
 end = time.monotonic() + 1
 while time.monotonic() < end:
     for action in ("pause", "resume", "slow", "resume"):
-        task_context.current_context().wish("worker 0" if me else "worker 1", action)
+        task_context.current_context().send_command("worker 0" if me else "worker 1", action)
     publisher.notice("member-ended", task="x", why="y")
 """
 
@@ -153,7 +153,7 @@ NO_PROCESS_LEFT = """
 import subprocess
 from runners.guest.cluster import task_context
 if me == 0:
-    task_context.current_context().wish("worker 1", "kill")
+    task_context.current_context().send_command("worker 1", "kill")
     time.sleep(1)
     held = []
     try:
@@ -161,7 +161,7 @@ if me == 0:
             held.append(subprocess.Popen(["sleep", "60"]))
     except OSError:
         pass
-    task_context.current_context().wish("worker 1", "restart")
+    task_context.current_context().send_command("worker 1", "restart")
     time.sleep(1)
     for each in held:
         each.kill()

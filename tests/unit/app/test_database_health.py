@@ -197,7 +197,7 @@ async def test_sqlites_error_about_its_files_means_a_full_disk_where_there_is_no
 
 
 async def test_a_probe_leaves_nothing_behind(database: Database) -> None:
-    await database.storage._try_to_write()
+    await database.health._try_to_write()
 
     async with database.engine.connect() as connection:
         tables = await connection.run_sync(lambda c: inspect(c).get_table_names())
@@ -212,7 +212,7 @@ async def test_a_probe_that_may_not_begin_leaves_its_connection_as_it_was(tmp_pa
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(OperationalError, match="locked"):
-            await db.storage._try_to_write()
+            await db.health._try_to_write()
     async with db.engine.connect() as connection:
         after = (await connection.exec_driver_sql("PRAGMA cache_size")).scalar_one()
     await db.close()

@@ -10,7 +10,7 @@ from app.observability import redact_path
 
 
 def test_the_token_of_a_mails_link_is_not_logged() -> None:
-    assert redact_path(f"/en/mail/{secrets.token_urlsafe(32)}") == "/en/mail/…"
+    assert redact_path(f"/en/email-link/{secrets.token_urlsafe(32)}") == "/en/email-link/…"
     assert redact_path(f"/en/unsubscribe/{'a1' * 16}.reply.65ab12cd.{secrets.token_urlsafe(32)}") == "/en/unsubscribe/…"
 
 

@@ -41,10 +41,10 @@ async def write_all(db: Database, mailer: AccountMailer) -> Account:
     """Every mail that an account may be waiting for."""
     account = await store_account(db, email=OLD)
     async with db.writing() as session:
-        await mailer.link(session, account, LinkPurpose.reset, OLD)
-        await mailer.link(session, account, LinkPurpose.change, NEW)
-        await mailer.already(session, account)
-        await mailer.changed(session, account, "password", OLD)
+        await mailer.send_link(session, account, LinkPurpose.reset, OLD)
+        await mailer.send_link(session, account, LinkPurpose.change, NEW)
+        await mailer.send_already_registered(session, account)
+        await mailer.send_changed(session, account, "password", OLD)
     return account
 
 
@@ -88,10 +88,10 @@ async def test_an_address_that_was_left_gets_only_the_news_that_it_was(
     account = await write_all(database, mailer)
     async with database.writing() as session:
         mine = await lock_account(session, account)
-        await mailer.changed(session, mine, "address", OLD)
+        await mailer.send_changed(session, mine, "address", OLD)
         mine.email, mine.email_key = NEW, email_key(NEW)
         await revoke_links(session, mine)
-        await mailer.changed(session, mine, "password", NEW)
+        await mailer.send_changed(session, mine, "password", NEW)
     if deleted:
         async with database.writing() as session:
             await erase_account(session, account, ())

@@ -33,28 +33,28 @@ async def test_a_password_fits_its_hash_and_no_other() -> None:
     passwords = AsyncPasswordHasher()
     stored = await passwords.hash("correct horse battery")
     assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
-    assert await passwords.check(stored, "correct horse battery")
-    assert not await passwords.check(stored, "correct horse batterY")
-    assert not await passwords.check("no hash at all", "correct horse battery")
-    assert not passwords.outdated(stored)
-    assert passwords.outdated(PasswordHasher.from_parameters(CHEAPEST).hash("x"))
+    assert await passwords.verify(stored, "correct horse battery")
+    assert not await passwords.verify(stored, "correct horse batterY")
+    assert not await passwords.verify("no hash at all", "correct horse battery")
+    assert not passwords.needs_rehash(stored)
+    assert passwords.needs_rehash(PasswordHasher.from_parameters(CHEAPEST).hash("x"))
 
 
 async def test_the_same_letters_fit_however_a_keyboard_writes_them() -> None:
     passwords = AsyncPasswordHasher()
-    assert await passwords.check(await passwords.hash("caf\u00e9 au lait"), "cafe\u0301 au lait")
+    assert await passwords.verify(await passwords.hash("caf\u00e9 au lait"), "cafe\u0301 au lait")
 
 
 async def test_where_there_is_no_account_a_check_takes_as_long() -> None:
     passwords = AsyncPasswordHasher()
-    assert not passwords.outdated(DUMMY_HASH), "its parameters are those of today"
+    assert not passwords.needs_rehash(DUMMY_HASH), "its parameters are those of today"
     stored = await passwords.hash("correct horse battery")
 
     async def fastest(of: str | None) -> float:
         times = []
         for _ in range(3):
             start = time.process_time()
-            assert not await passwords.check(of, "wrong")
+            assert not await passwords.verify(of, "wrong")
             times.append(time.process_time() - start)
         return min(times)
 

@@ -24,7 +24,7 @@ async def test_links_of_mails_outlive_new_secrets_unless_the_old_ones_have_leake
     file = settings.data_dir / "secrets" / SIGN_IN_SECRET
     app = create_app(settings)
     async with app.router.lifespan_context(app):
-        token = app.state.unsubscribe_tokens.token(WISH)
+        token = app.state.unsubscribe_tokens.sign(WISH)
     before = load_secrets(file)
 
     done = CliRunner().invoke(secret, ["rotate", *options])

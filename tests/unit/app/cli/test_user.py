@@ -65,7 +65,7 @@ def test_an_account_is_made_with_a_role_and_the_password_that_came_in(tmp_path: 
     account = in_sql(tmp_path, the_account)
     assert (account.email, account.name, account.role) == ("Ada@example.org", "Ada Byron", Role.admin)
     assert account.email_confirmed_at is not None
-    assert asyncio.run(AsyncPasswordHasher().check(account.password_hash, PASSWORD))
+    assert asyncio.run(AsyncPasswordHasher().verify(account.password_hash, PASSWORD))
     assert (tmp_path / "data" / "lockstep.db").stat().st_mode & 0o077 == 0
     again = user("create", ADA, "--password-stdin", typed=PASSWORD)
     assert again.exit_code == 1

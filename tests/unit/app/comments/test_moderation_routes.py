@@ -14,7 +14,7 @@ from tests.factories.comments import COMMENTS_URL, HTML, HTMX, Classroom, post_c
 
 async def test_a_report_reaches_the_instructors(room: Classroom) -> None:
     root = await post_comment(room.ada, "Buy my book")
-    assert (await room.bob.get(f"/en/comments/{root}/ask/report")).status_code == 200
+    assert (await room.bob.get(f"/en/comments/{root}/forms/report")).status_code == 200
     empty = await room.bob.post(f"/en/comments/{root}/report", data={"text": " "}, headers=HTMX)
     assert (empty.status_code, "Give a short reason" in empty.text) == (422, True)
     assert (await room.bob.post(f"/en/comments/{root}/report", data={"text": "An <ad>"})).status_code == 200

@@ -147,7 +147,7 @@ async def test_htmx_follows_to_the_thread_as_a_fragment(room: Classroom) -> None
 
 async def test_an_edit_shows_at_once_and_keeps_its_past_for_author_and_instructors(room: Classroom) -> None:
     root = await post_comment(room.ada, "First words")
-    assert "First words</textarea>" in (await room.ada.get(f"/en/comments/{root}/ask/edit")).text
+    assert "First words</textarea>" in (await room.ada.get(f"/en/comments/{root}/forms/edit")).text
     response = await room.ada.post(f"/en/comments/{root}", data={"text": "Second words", "edits": "0"})
     assert response.status_code == 303
 
@@ -171,7 +171,7 @@ async def test_deleting_leads_back_to_the_list_or_to_the_stub(room: Classroom) -
     root, other = await post_comment(room.ada, "One"), await post_comment(room.ada, "Two")
     await post_comment(room.bob, "Yes", thread=root)
 
-    assert (await room.ada.get(f"/en/comments/{other}/ask/delete")).status_code == 200
+    assert (await room.ada.get(f"/en/comments/{other}/forms/delete")).status_code == 200
     alone = await room.ada.post(f"/en/comments/{other}/delete", headers=HTML)
     assert (alone.status_code, alone.headers["location"]) == (303, COMMENTS_URL)
     answered = await room.ada.post(f"/en/comments/{root}/delete", headers=HTML)
@@ -229,9 +229,9 @@ ORDERS = [
     ("POST", "/delete", {}),
     ("POST", "/moderate", {"verb": "hide", "text": "why"}),
     ("POST", "/moderate", {"verb": "pin"}),
-    ("GET", "/ask/edit", {}),
-    ("GET", "/ask/delete", {}),
-    ("GET", "/ask/hide", {}),
+    ("GET", "/forms/edit", {}),
+    ("GET", "/forms/delete", {}),
+    ("GET", "/forms/hide", {}),
     ("GET", "/history", {}),
 ]
 
@@ -285,7 +285,7 @@ async def test_a_comment_on_a_lesson_that_is_gone_can_be_read(room: Classroom) -
         await session.execute(update(Comment).values(lesson="gone/away"))
 
     assert "Still here" in (await room.stranger.get(f"/en/comments/{root}")).text
-    assert (await room.ada.get(f"/en/comments/{root}/ask/edit")).status_code == 200
+    assert (await room.ada.get(f"/en/comments/{root}/forms/edit")).status_code == 200
 
 
 @pytest.mark.parametrize(

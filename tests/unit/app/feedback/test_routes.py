@@ -210,7 +210,7 @@ async def test_whoever_sends_much_waits_and_keeps_the_text(room: Class) -> None:
 @pytest.mark.parametrize(
     ("page", "kept"),
     [
-        ("/en/mail/a-secret", ""),
+        ("/en/email-link/a-secret", ""),
         ("/en/unsubscribe/a-secret", ""),
         ("https://evil.example/en/", ""),
         ("//evil.example", ""),
@@ -231,7 +231,7 @@ async def test_every_page_leads_to_the_form_but_not_with_the_address_of_a_mail(r
     assert f'href="{FORM}?page={LESSON}"' in lesson
     assert f'href="{FORM}?page={LESSON}&amp;cell=hello"' in lesson
     assert "page=/en/sign-in" in (await room.stranger.get("/en/sign-in")).text
-    assert "page=" not in (await room.stranger.get("/en/mail/a-secret")).text
+    assert "page=" not in (await room.stranger.get("/en/email-link/a-secret")).text
     assert INBOX in (await room.teacher.get("/en/account-menu")).text
     assert INBOX not in (await room.ada.get("/en/account-menu")).text
 

@@ -22,8 +22,8 @@ from app.mail.worker import OutboxWorker
 from tests.factories.smtp_server import PASSWORD, USER, SmtpMailbox, make_certificate, serve_smtp
 
 SENDER = "Lockstep <learn@example.org>"
-URL = "https://learn.example.org/en/mail/abc"
-VALUES = {"name": "Ada <b>", "email": "ada@example.org", "url": URL, "forgotten_url": URL, "ways": ["Ada <b>"]}
+URL = "https://learn.example.org/en/email-link/abc"
+VALUES = {"name": "Ada <b>", "email": "ada@example.org", "url": URL, "reset_url": URL, "auth_methods": ["Ada <b>"]}
 VALUES["security_url"] = URL
 LETTERS = [
     path.name for path in sorted((Path(__file__).parents[4] / "app/accounts/templates/accounts/mail").glob("*.html"))
@@ -53,7 +53,7 @@ async def kept(db: Database) -> list[OutboxEmail]:
 
 
 def plain(address: str) -> SmtpTransport:
-    return SmtpTransport(SmtpServer.read(f"smtp://{address}?tls=off"), SENDER)
+    return SmtpTransport(SmtpServer.from_url(f"smtp://{address}?tls=off"), SENDER)
 
 
 @pytest.mark.parametrize("language", SCRIPTS)
@@ -99,7 +99,7 @@ async def test_a_password_goes_out_only_under_tls(
     context, trusted = make_certificate(tmp_path)
     postbox = SmtpMailbox()
     with serve_smtp(postbox, context) as address:
-        server = SmtpServer.read(f"smtp://{USER}:{quote(PASSWORD)}@{address}")
+        server = SmtpServer.from_url(f"smtp://{USER}:{quote(PASSWORD)}@{address}")
         await post(database, a_mail())
         await send_all(database, SmtpTransport(server, SENDER))
         assert postbox.mails == [], "a server that nobody vouches for got a mail"
@@ -116,7 +116,7 @@ async def test_a_server_without_starttls_gets_nothing(database: Database) -> Non
     postbox = SmtpMailbox()
     with serve_smtp(postbox) as address:
         await post(database, a_mail())
-        await send_all(database, SmtpTransport(SmtpServer.read(f"smtp://{address}"), SENDER))
+        await send_all(database, SmtpTransport(SmtpServer.from_url(f"smtp://{address}"), SENDER))
     assert postbox.mails == []
     assert (await kept(database))[0].state == EmailState.waiting
 
@@ -234,7 +234,7 @@ def test_pauses_grow_and_end_within_two_days() -> None:
     ],
 )
 def test_the_setting_names_a_server(url: str, server: SmtpServer) -> None:
-    assert SmtpServer.read(url) == server
+    assert SmtpServer.from_url(url) == server
 
 
 async def test_what_was_given_up_is_forgotten_after_a_month(database: Database) -> None:

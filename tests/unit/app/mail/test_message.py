@@ -78,7 +78,7 @@ def postbox() -> SmtpMailbox:
 @pytest.fixture(scope="module")
 def smtp(postbox: SmtpMailbox) -> Iterator[SmtpTransport]:
     with serve_smtp(postbox) as address:
-        yield SmtpTransport(SmtpServer.read(f"smtp://{address}?tls=off"), SENDER)
+        yield SmtpTransport(SmtpServer.from_url(f"smtp://{address}?tls=off"), SENDER)
 
 
 def queued(subject: str, to: str = "ada@example.org", text: str = "x\n", html: str = "<p>x</p>") -> OutboxEmail:

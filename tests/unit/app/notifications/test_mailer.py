@@ -95,7 +95,7 @@ async def delivered(db: Database) -> SmtpMailbox:
         sender = OutboxWorker(
             db,
             Bus(),
-            SmtpTransport(SmtpServer.read(f"smtp://{address}?tls=off"), "Lockstep <l@example.org>"),
+            SmtpTransport(SmtpServer.from_url(f"smtp://{address}?tls=off"), "Lockstep <l@example.org>"),
             should_send,
         )
         while await sender.send_one():
@@ -145,7 +145,7 @@ async def test_a_reply_is_mailed_at_once_as_text_and_as_html(database: Database,
     unsubscribe = re.fullmatch(rf"<{BASE}/{language}/unsubscribe_page/(\S+)>", mail["list-unsubscribe"])
     assert unsubscribe
     assert mail["list-unsubscribe-post"] == "List-Unsubscribe=One-Click"
-    wish = OURS.read(unsubscribe[1])
+    wish = OURS.verify(unsubscribe[1])
     assert (wish.account_id, wish.kind) == (ada.id, NotificationKind.reply)
 
 
@@ -202,7 +202,7 @@ async def test_a_digest_holds_all_that_is_unread_in_one_mail_once_a_day(database
         assert "later" not in part
         assert "comment/read" not in part
     assert re.search(SCRIPTS[language], text.get_content())
-    assert OURS.read(mail["list-unsubscribe"].rpartition("/")[2].rstrip(">")).kind is None
+    assert OURS.verify(mail["list-unsubscribe"].rpartition("/")[2].rstrip(">")).kind is None
 
     assert await this.send_due(eight + timedelta(days=1)) == 1
     (second,) = await outbox(database)

@@ -120,7 +120,7 @@ async def test_a_deleted_account_leaves_what_it_did_without_a_name_and_nothing_o
     async with database.session() as session:
         assert await session.scalar(select(func.count()).select_from(Notification)) == 1
         (view,) = await build_views(session, {}, ada, (await service.list_notifications(session, ada.id)).notifications)
-    assert view.sentence == "Someone replied in one of your threads"
+    assert view.summary == "Someone replied in one of your threads"
 
 
 async def test_what_an_account_was_told_is_handed_out_to_it(database: Database) -> None:

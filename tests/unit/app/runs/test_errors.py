@@ -23,8 +23,8 @@ def test_a_refusal_for_a_limit_is_said_in_our_own_words_with_its_value(
     assert isinstance(problem, kind)
     assert problem.http_status == 429
     with i18n.use_language("ko"):
-        assert "sessions" not in problem.sentence()
-        assert "3" in problem.sentence()
+        assert "sessions" not in problem.localized_message()
+        assert "3" in problem.localized_message()
 
 
 def test_a_server_that_cannot_run_code_safely_says_so_in_our_own_words() -> None:
@@ -39,4 +39,4 @@ def test_a_refusal_we_do_not_know_keeps_its_status_and_its_reason() -> None:
 
     assert isinstance(problem, RunRefused)
     assert problem.http_status == 422
-    assert "for {a} reason" in problem.sentence()
+    assert "for {a} reason" in problem.localized_message()

@@ -20,7 +20,7 @@ def test_one_learner_too_many_from_an_address_is_refused_and_the_others_go_on() 
     addresses.admit(SCHOOL, "b", 1)
     addresses.admit(OTHER, "c", 1)
 
-    assert "2" in refused.value.sentence()
+    assert "2" in refused.value.localized_message()
     assert refused.value.http_status == 429
 
 

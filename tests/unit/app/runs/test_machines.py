@@ -36,6 +36,6 @@ def test_anything_else_is_refused_with_what_is_possible(topology: str | None, ke
     with pytest.raises(MachineUnavailable) as refused:
         choose_machine(cell_machines(ONE), topology, keras)
 
-    sentence = refused.value.sentence()
+    sentence = refused.value.localized_message()
     assert "only on gpu:4 (Keras 3), gpu:2 (Keras 2), gpu:2 (Keras 3), gpu:4 (Keras 2)." in sentence
     assert len(sentence) < 300

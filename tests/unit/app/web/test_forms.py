@@ -39,6 +39,6 @@ def test_only_a_path_of_our_own_is_gone_on_to(asked: str | None, own: bool) -> N
     ids=["NUL", "no UTF-8", "no UTF-8 at all", "half a surrogate pair", "too many fields"],
 )
 async def test_a_form_that_is_none_is_refused(client: httpx.AsyncClient, body: bytes) -> None:
-    for path in ("/en/sign-in", "/en/sign-up", "/en/forgotten", "/en/mail/x"):
+    for path in ("/en/sign-in", "/en/sign-up", "/en/password-reset", "/en/email-link/x"):
         answer = await client.post(path, content=body, headers={"accept": "text/html"})
         assert answer.status_code == 422, path

@@ -12,7 +12,7 @@ def drawn(topology: str) -> str:
     """A drawing in letters: brackets are frames."""
     hosts = []
     for host in topology_icon(topology):
-        marks = " ".join(f"{mark.shape}/{mark.colour}" for mark in host.marks)
+        marks = " ".join(f"{mark.shape}/{mark.color}" for mark in host.marks)
         hosts.append(f"[{marks}]" if host.framed else marks)
     return " ".join(hosts)
 

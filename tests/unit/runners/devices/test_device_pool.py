@@ -34,9 +34,9 @@ def test_a_device_that_was_given_back_is_given_again() -> None:
 def test_two_sessions_get_two_cards_and_the_third_simulates() -> None:
     stock = DevicePool("auto", 1, found("two-small-cards"))
 
-    given = [stock.take("gpu:1") for _ in range(3)]
+    allocation = [stock.take("gpu:1") for _ in range(3)]
 
-    assert [real and real.nodes[0] for real in given] == ["nvidia1", "nvidia0", None]
+    assert [real and real.nodes[0] for real in allocation] == ["nvidia1", "nvidia0", None]
 
 
 def test_a_machine_without_accelerators_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ class NoMachine:
 
     limits = Limits()
 
-    async def spawn(self, given: object = None) -> Sandbox:
+    async def spawn(self, allocation: object = None) -> Sandbox:
         """Refuse."""
         raise ZygoteUnavailable("no room")
 

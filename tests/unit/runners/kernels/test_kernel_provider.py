@@ -38,15 +38,15 @@ class Kernel:
     when_closed: Any = None
     fails = False
 
-    def __init__(self, given: DeviceAllocation) -> None:
-        self.given = given
+    def __init__(self, allocation: DeviceAllocation) -> None:
+        self.allocation = allocation
 
     @classmethod
-    async def create(cls, zygote: object, topology: str, keras: int, given: DeviceAllocation) -> Kernel:
+    async def create(cls, zygote: object, topology: str, keras: int, allocation: DeviceAllocation) -> Kernel:
         """Make one, or fail."""
         if cls.fails:
             raise ZygoteUnavailable("no room")
-        return cls(given)
+        return cls(allocation)
 
 
 @pytest.fixture
@@ -64,12 +64,12 @@ async def test_who_asks_for_gpus_gets_a_kernel_with_real_ones_until_it_is_closed
     supply = supply_of(stock)
 
     kernel = await supply.take("gpu:2", 3)
-    assert kernel.given.words == "2 logical GPUs on NVIDIA A100-SXM4-40GB"
+    assert kernel.allocation.words == "2 logical GPUs on NVIDIA A100-SXM4-40GB"
     with pytest.raises(NoDeviceAvailable):
         await supply.take("gpu:1", 3)
     kernel.when_closed()
 
-    assert (await supply.take("gpu:1", 3)).given
+    assert (await supply.take("gpu:1", 3)).allocation
 
 
 async def test_a_kernel_that_cannot_be_made_holds_nothing(stock: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ async def test_a_kernel_that_cannot_be_made_holds_nothing(stock: DevicePool, mon
         await supply.take("gpu:1", 3)
     monkeypatch.setattr(Kernel, "fails", False)
 
-    assert (await supply.take("gpu:1", 3)).given
+    assert (await supply.take("gpu:1", 3)).allocation
 
 
 @pytest.mark.parametrize("topology", ["cpu", "tpu:8", "workers:2xgpu:2"])
@@ -100,8 +100,8 @@ def test_only_a_keras_that_nobody_warmed_is_cold_and_only_until_it_is_there(
 async def test_who_gets_the_tpu_gets_a_kernel_that_imports_tensorflow_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, bool]] = []
 
-    def zygote(keras: int, given: DeviceAllocation | None) -> Any:
-        asked.append((keras, bool(given and given.tpu)))
+    def zygote(keras: int, allocation: DeviceAllocation | None) -> Any:
+        asked.append((keras, bool(allocation and allocation.tpu)))
         return Zygote()
 
     monkeypatch.setattr(module, "Kernel", Kernel)
@@ -113,7 +113,7 @@ async def test_who_gets_the_tpu_gets_a_kernel_that_imports_tensorflow_itself(mon
     assert supply.is_cold("tpu:8", 3)
     assert not supply.is_cold("tpu:4", 3)
     kernel: Any = await supply.take("tpu:8", 3)
-    assert kernel.given.words == "TPU v3-8"
+    assert kernel.allocation.words == "TPU v3-8"
     assert asked[-1] == (3, True)
     assert not supply.is_cold("tpu:8", 3), "it is in use, so the next one is simulated"
     pooled: Any = await supply.take("tpu:8", 3)

@@ -57,7 +57,7 @@ def test_devices_are_harmless_ones() -> None:
     assert set(POLICY.devices) == {"null", "zero", "full", "random", "urandom"}
 
 
-GIVEN = DeviceAllocation(
+ALLOCATION = DeviceAllocation(
     shares=(
         GpuShare(GpuUnit("GPU-1", "T4", 15_360, ("nvidia3",)), 2, 7_000),
         GpuShare(GpuUnit("GPU-2", "T4", 15_360, ("nvidia5",))),
@@ -74,12 +74,12 @@ def test_a_session_without_real_devices_sees_nothing_of_them() -> None:
 
 def test_a_session_with_real_devices_can_open_them_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", "/usr/local/nvidia/lib64")
-    policy = session_policy(LIMITS, None, (), GIVEN)
+    policy = session_policy(LIMITS, None, (), ALLOCATION)
     environment = dict(policy.environment)
 
-    assert set(policy.devices) - set(POLICY.devices) == set(GIVEN.nodes)
+    assert set(policy.devices) - set(POLICY.devices) == set(ALLOCATION.nodes)
     assert {path for path, _ in policy.landlock} - {path for path, _ in POLICY.landlock} == {
-        f"/dev/{node}" for node in GIVEN.nodes
+        f"/dev/{node}" for node in ALLOCATION.nodes
     }
     assert environment["CUDA_VISIBLE_DEVICES"] == "GPU-1,GPU-2"
     assert environment["LOCKSTEP_REAL"] == "[[2, 7000], [1, null]]"
@@ -108,9 +108,9 @@ def test_a_session_with_a_tpu_reads_what_libtpu_reads_and_may_lock_the_memory_it
     assert dict(POLICY.rlimits)["RLIMIT_MEMLOCK"] == 65_536
 
 
-@pytest.mark.parametrize("given", [None, GIVEN])
-def test_programs_of_a_session_without_the_tpu_leave_libtpu_alone(given: DeviceAllocation | None) -> None:
-    assert dict(session_policy(LIMITS, None, (), given).environment)["TPU_LOAD_LIBRARY"] == "0"
+@pytest.mark.parametrize("allocation", [None, ALLOCATION])
+def test_programs_of_a_session_without_the_tpu_leave_libtpu_alone(allocation: DeviceAllocation | None) -> None:
+    assert dict(session_policy(LIMITS, None, (), allocation).environment)["TPU_LOAD_LIBRARY"] == "0"
 
 
 def test_every_limit_exists_and_leaves_no_core() -> None:

@@ -25,8 +25,8 @@ ENDED = (ClusterMember(task="worker 0", state="running"), ClusterMember(task="wo
         (InjectedFailure(task="worker 1", action="restart"), "workers:2", RUNNING, "still-running"),
         (InjectedFailure(task="worker 0", action="restart"), "workers:2", RUNNING, "own-process"),
         (InjectedFailure(task="worker 1", action="resume", at_step=3), "workers:2", RUNNING, "not-at-a-step"),
-        (InjectedFailure(task="worker 1", action="disarm", at_step=3), "workers:2", RUNNING, "not-at-a-step"),
-        (InjectedFailure(task="worker 1", action="disarm"), "workers:2", RUNNING, "not-armed"),
+        (InjectedFailure(task="worker 1", action="cancel", at_step=3), "workers:2", RUNNING, "not-at-a-step"),
+        (InjectedFailure(task="worker 1", action="cancel"), "workers:2", RUNNING, "not-scheduled"),
         (InjectedFailure(task="worker 0", action="kill", at_step=3), "ps:1+1", SERVING, "counts-no-steps"),
     ],
 )
@@ -49,10 +49,10 @@ def test_what_can_be_done_is_not_refused() -> None:
 def test_what_waits_can_be_taken_back_and_who_serves_can_be_killed_at_once() -> None:
     waiting = (
         RUNNING[0],
-        ClusterMember(task="worker 1", state="running", armed=PendingFailure(action="kill", at_step=5)),
+        ClusterMember(task="worker 1", state="running", scheduled=PendingFailure(action="kill", at_step=5)),
     )
     assert (
-        check_failure(InjectedFailure(task="worker 1", action="disarm"), Topology.parse("workers:2"), waiting) is None
+        check_failure(InjectedFailure(task="worker 1", action="cancel"), Topology.parse("workers:2"), waiting) is None
     )
     assert check_failure(InjectedFailure(task="worker 0", action="kill"), Topology.parse("ps:1+1"), SERVING) is None
 
@@ -61,9 +61,9 @@ def test_what_waits_can_be_taken_back_and_who_serves_can_be_killed_at_once() -> 
     ("result", "code"),
     [
         ("done", None),
-        ("armed", None),
+        ("scheduled", None),
         ("passed", "step-passed"),
-        ("not-armed", "not-armed"),
+        ("not-scheduled", "not-scheduled"),
         ("nonsense", "not-started"),
     ],
 )

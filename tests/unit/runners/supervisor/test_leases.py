@@ -11,7 +11,7 @@ from runners.supervisor.leases import LeaseManager, LeasesForbidden
 from runners.wire.protocol import KerasVersion, LeaseRequest
 
 
-def no_zygote(keras: KerasVersion, given: DeviceAllocation | None) -> ZygoteClient:
+def no_zygote(keras: KerasVersion, allocation: DeviceAllocation | None) -> ZygoteClient:
     """Fail the test."""
     pytest.fail("a sandbox was asked for")
 

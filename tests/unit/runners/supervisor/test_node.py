@@ -141,7 +141,7 @@ async def test_a_fault_for_a_process_whose_sandbox_has_ended_is_declined_with_a_
     sandbox.members = tuple(ClusterMember(task=f"worker {n}", state="running", address="127.0.0.1:1") for n in (0, 1))
     theirs.close()  # PID 1 is gone, and nobody has heard of it yet
     with monkeypatch.context() as patch, ours:
-        patch.setattr(node._sessions["s"], "_kernel", SimpleNamespace(sandbox=sandbox, given=None))
+        patch.setattr(node._sessions["s"], "_kernel", SimpleNamespace(sandbox=sandbox, allocation=None))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(create_app(node)), base_url="http://node") as http:
             answer = await http.post("/sessions/s/failures", json={"task": "worker 1", "action": "kill"})
     assert answer.status_code == 409

@@ -81,10 +81,10 @@ test("all marks are told to whoever has not heard of them", () => {
       .sort(),
     ["c/one", "c/two"],
   );
-  assert.equal(marks.told("ada"), false);
-  marks.keepTold("ada");
-  assert.equal(new ReadingProgressStore(place).told("ada"), true);
-  assert.equal(new ReadingProgressStore(place).told("grace"), false);
+  assert.equal(marks.isSynced("ada"), false);
+  marks.markSynced("ada");
+  assert.equal(new ReadingProgressStore(place).isSynced("ada"), true);
+  assert.equal(new ReadingProgressStore(place).isSynced("grace"), false);
 });
 
 test("after a sign-out nothing of the one before is left for the next", () => {
@@ -93,11 +93,11 @@ test("after a sign-out nothing of the one before is left for the next", () => {
   marks.add(mark(1));
   marks.leave();
   assert.equal(new ReadingProgressStore(place).all().length, 1, "a stranger's marks stay until a server has them");
-  marks.keepTold("ada");
+  marks.markSynced("ada");
   marks.leave();
   assert.deepEqual(marks.all(), []);
   assert.deepEqual(new ReadingProgressStore(place).all(), []);
-  assert.equal(new ReadingProgressStore(place).told("ada"), false);
+  assert.equal(new ReadingProgressStore(place).isSynced("ada"), false);
 });
 
 test("what another program left under our name is no mark", () => {

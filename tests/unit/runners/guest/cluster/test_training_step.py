@@ -40,16 +40,16 @@ def test_each_run_counts_from_the_beginning_and_what_waits_stays() -> None:
     training_step.reached(7)
     board.await_step(0, 9, FailureAction.kill)
     training_step.reset()
-    assert (board.step(0), board.fault_at(0)) == (-1, 9)
+    assert (board.step(0), board.failure_at(0)) == (-1, 9)
 
 
 def test_a_later_fault_replaces_the_one_that_waits() -> None:
     board = SharedState(1)
     board.await_step(0, 3, FailureAction.pause)
     board.await_step(0, 7, FailureAction.kill)
-    assert board.fault_at(0) == 7
-    assert board.take_fault(0) == FailureAction.kill
-    assert board.take_fault(0) is None
+    assert board.failure_at(0) == 7
+    assert board.take_failure(0) == FailureAction.kill
+    assert board.take_failure(0) is None
 
 
 def test_what_a_program_scribbles_on_the_board_is_read_as_something_harmless() -> None:
@@ -57,6 +57,6 @@ def test_what_a_program_scribbles_on_the_board_is_read_as_something_harmless() -
     board._page[:] = b"\xff" * len(board._page)
     assert board.status(0) == ProcessStatus.running
     assert board.work(1) == ProcessActivity.nothing
-    assert board.take_fault(1) is None
+    assert board.take_failure(1) is None
     board.begin(1)
-    assert (board.step(1), board.status(1), board.fault_at(1)) == (-1, ProcessStatus.starting, -1)
+    assert (board.step(1), board.status(1), board.failure_at(1)) == (-1, ProcessStatus.starting, -1)

@@ -41,9 +41,9 @@ def states(members: list[dict[str, Any]]) -> list[str]:
     return [member["state"] for member in members]
 
 
-def armed(team: ClusterManager) -> list[dict[str, Any] | None]:
+def scheduled(team: ClusterManager) -> list[dict[str, Any] | None]:
     """What waits for a step of each worker."""
-    return [member["armed"] for member in team.members()]
+    return [member["scheduled"] for member in team.members()]
 
 
 def test_the_supervisor_hears_of_many_changes_seldom_and_of_the_last_in_any_case(
@@ -54,7 +54,7 @@ def test_the_supervisor_hears_of_many_changes_seldom_and_of_the_last_in_any_case
     assert [states(each) for each in told] == [["running", "running"]]
 
     for action in ["pause", "resume"] * 200 + ["pause"]:
-        members.do("worker 1", action)
+        members.apply("worker 1", action)
         wait_s = members.tick()
     assert len(told) < 50
     while wait_s is not None:
@@ -80,85 +80,85 @@ def test_a_wish_that_makes_no_sense_is_not_done(
     team: tuple[ClusterManager, Told], task: object, action: object, at_step: object
 ) -> None:
     members, _ = team
-    members.do(task, action, at_step)
+    members.apply(task, action, at_step)
     assert states(members.members()) == ["running", "running"]
 
 
 def test_what_waits_for_a_step_is_told_and_can_be_taken_back(team: tuple[ClusterManager, Told]) -> None:
     members, told = team
-    assert members.do("worker 1", "kill", 5) == "armed"
-    assert armed(members) == [None, {"action": "kill", "at_step": 5}]
-    members.tell_now()
+    assert members.apply("worker 1", "kill", 5) == "scheduled"
+    assert scheduled(members) == [None, {"action": "kill", "at_step": 5}]
+    members.report()
     assert told[-1] == members.members()
 
-    assert members.do("worker 1", "disarm") == "done"
+    assert members.apply("worker 1", "cancel") == "done"
 
-    assert armed(members) == [None, None]
-    assert members.place(0).board.fault_at(1) == -1
-    assert members.do("worker 1", "disarm") == "not-armed"
+    assert scheduled(members) == [None, None]
+    assert members.place(0).shared_state.failure_at(1) == -1
+    assert members.apply("worker 1", "cancel") == "not-scheduled"
     assert states(members.members()) == ["running", "running"]
 
 
 def test_a_process_at_its_step_is_killed_and_nothing_is_left_to_take_back(team: tuple[ClusterManager, Told]) -> None:
     members, _ = team
-    members.do("worker 1", "kill", 5)
-    board = members.place(1).board
+    members.apply("worker 1", "kill", 5)
+    board = members.place(1).shared_state
     board.set_step(1, 5)
-    assert board.take_fault(1) == FailureAction.kill
-    members.place(1).wish("worker 1", "kill", reached=True)
+    assert board.take_failure(1) == FailureAction.kill
+    members.place(1).send_command("worker 1", "kill", reached=True)
 
-    members.hear()
+    members.read_commands()
 
     assert states(members.members()) == ["running", "ended"]
-    assert armed(members) == [None, None]
-    assert members.do("worker 1", "disarm") == "not-armed"
+    assert scheduled(members) == [None, None]
+    assert members.apply("worker 1", "cancel") == "not-scheduled"
 
 
 def test_a_fault_that_is_taken_back_while_its_process_comes_to_the_step_is_not_done(
     team: tuple[ClusterManager, Told],
 ) -> None:
     members, _ = team
-    members.do("worker 1", "kill", 5)
-    board = members.place(1).board
+    members.apply("worker 1", "kill", 5)
+    board = members.place(1).shared_state
     board.set_step(1, 5)
-    assert board.take_fault(1) == FailureAction.kill
-    members.place(1).wish("worker 1", "kill", reached=True)
+    assert board.take_failure(1) == FailureAction.kill
+    members.place(1).send_command("worker 1", "kill", reached=True)
 
-    assert members.do("worker 1", "disarm") == "done"
-    members.hear()
+    assert members.apply("worker 1", "cancel") == "done"
+    members.read_commands()
 
     assert states(members.members()) == ["running", "running"]
 
 
 def test_a_later_fault_is_not_done_at_the_step_of_the_one_it_replaced(team: tuple[ClusterManager, Told]) -> None:
     members, _ = team
-    members.do("worker 1", "kill", 5)
-    board = members.place(1).board
+    members.apply("worker 1", "kill", 5)
+    board = members.place(1).shared_state
     board.set_step(1, 5)
-    board.take_fault(1)
-    members.do("worker 1", "kill", 9)
-    members.place(1).wish("worker 1", "kill", reached=True)
+    board.take_failure(1)
+    members.apply("worker 1", "kill", 9)
+    members.place(1).send_command("worker 1", "kill", reached=True)
 
-    members.hear()
+    members.read_commands()
 
     assert states(members.members()) == ["running", "running"]
-    assert armed(members) == [None, {"action": "kill", "at_step": 9}]
+    assert scheduled(members) == [None, {"action": "kill", "at_step": 9}]
 
 
 def test_a_step_that_is_past_is_refused_only_where_somebody_can_be_told(team: tuple[ClusterManager, Told]) -> None:
     members, _ = team
-    members.place(1).board.set_step(1, 7)
-    assert members.do("worker 1", "pause", 7, late=False) == "passed"
+    members.place(1).shared_state.set_step(1, 7)
+    assert members.apply("worker 1", "pause", 7, late=False) == "passed"
     assert states(members.members()) == ["running", "running"]
-    assert members.do("worker 1", "pause", 7) == "done"
+    assert members.apply("worker 1", "pause", 7) == "done"
     assert states(members.members()) == ["running", "paused"]
 
 
 def test_while_a_fault_waits_its_process_step_is_told(team: tuple[ClusterManager, Told]) -> None:
     members, told = team
-    members.do("worker 1", "pause", 50)
-    members.tell_now()
-    members.place(1).board.set_step(1, 12)
+    members.apply("worker 1", "pause", 50)
+    members.report()
+    members.place(1).shared_state.set_step(1, 12)
 
     wait_s = members.tick()
     while told[-1][1]["step"] is None:
@@ -172,22 +172,22 @@ def test_while_a_fault_waits_its_process_step_is_told(team: tuple[ClusterManager
 
 def test_a_process_that_has_ended_waits_for_nothing(team: tuple[ClusterManager, Told]) -> None:
     members, _ = team
-    members.do("worker 1", "pause", 5)
-    members.do("worker 1", "kill")
-    assert armed(members) == [None, None]
-    members.do("worker 1", "restart")
-    assert members.place(0).board.fault_at(1) == -1
+    members.apply("worker 1", "pause", 5)
+    members.apply("worker 1", "kill")
+    assert scheduled(members) == [None, None]
+    members.apply("worker 1", "restart")
+    assert members.place(0).shared_state.failure_at(1) == -1
 
 
 def test_the_notebooks_own_process_counts_as_ended_as_soon_as_it_is_killed(team: tuple[ClusterManager, Told]) -> None:
     members, _ = team
-    members.do("worker 0", "kill")
+    members.apply("worker 0", "kill")
     assert states(members.members()) == ["ended", "running"]
 
 
 def test_how_a_process_ended_is_known_once_another_is_in_its_place(team: tuple[ClusterManager, Told]) -> None:
     members, _ = team
-    members.do("worker 1", "kill")
-    members.do("worker 1", "restart")
+    members.apply("worker 1", "kill")
+    members.apply("worker 1", "restart")
     assert states(members.members()) == ["running", "running"]
-    assert members.place(0).board.exit_status(1) == -signal.SIGKILL
+    assert members.place(0).shared_state.exit_status(1) == -signal.SIGKILL

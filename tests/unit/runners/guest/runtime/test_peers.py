@@ -30,19 +30,19 @@ class Kernel:
 
     def __init__(self) -> None:
         topology = Topology.parse("workers:2")
-        self.board = SharedState(2)
+        self.shared_state = SharedState(2)
         for number in (0, 1):
-            self.board.set_status(number, ProcessStatus.running)
-        self.wishes, self._wishing = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self.shared_state.set_status(number, ProcessStatus.running)
+        self.commands, self._commands_in = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._news, kernels_news = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.said: list[tuple[str, dict[str, Any]]] = []
         self.heard = threading.Condition()
         self.others = Peers(
-            TaskContext(topology, 0, (20_001, 20_002), self.board, self._wishing, "0badcafe"),
+            TaskContext(topology, 0, (20_001, 20_002), self.shared_state, self._commands_in, "0badcafe"),
             kernels_news,
             lambda *_: None,
         )
-        self.wishes.settimeout(_PATIENCE_S)
+        self.commands.settimeout(_PATIENCE_S)
         self._link: socket.socket | None = None
         self._ends: list[int] = []
 
@@ -65,12 +65,12 @@ class Kernel:
     def leave(self) -> None:
         """Worker 1 ends, and PID 1 too."""
         if self._link:
-            self.board.set_status(1, ProcessStatus.ended)
+            self.shared_state.set_status(1, ProcessStatus.ended)
             self._link.close()
             self.wait_for("member-ended")
         for end in self._ends:
             os.close(end)
-        for each in (self.wishes, self._wishing, self._news):
+        for each in (self.commands, self._commands_in, self._news):
             each.close()
 
     def take_report(self, _kind: str, content: dict[str, Any], _lane: str | None) -> None:
@@ -160,7 +160,7 @@ def test_a_kernel_with_more_than_1024_open_files_still_hears_of_the_others(
     link.sendall(b'{"done": 1, "error": null}\n')
     assert result(main.submit(kernel.others.finish)) == ([], False)
 
-    kernel.board.set_status(1, ProcessStatus.ended)
+    kernel.shared_state.set_status(1, ProcessStatus.ended)
     link.close()
     assert kernel.wait_for("member-ended")["task"] == "worker 1"
 
@@ -193,7 +193,7 @@ def test_who_does_not_begin_a_cell_is_named_and_ended_and_the_cell_ends(
     ]
     assert not interrupted
     assert kernel.said == [("never-began", {"task": "worker 1", "seconds": 0.1})]
-    assert json.loads(kernel.wishes.recv(512))["action"] == "kill"
+    assert json.loads(kernel.commands.recv(512))["action"] == "kill"
 
 
 def test_who_is_paused_or_at_work_is_waited_for(
@@ -202,13 +202,13 @@ def test_who_is_paused_or_at_work_is_waited_for(
     monkeypatch.setattr(peers, "_BEGINS_S", 0.3)
     monkeypatch.setattr(peers, "_NAMED_S", 0.6)
     link = kernel.join()
-    kernel.board.set_status(1, ProcessStatus.paused)
+    kernel.shared_state.set_status(1, ProcessStatus.paused)
     kernel.others.begin("1", True)
     finished = main.submit(kernel.others.finish)
     assert kernel.wait_for("waiting-for-paused")["other"] == "worker 1"
-    kernel.board.set_work(1, ProcessActivity.cell)
-    kernel.board.set_status(1, ProcessStatus.running)
-    assert not select.select([kernel.wishes], [], [], 0.6)[0]
+    kernel.shared_state.set_work(1, ProcessActivity.cell)
+    kernel.shared_state.set_status(1, ProcessStatus.running)
+    assert not select.select([kernel.commands], [], [], 0.6)[0]
     link.sendall(b'{"done": 1, "error": ["ValueError", "why"]}\n')
     failures, _ = result(finished)
     assert [(f.name, f.value) for f in failures] == [("ValueError", "why")]

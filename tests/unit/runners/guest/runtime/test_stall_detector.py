@@ -40,21 +40,21 @@ def test_who_is_held_gone_or_elsewhere_is_waited_for(
     status: ProcessStatus, work: ProcessActivity, waited_s: float, why: list[str]
 ) -> None:
     own = _place("workers:2+evaluator")
-    own.board.set_status(1, status)
-    own.board.set_work(1, work)
-    own.board.set_status(2, ProcessStatus.ended)
-    assert find_awaited(own, own.board, waited_s) == [(1, reason) for reason in why]
-    own.wishes.close()
+    own.shared_state.set_status(1, status)
+    own.shared_state.set_work(1, work)
+    own.shared_state.set_status(2, ProcessStatus.ended)
+    assert find_awaited(own, own.shared_state, waited_s) == [(1, reason) for reason in why]
+    own.commands.close()
 
 
 def test_who_serves_a_coordinator_is_waited_for_only_where_it_is_held_or_gone() -> None:
     own = _place("ps:2+1")
     for number in (1, 2, 3):
-        own.board.set_work(number, ProcessActivity.nothing)
-    assert find_awaited(own, own.board, 60.0) == []
-    own.board.set_status(3, ProcessStatus.paused)
-    assert find_awaited(own, own.board, 3.0) == [(3, "paused")]
-    own.wishes.close()
+        own.shared_state.set_work(number, ProcessActivity.nothing)
+    assert find_awaited(own, own.shared_state, 60.0) == []
+    own.shared_state.set_status(3, ProcessStatus.paused)
+    assert find_awaited(own, own.shared_state, 3.0) == [(3, "paused")]
+    own.commands.close()
 
 
 def test_the_error_of_who_failed_first_is_the_cells() -> None:
