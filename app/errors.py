@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from typing import ClassVar
 
@@ -24,10 +25,15 @@ class LockstepError(Exception):
     """An error with a message for people. ``values`` fill in the message's ``{names}``."""
 
     status: ClassVar[int] = 500
-    code: str = "internal"
+    code: str = "lockstep_error"
+    """For programs: the name of the class, ``lesson_not_found`` for ``LessonNotFound``."""
     message: ClassVar[str] = N_("Something went wrong on our side. The error was logged.")
     retry_after_s: ClassVar[int | None] = None
     """Seconds after which the request may succeed, sent as ``Retry-After``."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     def __init__(self, **values: object) -> None:
         self.values = values
@@ -45,49 +51,41 @@ class LockstepError(Exception):
 
 class NotFound(LockstepError):
     status = 404
-    code = "not_found"
     message = N_("There is nothing at this address.")
 
 
 class PermissionDenied(LockstepError):
     status = 403
-    code = "not_allowed"
     message = N_("This request is not allowed.")
 
 
 class CrossSiteRequest(PermissionDenied):
-    code = "cross_site"
     message = N_("This request came from another site, so it was rejected.")
 
 
 class RequestTooLarge(LockstepError):
     status = 413
-    code = "too_large"
     message = N_("The request is larger than the limit of {most_bytes:,} bytes.")
 
 
 class InvalidInput(LockstepError):
     status = 422
-    code = "unreadable"
     message = N_("The request could not be understood: {reason}")
 
 
 class TooManyRequests(LockstepError):
     status = 429
-    code = "too_many"
     message = N_("Too many requests. Wait a moment, then try again.")
 
 
 class ServiceUnavailable(LockstepError):
     status = 503
-    code = "unavailable"
     message = N_("Part of Lockstep is unavailable right now. Try again in a moment.")
 
 
 class DatabaseUnavailable(ServiceUnavailable):
     """The database cannot be reached or written."""
 
-    code = "storage_down"
     message = N_("The database is unavailable right now. Try again in a moment.")
     retry_after_s = 10
 
@@ -95,7 +93,6 @@ class DatabaseUnavailable(ServiceUnavailable):
 class DatabaseBusy(DatabaseUnavailable):
     """All connections are in use, or other transactions are writing, for longer than a request waits."""
 
-    code = "storage_busy"
     message = N_("The server is handling too many requests right now. Try again in a few seconds.")
     retry_after_s = 5
 
@@ -103,7 +100,6 @@ class DatabaseBusy(DatabaseUnavailable):
 class DatabaseFull(DatabaseUnavailable):
     """The disk of the database is full: it can be read, but not written."""
 
-    code = "storage_full"
     message = N_(
         "The server's disk is full, so nothing ran and nothing was saved. Everything that you saved "
         "before is still there. Try again in a few minutes. If this continues, tell the operator of "

@@ -60,7 +60,6 @@ class RateLimitCounter(Base):
 class TooManyAttempts(TooManyRequests):
     """``wait`` is a duration in words."""
 
-    code = "too_many_tries"
     message = N_("Too many attempts. Wait {wait}, then try again.")
 
     def __init__(self, delay_s: float) -> None:

@@ -36,7 +36,6 @@ _CONSUMED = "answered"
 
 class AuthChallengeExpired(LockstepError):
     status = 410
-    code = "handshake_gone"
     message = N_("This took too long, or it was started in another browser. Try again.")
 
 

@@ -48,12 +48,10 @@ class LoginRequired(PermissionDenied):
     """Rendered as a redirect to the sign-in page; requests for JSON or a fragment get the message."""
 
     status = 401
-    code = "sign_in_needed"
     message = N_("Sign in first.")
 
 
 class RoleRequired(PermissionDenied):
-    code = "role_needed"
     message = N_("Your account is not allowed to do this.")
 
 

@@ -39,27 +39,22 @@ LINK_LIFETIMES = {
 
 class InvalidEmailLink(LockstepError):
     status = 410
-    code = "link_gone"
 
 
 class EmailLinkNotFound(InvalidEmailLink):
     status = 404
-    code = "link_unknown"
     message = N_("This link is not valid, or part of it is missing. Copy the whole link from the email.")
 
 
 class EmailLinkExpired(InvalidEmailLink):
-    code = "link_expired"
     message = N_("This link has expired.")
 
 
 class EmailLinkUsed(InvalidEmailLink):
-    code = "link_used"
     message = N_("This link was already used, or a newer one has replaced it.")
 
 
 class EmailLinkForAnotherAccount(PermissionDenied):
-    code = "link_of_another"
     message = N_("This link belongs to another account. Sign in to that account, then open the link again.")
 
 

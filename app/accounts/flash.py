@@ -20,7 +20,7 @@ from app.web.cookies import Cookies
 
 _COOKIE_NAME = "lockstep_said"
 _MAX_AGE_S = 600
-_ENTRY = re.compile(r"([a-z_]{1,24})\.([0-9]{1,9})")
+_ENTRY = re.compile(r"([a-z_]{1,40})\.([0-9]{1,9})")
 
 PROVIDER_ERRORS = {
     problem.code: problem.message

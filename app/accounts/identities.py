@@ -23,7 +23,6 @@ from app.i18n import N_
 
 
 class EmailAlreadyRegistered(PermissionDenied):
-    code = "link_first"
     message = N_(
         "An account with this email address already exists. Sign in to it as you usually do, then link "
         "the other site under Settings, Security."
@@ -31,35 +30,29 @@ class EmailAlreadyRegistered(PermissionDenied):
 
 
 class EmailNotVerified(PermissionDenied):
-    code = "no_confirmed_email"
     message = N_("The other site has no confirmed email address for you. Confirm your address there, then try again.")
 
 
 class InvitationEmailMismatch(PermissionDenied):
-    code = "invited_another"
     message = N_("This invitation is for another address. Sign up with the address that it was sent to.")
 
 
 class IdentityAlreadyLinked(LockstepError):
     status = 409
-    code = "identity_taken"
     message = N_("This account from the other site is already linked to another account here.")
 
 
 class ProviderAlreadyLinked(LockstepError):
     status = 409
-    code = "site_linked_already"
     message = N_("Your account is already linked to the other site.")
 
 
 class ProviderNotLinked(NotFound):
-    code = "not_linked"
     message = N_("Your account is not linked to this site.")
 
 
 class LastAuthMethod(PermissionDenied):
     status = 409
-    code = "last_way_in"
     message = N_("You cannot remove your only way to sign in. Set a password first.")
 
 

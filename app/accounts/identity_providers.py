@@ -43,24 +43,20 @@ _GITHUB_URL = "https://github.com"
 
 
 class ProviderNotFound(NotFound):
-    code = "site_unknown"
     message = N_("You cannot sign in with that site here. Sign in another way.")
 
 
 class ProviderUnavailable(ServiceUnavailable):
-    code = "site_silent"
     message = N_("The other site is not responding. Try again later, or sign in another way.")
 
 
 class InvalidProviderResponse(LockstepError):
     status = 422
-    code = "site_not_believed"
     message = N_("The other site's response could not be verified, so you are not signed in. Try again.")
 
 
 class ProviderAccessDenied(LockstepError):
     status = 422
-    code = "site_declined"
     message = N_("The other site did not sign you in. Try again, or sign in another way.")
 
 

@@ -21,17 +21,14 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class InvalidInvitation(PermissionDenied):
-    code = "invitation_gone"
     message = N_("This invitation has expired, was already used, or is not valid. Ask for a new one.")
 
 
 class InvitationRequired(PermissionDenied):
-    code = "invitation_needed"
     message = N_("This site is by invitation only. To create an account, open the link in your invitation.")
 
 
 class SignUpClosed(PermissionDenied):
-    code = "sign_up_closed"
     message = N_("This site does not accept new accounts.")
 
 

@@ -21,7 +21,6 @@ from app.web.cookies import Cookies
 
 
 class AccountDisabled(PermissionDenied):
-    code = "account_disabled"
     message = N_("The operator of this site closed this account.")
 
 

@@ -46,36 +46,30 @@ class PasskeyRejected(LockstepError):
     """The same message for every reason, so that it reveals none."""
 
     status = 422
-    code = "no_passkey"
     message = N_("No account here uses this passkey. Sign in another way, or try another passkey.")
 
 
 class InvalidPasskeyResponse(LockstepError):
     status = 422
-    code = "passkey_unusable"
     message = N_("Your device's response could not be verified. Try again.")
 
 
 class PasskeyAlreadyRegistered(LockstepError):
     status = 409
-    code = "passkey_known"
     message = N_("This passkey is already in use.")
 
 
 class TooManyPasskeys(LockstepError):
     status = 409
-    code = "too_many_passkeys"
     message = N_("You have 20 passkeys. Remove one before you add another.")
 
 
 class PasskeyNotFound(NotFound):
-    code = "passkey_unknown"
     message = N_("This passkey does not exist.")
 
 
 class PasskeysUnsupported(LockstepError):
     status = 409
-    code = "no_place_for_passkeys"
     message = N_("Passkeys do not work at this address.")
 
 

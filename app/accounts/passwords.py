@@ -51,7 +51,6 @@ TOO_SIMILAR = N_("This password is too similar to your name or address. A few un
 
 
 class TooManyPasswordChecks(ServiceUnavailable):
-    code = "too_many_checks"
     message = N_("Too many people are signing in right now. Try again in a moment.")
 
 

@@ -181,7 +181,6 @@ class InvalidCredentials(LockstepError):
     """The same message for every reason, so that it does not reveal whether the address has an account."""
 
     status = 422
-    code = "no_entry"
     message = INVALID_CREDENTIALS
 
 

@@ -19,14 +19,12 @@ from app.i18n import N_
 class LearnerNotFound(NotFound):
     """Raised alike for a handle that does not exist and for a private profile."""
 
-    code = "learner_unknown"
     message = N_("Nobody here has this handle.")
 
 
 class AccountDeleted(PermissionDenied):
     """The account was deleted in the meantime."""
 
-    code = "account_gone"
     message = N_("This account no longer exists.")
 
 

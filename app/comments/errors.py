@@ -9,38 +9,32 @@ from app.i18n import N_
 class CommentNotFound(NotFound):
     """The comment does not exist, or the viewer may not see it."""
 
-    code = "comment_unknown"
     message = N_("This comment does not exist. It may have been deleted.")
 
 
 class CommentedCellNotFound(NotFound):
     """The lesson has no such cell."""
 
-    code = "place_unknown"
     message = N_("This lesson has no such cell.")
 
 
 class ThreadClosed(InvalidInput):
     """The first comment of the thread was removed."""
 
-    code = "thread_closed"
     message = N_("This thread is closed because the original comment was removed. Your text is still here.")
 
 
 class CommentRateLimited(TooManyRequests):
     """Too many comments in a short time. ``wait`` is a duration in words."""
 
-    code = "too_fast"
     message = N_("You have written a lot in a short time. Wait {wait}, then send it again: your text is kept.")
 
 
 class EditLimitReached(TooManyRequests):
-    code = "edited_too_often"
     message = N_("This comment was changed {most} times, which is the limit. Write a reply instead.")
 
 
 class ReportLimitReached(TooManyRequests):
-    code = "reported_too_often"
     message = N_(
         "You have reported {most} comments in one day, which is the limit. The instructors will review these first."
     )
@@ -49,7 +43,6 @@ class ReportLimitReached(TooManyRequests):
 class EditConflict(InvalidInput):
     """Another tab was faster."""
 
-    code = "changed_meanwhile"
     message = N_(
         "This comment was changed elsewhere in the meantime. Your text is below; sending it again "
         "replaces the other version."
@@ -59,27 +52,22 @@ class EditConflict(InvalidInput):
 class ModerationConflict(InvalidInput):
     """The author has edited the comment since the instructor read it."""
 
-    code = "read_again"
     message = N_("This comment was changed after you opened this page. Read it again, then decide.")
 
 
 class NotCommentAuthor(PermissionDenied):
-    code = "comment_not_yours"
     message = N_("Only the author can do this.")
 
 
 class OwnCommentForbidden(PermissionDenied):
-    code = "comment_your_own"
     message = N_("This is your own comment: only others can do this.")
 
 
 class EmailNotConfirmed(PermissionDenied):
-    code = "email_unconfirmed"
     message = N_("Confirm your email address first: open the link in the email that we sent you.")
 
 
 class ReasonRequired(InvalidInput):
     """A reason, such as why a comment is hidden, is empty or too long."""
 
-    code = "reason_needed"
     message = N_("Give a short reason of at most {most} characters.")

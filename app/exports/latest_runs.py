@@ -28,7 +28,6 @@ class CellRun:
 class OutputsTooLarge(RequestTooLarge):
     """The outputs would make the file too large for notebook programs."""
 
-    code = "outputs_too_large"
     message = N_(
         "Your outputs are too large for a file. Rerun the cells with the most output so that they "
         "print or display less, or download the lesson without your outputs."

@@ -43,7 +43,6 @@ _EXECUTOR = ThreadPoolExecutor(1, "export")
 class ExportTooLarge(RequestTooLarge):
     """The outputs are too large for any format but the notebook."""
 
-    code = "export_too_large"
     message = N_("Your outputs are too large for this format. Download the notebook instead.")
 
 

@@ -30,12 +30,10 @@ VOTES_PER_NETWORK = RateLimitPolicy(free_attempts=1_000, max_delay_s=300.0)
 
 
 class ProblemReportNotFound(NotFound):
-    code = "problem_unknown"
     message = N_("This report does not exist.")
 
 
 class ProblemKindMissing(InvalidInput):
-    code = "kind_missing"
     message = N_("Choose what the problem is about.")
 
 

@@ -29,26 +29,22 @@ class LessonFileError:
 class CourseNotFound(NotFound):
     """The course does not exist."""
 
-    code = "course_unknown"
     message = N_("There is no course “{course}”.")
 
 
 class LessonNotFound(NotFound):
     """The course has no lesson with this name."""
 
-    code = "lesson_unknown"
     message = N_("There is no lesson “{slug}” in this course.")
 
 
 class AssetNotFound(NotFound):
     """The lesson has no such file."""
 
-    code = "asset_unknown"
     message = N_("The lesson has no file “{name}”.")
 
 
 class LessonUnavailable(ServiceUnavailable):
     """The lesson exists, but its file has had an error since it was first read."""
 
-    code = "lesson_not_available"
     message = N_("The lesson “{slug}” is not available: its file has an error that its author has to fix first.")

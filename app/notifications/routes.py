@@ -39,7 +39,6 @@ CSRF_EXEMPT_PATHS = r"/[a-z]+/unsubscribe/[^/]+"
 
 
 class NotificationNotFound(NotFound):
-    code = "notification_unknown"
     message = N_("This notification does not exist.")
 
 

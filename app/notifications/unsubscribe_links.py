@@ -28,7 +28,6 @@ _TOKEN = re.compile(
 class InvalidUnsubscribeLink(NotFound):
     """The token was not made by this site, or it has expired."""
 
-    code = "unsubscribe_unknown"
     message = N_("This link is not valid or has expired. Sign in, then choose in your settings when to get emails.")
 
 

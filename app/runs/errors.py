@@ -19,14 +19,12 @@ from runners.wire.protocol import LimitName, Refusal
 class RunNotFound(NotFound):
     """The run does not exist, or it is someone else's."""
 
-    code = "run_unknown"
     message = N_("This run does not exist.")
 
 
 class DisplayNotFound(NotFound):
     """The run has no HTML output with this number."""
 
-    code = "display_unknown"
     message = N_("The run has no such output.")
 
 
@@ -34,77 +32,66 @@ class OutputDeleted(NotFound):
     """The run's output was deleted to save space."""
 
     status = 410
-    code = "output_deleted"
     message = N_("The output of this run was deleted to save space. Run the cell again to see it.")
 
 
 class CellNotFound(NotFound):
     """The lesson has no cell with this name."""
 
-    code = "cell_unknown"
     message = N_("The lesson has no cell “{cell}”. Reload the page: the lesson may have changed.")
 
 
 class MachineUnavailable(InvalidInput):
     """The lesson does not offer this machine or this version of Keras."""
 
-    code = "machine_not_offered"
     message = N_("This cannot run on {asked}, only on {possible}. Reload the page: the lesson may have changed.")
 
 
 class InvalidFailureAction(InvalidInput):
     """The requested action or step is not valid."""
 
-    code = "fault_unknown"
     message = N_("You can kill, pause, resume, slow down, or restart a process, either now or at a given step.")
 
 
 class CodeTooLong(RequestTooLarge):
     """The code is longer than one run may have."""
 
-    code = "code_too_long"
     message = N_("The code has {size:,} bytes, and the limit is {most_bytes:,}. Shorten it, or split it across cells.")
 
 
 class InvalidCode(InvalidInput):
     """The code contains a character that Python source may not contain: NUL, or half of a surrogate pair."""
 
-    code = "code_not_text"
     message = N_("The code contains a character that Python cannot read. Remove it and run the cell again.")
 
 
 class TooManyRuns(TooManyRequests):
     """The learner has the maximum number of unfinished runs."""
 
-    code = "too_many_runs"
     message = N_("You have {most} runs waiting or running. Wait for one to finish, or stop one.")
 
 
 class AllSessionsBusy(TooManyRequests):
     """The learner has the maximum number of sessions, and none is idle."""
 
-    code = "all_sessions_busy"
     message = N_("All of your sessions are busy, and {most} is the limit. Stop a run, or wait for one to finish.")
 
 
 class SessionQueueFull(TooManyRequests):
     """The session's queue is full."""
 
-    code = "session_full"
     message = N_("This session's queue is full ({most} runs). Stop one, or wait for one to finish.")
 
 
 class ServerFull(TooManyRequests):
     """All sessions of the runner are in use, and its queue is full."""
 
-    code = "node_full"
     message = N_("This server is full ({most} sessions), and so is its queue. Try again in a few minutes.")
 
 
 class AddressLimitReached(TooManyRequests):
     """The maximum number of learners at one network address is reached."""
 
-    code = "address_full"
     message = N_(
         "Too many people on your network are running code right now (limit: {most}). Try again in a few minutes."
     )
@@ -113,7 +100,6 @@ class AddressLimitReached(TooManyRequests):
 class QuotaReached(TooManyRequests):
     """The learner has stored the hourly maximum of output."""
 
-    code = "quota_reached"
     message = N_(
         "Your runs have reached this server's hourly output limit ({most}). Nothing ran. Wait a few "
         "minutes, and print less."
@@ -123,7 +109,6 @@ class QuotaReached(TooManyRequests):
 class AddressQuotaReached(TooManyRequests):
     """Visitors at one network address have stored their hourly maximum of output."""
 
-    code = "address_quota_reached"
     message = N_(
         "Visitors from your network have reached this server's hourly output limit ({most}). Nothing "
         "ran. Sign in, or wait a few minutes."
@@ -133,14 +118,12 @@ class AddressQuotaReached(TooManyRequests):
 class RunnerOffline(ServiceUnavailable):
     """The supervisor does not respond."""
 
-    code = "runner_down"
     message = N_("The runner is starting or cannot be reached. Nothing ran. Try again in a moment.")
 
 
 class ExecutionDisabled(PermissionDenied):
     """Untrusted users can reach the runner, and a layer of isolation is missing. Only the operator can change that."""
 
-    code = "unsafe"
     message = N_(
         "This server is not running code right now because it cannot do so safely. You can still "
         "read the lessons. Please tell the operator of this site."
@@ -150,7 +133,6 @@ class ExecutionDisabled(PermissionDenied):
 class RunRefused(LockstepError):
     """The supervisor rejected the run for a reason that has no translation; its own message is in English."""
 
-    code = "run_refused"
     message = N_("The runner rejected this run: {reason}")
 
     def __init__(self, status: int, reason: str) -> None:

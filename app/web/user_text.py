@@ -22,17 +22,14 @@ _BIDI_CONTROLS = {
 
 
 class TextEmpty(InvalidInput):
-    code = "text_empty"
     message = N_("Write something first.")
 
 
 class TextTooLong(InvalidInput):
-    code = "text_too_long"
     message = N_("This text has {size:,} characters, and the limit is {most:,}.")
 
 
 class TextInvalid(InvalidInput):
-    code = "not_text"
     message = N_("The text contains a character that cannot be stored. Remove it and send again.")
 
 

@@ -117,7 +117,7 @@ async def test_a_page_whose_stream_is_refused_for_now_asks_again_and_loses_nothi
         if refused > 2:
             await route.continue_()
         else:
-            await route.fulfill(status=429, json={"error": {"code": "too_many", "message": "Wait a moment."}})
+            await route.fulfill(status=429, json={"error": {"code": "too_many_requests", "message": "Wait a moment."}})
 
     await page.route("**/stream?after=*", refuse_twice)
     cell = CellPageObject(page, "strategy")

@@ -180,7 +180,7 @@ async def test_a_runner_that_starts_after_the_server_hears_that_untrusted_users_
         answer = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
         ready = await client.get("/readyz")
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "unsafe")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "execution_disabled")
     assert ready.json()["refuses"] == ["runs"]
 
 

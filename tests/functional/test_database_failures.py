@@ -62,7 +62,7 @@ async def test_with_every_connection_in_use_requests_are_told_when_to_come_back(
         ready = await load_balancer.get("/readyz")
 
     error = refused.json()["error"]
-    assert (refused.status_code, error["code"], refused.headers["retry-after"]) == (503, "storage_busy", "5")
+    assert (refused.status_code, error["code"], refused.headers["retry-after"]) == (503, "database_busy", "5")
     assert words in error["message"]
     assert (not_ready.status_code, not_ready.json()["missing"]) == (503, ["database"])
     assert (answered.status_code, ready.status_code) == (200, 200)
@@ -122,9 +122,9 @@ async def test_on_a_full_disk_runs_are_refused_and_output_waits_until_there_is_r
                 again = await client.post("/runs", json=asked)
 
     assert not_ready["missing"] == ["database"]
-    assert not_ready["reasons"] == {"database": "storage_full"}
+    assert not_ready["reasons"] == {"database": "database_full"}
     assert {(r.status_code, r.json()["error"]["code"], r.headers["retry-after"]) for r in refused.values()} == {
-        (503, "storage_full", "60")
+        (503, "database_full", "60")
     }
     for language, words in {"en": "disk is full", "ko": "디스크가 가득", "zh": "磁盘已满"}.items():
         assert words in refused[language].json()["error"]["message"]

@@ -109,8 +109,8 @@ async def test_a_server_without_a_database_is_up_refuses_runs_and_says_so(
         not_ready = (await client.get("/readyz")).json()
         refused = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "print(1)"})
 
-    assert (not_ready["missing"], not_ready["reasons"]) == (["database"], {"database": "storage_down"})
-    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_down")
+    assert (not_ready["missing"], not_ready["reasons"]) == (["database"], {"database": "database_unavailable"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "database_unavailable")
     assert refused.headers["retry-after"] == "10"
     assert not supervisor.submitted
 

@@ -84,7 +84,7 @@ async def test_programs_get_errors_as_json(client: httpx.AsyncClient) -> None:
     response = await client.get("/en/courses/small/none", headers={"accept": "application/json"})
 
     assert response.status_code == 404
-    assert response.json()["error"]["code"] == "lesson_unknown"
+    assert response.json()["error"]["code"] == "lesson_not_found"
 
 
 async def test_what_was_asked_for_is_escaped_on_the_error_page(client: httpx.AsyncClient) -> None:

@@ -235,7 +235,7 @@ async def test_one_learner_has_some_streams_at_once_and_one_that_leaves_makes_ro
         async with live_stream(page, run["urls"]["stream"]) as last:
             await _next(last, "text")
             refused = await page.get(run["urls"]["stream"], timeout=5)
-            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many")
+            assert (refused.status_code, refused.json()["error"]["code"]) == (429, "too_many_requests")
         await _admitted(page, run["urls"]["stream"])
     await _admitted(page, run["urls"]["stream"])
     await supervisor.finish(scripted)

@@ -81,13 +81,13 @@ async def test_a_queued_session_shows_its_position(client: httpx.AsyncClient, su
     [
         (_asked(code="x" * 100_001), 413, "code_too_long"),
         (_asked(code="é" * 50_001), 413, "code_too_long"),
-        (_asked(code="a\0b"), 422, "code_not_text"),
-        (_asked(lesson="small/none"), 404, "lesson_unknown"),
-        (_asked(lesson="none/first"), 404, "course_unknown"),
-        (_asked(lesson="nonsense"), 404, "course_unknown"),
-        (_asked(cell="none"), 404, "cell_unknown"),
-        (_asked(extra=1), 422, "unreadable"),
-        ({"lesson": LESSON}, 422, "unreadable"),
+        (_asked(code="a\0b"), 422, "invalid_code"),
+        (_asked(lesson="small/none"), 404, "lesson_not_found"),
+        (_asked(lesson="none/first"), 404, "course_not_found"),
+        (_asked(lesson="nonsense"), 404, "course_not_found"),
+        (_asked(cell="none"), 404, "cell_not_found"),
+        (_asked(extra=1), 422, "invalid_input"),
+        ({"lesson": LESSON}, 422, "invalid_input"),
     ],
 )
 async def test_what_cannot_be_run_is_refused_with_a_sentence(
@@ -331,9 +331,9 @@ async def test_a_full_disk_is_said_and_nothing_is_run(
 
     for response in (first, small):
         assert (response.status_code, response.headers["retry-after"]) == (503, "60")
-        assert response.json()["error"]["code"] == "storage_full"
+        assert response.json()["error"]["code"] == "database_full"
         assert words in response.json()["error"]["message"]
-    assert (not_ready.status_code, not_ready.json()["reasons"]) == (503, {"database": "storage_full"})
+    assert (not_ready.status_code, not_ready.json()["reasons"]) == (503, {"database": "database_full"})
     assert len(supervisor.submitted) == handed
 
     most_pages = 1_000_000_000
@@ -369,7 +369,7 @@ async def test_one_learner_too_many_from_an_address_is_told_and_has_no_session(
         panel = await second.post("/en/session", params={"lesson": LESSON})
         await press_run(first)
 
-    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "address_full")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "address_limit_reached")
     assert "on your network are running code right now (limit: 1)" in answer.json()["error"]["message"]
     assert panel.status_code == 200
     assert set(supervisor.sessions) == sessions
@@ -418,7 +418,7 @@ async def test_a_run_that_was_refused_but_could_not_be_withdrawn_ends(
     response = await client.post("/runs", json=_asked())
     full_disk.clear()
 
-    assert (response.status_code, response.json()["error"]["code"]) == (503, "storage_full")
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "database_full")
     runs = (await client.get("/runs", params={"lesson": LESSON})).json()["runs"]
     assert len(runs) == 2
     assert (await _until_finished(client, runs[-1]))["outcome"] == "lost"

@@ -73,7 +73,7 @@ async def test_requests_from_another_site_change_nothing(app: FastAPI, superviso
         response = await client.post("/runs", json={"lesson": LESSON, "cell": "hello", "code": "1"})
 
     assert response.status_code == 403
-    assert response.json()["error"]["code"] == "cross_site"
+    assert response.json()["error"]["code"] == "cross_site_request"
     assert not supervisor.submitted
 
 

@@ -345,7 +345,7 @@ async def test_a_run_goes_where_the_learner_has_picked_and_nowhere_else(
         ("choice", {"keras": 4}),
     ):
         refused = await client.post("/runs", json={"lesson": LESSON, "cell": cell, "code": "1", **machine})
-        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "machine_not_offered")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "machine_unavailable")
         assert "only on gpu:4 (Keras 3)" in refused.json()["error"]["message"]
     assert len(supervisor.submitted) == 1
 

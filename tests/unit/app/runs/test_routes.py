@@ -17,7 +17,7 @@ async def test_a_strange_id_is_a_run_that_does_not_exist(
 
     for run_id in ("%00", "a%00b", "x" * 65, "%F0%9F%98%80", "A-B"):
         answer = await client.get(f"/runs/{run_id}{rest}")
-        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "run_unknown"), run_id
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "run_not_found"), run_id
 
 
 @pytest.mark.parametrize("seq", ["0", "-1", "2147483648", "9" * 30, "one"])

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { NetworkError, ResponseError } from "../../../../../app/web/frontend/api";
 import { retryUntilAccepted } from "../../../../../app/web/frontend/retry";
 
-const starting = (): ResponseError => new ResponseError(503, "runner_down", "The runner is starting.");
+const starting = (): ResponseError => new ResponseError(503, "runner_offline", "The runner is starting.");
 
 /** Fails with each error in turn, then gives "taken"; counts its calls. */
 function server(...errors: Error[]): { attempt: () => Promise<string>; calls: () => number } {
