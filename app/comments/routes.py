@@ -284,12 +284,12 @@ async def _comments_response(
     viewer = Viewer.of(account)
     name = cell.name if cell else ""
     async with db.session() as session:
-        threads, further = await queries.list_threads(session, viewer, lesson.key, name, before)
+        threads, next_before = await queries.list_threads(session, viewer, lesson.key, name, before)
         views = await thread_views(session, viewer, threads)
         facts = await _location_context(session, lesson, name)
     facts |= {
         "threads": views,
-        "before": further,
+        "before": next_before,
         "account": account,
         "form": CommentForm(lesson.key, name, key=new_idempotency_key()),
     }

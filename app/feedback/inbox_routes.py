@@ -3,8 +3,8 @@
 Contexts of the templates:
 
 ``feedback/inbox.html``
-    ``narrowed`` (InboxFilter), ``rows`` (ProblemRow), ``before``, ``further``: the query of the next page, ``titles``
-    by lesson.
+    ``narrowed`` (InboxFilter), ``rows`` (ProblemRow), ``before``, ``next_url``: the address of the next page,
+    ``titles`` by lesson.
 ``feedback/votes.html``
     ``counts`` (VoteCount), ``sentences`` (VoteComment), ``lesson``, ``before``, ``titles``.
 """
@@ -60,7 +60,7 @@ async def show_inbox(
 ) -> Response:
     narrowed = InboxFilter(which, ProblemKind(kind) if kind in list(ProblemKind) else None, lesson)
     async with db.session() as session:
-        rows, further = await queries.list_problem_reports(session, narrowed, before)
+        rows, next_before = await queries.list_problem_reports(session, narrowed, before)
     query = {"which": which, "kind": narrowed.kind or "", "lesson": lesson}
     return render_page_or_fragment(
         request,
@@ -70,7 +70,7 @@ async def show_inbox(
         kinds=list(ProblemKind),
         rows=rows,
         here=_inbox_url(request, lang, query),
-        further=further and _inbox_url(request, lang, query | {"before": further}),
+        next_url=next_before and _inbox_url(request, lang, query | {"before": next_before}),
         titles=_lesson_titles(catalog, lang),
     )
 
@@ -124,10 +124,10 @@ async def show_votes(
 ) -> Response:
     async with db.session() as session:
         counts = await queries.count_votes(session) if before is None else []
-        sentences, further = await queries.list_vote_comments(session, lesson, before)
+        sentences, next_before = await queries.list_vote_comments(session, lesson, before)
     facts = {"counts": counts, "sentences": sentences, "lesson": lesson, "titles": _lesson_titles(catalog, lang)}
     return render_page_or_fragment(
-        request, "feedback/_vote_comments.html", "feedback/votes.html", before=further, **facts
+        request, "feedback/_vote_comments.html", "feedback/votes.html", before=next_before, **facts
     )
 
 

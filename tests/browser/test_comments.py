@@ -299,8 +299,8 @@ async def test_axe_finds_nothing_in_comments(hall: VisitorFactory) -> None:
     await page.get_by_label("Your reply").fill("Because `fit` sums over replicas, see <https://example.org>.")
     await page.get_by_role("button", name="Send").nth(1).click()
     await expect(page.locator(".replies .comment")).to_have_count(1)
-    await page.locator(".acts summary").first.click()
-    await page.locator(".comment-foot > a.act").first.click()
+    await page.locator(".comment-actions summary").first.click()
+    await page.locator(".comment-foot > a.comment-action").first.click()
     await expect(page.locator(".slot textarea")).to_be_focused()
     await assert_accessible_everywhere(page, "comments")
 

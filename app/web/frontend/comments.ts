@@ -53,14 +53,14 @@ function setUpForm(form: HTMLFormElement): void {
     address.searchParams.set("next", `${location.pathname}#comments`);
     signIn.href = address.pathname + address.search;
   }
-  if (form.dataset.beside !== undefined || field?.getAttribute("aria-invalid"))
+  if (form.dataset.inline !== undefined || field?.getAttribute("aria-invalid"))
     (field ?? form.querySelector("button"))?.focus();
 }
 
 function clicked(event: MouseEvent): void {
   const pressed = event.target as Element;
-  const opens = pressed.closest<HTMLElement>(".act[hx-get]");
-  if (opens) opener = opens;
+  const formLink = pressed.closest<HTMLElement>(".comment-action[hx-get]");
+  if (formLink) opener = formLink;
   const slot = pressed.closest("[data-cancel]")?.closest(".slot");
   if (!slot) return;
   event.preventDefault();
@@ -81,7 +81,7 @@ function answered({ sourceElement, response }: Exchange["ctx"]): void {
   forget(form);
   form.reset();
   const field = form.querySelector("textarea");
-  if (field && !form.dataset.beside) field.value = "";
+  if (field && !form.dataset.inline) field.value = "";
   const key = form.querySelector<HTMLInputElement>("input[name=key]");
   if (key) key.value = newKey();
   complain(form, "");
