@@ -47,7 +47,7 @@ _MESSAGES = {
     "password": N_("Your password was changed. Every other browser was signed out."),
     "email": N_("Your email address was changed."),
     "change_sent": N_("We sent a link to the new address. The old address stays in use until you open it."),
-    "ended": N_("Signed out there."),
+    "ended": N_("That browser was signed out."),
     "passkey": N_("The passkey was added. You can now sign in with it."),
     "passkey_removed": N_("The passkey was removed. Your device may still offer it: delete it there too."),
     "linked": N_("The other site is linked. You can now sign in with it."),
@@ -78,7 +78,7 @@ def to_messages(counts: Mapping[str, int]) -> list[str]:
     if things:
         found.append(gettext("Imported from this browser: {things}.").format(things=", ".join(things)))
     if things or "adopted" in counts:
-        found.append(gettext("XP counts what this server saw: cells that it ran, not pages that were only read."))
+        found.append(gettext("XP counts only what this server has seen: cells that it ran, not pages that you read."))
     return found
 
 

@@ -56,7 +56,7 @@ _REFUSAL_MESSAGES = {
     ),
     "unknown-task": N_("This machine has no such process."),
     "not-started": N_("{task} does not exist yet; run a cell first."),
-    "own-process": N_("{task} is the process of the page itself: restart the session."),
+    "own-process": N_("{task} is the session's own process. Restart the session instead."),
     "still-running": N_("{task} has not ended."),
     "has-ended": N_("{task} has ended; start it again first."),
     "counts-no-steps": N_("{task} serves the coordinator and counts no steps, so it never reaches that step."),

@@ -29,7 +29,7 @@ _LABELS: dict[LimitName, str] = {
 _ADVICE: dict[LimitName, str] = {
     "time": N_("Train for fewer steps, or make the loop shorter."),
     "cpu": N_("Train for fewer steps, or use fewer processes at once."),
-    "memory": N_("Try a smaller batch, a smaller model or less data."),
+    "memory": N_("Try a smaller batch, a smaller model, or less data."),
     "processes": N_("Start fewer processes or threads."),
     "disk": N_("Write less, or delete files before writing new ones."),
     "inodes": N_("Write fewer, larger files, or delete some before writing new ones."),

@@ -299,7 +299,7 @@ async def test_what_a_visitor_did_is_the_new_accounts_and_the_old_cookie_opens_n
     assert "lockstep_visitor" not in client.cookies
     told = await menu(client)
     assert "is now in your account" in told
-    assert "XP counts what this server saw" in told
+    assert "XP counts only what this server has seen" in told
     async with browser_client(app) as thief:
         thief.cookies.set("lockstep_visitor", old)
         assert await runs(thief) == 0
@@ -314,7 +314,7 @@ async def test_two_browsers_bring_what_they_did_and_are_told_so(
     mailbox: Mailbox,
 ) -> None:
     await sign_up(client, mailbox)
-    assert "XP counts what this server saw" not in await menu(client), "nothing came in"
+    assert "XP counts only what this server has seen" not in await menu(client), "nothing came in"
     await client.post("/en/sign-out")
     for other in (client, stranger):
         await press_run(other)
@@ -328,7 +328,7 @@ async def test_two_browsers_bring_what_they_did_and_are_told_so(
     for other in (client, stranger):
         told = await menu(other)
         assert "Imported from this browser: 2 runs." in told
-        assert "XP counts what this server saw" in told
+        assert "XP counts only what this server has seen" in told
         assert await runs(other) == 4
     assert account.handle == "ada-byron"
 
