@@ -199,7 +199,7 @@ async def test_the_keyboard_alone_is_enough(hall: VisitorFactory) -> None:
     await page.keyboard.press("Tab")
     await expect(cell.editor).to_be_focused()
     await expect(cell.editor).to_have_attribute("aria-label", "Code of the cell “Four replicas”")
-    await expect(page.locator("#editor-help")).to_contain_text("Press Escape, then Tab")
+    await expect(page.locator("#editor-help")).to_contain_text("press Escape, then Tab")
     await page.keyboard.press("Control+a")
     await page.keyboard.type("if True:\nprint('typed')")
     assert await cell.code() == "if True:\n    print('typed')"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.exports.notebook import build_notebook, dump_notebook
 from app.lessons.document import parse_document
-from app.lessons.model import Cell, Lesson
+from app.lessons.model import Cell, Lesson, Prose
 from app.lessons.render import render_lesson
 from tests.golden.golden_file import FOLDER, assert_golden
 
@@ -29,7 +29,7 @@ def test_a_whole_lesson_renders_as_before() -> None:
             tags = ", ".join(sorted(block.tags))
             parts.append(f"<!-- line {block.line}: cell {block.name} | {block.title} | {block.topology} | {tags} -->")
             parts.append(str(block.highlighted))
-        else:
+        elif isinstance(block, Prose):
             parts.append(f"<!-- line {block.line} -->\n{block.html}")
 
     assert_golden("whole.html", "\n".join(parts) + "\n")
