@@ -18,7 +18,7 @@ from app.exports.setup_cell import needs_other_machine, setup_code, setup_note, 
 from app.i18n import use_language
 from app.lessons.assets import read_asset
 from app.lessons.errors import AssetNotFound
-from app.lessons.model import Cell, Lesson
+from app.lessons.model import Cell, CellTag, Lesson
 
 NOTEBOOK_FORMAT = (4, 5)
 
@@ -107,10 +107,11 @@ def _remove_title(markdown: str, title: str) -> str:
 def _code_cell(lesson: Lesson, cell: Cell, run: CellRun | None) -> NotebookNode:
     about = {"name": cell.name, "title": cell.title, "topology": cell.topology, "keras": cell.keras}
     code = run.code if run else cell.code
+    tags = cell.tags | {CellTag.raises_exception} if cell.exercise else cell.tags  # "Run all" goes on past a starter
     made = new_code_cell(
         with_needs_comment(cell, code) if needs_other_machine(cell, lesson) else code,
         id=f"cell-{cell.name}",
-        metadata={"tags": sorted(cell.tags), "lockstep": about} if cell.tags else {"lockstep": about},
+        metadata={"tags": sorted(tags), "lockstep": about} if tags else {"lockstep": about},
     )
     if run is not None:
         made.execution_count = run.order

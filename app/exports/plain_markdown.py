@@ -17,6 +17,7 @@ from app.lessons.directives import Directive
 from app.lessons.links import InvalidLink, parse_link
 from app.lessons.markdown import parse_markdown
 from app.lessons.render import ADMONITION_TITLES
+from app.lessons.render_exercises import TASK_TITLES
 
 _BEFORE_FENCE = re.compile(r"^[^`:~]*")
 
@@ -134,6 +135,9 @@ def _plain_directive(writer: _Writer, directive: Directive) -> str:
             return f"<details><summary>{html.escape(directive.argument)}</summary>\n\n{body}\n\n</details>"
         case "titled":
             return _block_quote(directive.argument, body)
+        case "task":
+            title = f"{gettext(TASK_TITLES[directive.name])}: {_rewrite_body(writer, directive.argument)}"
+            return _block_quote(title, body)
         case _:
             title = gettext(ADMONITION_TITLES.get(directive.name, directive.name))
             words = _rewrite_body(writer, directive.argument)
@@ -141,7 +145,7 @@ def _plain_directive(writer: _Writer, directive: Directive) -> str:
 
 
 def _block_quote(title: str, body: str) -> str:
-    lines = [f"**{title}**", "", *body.split("\n")]
+    lines = [f"**{title}**", *(["", *body.split("\n")] if body else [])]
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 

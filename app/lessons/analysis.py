@@ -71,6 +71,8 @@ class _Analyzer:
     line: int = 1
     level: int = 1
     target: str | None = None
+    task: str = ""
+    """The directive of a task that the walk is inside of."""
 
     def fault(self, text: str, line: int | None = None) -> None:
         self.found.faults.append(LessonError(self.line if line is None else line, text))
@@ -79,6 +81,9 @@ class _Analyzer:
 
     def heading(self, token: Token, tokens: list[Token], i: int) -> None:
         level, text = int(token.tag[1]), _text(tokens[i + 1]).strip()
+        if self.task:
+            self.fault(f"a heading cannot be inside {{{self.task}}}; use **bold** text")
+            return
         if level == 1:
             self.fault("the title is in the front matter; start headings with ##")
         elif level > self.level + 1:
@@ -122,6 +127,12 @@ class _Analyzer:
         if width and not (re.fullmatch(r"[0-9]{1,4}", width) and int(width)):
             self.fault("'width' must be a whole number of pixels", directive.options["width"].line)
 
+    def task_opens(self, token: Token, tokens: list[Token], i: int) -> None:
+        self.task = token.meta["directive"].name
+
+    def task_closes(self, token: Token, tokens: list[Token], i: int) -> None:
+        self.task = ""
+
     def box(self, token: Token, tokens: list[Token], i: int) -> None:
         directive: Directive = token.meta["directive"]
         if "class" in directive.options and directive.option("class") not in ("dropdown", "note", "tip", "warning"):
@@ -159,6 +170,8 @@ class _Analyzer:
             self._formula(child.content, line, block=False)
         elif child.type == "myst_role":
             self._role(child, line)
+        elif child.type == "footnote_ref" and self.task:
+            self.fault(f"a footnote cannot be inside {{{self.task}}}; write its text in place", line)
         elif child.type == "text":
             for lost in _UNDEFINED_FOOTNOTE.finditer(child.content):
                 self.fault(f"there is no footnote '{lost[1]}'; add a line '[^{lost[1]}]: …'", line)
@@ -204,6 +217,8 @@ _VISITORS: dict[str, Callable[[_Analyzer, Token, list[Token], int], None]] = {
     "picture": _Analyzer.figure,
     "admonition_open": _Analyzer.box,
     "captioned_open": _Analyzer.captioned,
+    "task_open": _Analyzer.task_opens,
+    "task_close": _Analyzer.task_closes,
     "inline": _Analyzer.inline,
 }
 

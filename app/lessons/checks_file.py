@@ -40,6 +40,8 @@ class ChecksFile:
     source: str = ""
     checks: tuple[DeclaredName, ...] = ()
     faults: tuple[LessonError, ...] = ()
+    sentences: Mapping[str, int] = field(default_factory=dict)
+    """What the checks may say to a learner, as far as it is literal: names, hints, diagnoses. With the line of each."""
 
     def of(self, exercise: str) -> tuple[DeclaredName, ...]:
         """The checks of an exercise, in the order of the file."""
@@ -80,7 +82,7 @@ def parse_checks(source: str) -> ChecksFile:
                 functions[node.name] = node.lineno
     reader.faults += _misplaced_checks(tree)
     reader.faults += _repeated_names(reader.checks)
-    return ChecksFile(source, tuple(reader.checks), tuple(reader.faults))
+    return ChecksFile(source, tuple(reader.checks), tuple(reader.faults), dict(_sentences(tree, reader.checks)))
 
 
 def _read_definition(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, reader: _Reader) -> bool:
@@ -163,6 +165,23 @@ def _misplaced_checks(tree: ast.Module) -> Iterator[LessonError]:
             continue
         for decorator in filter(_is_check, node.decorator_list):
             yield LessonError(decorator.lineno, "a check cannot be inside another block; move it to the left margin")
+
+
+def _sentences(tree: ast.Module, checks: list[DeclaredName]) -> Iterator[tuple[str, int]]:
+    for check in checks:
+        yield from ((sentence, check.line) for sentence in (check.name, *check.hints))
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        said: list[ast.expr | None] = []
+        if isinstance(call.func, ast.Name | ast.Attribute):
+            called = call.func.id if isinstance(call.func, ast.Name) else call.func.attr
+            said += call.args[:1] if called == "fail" else []
+        for keyword in call.keywords:
+            said += keyword.value.keys if keyword.arg == "mistakes" and isinstance(keyword.value, ast.Dict) else []
+        for node in said:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value, node.lineno
 
 
 def _repeated_names(checks: list[DeclaredName]) -> Iterator[LessonError]:

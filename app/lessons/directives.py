@@ -28,7 +28,7 @@ JUPYTER_OPTIONS = frozenset({"deletable", "editable", "format", "jupyter", "slid
 class DirectiveSpec:
     """The syntax of a directive. The reference in ``docs/teach`` is generated from these texts."""
 
-    kind: Literal["cell", "admonition", "titled", "figure", "image", "math", "table"]
+    kind: Literal["cell", "admonition", "titled", "figure", "image", "math", "table", "task"]
     argument: Literal["none", "optional", "required"]
     argument_is: str
     """The argument in a few words."""
@@ -59,6 +59,12 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
             "topologies": "The machines a learner may choose from. Replaces the lesson's.",
             "keras": "`2` or `3`. Replaces the lesson's.",
             "kerases": "The versions of Keras a learner may choose from. Replaces the lesson's.",
+            "needs": "Of an exercise: a list of the cells that run before a submission, in this order. "
+            "The default is none.",
+            "seconds": "Of an exercise: how long the cell, and each call of a check, may take, from 1 to 300. "
+            "The default is 30.",
+            "xp": "Of an exercise: XP for passing all checks, from 0 to 100, in addition to the XP of each check. "
+            "The default is 20.",
         },
     ),
     **{
@@ -89,6 +95,45 @@ DIRECTIVE_SPECS: dict[str, DirectiveSpec] = {
     ),
     "math": DirectiveSpec("math", "none", "none", "A formula on a line of its own. The body is LaTeX."),
     "table": DirectiveSpec("table", "optional", "the caption", "A table with a caption. The body is a Markdown table."),
+    "exercise": DirectiveSpec(
+        "task",
+        "required",
+        "a title",
+        "The task of an exercise, shown above its cell. The body is Markdown.",
+        {"label": "The name of the exercise's cell, which comes later in the lesson. Required."},
+    ),
+    "solution": DirectiveSpec(
+        "task",
+        "required",
+        "the name of the exercise's cell",
+        "What to say about the solution of an exercise. Learners see it only together with the solution.",
+    ),
+    "quiz": DirectiveSpec(
+        "task",
+        "required",
+        "the question",
+        "A question with choices. The body is a task list: `- [x]` marks a right choice, `- [ ]` a wrong one, and the "
+        "paragraphs below a choice, indented like its text, are its feedback. If several choices are right, learners "
+        "may pick several. Markdown above the list belongs to the question.",
+        {"name": "Lowercase letters, digits, and hyphens, unique in the lesson. Required. Don't change it later."},
+    ),
+    "predict": DirectiveSpec(
+        "task",
+        "required",
+        "the question",
+        "A guess that learners make before they run a cell. The answer is a number (`:answer:`, or `:from:` with "
+        "`{number}`), a choice (the body ends with a task list, as in a quiz, with one `- [x]`), or an order (the body "
+        "ends with a numbered list in the right order, which learners see shuffled).",
+        {
+            "name": "Lowercase letters, digits, and hyphens, unique in the lesson. Required. Don't change it later.",
+            "cell": "The cell whose run gives the answer; it comes later in the lesson. Required.",
+            "answer": "The number.",
+            "from": "Text that the run prints. For a number, `{number}` takes its place: `'each sees {number}'`. "
+            "For a choice, the text that shows which one is right.",
+            "tolerance": "How far off a right number may be: `0.5`, or `5%` of the number. The default is 0.",
+            "unit": "What follows the number, such as `ms`.",
+        },
+    ),
 }
 
 
@@ -176,7 +221,9 @@ def _usage_errors(directive: Directive) -> Iterable[LessonError]:
             directive.line, f"{{{directive.name}}} takes no argument; put {directive.argument!r} on the line below"
         )
     if shape.argument == "required" and not directive.argument:
-        wanted = "the path of a file in assets/" if shape.kind in ("figure", "image") else "a title"
+        wanted = {"figure": "the path of a file in assets/", "image": "the path of a file in assets/"}.get(
+            shape.kind, shape.argument_is.replace("the title", "a title")
+        )
         yield LessonError(directive.line, f"{{{directive.name}}} needs {wanted} after its name")
     for key, entry in directive.options.items():
         if key not in shape.options and not (shape.kind == "cell" and key in JUPYTER_OPTIONS):

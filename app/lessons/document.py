@@ -6,12 +6,28 @@ Parsing never raises, whatever the text: each error becomes a LessonError with i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from markdown_it.token import Token
+
 from app.lessons.analysis import LessonAnalysis, LessonReference, analyze
 from app.lessons.directives import MACHINE_KEYS, Directive, LessonError
+from app.lessons.exercise_cells import (
+    EXERCISE_KEYS,
+    SourceTask,
+    exercise_errors,
+    is_exercise,
+    marks_differ,
+    parse_needs,
+    parse_seconds,
+    parse_xp,
+    prediction_errors,
+    read_task,
+    task_errors,
+    task_translation_errors,
+)
 from app.lessons.expectations import Expectation, VacuousExpectation
 from app.lessons.front_matter import (
     FrontMatter,
@@ -27,6 +43,7 @@ from app.lessons.machine_options import machine_option_errors
 from app.lessons.markdown import ParsedMarkdown, parse_markdown
 from app.lessons.model import CellTag
 from app.lessons.python_source import find_syntax_issue, same_code
+from app.lessons.questions import SourceQuestion, merge_questions, question_errors, read_question, repeated_names
 from app.lessons.yaml_with_lines import YamlValue
 from runners.wire.protocol import MAX_CODE_BYTES
 
@@ -56,11 +73,15 @@ class SourceCell:
     kerases: tuple[int, ...] | None
     tags: frozenset[CellTag] | None
     expect: tuple[str, ...] | None
+    needs: tuple[str, ...] | None
+    seconds: int | None
+    xp: int | None
+    option_lines: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed lesson file. ``cells`` include what translations inherit."""
+    """A parsed lesson file. ``cells`` and ``questions`` include what translations inherit."""
 
     language: str
     source: str
@@ -68,6 +89,8 @@ class Document:
     parsed: ParsedMarkdown
     survey: LessonAnalysis
     cells: tuple[SourceCell, ...]
+    questions: tuple[SourceQuestion, ...]
+    tasks: tuple[SourceTask, ...]
     faults: tuple[LessonError, ...]
 
 
@@ -120,15 +143,41 @@ def parse_document(source: str, language: str, english: Document | None = None) 
             cells.append(cell)
             faults += wrong
     faults += _duplicate_names(cells)
+    questions, tasks = _parse_tasks(parsed.tokens)
+    faults += repeated_names(questions, [(cell.name, cell.fence_line) for cell in cells])
     if english is None:
         faults += [fault for cell in cells for fault in _code_errors(cell)]
+        faults += exercise_errors(cells)
     else:
         cells, wrong = _merge_translation(cells, english.cells)
-        faults += wrong
+        questions, wrong_questions = merge_questions(questions, english.questions)
+        faults += [*wrong, *wrong_questions, *task_translation_errors(tasks, english.tasks)]
+    faults += [fault for question in questions for fault in question_errors(question)]
+    faults += [*task_errors(tasks, cells), *prediction_errors(questions, cells)]
     if all(token.type in _IGNORED_TOKENS for token in parsed.tokens):
         faults.append(LessonError(1, "the lesson is empty; write its text below the front matter"))
     in_order = sorted(dict.fromkeys(faults), key=lambda fault: (fault.line, fault.text))
-    return Document(language, source, header, parsed, found, tuple(cells), tuple(in_order))
+    return Document(
+        language, source, header, parsed, found, tuple(cells), tuple(questions), tuple(tasks), tuple(in_order)
+    )
+
+
+def task_tokens(tokens: Sequence[Token], start: int) -> Sequence[Token]:
+    """The tokens of the task that opens at ``start``, up to the one that closes it. Tasks are never nested."""
+    end = next(i for i in range(start, len(tokens)) if tokens[i].type == "task_close")
+    return tokens[start : end + 1]
+
+
+def _parse_tasks(tokens: Sequence[Token]) -> tuple[list[SourceQuestion], list[SourceTask]]:
+    questions, tasks = [], []
+    for i, token in enumerate(tokens):
+        if token.type == "task_open":
+            inside = task_tokens(tokens, i)
+            if token.meta["directive"].name in ("quiz", "predict"):
+                questions.append(read_question(inside))
+            else:
+                tasks.append(read_task(inside))
+    return questions, tasks
 
 
 # --- cells -----------------------------------------------------------------------------------------------------
@@ -160,6 +209,10 @@ def _parse_cell(directive: Directive) -> tuple[SourceCell, list[LessonError]]:
         _parse_option(directive, "kerases", parse_keras_versions, faults),
         _parse_option(directive, "tags", _parse_tags, faults),
         _parse_option(directive, "expect", _parse_expectations, faults),
+        _parse_option(directive, "needs", parse_needs, faults),
+        _parse_option(directive, "seconds", parse_seconds, faults),
+        _parse_option(directive, "xp", parse_xp, faults),
+        {key: entry.line for key, entry in directive.options.items()},
     )
     if cell.expect and CellTag.skip_execution in (cell.tags or ()):
         reason = (
@@ -278,19 +331,28 @@ def _inherit_fields(cell: SourceCell, original: SourceCell) -> SourceCell:
         kerases=original.kerases,
         tags=original.tags,
         expect=original.expect,
+        needs=original.needs,
+        seconds=original.seconds,
+        xp=original.xp,
     )
 
 
 def _translation_errors(cell: SourceCell, original: SourceCell) -> Iterator[LessonError]:
     if cell.code.strip():
         yield from _code_errors(replace(cell, tags=original.tags))
-        if not same_code(cell.code, original.code):
+        if is_exercise(original) and marks_differ(cell.code, original.code):
+            yield LessonError(
+                cell.line,
+                f"the exercise '{cell.name}' has other marks or code than the English one, beyond comments and strings;"
+                " leave the body empty to use the English code",
+            )
+        elif not same_code(cell.code, original.code):
             yield LessonError(
                 cell.line,
                 f"the code of '{cell.name}' differs from the English cell in more than comments and strings;"
                 " leave the body empty to use the English code",
             )
-    for key in (*MACHINE_KEYS, "tags", "expect"):
+    for key in (*MACHINE_KEYS, *EXERCISE_KEYS, "tags", "expect"):
         mine = getattr(cell, key)
         if mine is not None and mine != getattr(original, key):
             yield LessonError(

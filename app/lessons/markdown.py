@@ -12,6 +12,7 @@ token                                  meaning
 ``picture``                            ``{image}``
 ``captioned_open`` … ``_close``        ``{table}`` around its caption and its table
 ``math_block``                         ``$$…$$`` and ``{math}``
+``task_open`` … ``_close``             ``{exercise}``, ``{solution}``, ``{quiz}`` and ``{predict}``
 =====================================  =====================================================
 
 Each of these tokens has its Directive in ``meta["directive"]``. Errors in directives and fences are in
@@ -20,7 +21,8 @@ Each of these tokens has its Directive in ``meta["directive"]``. Errors in direc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+import re
+from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,10 +39,17 @@ from mdit_py_plugins.myst_role import myst_role_plugin
 
 from app.lessons.directives import Directive, LessonError, parse_directive
 
+_CHOICE_MARK = re.compile(r"\[([ xX])\](?:[ \t\n]+|$)")
 _MAX_DEPTH = 5
 """How deep directives may be nested."""
 
-_BLOCK_TOKENS = {"admonition": "admonition", "titled": "admonition", "figure": "figure", "table": "captioned"}
+_BLOCK_TOKENS = {
+    "admonition": "admonition",
+    "titled": "admonition",
+    "figure": "figure",
+    "table": "captioned",
+    "task": "task",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +119,9 @@ def _fence_errors(
             yield LessonError(
                 first + 1, f"{mark}{token.info} is not a directive; write its name in braces, as in {mark}{{note}}"
             )
+    elif directive.shape is not None and directive.shape.kind == "task" and nested:
+        text = f"{{{directive.name}}} cannot be inside another block; move it to the left margin"
+        yield LessonError(first + 1, text)
     elif directive.name == "code-cell":
         if nested:
             yield LessonError(first + 1, "a code cell cannot be inside another block; move it to the left margin")
@@ -131,9 +143,10 @@ def _directive_tokens(directive: Directive, fence: Token, env: MutableMapping[st
         yield _make_token(f"{_BLOCK_TOKENS[kind]}_open", fence, directive, nesting=1)
         if kind == "admonition" and directive.argument:
             yield from _parse_body(directive.argument, directive.line, env, depth)
-        if kind in ("titled", "table") and directive.argument:
+        if kind in ("titled", "table", "task") and directive.argument:
             yield from _caption(directive)
-        yield from _parse_body(directive.body, directive.body_line, env, depth)
+        body = _parse_body(directive.body, directive.body_line, env, depth)
+        yield from _mark_choices(body) if directive.name in ("quiz", "predict") else body
         yield _make_token(f"{_BLOCK_TOKENS[kind]}_close", fence, directive, nesting=-1)
 
 
@@ -142,6 +155,20 @@ def _caption(directive: Directive) -> Iterator[Token]:
     at = [directive.line - 1, directive.line]
     yield Token("inline", "", 0, content=directive.argument, children=[], map=at, block=True)
     yield Token("caption_close", "", -1, meta={"directive": directive})
+
+
+def _mark_choices(tokens: Iterable[Token]) -> Iterator[Token]:
+    """Take ``[x]`` and ``[ ]`` out of the items of task lists, and note them in ``meta["correct"]`` of the items."""
+    item: Token | None = None
+    for token in tokens:
+        if token.type == "inline" and item is not None:
+            mark = _CHOICE_MARK.match(token.content)
+            if mark is not None:
+                item.meta["correct"] = mark[1] != " "
+                token.content = token.content[mark.end() :]
+        if token.type != "paragraph_open":
+            item = token if token.type == "list_item_open" else None
+        yield token
 
 
 def _parse_body(text: str, line: int, env: MutableMapping[str, Any], depth: int) -> Iterator[Token]:

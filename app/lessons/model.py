@@ -154,6 +154,9 @@ class Quiz:
     block_kind: ClassVar[str] = "quiz"
     name: str
     question: Markup
+    """One line, without a block."""
+    prose: Markup
+    """What comes between the question and its choices; often empty."""
     choices: tuple[Choice, ...]
     line: int
 
@@ -173,6 +176,9 @@ class Prediction:
     """The name of the cell whose run answers it."""
     kind: Literal["number", "choice", "order"]
     question: Markup
+    """One line, without a block."""
+    prose: Markup
+    """What comes below the question; often empty."""
     unit: str
     answer: float | None
     """The number, if the lesson names it; else ``source`` says where a run prints it."""

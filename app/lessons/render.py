@@ -21,15 +21,20 @@ from markupsafe import Markup
 from app.i18n import N_, gettext, use_language
 from app.lessons.directives import Directive
 from app.lessons.document import Document, SourceCell
+from app.lessons.exercise_cells import is_exercise
+from app.lessons.exercise_files import NO_EXERCISE_FILES, ExerciseFiles
 from app.lessons.formulas import InvalidFormula, latex_to_mathml
 from app.lessons.highlight import highlight_code
 from app.lessons.inline_svg import InvalidSvg, inline_svg_file
+from app.lessons.learner_source import learner_source
 from app.lessons.links import InvalidLink, parse_link
 from app.lessons.machine_options import resolve_machine_options
 from app.lessons.markdown import LESSON_PARSER
 from app.lessons.model import Block, Cell, CellTag, Lesson, LessonStatus, Prose
+from app.lessons.render_exercises import RenderTokens, render_exercise, render_question
+from app.lessons.solution_marks import split_marked_code
 
-RENDERER_VERSION = "3"
+RENDERER_VERSION = "4"
 """Part of every digest: increase it when the HTML of a source changes."""
 
 ADMONITION_TITLES = {
@@ -44,14 +49,27 @@ ADMONITION_TITLES = {
 
 
 def render_lesson(
-    document: Document, *, course: str, slug: str, languages: tuple[str, ...], path: Path, digest: str
+    document: Document,
+    *,
+    course: str,
+    slug: str,
+    languages: tuple[str, ...],
+    path: Path,
+    digest: str,
+    files: ExerciseFiles = NO_EXERCISE_FILES,
 ) -> Lesson:
     """Render a document that has no blocking errors."""
     header = document.header
-    cells = tuple(_render_cell(cell, document) for cell in document.cells)
+    renderer = LessonRenderer(LESSON_PARSER)
+    env = {**document.parsed.env, "slug": slug, "folder": path.parent}
+
+    def render(tokens: Sequence[Token]) -> Markup:
+        return Markup(renderer.render(tokens, LESSON_PARSER.options, env).strip())  # noqa: S704 - escapes everything
+
     machine = resolve_machine_options(header)
     with use_language(document.language):
-        blocks = tuple(_render_blocks(document, cells, slug, path.parent))
+        cells = tuple(_render_cell(cell, document, files, render) for cell in document.cells)
+        blocks = tuple(_render_blocks(document, cells, render))
     return Lesson(
         course=course,
         slug=slug,
@@ -70,7 +88,7 @@ def render_lesson(
         blocks=blocks,
         toc=tuple(document.survey.headings),
         cells=cells,
-        source=document.source,
+        source=learner_source(document),
         source_path=path,
         digest=digest,
     )
@@ -85,13 +103,15 @@ def content_digest(*parts: str) -> str:
     return whole.hexdigest()[:24]
 
 
-def _render_cell(cell: SourceCell, document: Document) -> Cell:
+def _render_cell(cell: SourceCell, document: Document, files: ExerciseFiles, render: RenderTokens) -> Cell:
+    marked = split_marked_code(cell.code, cell.line)[0] if is_exercise(cell) else None
+    code = marked.starter if marked else cell.code
     machine = resolve_machine_options(cell, resolve_machine_options(document.header))
     return Cell(
         name=cell.name,
         title=cell.title or cell.name.replace("-", " ").capitalize(),
         language="python",
-        code=cell.code,
+        code=code,
         line=cell.line,
         topology=machine.topology,
         keras=machine.keras,
@@ -99,27 +119,37 @@ def _render_cell(cell: SourceCell, document: Document) -> Cell:
         kerases=machine.kerases,
         tags=cell.tags or frozenset(),
         expect=cell.expect or (),
-        highlighted=highlight_code(cell.code, "python"),
+        highlighted=highlight_code(code, "python"),
+        exercise=render_exercise(cell, marked, document, files, render) if marked else None,
     )
 
 
-def _render_blocks(document: Document, cells: Sequence[Cell], slug: str, folder: Path) -> Iterator[Block]:
-    """Split the tokens at the cells; what lies between is prose."""
-    renderer = LessonRenderer(LESSON_PARSER)
-    env = {**document.parsed.env, "slug": slug, "folder": folder}
-    left = iter(cells)
+def _render_blocks(document: Document, cells: Sequence[Cell], render: RenderTokens) -> Iterator[Block]:
+    """Split the tokens at cells and questions; what lies between is prose."""
+    cell_at = {source.fence_line: cell for source, cell in zip(document.cells, cells, strict=True)}
+    question_at = {question.line: question for question in document.questions}
     stretch: list[Token] = []
-    for token in [*document.parsed.tokens, None]:
-        if token is not None and token.type != "cell":
-            stretch.append(token)
+    in_task = False
+    for token in document.parsed.tokens:
+        if token.type not in ("cell", "task_open"):
+            if not in_task:
+                stretch.append(token)
+            in_task = in_task and token.type != "task_close"
             continue
-        html = renderer.render(stretch, LESSON_PARSER.options, env).strip()
-        if html:
-            yield Prose(Markup(html), _first_line(stretch))  # noqa: S704 - escaped by the renderer
-        stretch = []
-        cell = next(left) if token is not None else None
-        if cell is not None and CellTag.remove_cell not in cell.tags:
-            yield cell
+        yield from _render_prose(stretch, render)
+        stretch, in_task = [], token.type == "task_open"
+        line = token.meta["directive"].line
+        if in_task and line in question_at:
+            yield render_question(question_at[line], render)
+        elif not in_task and CellTag.remove_cell not in cell_at[line].tags:
+            yield cell_at[line]
+    yield from _render_prose(stretch, render)
+
+
+def _render_prose(stretch: Sequence[Token], render: RenderTokens) -> Iterator[Prose]:
+    html = render(stretch)
+    if html:
+        yield Prose(html, _first_line(stretch))
 
 
 def _first_line(tokens: Sequence[Token]) -> int:

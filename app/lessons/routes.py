@@ -91,7 +91,7 @@ def _home_context(catalog: CatalogView, language: str) -> Mapping[str, Any]:
 
 
 def _first_runnable_cell(lesson: Lesson) -> Cell | None:
-    idle = {CellTag.remove_cell, CellTag.skip_execution, CellTag.raises_exception}
+    idle = {CellTag.remove_cell, CellTag.skip_execution, CellTag.raises_exception, CellTag.exercise}
     return next((cell for cell in lesson.cells if not cell.tags & idle), None)
 
 

@@ -19,6 +19,13 @@ from app.lessons.course_file import CourseSource, parse_course
 from app.lessons.directives import LessonError
 from app.lessons.document import Document, LessonDecodeError, decode_source, parse_document
 from app.lessons.errors import LessonFileError
+from app.lessons.exercise_files import (
+    CHECKS_FILE,
+    ExerciseFiles,
+    exercises_without_checks,
+    files_without_exercise,
+    load_exercise_files,
+)
 from app.lessons.front_matter import SLUG_PATTERN
 from app.lessons.inline_svg import InvalidSvg, inline_svg_file
 from app.lessons.model import Lesson, LessonStatus
@@ -155,15 +162,21 @@ def _load_course(folder: Path, before: CourseSource | None) -> tuple[CourseSourc
 
 def _load_lesson(folder: Path, course: str, before: Mapping[Path, LoadedFile]) -> dict[Path, LoadedFile]:
     path = folder / "lesson.md"
-    english = _load_file(path, course, DEFAULT_LANGUAGE, before.get(path), None)
+    files = load_exercise_files(folder)
+    english = _load_file(path, course, DEFAULT_LANGUAGE, before.get(path), None, files)
+    mistakes = list(files.mistakes)
+    if english.document is not None:
+        mistakes += files_without_exercise(english.document, files, folder)
     readings = {path: english}
+    if mistakes:
+        readings[folder / CHECKS_FILE] = LoadedFile("", None, None, None, tuple(mistakes))
     for other in sorted(folder.glob("lesson.*.md")):
         language = other.name.split(".")[1]
         if language not in LANGUAGE_CODES or language == DEFAULT_LANGUAGE:
             text = f"unknown language '{language}' in the file's name; use {', '.join(LANGUAGE_CODES[1:])}"
             readings[other] = LoadedFile("", None, None, None, (LessonFileError(other, 1, text, blocks=False),))
         elif english.document is not None:
-            reading = _load_file(other, course, language, before.get(other), english.document)
+            reading = _load_file(other, course, language, before.get(other), english.document, files)
             readings[other] = reading if english.lesson else _keep_previous(reading, before.get(other))
         elif other in before:
             readings[other] = before[other]
@@ -176,7 +189,12 @@ def _keep_previous(reading: LoadedFile, before: LoadedFile | None) -> LoadedFile
 
 
 def _load_file(
-    path: Path, course: str, language: str, before: LoadedFile | None, english: Document | None
+    path: Path,
+    course: str,
+    language: str,
+    before: LoadedFile | None,
+    english: Document | None,
+    files: ExerciseFiles,
 ) -> LoadedFile:
     shown = before.shown if before else None
     try:
@@ -191,11 +209,11 @@ def _load_file(
     except LessonDecodeError as e:
         return LoadedFile("", None, None, shown, _single_error(path, e.fault))
     name = f"{course}/{path.parent.name}/{path.name}"
-    digest = content_digest(name, source, english.source if english else "", *_svg_file_stamps(path))
+    digest = content_digest(name, source, english.source if english else "", files.text, *_svg_file_stamps(path))
     if before is not None and before.digest == digest:
         return before
     try:
-        return _read_file(path, course, language, source, digest, shown, english)
+        return _read_file(path, course, language, source, digest, shown, english, files)
     except Exception:  # an error in one lesson must not affect the others
         _log.exception("lesson_reader_failed", path=str(path))
         fault = LessonError(1, "Lockstep failed on this file; its log has the traceback; please report it")
@@ -210,14 +228,28 @@ def _svg_file_stamps(path: Path) -> Iterator[str]:
 
 
 def _read_file(
-    path: Path, course: str, language: str, source: str, digest: str, shown: Lesson | None, english: Document | None
+    path: Path,
+    course: str,
+    language: str,
+    source: str,
+    digest: str,
+    shown: Lesson | None,
+    english: Document | None,
+    files: ExerciseFiles,
 ) -> LoadedFile:
     document = parse_document(source, language, english)
-    mistakes = tuple(_file_errors(path, document.faults))
-    if any(mistake.blocks for mistake in mistakes):
+    unjudged = exercises_without_checks(document, files) if english is None else ()
+    mistakes = tuple(_file_errors(path, [*document.faults, *unjudged]))
+    if files.blocks or any(mistake.blocks for mistake in mistakes):
         return LoadedFile(digest, document, None, shown, mistakes)
     lesson = render_lesson(
-        document, course=course, slug=path.parent.name, languages=(language,), path=path, digest=digest
+        document,
+        course=course,
+        slug=path.parent.name,
+        languages=(language,),
+        path=path,
+        digest=digest,
+        files=files,
     )
     return LoadedFile(digest, document, lesson, lesson, mistakes)
 

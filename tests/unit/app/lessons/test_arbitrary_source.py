@@ -20,6 +20,21 @@ _STYLE_OR_SCRIPT = re.compile(r"<(script|style|iframe|object|embed|form)\b|\ssty
 
 _HEADERS = ["---\n", "title: x\n", "minutes: ", "tags: [", "]\n", "&a", "*a", ":name: ", ":tags: [", ":caption: "]
 _DIRECTIVES = ["{code-cell}", "{note}", "{figure} ", "{table}", "{admonition} T\n", "{dropdown}", "{math}\n", "{kbd}`"]
+_TASKS = [
+    "```{quiz} Q\n:name: q\n\n",
+    "```{predict} P\n:name: p\n:cell: c\n",
+    "```{exercise} E\n:label: c\n",
+    "```{solution} c\n",
+    "```{code-cell}\n:name: c\n:tags: [exercise]\n:expect: x\n",
+    ":from: '{number}'\n",
+    ":answer: 1\n",
+    "- [x] right\n",
+    "- [ ] wrong\n\n  why\n",
+    "### BEGIN SOLUTION\n",
+    "#: x\n",
+    "### END SOLUTION\n",
+    "```\n",
+]
 _FENCES = ["```", "````", ":::", "~~~", "`", "$", "$$", "\\frac{", "}", "\\", "<!--", "-->", "<script>", "</script>"]
 _BLANKS = ["\n", "\n\n", "  ", "    ", "\t", "\r\n", "\r", "\x00", "\ufeff", "\u2028", "\x0c", "한국", "𝟙"]
 _BLOCKS = [
@@ -38,10 +53,11 @@ _BLOCKS = [
 ]
 _LINKS = ["[^1]", "[^1]: ", "[a](", ")", "![", "](assets/x.png)", "../one/lesson.md", "javascript:x", "#id", "<a@b>"]
 _CODE = ["def f(", "print(1)\n", "%time ", "!ls\n", "hide-input"]
-_PIECES = st.sampled_from([*_HEADERS, *_DIRECTIVES, *_FENCES, *_BLANKS, *_BLOCKS, *_LINKS, *_CODE])
+_PIECES = st.sampled_from([*_HEADERS, *_DIRECTIVES, *_TASKS, *_FENCES, *_BLANKS, *_BLOCKS, *_LINKS, *_CODE])
 _SOURCES = st.one_of(
     st.text(max_size=200),
     st.lists(_PIECES, max_size=40).map("".join),
+    st.lists(st.sampled_from(_TASKS), max_size=30).map(lambda pieces: lesson_text("".join(pieces))),
     st.lists(_PIECES, max_size=40).map(lambda pieces: lesson_text("".join(pieces))),
     st.lists(st.one_of(_PIECES, st.text(max_size=5)), max_size=40).map(lambda pieces: lesson_text("".join(pieces))),
 )
@@ -70,6 +86,8 @@ def test_any_text_ends_in_a_lesson_or_in_mistakes_with_lines(source: str) -> Non
     assert list(document.faults) == sorted(document.faults, key=lambda fault: (fault.line, fault.text))
     lesson = render_lesson(document, course="c", slug="s", languages=("en",), path=Path("lesson.md"), digest="")
     assert len(lesson.cells) == plain_markdown_parts(text, "https://example.org/a").count(CellPlaceholder())
+    learners = plain_markdown_parts(lesson.source, "https://example.org/a")
+    assert document.faults or len(lesson.cells) == learners.count(CellPlaceholder())
     for block in lesson.blocks:
         html = getattr(block, "html", None) or getattr(block, "highlighted", "")
         assert not _STYLE_OR_SCRIPT.search(re.sub(r">[^<]*<", "><", f">{html}<")), html
