@@ -18,7 +18,7 @@ AUTH_SESSION_LIFETIME = timedelta(days=30)
 SEEN_AT_PRECISION = timedelta(minutes=5)
 """How precisely the last use is recorded: a request within this time writes nothing."""
 REAUTHENTICATE_AFTER = timedelta(minutes=10)
-"""How long after signing in sensitive changes need no password."""
+"""How long after signing in an account without a password can make sensitive changes."""
 _MAX_USER_AGENT = 300
 _MAX_IP_ADDRESS = 64
 

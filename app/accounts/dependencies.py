@@ -57,7 +57,7 @@ class RoleRequired(PermissionDenied):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The person behind a request. Both IDs are None for someone who has only read so far."""
+    """The person behind a request. ``learner_id`` and ``account`` are None for someone who has only read so far."""
 
     learner_id: str | None
     account: Account | None

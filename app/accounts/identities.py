@@ -133,7 +133,7 @@ async def unlink_identity(session: AsyncSession, account: Account, issuer: str, 
 
 
 async def require_another_auth_method(session: AsyncSession, account: Account, issuers: Collection[str]) -> None:
-    """Raise LastAuthMethod if the account has only one password, passkey, or identity at ``issuers`` in all."""
+    """Raise LastAuthMethod if the account has only one way to sign in. ``issuers`` are those of enabled providers."""
     passkeys = select(func.count()).select_from(Passkey).where(Passkey.account_id == account.id)
     others = select(func.count()).select_from(Identity).where(Identity.account_id == account.id)
     methods = (await session.scalar(passkeys) or 0) + (account.password_hash is not None)

@@ -1,7 +1,7 @@
-"""``checks.py`` as the application sees it: which checks an exercise has. Read from its syntax tree, never run.
+"""Finds the checks of exercises in ``checks.py`` by parsing the file, which the application never runs.
 
-The arguments of ``@check`` therefore have to be literals. Translations of what they say are in ``checks.ko.toml`` and
-``checks.zh.toml``, each a table from an English sentence to its translation.
+So the arguments of ``@check`` must be literals. Their translations are in ``checks.ko.toml`` and ``checks.zh.toml``,
+which map English sentences to translations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EXAMPLE = '@check("cell-name", "What is true", xp=10, hints=["…"])'
 
 @dataclass(frozen=True, slots=True)
 class DeclaredName:
-    """A check as ``checks.py`` declares it. ``line`` is that of its decorator, from 1."""
+    """A check declared in ``checks.py``. ``line`` is its decorator's line, from 1."""
 
     exercise: str
     name: str
@@ -35,7 +35,7 @@ class DeclaredName:
 
 @dataclass(frozen=True, slots=True)
 class ChecksFile:
-    """What a ``checks.py`` declares, and what is wrong with it."""
+    """The checks in a ``checks.py``, and its errors."""
 
     source: str = ""
     checks: tuple[DeclaredName, ...] = ()
@@ -55,7 +55,7 @@ class _Reader:
 
 
 def parse_checks(source: str) -> ChecksFile:
-    """Read the text of a ``checks.py``. Never raises for any text, and runs none of it."""
+    """Parse the text of a ``checks.py`` without running it. Never raises, whatever the text."""
     size = len(source.encode("utf-8", "surrogatepass"))
     if size > MAX_CODE_BYTES:
         fault = LessonError(1, f"the file has {size:,} bytes, and the limit is {MAX_CODE_BYTES:,}; shorten it")
@@ -141,7 +141,7 @@ def _read_call(call: ast.Call, faults: list[LessonError]) -> DeclaredName | None
 
 
 def _value_errors(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """The arguments that cannot be, and what is wrong with each."""
+    """The invalid arguments, and what is wrong with each."""
     exercise, name, xp, hints = (values.get(key) for key in ("exercise", "name", "xp", "hints"))
     if not isinstance(exercise, str) or not exercise:
         yield "exercise", f"@check needs the name of the exercise's cell first; write {_EXAMPLE}"
@@ -159,7 +159,7 @@ def _value_errors(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _misplaced_checks(tree: ast.Module) -> Iterator[LessonError]:
-    """Yield the checks that are not at the top of the module: the judge would not find them."""
+    """Yield errors for checks that are not at the top level of the module, where the judge would not find them."""
     for node in ast.walk(tree):
         if node in tree.body or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
@@ -194,7 +194,7 @@ def _repeated_names(checks: list[DeclaredName]) -> Iterator[LessonError]:
 
 
 def parse_translations(source: str) -> tuple[dict[str, str], list[LessonError]]:
-    """Read the text of a ``checks.ko.toml``: English sentences and their translations."""
+    """Parse the text of a ``checks.ko.toml``: English sentences and their translations."""
     try:
         table = tomllib.loads(source)
     except (tomllib.TOMLDecodeError, RecursionError) as e:

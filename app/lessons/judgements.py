@@ -1,4 +1,4 @@
-"""What the runner needs to judge a submission for an exercise of a lesson."""
+"""Builds the request with which the runner judges submissions for an exercise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from runners.wire.protocol import Judgement, NeededCell
 
 
 def judgement_of(lesson: Lesson, cell: Cell) -> Judgement:
-    """The cells that an exercise needs, its solution, and its checks. Raises ValueError if the cell is no exercise."""
+    """The cells that an exercise needs, its solution, and its checks. Raises ValueError if the cell is not one."""
     if cell.exercise is None:
         raise ValueError(f"{lesson.key}#{cell.name} is no exercise")
     needed = [lesson.cell(name) for name in cell.exercise.needs]

@@ -55,10 +55,10 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One judged statement about an exercise, as ``checks.py`` declares it."""
+    """A check of an exercise, declared in ``checks.py``."""
 
     name: str
-    """The English name: how events, verdicts, and the ledger refer to the check."""
+    """The English name, which identifies the check in events, verdicts, and the ledger."""
     title: str
     """The name in the lesson's language."""
     xp: int
@@ -68,17 +68,17 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class WrongAnswer:
-    """A file of ``wrong/``: a submission that has to fail with the diagnosis that the file names."""
+    """A file in ``wrong/``: a submission that must fail with the diagnosis named in the file."""
 
     path: Path
     diagnosis: str
-    """What the message of a failed check contains."""
+    """Text that the message of a failed check must contain."""
     code: str
 
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """What makes a cell an exercise. The page shows ``task`` and ``checks``; the rest stays on the server."""
+    """The exercise in a cell. The page shows ``task`` and ``checks``; the rest stays on the server."""
 
     needs: tuple[str, ...]
     """The cells that run before a submission, in this order."""
@@ -87,7 +87,7 @@ class Exercise:
     xp: int
     """For passing all checks, in addition to the XP of each check."""
     solution: str
-    """The whole cell as its author solved it."""
+    """The whole cell with the author's solution."""
     task: Markup
     """The prose of ``{exercise}``, its title included; empty if there is none."""
     solution_prose: Markup
@@ -96,7 +96,7 @@ class Exercise:
     checks_source: str
     """The text of ``checks.py``. The app reads it and never runs it."""
     translations: Mapping[str, str]
-    """From an English sentence of ``checks.py`` to the lesson's language; empty for English."""
+    """English sentences in ``checks.py`` to their translations in the lesson's language; empty for English."""
     wrong_answers: tuple[WrongAnswer, ...] = ()
 
 
@@ -109,7 +109,7 @@ class Cell:
     title: str
     language: str
     code: str
-    """What learners get: of an exercise, the starter."""
+    """The code that learners get; for an exercise, the starter."""
     line: int
     topology: str
     keras: int
@@ -142,14 +142,14 @@ class Choice:
 
     html: Markup
     text: str
-    """The same without markup."""
+    """``html`` without markup."""
     correct: bool
     feedback: Markup
 
 
 @dataclass(frozen=True, slots=True)
 class Quiz:
-    """A question with choices. ``line`` is where it begins in the source, from 1."""
+    """A question with choices. ``line`` is its first line in the source, from 1."""
 
     block_kind: ClassVar[str] = "quiz"
     name: str
@@ -162,13 +162,13 @@ class Quiz:
 
     @property
     def several(self) -> bool:
-        """Whether more than one choice is right, so that a learner may pick several."""
+        """Whether more than one choice is correct, so that a learner can choose several."""
         return sum(choice.correct for choice in self.choices) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A guess before a run. ``line`` is where it begins in the source, from 1."""
+    """A guess before a run. ``line`` is its first line in the source, from 1."""
 
     block_kind: ClassVar[str] = "prediction"
     name: str
@@ -181,24 +181,24 @@ class Prediction:
     """What comes below the question; often empty."""
     unit: str
     answer: float | None
-    """The number, if the lesson names it; else ``source`` says where a run prints it."""
+    """The number, if the lesson states it; otherwise, ``source`` tells where the run prints it."""
     tolerance: str
-    """How far a guess may be from the number: `0.5` in its unit, `5%` of it; empty for not at all."""
+    """How far a guess may be off: `0.5` in the number's unit, or `5%` of it; empty means that it must be exact."""
     source: str | None
-    """Text that the run prints: of a number, with ``{number}`` in its place; of a choice, what shows which is right."""
+    """Text that the run prints: for a number, with ``{number}`` in its place; for a choice, text that proves it."""
     choices: tuple[Choice, ...]
-    """Of an order, the steps in the right order: pages show ``shuffled``."""
+    """For an order, the steps in the right order; pages show ``shuffled``."""
     line: int
 
     @property
     def shuffled(self) -> tuple[tuple[str, Choice], ...]:
-        """The steps of an order with their keys, which do not tell their place; never in the right order."""
+        """The steps of an order with their keys, which do not reveal their positions; never in the right order."""
         keys = shuffled_keys(self.name, [choice.text for choice in self.choices])
         return tuple((key, self.choices[number]) for key, number in keys)
 
 
 def shuffled_keys(prediction: str, steps: Sequence[str]) -> list[tuple[str, int]]:
-    """A key for each step and its place in the right order, shuffled by the keys."""
+    """For each step a key and its position in the right order, sorted by the keys."""
     digests = [hashlib.sha256(f"{prediction}\n{step}".encode()).hexdigest()[:12] for step in steps]
     shuffled = sorted(zip(digests, range(len(steps)), strict=True))
     in_order = [number for _, number in shuffled] == list(range(len(steps)))
@@ -238,7 +238,7 @@ class Lesson:
     """The lesson's text as learners may read it: without solutions, answers, and feedback."""
     source_path: Path
     digest: str
-    """Changes whenever the text of the lesson's files changes, ``checks.py`` among them."""
+    """Changes whenever the text of the lesson's files changes, including ``checks.py``."""
     number: int = 0
     """Its position in the course, from 1."""
     total: int = 0
@@ -255,7 +255,7 @@ class Lesson:
 
     @property
     def shown_cells(self) -> tuple[Cell, ...]:
-        """The cells of the page."""
+        """The cells on the page."""
         return tuple(block for block in self.blocks if isinstance(block, Cell))
 
     @property

@@ -1,7 +1,7 @@
-"""The marks of a solution in the code of an exercise, which are nbgrader's and Otter's.
+"""Parses the marks around a solution in the code of an exercise. nbgrader and Otter use the same marks.
 
-Between ``### BEGIN SOLUTION`` and ``### END SOLUTION`` is what the learner has to write. Lines of it that begin with
-``#: `` are what the learner gets instead; without any, ``raise NotImplementedError`` takes the place of the region.
+The learner has to write what is between ``### BEGIN SOLUTION`` and ``### END SOLUTION``. Lines there that start with
+``#: `` are shown to the learner instead; without any, ``raise NotImplementedError`` replaces the region.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _STARTER_LINE = re.compile(r"^(?P<indent>[ \t]*)#:(?: (?P<code>.*)|[ \t]*)$")
 
 @dataclass(frozen=True, slots=True)
 class MarkedCode:
-    """The code of an exercise, taken apart."""
+    """The code of an exercise, split at its marks."""
 
     starter: str
-    """What learners get."""
+    """The code that learners get."""
     solution: str
-    """The whole cell, solved, without the marks."""
+    """The whole cell with its solution, without the marks."""
     regions: int
-    """How many regions are marked."""
+    """The number of marked regions."""
 
 
 def has_marks(code: str) -> bool:
@@ -34,7 +34,7 @@ def has_marks(code: str) -> bool:
 
 
 def split_marked_code(code: str, first_line: int) -> tuple[MarkedCode, list[LessonError]]:
-    """Take the code of an exercise apart, whose first line is ``first_line`` of its file."""
+    """Split the code of an exercise at its marks. The code starts on ``first_line`` of its file."""
     starter: list[str] = []
     solution: list[str] = []
     faults: list[LessonError] = []

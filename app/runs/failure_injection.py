@@ -78,7 +78,7 @@ _SCHEDULED_MESSAGES: dict[ProcessAction, str] = {
     "pause": N_("{task} will be paused at step {step}."),
     "slow": N_("{task} will be slowed down at step {step}."),
 }
-"""The actions that can wait for a step. The others act on processes that count no steps."""
+"""The actions that can wait for a step. The others act on stopped processes, which reach no step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 MAX_HEADER_BYTES = 64 * 1024
 """Per request, without its body. The data of one socket read is always accepted."""
 REQUEST_TIMEOUT_S = 60.0
-"""Time to receive a whole request with its body, and the first request of a connection."""
+"""How long a whole request with its body may take to arrive, and the first request of a connection."""
 STALL_TIMEOUT_KEY = "stalled_connection_s"
 """Key in the lifespan's state: how many seconds a response may wait to be read."""
 _CHECKS_PER_TIMEOUT = 4
