@@ -27,6 +27,7 @@ from app.accounts.personal_data import Eraser, Exporter
 from app.accounts.visitor_retention import RetentionRule
 from app.errors import LockstepError
 from app.notifications.views import Describers
+from app.runs.judgements import RunHook
 from app.web.access import Access
 from app.web.rendering import NavItem
 
@@ -67,6 +68,10 @@ class Feature:
     """Creates other objects, and runs background tasks while the application serves requests."""
     cleanup_tasks: Callable[[FastAPI], Sequence[CleanupTask]] = lambda _app: ()
     """Delete expired data every hour."""
+
+    # --- runs ---
+    run_hooks: Callable[[FastAPI], Sequence[RunHook]] = lambda _app: ()
+    """Called when events of runs are stored."""
 
     # --- personal data ---
     exporters: Mapping[str, Exporter] = field(default_factory=dict)

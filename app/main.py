@@ -26,6 +26,7 @@ from app.bus import Bus
 from app.comments.feature import FEATURE as COMMENTS
 from app.db import Database
 from app.errors import LockstepError
+from app.exercises.feature import FEATURE as EXERCISES
 from app.exports.feature import FEATURE as EXPORTS
 from app.feature import route_access_of
 from app.feedback.feature import FEATURE as FEEDBACK
@@ -39,6 +40,7 @@ from app.notifications.views import DESCRIBERS
 from app.observability import RequestLogMiddleware, configure_logging
 from app.progress.feature import FEATURE as PROGRESS
 from app.runs.feature import FEATURE as RUNS
+from app.runs.judgements import RUN_HOOKS
 from app.settings import Settings
 from app.web.access import ROUTE_ACCESS, Access
 from app.web.application import Application
@@ -63,6 +65,7 @@ FEATURES = (
     PROGRESS,
     NOTIFICATIONS,
     ACCOUNTS,
+    EXERCISES,
     COMMENTS,
     FEEDBACK,
     EXPORTS,
@@ -114,6 +117,7 @@ def _collect(app: FastAPI) -> None:
     DRAFT_POLICY.set(app, policy)
     RETENTION_RULES.set(app, [rule for feature in FEATURES for rule in feature.retention_rules])
     CLEANUP_TASKS.set(app, [task for feature in FEATURES for task in feature.cleanup_tasks(app)])
+    RUN_HOOKS.set(app, [hook for feature in FEATURES for hook in feature.run_hooks(app)])
     DESCRIBERS.set(app, {kind: say for feature in FEATURES for kind, say in feature.describers(app).items()})
 
 

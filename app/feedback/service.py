@@ -13,7 +13,7 @@ from app.accounts.models import Account
 from app.db import advisory_lock, dialect_insert, now, sortable_id
 from app.errors import InvalidInput, NotFound
 from app.feedback.models import LessonVote, ProblemKind, ProblemReport
-from app.i18n import N_
+from app.i18n import DEFAULT_LANGUAGE, N_
 from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key
 from app.web.user_text import clean_text
 
@@ -93,6 +93,27 @@ async def create_problem_report(session: AsyncSession, who: FeedbackAuthor, draf
         dialect_insert(session, ProblemReport).values(values).on_conflict_do_nothing(index_elements=["idempotency_key"])
     )
     return (await session.scalars(select(ProblemReport).where(ProblemReport.idempotency_key == key))).one()
+
+
+async def record_check_failure(session: AsyncSession, lesson: str, cell: str, text: str, key: str) -> None:
+    """Put the failure of an exercise's check into the instructors' inbox: once for each ``key``, and open again."""
+    course, _, slug = lesson.partition("/")
+    values = {
+        "id": sortable_id(),
+        "idempotency_key": key,
+        "learner_id": None,
+        "kind": ProblemKind.code,
+        "page": f"/{DEFAULT_LANGUAGE}/courses/{course}/{slug}"[:300],
+        "lesson": lesson,
+        "cell": cell,
+        "text": text[:MAX_PROBLEM_LENGTH].replace("\0", ""),
+        "language": DEFAULT_LANGUAGE,
+        "created_at": now(),
+        "note": "",
+    }
+    row = dialect_insert(session, ProblemReport).values(values)
+    again = {"resolved_at": None, "resolved_by": None}
+    await session.execute(row.on_conflict_do_update(index_elements=["idempotency_key"], set_=again))
 
 
 async def vote_on_lesson(

@@ -14,6 +14,8 @@ from app.progress import code_analysis
 from runners.wire.protocol import Topology
 
 CELL_XP = 10
+PREDICTION_XP = 5
+QUIZ_XP = 5
 TOPOLOGY_XP = 5
 STRATEGY_XP = 15
 LONG_RUN_MS = 120_000

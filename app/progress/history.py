@@ -44,3 +44,14 @@ async def find_cells_run(session: AsyncSession, learner_id: str | None, names: S
     """Those of the cells, given as ``course/lesson#cell``, that the learner has run."""
     mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind == "cell", LedgerEntry.subject.in_(names))
     return set(await session.scalars(select(LedgerEntry.subject).where(*mine)))
+
+
+async def find_exercise_awards(session: AsyncSession, learner_id: str | None, exercise: str) -> set[str]:
+    """What a learner has earned of an exercise, ``course/lesson#cell``: names of checks, and "" once it was passed."""
+    if learner_id is None:
+        return set()
+    mine = (LedgerEntry.learner_id == learner_id, LedgerEntry.kind.in_(("check", "exercise")))
+    subjects = select(LedgerEntry.subject).where(
+        *mine, (LedgerEntry.subject == exercise) | LedgerEntry.subject.startswith(f"{exercise}/", autoescape=True)
+    )
+    return {subject[len(exercise) :].removeprefix("/") for subject in await session.scalars(subjects)}

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
+from typing import NamedTuple
 
 from app.progress.achievement_file import Achievement, AchievementCondition, AchievementProgress, matches_any
 from app.progress.events import LearningEvent
@@ -19,6 +20,15 @@ from app.progress.streaks import compute_streak
 LESSON_XP = 25
 MODULE_XP = 50
 COURSE_XP = 200
+
+
+class LessonTask(NamedTuple):
+    """Something to be done in a lesson, as the ledger names it."""
+
+    kind: str
+    """``exercise``, ``prediction`` or ``quiz``."""
+    subject: str
+    """``course/slug#name``."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,9 @@ class Requirements:
     here and cannot be completed meanwhile."""
     minutes: Mapping[str, int] = field(default_factory=dict)
     rules: tuple[Achievement, ...] = ()
+    tasks: Mapping[str, frozenset[LessonTask]] = field(default_factory=dict)
+    """``course/slug`` to what its learner has to do there: pass its exercises, answer its predictions and quizzes. A
+    lesson without any is completed by running its cells and reading to its end."""
 
     @cached_property
     def modules(self) -> Mapping[str, tuple[str, ...]]:
@@ -70,6 +83,10 @@ class LearnerEvents:
 
     def completed_at(self, lesson: str, terms: Requirements) -> datetime | None:
         """When the last event that completes a lesson happened; None if one is missing."""
+        if tasks := terms.tasks.get(lesson):
+            done = [self.by_kind[task.kind].get(task.subject) for task in tasks]
+            moments = [moment for moment in done if moment is not None]
+            return max(moments) if len(moments) == len(tasks) else None
         cells, read = self.by_kind["cell"], self.by_kind["read"].get(lesson)
         needed = terms.cells.get(lesson)
         if read is None or needed is None or not needed <= cells.keys():
@@ -90,9 +107,9 @@ def derive_events(known: LearnerEvents, terms: Requirements, at: datetime) -> li
 
 def _due_events(known: LearnerEvents, terms: Requirements) -> Iterable[LearningEvent]:
     lessons = known.by_kind["lesson"].keys()
-    for lesson in known.by_kind["read"].keys() - lessons:
+    for lesson in (known.by_kind["read"].keys() | terms.tasks.keys()) - lessons:
         if known.completed_at(lesson, terms) is not None:
-            yield LearningEvent("lesson", lesson, LESSON_XP if terms.cells[lesson] else 0)
+            yield LearningEvent("lesson", lesson, LESSON_XP if terms.cells[lesson] or terms.tasks.get(lesson) else 0)
     for course in terms.courses.values():
         for module, needed_lessons in course.modules.items():
             if needed_lessons and lessons >= set(needed_lessons):

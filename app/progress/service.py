@@ -5,6 +5,7 @@ Routes depend on ``ProgressServiceDep``, which holds ``ledger`` (award, merge) a
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -18,11 +19,11 @@ from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
 from app.lessons.model import Cell, CellTag, Lesson
 from app.progress import lesson_progress, timezones
 from app.progress.achievement_catalog import AchievementCatalog
-from app.progress.events import CompletedRun, active_day, events_of_run
+from app.progress.events import CompletedRun, LearningEvent, active_day, events_of_run
 from app.progress.ledger import AwardResult, Ledger, lock_current_learner
 from app.progress.lesson_progress import LessonVisit
 from app.progress.reading_progress import ReadingReport
-from app.progress.requirements import CourseRequirements, Requirements
+from app.progress.requirements import CourseRequirements, LessonTask, Requirements
 from app.progress.summary import ProgressSummary
 from app.web.dependencies import AppKey
 
@@ -68,6 +69,18 @@ class ProgressService:
             await lesson_progress.record_visits(session, learner_id, [visit])
         return await self.ledger.enter(session, learner_id, events_of_run(run, here))
 
+    async def task_done(
+        self, session: AsyncSession, learner_id: str, lesson: str, anchor: str, facts: Iterable[LearningEvent]
+    ) -> AwardResult:
+        """Award what a learner did in a lesson just now, at an anchor of its page. The caller commits."""
+        learner_id = await lock_current_learner(session, learner_id)
+        moment = now()
+        here = timezones.to_local_time(moment, await timezones.learner_timezone(session, learner_id))
+        if lesson in self.terms().minutes:
+            visit = LessonVisit(lesson, moment, moment, anchor=anchor)
+            await lesson_progress.record_visits(session, learner_id, [visit])
+        return await self.ledger.enter(session, learner_id, [*facts, active_day(here)])
+
     async def record_reading(self, session: AsyncSession, learner_id: str, report: ReadingReport) -> int:
         """Store reading progress and award what follows. Returns the number of lessons stored."""
         learner_id = await lock_current_learner(session, learner_id)
@@ -95,7 +108,7 @@ class ProgressService:
 
 def collect_requirements(catalog: Catalog, rulebook: AchievementCatalog) -> Requirements:
     """Collect the requirements from the lessons and achievements."""
-    courses, cells, minutes = {}, {}, {}
+    courses, cells, minutes, tasks = {}, {}, {}, {}
     for course in catalog.courses(DEFAULT_LANGUAGE):
         outline = catalog.outline(course.slug, DEFAULT_LANGUAGE)
         modules = {
@@ -107,7 +120,19 @@ def collect_requirements(catalog: Catalog, rulebook: AchievementCatalog) -> Requ
             minutes[f"{course.slug}/{entry.slug}"] = entry.lesson.minutes if entry.lesson else 0
             if entry.lesson is not None:
                 cells[entry.lesson.key] = frozenset(required_cells(entry.lesson))
-    return Requirements(courses, cells, minutes, rulebook.rules)
+                if found := frozenset(lesson_tasks(entry.lesson)):
+                    tasks[entry.lesson.key] = found
+    return Requirements(courses, cells, minutes, rulebook.rules, tasks)
+
+
+def lesson_tasks(lesson: Lesson) -> list[LessonTask]:
+    """What a learner has to do in a lesson, in no particular order."""
+    names = {
+        "exercise": [cell.name for cell in lesson.exercises],
+        "prediction": [prediction.name for prediction in lesson.predictions],
+        "quiz": [quiz.name for quiz in lesson.quizzes],
+    }
+    return [LessonTask(kind, f"{lesson.key}#{name}") for kind, several in names.items() for name in several]
 
 
 def required_cells(lesson: Lesson) -> list[str]:

@@ -1,8 +1,9 @@
-"""Awards XP for a run in the transaction that stores its end."""
+"""Awards XP for a run in the transaction that stores its end, and calls the hooks of features there."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Sequence
 
 import structlog
 from sqlalchemy import func, select
@@ -13,36 +14,55 @@ from app.db import now
 from app.lessons.model import CellTag
 from app.progress.events import CompletedRun, needs_first_run, needs_notices
 from app.progress.service import ProgressService
+from app.runs.judgements import RunHook
 from app.runs.models import Run, RunEvent
-from runners.wire.protocol import FinishedEvent, Outcome
+from runners.wire.protocol import CheckEvent, Event, FinishedEvent, Outcome
 
 _log = structlog.get_logger("awards")
 
 
 class RunAwards:
-    """Called by ``event_log.append_events`` for each run that ends."""
+    """Called by ``event_log.append_events`` for each run that ends, and for each check of a judgement."""
 
-    def __init__(self, progress: ProgressService) -> None:
+    def __init__(self, progress: ProgressService, hooks: Sequence[RunHook] = ()) -> None:
         self._progress = progress
+        self._hooks = hooks
+
+    async def visible(self, session: AsyncSession, run_id: str, events: Sequence[Event]) -> Sequence[Event]:
+        """The events as their learner may see them."""
+        return [
+            await self._visible_check(session, run_id, event) if isinstance(event, CheckEvent) else event
+            for event in events
+        ]
 
     async def for_end(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> None:
-        """Award the XP for a run. The caller has locked the run's row.
+        """Award the XP for a run, and call the hooks. The caller has locked the run's row.
 
         Output matters more: an error here that is not the database's is logged, and the run's end is still stored.
         """
+        run = await session.get_one(Run, run_id, populate_existing=True)
+        if not run.judgement:
+            await self._try(session, run_id, self._award(session, run, end))
+        for hook in self._hooks:
+            await self._try(session, run_id, hook.run_ended(session, run, end))
+
+    async def _visible_check(self, session: AsyncSession, run_id: str, event: CheckEvent) -> CheckEvent:
+        for hook in self._hooks:
+            event = await hook.visible_check(session, run_id, event)
+        return event
+
+    async def _try(self, session: AsyncSession, run_id: str, award: Awaitable[None]) -> None:
         try:
             async with session.begin_nested():
-                await self._award(session, run_id, end)
+                await award
         except SQLAlchemyError:
             raise
         except Exception:
             _log.exception("awarding XP for a run failed", run=run_id)
 
-    async def _award(self, session: AsyncSession, run_id: str, end: FinishedEvent) -> None:
-        columns = select(Run.learner_id, Run.lesson, Run.cell, Run.code, Run.topology, Run.keras).where(
-            Run.id == run_id
-        )
-        learner_id, lesson, name, code, topology, keras = (await session.execute(columns)).one()
+    async def _award(self, session: AsyncSession, run: Run, end: FinishedEvent) -> None:
+        learner_id, lesson, name, code = run.learner_id, run.lesson, run.cell, run.code
+        topology, keras = run.topology, run.keras
         if not self._progress.counts(lesson):
             return
         cell = self._progress.cell(lesson, name)
@@ -60,7 +80,7 @@ class RunAwards:
             ok=end.outcome is Outcome.ok,
             ended=now(),
             duration_ms=end.duration_ms,
-            notices=await _notice_codes(session, run_id) if needs_notices(topology) else (),
+            notices=await _notice_codes(session, run.id) if needs_notices(topology) else (),
             first=needs_first_run(code, lesson_code, topology)
             and await _is_first_run(session, learner_id, lesson, name),
         )

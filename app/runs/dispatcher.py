@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Annotated
 
 import structlog
 from fastapi import Depends
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import i18n
 from app.accounts.dependencies import LearnerId, OptionalAccount
 from app.bus import Bus
 from app.database_health import log_failure
 from app.db import Database
-from app.lessons.catalog import CatalogView
+from app.lessons.catalog import Catalog, CatalogView
 from app.lessons.dependencies import CatalogDep
 from app.lessons.model import Cell, Lesson
 from app.progress.service import ProgressService
@@ -29,11 +31,12 @@ from app.runs.awards import RunAwards
 from app.runs.errors import RunnerOffline, refusal_error
 from app.runs.follower_pool import FollowerPool
 from app.runs.ip_limits import AddressLimiter
+from app.runs.judgements import RunHook, RunRequests
 from app.runs.machines import Machine
 from app.runs.models import Run
 from app.runs.queue_position import QueuePosition, position_of_run
 from app.runs.quotas import QuotaLimits, QuotaOwner, Quotas
-from app.runs.service import check_code, count_runs_ahead, has_run, run_request, start_run, withdraw_run
+from app.runs.service import check_code, count_runs_ahead, has_run, start_run, withdraw_run
 from app.runs.stream import RunStreams
 from app.settings import Settings
 from app.web.client_network import ClientAddress, client_network
@@ -50,15 +53,28 @@ class RunDispatcher:
     """One per process, created by ``feature.py``."""
 
     def __init__(
-        self, settings: Settings, db: Database, runner: RunnerClient, bus: Bus, progress: ProgressService | None = None
+        self,
+        settings: Settings,
+        db: Database,
+        runner: RunnerClient,
+        bus: Bus,
+        catalog: Catalog,
+        progress: ProgressService,
+        hooks: Sequence[RunHook] = (),
     ) -> None:
         self.db = db
         self.runner = runner
         self.bus = bus
-        awards = RunAwards(progress) if progress is not None else None
         self.quotas = Quotas(db, QuotaLimits.of(settings))
+        self._request_of = RunRequests(catalog)
         self.followers = FollowerPool(
-            db, runner, bus, awards, most_stored_bytes=settings.most_stored_bytes, quotas=self.quotas
+            db,
+            runner,
+            bus,
+            RunAwards(progress, hooks),
+            most_stored_bytes=settings.most_stored_bytes,
+            quotas=self.quotas,
+            request_of=self._request_of,
         )
         self.streams = RunStreams(db, runner, bus, self.followers, visitors_per_address=settings.visitors_per_address)
         self._addresses = AddressLimiter(settings.visitors_per_address)
@@ -70,9 +86,18 @@ class RunDispatcher:
         self._addresses.admit(address, learner, time.monotonic())
 
     async def dispatch(
-        self, owner: QuotaOwner, lesson: Lesson, cell: Cell, machine: Machine, code: str
+        self,
+        owner: QuotaOwner,
+        lesson: Lesson,
+        cell: Cell,
+        machine: Machine,
+        code: str,
+        judgement: Callable[[AsyncSession, Run], Awaitable[None]] | None = None,
     ) -> tuple[Run, QueuePosition]:
         """Start a run of a cell on one of the machines that the cell offers.
+
+        With ``judgement``, the code is judged as a submission. It is called in the transaction that stores the run; if
+        it raises, nothing is stored.
 
         Raises:
             QuotaReached, AddressQuotaReached: too much was stored within an hour; nothing was stored.
@@ -84,7 +109,18 @@ class RunDispatcher:
         check_code(code)
         self.quotas.admit(owner, code)
         async with self.db.writing() as session:
-            run = await start_run(session, owner.learner, lesson, cell, machine, code, self._most_unfinished)
+            run = await start_run(
+                session,
+                owner.learner,
+                lesson,
+                cell,
+                machine,
+                code,
+                self._most_unfinished,
+                judgement=judgement is not None,
+            )
+            if judgement is not None:
+                await judgement(session, run)
         try:
             accepted = await self._hand_over(run)
         except (RunnerUnavailable, RequestRefused) as e:
@@ -143,9 +179,10 @@ class RunDispatcher:
 
     async def _hand_over(self, run: Run) -> RunAccepted:
         give_up_at = time.monotonic() + self._patience_s
+        request = self._request_of(run)
         while True:
             try:
-                return await self.runner.submit(run_request(run))
+                return await self.runner.submit(request)
             except RunnerUnavailable:
                 if time.monotonic() >= give_up_at:
                     raise

@@ -78,16 +78,18 @@ async def append_events(
 ) -> AppendResult | None:
     """Store events that follow number ``after``; None if another writer was faster and nothing was stored.
 
-    With the last event, the run's XP is awarded in the same transaction.
+    With the last event, the run's XP is awarded in the same transaction. ``awards`` also removes what a learner may not
+    see from an event.
 
     Raises:
         SequenceGap: the events are not after+1, after+2, …
     """
     if [event.seq for event in events] != list(range(after + 1, after + 1 + len(events))):
         raise SequenceGap(f"events {[event.seq for event in events][:5]}… after {after} of run {run_id}")
-    rows = [_event_row(run_id, event) for event in events]
-    size = sum(EVENT_ROW_BYTES + len(row["payload"].encode()) for row in rows)
     async with db.writing() as session:
+        visible = await awards.visible(session, run_id, events) if awards is not None else events
+        rows = [_event_row(run_id, event) for event in visible]
+        size = sum(EVENT_ROW_BYTES + len(row["payload"].encode()) for row in rows)
         mine = update(Run).where(Run.id == run_id, Run.last_seq == after, Run.state != RunState.finished)
         result = await session.execute(mine.values(stored_bytes=Run.stored_bytes + size, **_run_columns(events)))
         if cast(CursorResult[Any], result).rowcount == 0:
@@ -105,12 +107,18 @@ def stored_size(events: Sequence[Event]) -> int:
     return sum(EVENT_ROW_BYTES + len(event.model_dump_json().encode()) for event in events)
 
 
-async def finish_run(db: Database, run_id: str, outcome: Outcome, limit: ReachedLimit | None = None) -> None:
+async def finish_run(
+    db: Database,
+    run_id: str,
+    outcome: Outcome,
+    limit: ReachedLimit | None = None,
+    awards: RunAwards | None = None,
+) -> None:
     """End the log where the supervisor cannot. Idempotent."""
     while (state := await get_position(db, run_id)) is not None and not state.finished:
         at_ms = max(0, int((now() - state.created_at) / timedelta(milliseconds=1)))
         last = FinishedEvent(seq=state.last_seq + 1, at_ms=at_ms, outcome=outcome, limit=limit)
-        if await append_events(db, run_id, state.last_seq, [last]):
+        if await append_events(db, run_id, state.last_seq, [last], awards):
             return
 
 

@@ -9,8 +9,10 @@ from fastapi import FastAPI
 
 from app.accounts.cleanup import CleanupTask
 from app.feature import Feature
+from app.lessons.dependencies import CATALOG
 from app.progress.service import PROGRESS
 from app.runs.dispatcher import DISPATCHER, RunDispatcher
+from app.runs.judgements import RUN_HOOKS
 from app.runs.personal_data import RETENTION_RULES, erase_runs, export_runs, move_runs
 from app.runs.quotas import QuotaLimits
 from app.runs.routes import router
@@ -29,7 +31,16 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     untrusted = not ONLY_LOCAL.get(app) or is_public_url(settings.public_url)
     runner = RUNNER.set(app, RunnerClient(settings.socket, untrusted_users=untrusted))
     dispatcher = DISPATCHER.set(
-        app, RunDispatcher(settings, DATABASE.get(app), runner, BUS.get(app), PROGRESS.get(app))
+        app,
+        RunDispatcher(
+            settings,
+            DATABASE.get(app),
+            runner,
+            BUS.get(app),
+            CATALOG.get(app),
+            PROGRESS.get(app),
+            RUN_HOOKS.get(app),
+        ),
     )
     try:
         await dispatcher.followers.resume()

@@ -9,7 +9,7 @@ harmless. A run that the supervisor had but no longer knows is lost, and its log
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, suppress
 
 import structlog
@@ -21,11 +21,12 @@ from app.db import Database
 from app.runs import event_log
 from app.runs.awards import RunAwards
 from app.runs.batching import batch_events
+from app.runs.judgements import ExerciseGone
 from app.runs.models import Run
 from app.runs.quotas import QuotaOwner, Quotas
 from app.runs.service import run_request
 from runners.wire.client import RequestRefused, ResourceNotFound, RunnerClient, RunnerUnavailable
-from runners.wire.protocol import Event, Outcome, ReachedLimit
+from runners.wire.protocol import Event, Outcome, ReachedLimit, RunRequest
 
 _INITIAL_BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 3.0
@@ -54,6 +55,7 @@ class RunFollower:
         awards: RunAwards | None = None,
         quotas: Quotas | None = None,
         network: str | None = None,
+        request_of: Callable[[Run], RunRequest] = run_request,
     ) -> None:
         self.run_id = run_id
         self.cut_off = False
@@ -66,6 +68,7 @@ class RunFollower:
         self._quotas = quotas
         self._network = network
         """The network address of a visitor's run, if it counts toward a quota."""
+        self._request_of = request_of
         self._reached = -1
         self._unreadable = 0
 
@@ -101,6 +104,8 @@ class RunFollower:
                 await self._give_up(Outcome.lost, "the supervisor no longer knows it")
         except RequestRefused as e:
             await self._give_up(Outcome.lost, f"the supervisor rejected it: {e}")
+        except ExerciseGone as e:
+            await self._give_up(Outcome.lost, f"the lesson no longer has the exercise: {e}")
         except (event_log.SequenceGap, ValidationError) as e:
             self._unreadable += 1
             _log.error("events cannot be stored", run=self.run_id, reason=str(e)[:500], times=self._unreadable)
@@ -170,7 +175,7 @@ class RunFollower:
     async def _submit(self) -> None:
         async with self._db.session() as session:
             run = await session.get_one(Run, self.run_id)
-        await self._runner.submit(run_request(run))
+        await self._runner.submit(self._request_of(run))
         await event_log.mark_submitted(self._db, self.run_id)
 
     async def _cut_short(self, coming: EventBatches, batch: Sequence[Event], limit: ReachedLimit | None = None) -> None:
@@ -193,7 +198,7 @@ class RunFollower:
 
     async def _give_up(self, outcome: Outcome, reason: str, limit: ReachedLimit | None = None) -> None:
         _log.warning("run given up", run=self.run_id, outcome=outcome.value, reason=reason)
-        await event_log.finish_run(self._db, self.run_id, outcome, limit)
+        await event_log.finish_run(self._db, self.run_id, outcome, limit, self._awards)
 
     def _set_cut_off(self, cut_off: bool) -> None:
         if cut_off != self.cut_off:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import structlog
@@ -14,9 +14,11 @@ from app.database_health import log_failure
 from app.db import Database
 from app.runs.awards import RunAwards
 from app.runs.follower import RunFollower
+from app.runs.models import Run
 from app.runs.quotas import Quotas
-from app.runs.service import unfinished_runs
+from app.runs.service import run_request, unfinished_runs
 from runners.wire.client import RunnerClient
+from runners.wire.protocol import RunRequest
 
 _RESUME_RETRY_S = 2.0
 
@@ -35,6 +37,7 @@ class FollowerPool:
         *,
         most_stored_bytes: int,
         quotas: Quotas | None = None,
+        request_of: Callable[[Run], RunRequest] = run_request,
     ) -> None:
         self._db = db
         self._runner = runner
@@ -42,6 +45,7 @@ class FollowerPool:
         self._awards = awards
         self._most_stored_bytes = most_stored_bytes
         self._quotas = quotas
+        self._request_of = request_of
         self._followers: dict[str, RunFollower] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -50,7 +54,7 @@ class FollowerPool:
         if run_id in self._followers:
             return
         parts = (self._db, self._runner, self._bus, self._most_stored_bytes, self._awards, self._quotas)
-        follower = RunFollower(run_id, *parts, network)
+        follower = RunFollower(run_id, *parts, network, self._request_of)
         self._followers[run_id] = follower
         self._start(follower.follow()).add_done_callback(lambda _: self._followers.pop(run_id))
 

@@ -43,6 +43,7 @@ async def make_room(db: Database, learner: str, most: int, needed: int = 0) -> i
 
     Deletes the output of superseded runs first, then that of the latest run of each cell, oldest first in both groups.
     If that frees too little, deletes superseded runs completely. Never touches unfinished runs or the newest run.
+    A cell's judgements are a group of their own. What a pass has earned is in the ledger and stays.
     """
     async with db.session() as session:
         kept = await stored_bytes_of(session, learner)
@@ -107,7 +108,7 @@ def is_visitor_run() -> ColumnElement[bool]:
 async def _next_to_prune(session: AsyncSession, learner: str) -> Sequence[tuple[str, int, bool]]:
     """The runs to prune next: (ID, size, whether the output is already deleted)."""
     newest_first = (Run.created_at.desc(), Run.id.desc())
-    of_cell = func.row_number().over(partition_by=(Run.lesson, Run.cell), order_by=newest_first)
+    of_cell = func.row_number().over(partition_by=(Run.lesson, Run.cell, Run.judgement), order_by=newest_first)
     of_all = func.row_number().over(order_by=newest_first)
     columns = (Run.id, Run.stored_bytes, Run.state, Run.pruned_at.is_not(None).label("pruned"), Run.created_at)
     mine = select(*columns, of_cell.label("of_cell"), of_all.label("of_all")).where(Run.learner_id == learner)

@@ -17,7 +17,7 @@ from app.lessons.model import Cell, Lesson
 from app.runs.errors import CodeTooLong, InvalidCode, RunNotFound, TooManyRuns
 from app.runs.machines import Machine
 from app.runs.models import RUN_ROW_BYTES, Run, RunEvent, RunState
-from runners.wire.protocol import EVENT_ADAPTER, MAX_CODE_BYTES, DisplayEvent, RunRequest, SessionSpec
+from runners.wire.protocol import EVENT_ADAPTER, MAX_CODE_BYTES, DisplayEvent, Judgement, RunRequest, SessionSpec
 
 _RUN_ID = re.compile(r"[0-9a-z]{1,64}")
 """IDs that every database accepts in a query."""
@@ -34,10 +34,10 @@ def session_spec(learner: str, machine: Machine) -> SessionSpec:
     return SessionSpec(owner=learner[:32], topology=machine.topology, keras=machine.keras)
 
 
-def run_request(run: Run) -> RunRequest:
-    """The run in the form that the supervisor expects."""
+def run_request(run: Run, judgement: Judgement | None = None) -> RunRequest:
+    """The run in the form that the supervisor expects, with what judges it if it is a judgement."""
     spec = session_spec(run.learner_id, Machine.of(run.topology, run.keras))
-    return RunRequest(id=run.id, session=run.session_id, spec=spec, code=run.code)
+    return RunRequest(id=run.id, session=run.session_id, spec=spec, code=run.code, judgement=judgement)
 
 
 async def start_run(
@@ -48,8 +48,10 @@ async def start_run(
     machine: Machine,
     code: str,
     most_unfinished: int,
+    *,
+    judgement: bool = False,
 ) -> Run:
-    """Store a new run.
+    """Store a new run. A judgement has a session of its own, which no other run uses.
 
     Raises:
         CodeTooLong, InvalidCode: the code cannot be run.
@@ -57,10 +59,11 @@ async def start_run(
     """
     check_code(code)
     await advisory_lock(session, f"runs of {learner}")
+    run_id = _new_id()
     run = Run(
-        id=_new_id(),
+        id=run_id,
         learner_id=learner,
-        session_id=session_id(learner, lesson.key, machine),
+        session_id=run_id if judgement else session_id(learner, lesson.key, machine),
         lesson=lesson.key,
         cell=cell.name,
         code=code,
@@ -68,6 +71,7 @@ async def start_run(
         keras=machine.keras,
         language=lesson.language,
         created_at=now(),
+        judgement=judgement,
         state=RunState.queued,
         last_seq=0,
         stored_bytes=RUN_ROW_BYTES + len(code.encode()),
@@ -75,7 +79,8 @@ async def start_run(
     session.add(run)
     await session.flush()
     if (heir := await resolve_learner_id(session, learner)) != learner:  # merged into an account during this request
-        run.learner_id, run.session_id = heir, session_id(heir, lesson.key, machine)
+        run.learner_id = heir
+        run.session_id = run_id if judgement else session_id(heir, lesson.key, machine)
         await session.flush()
     # Counted after the insert: before it, two web processes could both see room for one more.
     if await _count_unfinished(session, run.learner_id) > most_unfinished:
@@ -110,9 +115,12 @@ async def get_run(session: AsyncSession, learner: str | None, run_id: str) -> Ru
 
 
 async def latest_runs(session: AsyncSession, learner: str, lesson: str) -> Sequence[Run]:
-    """The learner's latest run of each cell of a lesson, and every unfinished one, in order of submission."""
+    """The learner's latest run of each cell of a lesson, and every unfinished one, in order of submission.
+
+    Judgements are not among them.
+    """
     place = func.row_number().over(partition_by=Run.cell, order_by=(Run.created_at.desc(), Run.id.desc()))
-    mine = (Run.learner_id == learner, Run.lesson == lesson)
+    mine = (Run.learner_id == learner, Run.lesson == lesson, Run.judgement.is_(False))
     ranked = select(Run.id, Run.state, place.label("place")).where(*mine).subquery()
     wanted = select(ranked.c.id).where((ranked.c.place == 1) | (ranked.c.state != RunState.finished))
     runs = select(Run).where(Run.id.in_(wanted)).order_by(Run.created_at, Run.id)
@@ -120,8 +128,8 @@ async def latest_runs(session: AsyncSession, learner: str, lesson: str) -> Seque
 
 
 async def has_run(session: AsyncSession, learner: str, lesson: str) -> bool:
-    """Whether the learner has a run of the lesson that was started."""
-    mine = (Run.learner_id == learner, Run.lesson == lesson, Run.started_at.is_not(None))
+    """Whether the learner has a run of the lesson that was started. Judgements do not count."""
+    mine = (Run.learner_id == learner, Run.lesson == lesson, Run.started_at.is_not(None), Run.judgement.is_(False))
     return (await session.scalar(select(Run.id).where(*mine).limit(1))) is not None
 
 

@@ -19,6 +19,7 @@ from app.accounts.models import Account
 from app.accounts.visitor_retention import VisitorRetention
 from app.bus import Bus
 from app.db import Base, Database, now
+from app.exercises.models import PredictionAnswer, QuizAnswer
 from app.feedback.models import LessonVote, ProblemReport
 from app.main import FEATURES
 from app.progress.models import LearnerTimeZone, LedgerEntry, LessonProgress
@@ -50,6 +51,17 @@ def _everything(learner: str, at: datetime, events: int = 3) -> list[Base]:
         LedgerEntry(learner_id=learner, kind="cell", subject="c/a#1", xp=10, occurred_at=at),
         visit,
         LearnerTimeZone(learner_id=learner, time_zone="Asia/Seoul", updated_at=at),
+        QuizAnswer(
+            learner_id=learner,
+            lesson="c/a",
+            quiz="q",
+            first_choices="0",
+            first_right=True,
+            choices="0",
+            answered_at=at,
+            tries=1,
+        ),
+        PredictionAnswer(learner_id=learner, lesson="c/a", prediction="p", informed=False, answered_at=at),
         LessonVote(learner_id=learner, lesson="c/a", id=secrets.token_hex(16), updated_at=at, **answer),
         ProblemReport(
             id=secrets.token_hex(16), idempotency_key=secrets.token_hex(16), learner_id=learner, created_at=at, **report

@@ -23,6 +23,15 @@ export async function submit(lesson: string, cell: string, code: string, machine
   return (await json("/runs", { method: "POST", body })) as Run;
 }
 
+/** Has code judged. `panel` is the address of the exercise; the same `key` is never judged twice. */
+export async function submitExercise(panel: string, code: string, key: string): Promise<Run> {
+  return (await json(`${panel}/submissions`, { method: "POST", body: JSON.stringify({ code, key }) })) as Run;
+}
+
+export async function runOf(id: string): Promise<Run> {
+  return (await json(`/runs/${id}`)) as Run;
+}
+
 export async function latestRuns(lesson: string): Promise<Run[]> {
   return ((await json(`/runs?lesson=${encodeURIComponent(lesson)}`)) as { runs: Run[] }).runs;
 }

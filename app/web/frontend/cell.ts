@@ -30,6 +30,10 @@ export class Cell implements RunListener {
   readonly mayFail: boolean;
   /** Called on Shift+Enter, to go to the next cell. */
   onward: () => void = () => undefined;
+  /** Returns whether the cell may run now, and tells the learner what to do first if not. */
+  mayRun: () => boolean = () => true;
+  /** Called on Alt+Enter, to check the code; null if the cell is not an exercise. */
+  check: (() => void) | null = null;
   /** All cells above this one. */
   before: Cell[] = [];
   /** Called to run the cells above first, and then this one. */
@@ -58,6 +62,10 @@ export class Cell implements RunListener {
     run: (): void => void this.press(),
     runAndMoveOn: (): void => {
       if (this.press()) this.onward();
+    },
+    check: (): boolean => {
+      this.check?.();
+      return this.check !== null;
     },
   };
   private readonly output: Output;
@@ -133,17 +141,19 @@ export class Cell implements RunListener {
   }
 
   /** Handles Run: while the cell is running, only announces that. */
-  private press(): boolean {
+  press(): boolean {
     if (this.atWork) {
       announce(say("cell.atWork", { cell: this.title }));
       return false;
     }
+    if (!this.mayRun()) return false;
     void this.run();
     return true;
   }
 
-  /** Runs the cell and waits for the end; null if the run was rejected or lost. */
+  /** Runs the cell and waits for the end; null if the run was rejected or lost, or the cell may not run now. */
   runToEnd(): Promise<Outcome | null> {
+    if (!this.mayRun()) return Promise.resolve(null);
     return new Promise((resolve) => {
       this.whenDone.push(resolve);
       void this.run();
@@ -183,6 +193,21 @@ export class Cell implements RunListener {
     this.undoWord = say("cell.undoReset");
     this.setCode(next);
     announce(say(this.undoable === null ? "cell.undone" : "cell.wasReset", { cell: this.title }));
+  }
+
+  /** The code as it is now. */
+  get currentCode(): string {
+    return this.code;
+  }
+
+  /** Replaces the code; the reset button brings the learner's text back. */
+  replaceCode(code: string): void {
+    if (code === this.code) return;
+    this.undoable = this.code;
+    this.undoWord = say("cell.undo");
+    this.setCode(code);
+    announce(say("cell.codeReplaced", { cell: this.title }));
+    this.edit();
   }
 
   /** Restores the code that produced the output; the reset button brings the learner's text back. */
@@ -339,7 +364,7 @@ export class Cell implements RunListener {
       const button = (event.target as Element).closest<HTMLElement>("[data-action]");
       const action = button?.dataset.action;
       if (action === "run") this.press();
-      else if (action === "again") void this.run();
+      else if (action === "again") this.press();
       else if (action === "again-from-first") this.againFromFirst();
       else if (action === "stop") void this.stop();
       else if (action === "reset") this.reset();

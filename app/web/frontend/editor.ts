@@ -25,6 +25,8 @@ export interface EditorEvents {
   focused(): void;
   run(): void;
   runAndMoveOn(): void;
+  /** False where there is nothing to check: then the key does what it does elsewhere. */
+  check(): boolean;
   escaped(): void;
 }
 
@@ -121,6 +123,7 @@ function keys(events: EditorEvents, leave: () => void): Extension {
     { key: "Shift-Enter", run: does(events.runAndMoveOn) },
     { key: "Mod-Enter", run: does(events.run) },
     { key: "Ctrl-Enter", run: does(events.run) },
+    { key: "Alt-Enter", run: () => events.check() },
     { key: "Escape", run: does(leave) },
     { key: "Tab", run: indent, shift: indentLess },
     ...historyKeymap,

@@ -4,7 +4,9 @@ import { availableStorage, currentAccount } from "./account-storage";
 import { send } from "./api";
 import { Cell } from "./cell";
 import { Drafts } from "./drafts";
+import { Exercise } from "./exercise";
 import { setUpPickers } from "./machine-picker";
+import { setUpPredictions } from "./prediction";
 import { LiveKernels } from "./provenance";
 import { retryUntilAnswered } from "./retry";
 import { RunAll } from "./run-all";
@@ -25,6 +27,11 @@ export function setUpCells(): void {
     const next = cells[i + 1];
     if (next) cell.onward = () => next.edit();
   });
+  for (const cell of cells) {
+    const exercise = cell.root.querySelector<HTMLElement>(".exercise");
+    if (exercise) new Exercise(exercise, cell);
+  }
+  setUpPredictions(cells);
   const button = document.querySelector<HTMLButtonElement>("[data-action=run-all]");
   if (button) new RunAll(button, cells);
   const panel = new SessionPanel(cells);

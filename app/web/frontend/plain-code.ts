@@ -10,6 +10,7 @@ export interface PlainCodeEvents {
   changed(code: string): void;
   run(): void;
   runAndMoveOn(): void;
+  check(): boolean;
 }
 
 export interface Selected {
@@ -99,7 +100,9 @@ export class PlainCode {
   }
 
   private key(event: KeyboardEvent): void {
-    if (event.key !== "Enter" || event.isComposing || !(event.shiftKey || event.ctrlKey || event.metaKey)) return;
+    if (event.key !== "Enter" || event.isComposing) return;
+    if (event.altKey && this.events.check()) event.preventDefault();
+    if (event.altKey || !(event.shiftKey || event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
     if (event.shiftKey) this.events.runAndMoveOn();
     else this.events.run();

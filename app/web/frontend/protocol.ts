@@ -107,7 +107,29 @@ export interface Finished extends Numbered {
   runs_before?: number | null;
 }
 
-export type RunEvent = Started | Text | Display | Clear | ErrorEvent | Metric | Progress | Notice | Finished;
+/** A check of an exercise said something of a submission. */
+export interface CheckEvent extends Numbered {
+  kind: "check";
+  name: string;
+  outcome: "passed" | "failed" | "error" | "not-reached" | "too-slow" | "fault";
+  /** With `{names}` that `values` fill. */
+  message: string;
+  values: Record<string, string>;
+  got: string | null;
+  wanted: string | null;
+}
+
+export type RunEvent =
+  | Started
+  | Text
+  | Display
+  | Clear
+  | ErrorEvent
+  | Metric
+  | Progress
+  | Notice
+  | CheckEvent
+  | Finished;
 
 /** The state of a run that has not started; it is neither stored nor numbered. */
 export interface Waiting {

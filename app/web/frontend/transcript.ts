@@ -3,7 +3,7 @@
  * and even if they repeat. Pure: does not use the document.
  */
 
-import type { Display, ErrorEvent, Finished, Metric, Notice, Progress, RunEvent } from "./protocol";
+import type { CheckEvent, Display, ErrorEvent, Finished, Metric, Notice, Progress, RunEvent } from "./protocol";
 import { plain, type Row, TerminalRows } from "./terminal-rows";
 
 export interface DisplayItem {
@@ -38,6 +38,8 @@ export class Transcript {
   items: Item[] = [];
   /** The metrics, in order; clearing the output keeps them. */
   readonly metrics: Metric[] = [];
+  /** The results of checks, in order; empty if nothing is judged. */
+  readonly checks: CheckEvent[] = [];
   /** The latest progress of each lane and label, the most recently started last. */
   readonly progress = new Map<string, Progress>();
   lastSeq = 0;
@@ -110,6 +112,9 @@ export class Transcript {
         break;
       case "notice":
         this.notice(event);
+        break;
+      case "check":
+        this.checks.push(event);
         break;
       case "finished":
         this.finished = event;

@@ -1,0 +1,120 @@
+"""Predictions and quizzes over HTTP, and all that a lesson's page shows of its learner's work in one answer.
+
+What templates get:
+
+``exercises/prediction.html``
+    ``lesson``, ``view`` (PredictionView), ``error``: a sentence about the form, or "".
+``exercises/quiz.html``
+    ``lesson``, ``quiz``, ``answer`` (GivenAnswer or None), ``error``.
+``exercises/work.html``
+    ``lesson``, ``exercises``, ``predictions``, ``quizzes``: what those take, of the whole lesson.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from app.accounts.dependencies import LearnerId, OptionalLearnerId
+from app.errors import InvalidInput
+from app.exercises.predictions import (
+    answer_prediction,
+    find_guesses,
+    find_prediction,
+    load_prediction,
+)
+from app.exercises.quizzes import answer_quiz, find_answers, find_quiz, parse_choices
+from app.exercises.routes import LessonOfPath, load_view
+from app.lessons.url_paths import LESSON_PATH
+from app.progress.service import ProgressServiceDep
+from app.web.dependencies import DatabaseDep
+from app.web.forms import FormFields
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.rendering import render_fragment
+
+router = APIRouter(prefix=LANGUAGE_PREFIX)
+
+
+@router.get(f"{LESSON_PATH}/work", name="lesson_work")
+async def show_work(
+    request: Request, lesson: LessonOfPath, learner: OptionalLearnerId, db: DatabaseDep
+) -> HTMLResponse:
+    async with db.session() as session:
+        guesses = await find_guesses(session, learner, lesson.key)
+        return render_fragment(
+            request,
+            "exercises/work.html",
+            lesson=lesson,
+            exercises=[
+                await load_view(session, learner, lesson, cell, cell.exercise)
+                for cell in lesson.exercises
+                if cell.exercise is not None
+            ],
+            predictions=[
+                await load_prediction(session, learner, lesson, one, guesses.get(one.name))
+                for one in lesson.predictions
+            ],
+            answers=await find_answers(session, learner, lesson),
+        )
+
+
+@router.post(f"{LESSON_PATH}/quizzes/{{name}}", name="answer_quiz")
+async def post_quiz_answer(
+    request: Request,
+    name: str,
+    lesson: LessonOfPath,
+    learner: LearnerId,
+    fields: FormFields,
+    progress: ProgressServiceDep,
+    db: DatabaseDep,
+) -> HTMLResponse:
+    """Of one choice the field ``choice`` has the number; of several each has a field ``choice-NUMBER``."""
+    quiz = find_quiz(lesson, name)
+    ticked = [fields["choice"]] if "choice" in fields else []
+    ticked += [field.removeprefix("choice-") for field in fields if field.startswith("choice-")]
+    error = ""
+    try:
+        choices = parse_choices(quiz, ticked)
+        async with db.writing() as session:
+            await answer_quiz(session, progress, learner, lesson, quiz, choices)
+    except InvalidInput as e:
+        error = e.localized_message()
+    async with db.session() as session:
+        answer = (await find_answers(session, learner, lesson)).get(name)
+    return render_fragment(request, "exercises/quiz.html", lesson=lesson, quiz=quiz, answer=answer, error=error)
+
+
+@router.get(f"{LESSON_PATH}/predictions/{{name}}", name="prediction")
+async def show_prediction(
+    request: Request, name: str, lesson: LessonOfPath, learner: OptionalLearnerId, db: DatabaseDep
+) -> HTMLResponse:
+    prediction = find_prediction(lesson, name)
+    async with db.session() as session:
+        guesses = await find_guesses(session, learner, lesson.key)
+        view = await load_prediction(session, learner, lesson, prediction, guesses.get(name))
+    return render_fragment(request, "exercises/prediction.html", lesson=lesson, view=view, error="")
+
+
+@router.post(f"{LESSON_PATH}/predictions/{{name}}", name="answer_prediction")
+async def post_prediction(
+    request: Request,
+    name: str,
+    lesson: LessonOfPath,
+    learner: LearnerId,
+    fields: FormFields,
+    progress: ProgressServiceDep,
+    db: DatabaseDep,
+) -> HTMLResponse:
+    """The field ``skip`` skips it; otherwise the fields are those of ``guesses.read_guess``."""
+    prediction = find_prediction(lesson, name)
+    error = ""
+    try:
+        async with db.writing() as session:
+            await answer_prediction(session, progress, learner, lesson, prediction, fields, skip="skip" in fields)
+    except InvalidInput as e:
+        error = e.localized_message()
+    async with db.session() as session:
+        guesses = await find_guesses(session, learner, lesson.key)
+        view = await load_prediction(session, learner, lesson, prediction, guesses.get(name))
+    return render_fragment(request, "exercises/prediction.html", lesson=lesson, view=view, error=error)

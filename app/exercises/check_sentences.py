@@ -1,0 +1,31 @@
+"""The sentences that the runner itself says about a check, for translation. Values are filled in afterwards."""
+
+from __future__ import annotations
+
+from app.i18n import N_, gettext
+
+SENTENCES = (
+    N_("The result is not the expected one."),
+    N_("The result is {factor} times the expected one."),
+    N_("The result is of type {type}; {expected} was expected."),
+    N_("The result has the shape {shape}; {expected} was expected."),
+    N_("The result has the dtype {dtype}; {expected} was expected."),
+    N_("The result has {length} items; {expected} were expected."),
+    N_("The result has the keys {keys}; {expected} were expected."),
+    N_("The result contains values that are not finite numbers (NaN or infinity)."),
+    N_("Your code raised {error}: {text}"),
+    N_("Your code defines no {name}."),
+    N_("{name} is not a function."),
+    N_("{name} gave something that cannot be checked: {why}"),
+    N_("Your code took longer than {seconds} s."),
+    N_("Your code ended the process in which it ran ({outcome})."),
+    N_("Your code printed too much."),
+    N_("This check was not reached, because something before it failed."),
+    N_("Lockstep could not judge this. It is not your mistake, and it costs you nothing."),
+)
+"""Those of ``runners.wire.check_messages``."""
+
+
+def check_sentence(message: str) -> str:
+    """A message in the language in use if it is one of these; an author's message as it is."""
+    return gettext(message) if message in SENTENCES else message

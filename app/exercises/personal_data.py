@@ -1,0 +1,98 @@
+"""What exercises hand on of a learner: to an account they signed in to, to themselves as data, or to nobody.
+
+A submission belongs to its run and goes where that goes (``app.runs.personal_data``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.accounts.models import Account
+from app.accounts.visitor_retention import RetentionRule
+from app.db import advisory_lock, delete_batch, stream_scalars
+from app.exercises.models import PredictionAnswer, QuizAnswer, Submission
+from app.runs.models import Run
+
+_QUIZ_COLUMNS = ("lesson", "quiz", "first_choices", "first_right", "choices", "answered_at", "tries")
+_PREDICTION_COLUMNS = ("lesson", "prediction", "guess", "informed", "answered_at", "result", "right")
+
+
+async def export_exercises(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
+    """Every verdict, quiz answer and prediction. The code of a submission is with the run that has its ``run_id``."""
+    mine = select(Submission).join(Run, Run.id == Submission.run_id).where(Run.learner_id == account.learner_id)
+    async for row in stream_scalars(session, mine.order_by(Submission.run_id)):
+        yield {"kind": "submission", "run_id": row.run_id, "verdict": row.verdict, "results": row.results}
+    async for answer in stream_scalars(session, select(QuizAnswer).where(QuizAnswer.learner_id == account.learner_id)):
+        yield {"kind": "quiz_answer", **{name: getattr(answer, name) for name in _QUIZ_COLUMNS}}
+    guesses = select(PredictionAnswer).where(PredictionAnswer.learner_id == account.learner_id)
+    async for guess in stream_scalars(session, guesses):
+        yield {"kind": "prediction", **{name: getattr(guess, name) for name in _PREDICTION_COLUMNS}}
+
+
+async def erase_exercises(session: AsyncSession, account: Account) -> None:
+    """Delete all of it."""
+    mine = select(Run.id).where(Run.learner_id == account.learner_id)
+    await session.execute(delete(Submission).where(Submission.run_id.in_(mine)))
+    for table in (QuizAnswer, PredictionAnswer):
+        await session.execute(delete(table).where(table.learner_id == account.learner_id))
+
+
+async def move_answers(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
+    """Make one learner's answers another's. Where both answered, the earlier answer stays: it was the first."""
+    for learner in sorted((from_learner, to_learner)):
+        await advisory_lock(session, f"answers of {learner}")
+    moved = await _move_quiz_answers(session, from_learner, to_learner)
+    moved += await _move_predictions(session, from_learner, to_learner)
+    await session.flush()
+    return {"answers": moved}
+
+
+async def _move_quiz_answers(session: AsyncSession, from_learner: str, to_learner: str) -> int:
+    coming = (await session.scalars(select(QuizAnswer).where(QuizAnswer.learner_id == from_learner))).all()
+    for answer in coming:
+        there = await session.get(QuizAnswer, (to_learner, answer.lesson, answer.quiz))
+        if there is None:
+            answer.learner_id = to_learner
+            continue
+        if answer.answered_at < there.answered_at:
+            there.first_choices, there.first_right = answer.first_choices, answer.first_right
+            there.answered_at = answer.answered_at
+        there.tries += answer.tries
+        await session.delete(answer)
+    return len(coming)
+
+
+async def _move_predictions(session: AsyncSession, from_learner: str, to_learner: str) -> int:
+    coming = (await session.scalars(select(PredictionAnswer).where(PredictionAnswer.learner_id == from_learner))).all()
+    for guess in coming:
+        there = await session.get(PredictionAnswer, (to_learner, guess.lesson, guess.prediction))
+        if there is not None and there.answered_at <= guess.answered_at:
+            await session.delete(guess)
+            continue
+        if there is not None:
+            await session.delete(there)
+            await session.flush()
+        guess.learner_id = to_learner
+    return len(coming)
+
+
+async def _purge_quizzes(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+    return await delete_batch(
+        session, QuizAnswer, most, QuizAnswer.learner_id == learner, QuizAnswer.answered_at < before
+    )
+
+
+async def _purge_predictions(session: AsyncSession, learner: str, before: datetime, most: int) -> int:
+    mine = (PredictionAnswer.learner_id == learner, PredictionAnswer.answered_at < before)
+    return await delete_batch(session, PredictionAnswer, most, *mine)
+
+
+RETENTION_RULES = (
+    RetentionRule(QuizAnswer.learner_id, QuizAnswer.answered_at, _purge_quizzes),
+    RetentionRule(PredictionAnswer.learner_id, PredictionAnswer.answered_at, _purge_predictions),
+)

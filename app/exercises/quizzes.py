@@ -1,0 +1,86 @@
+"""Quizzes: answered as often as one likes, with feedback each time. The first answer is what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import dialect_insert, now
+from app.exercises.errors import ChoiceMissing, QuizNotFound
+from app.exercises.models import QuizAnswer
+from app.lessons.model import Lesson, Quiz
+from app.progress.events import QUIZ_XP, LearningEvent
+from app.progress.service import ProgressService
+from app.rate_limit import RateLimitPolicy, count_attempt
+
+ANSWERS_PER_LEARNER = RateLimitPolicy(free_attempts=300, max_delay_s=30.0)
+"""Quizzes and predictions together."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswer:
+    """What a learner has answered: numbers of choices from 0."""
+
+    choices: frozenset[int]
+    right: bool
+    tries: int
+
+
+def find_quiz(lesson: Lesson, name: str) -> Quiz:
+    """The quiz of that name. Raises QuizNotFound."""
+    quiz = next((quiz for quiz in lesson.quizzes if quiz.name == name), None)
+    if quiz is None:
+        raise QuizNotFound(quiz=name[:100])
+    return quiz
+
+
+def parse_choices(quiz: Quiz, ticked: Collection[str]) -> frozenset[int]:
+    """The choices that a form ticked. Raises ChoiceMissing if there is none, or one that the quiz does not have."""
+    possible = {str(number): number for number in range(len(quiz.choices))}
+    if not ticked or not set(ticked) <= possible.keys() or (len(ticked) > 1 and not quiz.several):
+        raise ChoiceMissing(reason="")
+    return frozenset(possible[each] for each in ticked)
+
+
+def is_right(quiz: Quiz, choices: Collection[int]) -> bool:
+    """Whether exactly the right choices were made. Pure."""
+    return set(choices) == {number for number, choice in enumerate(quiz.choices) if choice.correct}
+
+
+async def answer_quiz(
+    session: AsyncSession, progress: ProgressService, learner: str, lesson: Lesson, quiz: Quiz, choices: Collection[int]
+) -> None:
+    """Record an answer. The caller commits. Raises TooManyAttempts."""
+    await count_attempt(session, f"answer learner {learner}", ANSWERS_PER_LEARNER)
+    right, written = is_right(quiz, choices), ",".join(map(str, sorted(choices)))
+    key = {"learner_id": learner, "lesson": lesson.key, "quiz": quiz.name}
+    values = {"first_choices": written, "first_right": right, "choices": written, "answered_at": now(), "tries": 0}
+    await session.execute(dialect_insert(session, QuizAnswer).values(key | values).on_conflict_do_nothing())
+    answer = (await session.scalars(select(QuizAnswer).filter_by(**key).with_for_update())).one()
+    answer.choices, answer.tries = written, answer.tries + 1
+    await session.flush()
+    if progress.counts(lesson.key):
+        subject = f"{lesson.key}#{quiz.name}"
+        facts = [LearningEvent("quiz", subject, QUIZ_XP)]
+        if answer.first_right:
+            facts.append(LearningEvent("quiz-first-try", subject))
+        await progress.task_done(session, learner, lesson.key, f"quiz-{quiz.name}", facts)
+
+
+async def find_answers(session: AsyncSession, learner: str | None, lesson: Lesson) -> dict[str, GivenAnswer]:
+    """What a learner has answered in a lesson, by the name of the quiz. Choices that are gone are left out."""
+    if learner is None:
+        return {}
+    mine = select(QuizAnswer).where(QuizAnswer.learner_id == learner, QuizAnswer.lesson == lesson.key)
+    rows = {row.quiz: row for row in await session.scalars(mine)}
+    found = {}
+    for quiz in lesson.quizzes:
+        row = rows.get(quiz.name)
+        if row is not None:
+            choices = frozenset(int(number) for number in row.choices.split(","))
+            if max(choices) < len(quiz.choices):
+                found[quiz.name] = GivenAnswer(choices, is_right(quiz, choices), row.tries)
+    return found

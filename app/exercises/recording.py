@@ -1,0 +1,122 @@
+"""What happens to exercises and predictions when events of a run are stored, in that very transaction."""
+
+from __future__ import annotations
+
+import hashlib
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app import i18n
+from app.exercises.check_sentences import check_sentence
+from app.exercises.guesses import result_of_run
+from app.exercises.models import PredictionAnswer, Submission, Verdict
+from app.exercises.verdicts import FAULT, Judged, decide, dump_results, load_results
+from app.feedback.service import record_check_failure
+from app.lessons.catalog import Catalog
+from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
+from app.lessons.model import Lesson, Prediction
+from app.progress.events import LearningEvent
+from app.progress.service import ProgressService
+from app.runs.models import Run, RunEvent
+from runners.wire import check_messages
+from runners.wire.protocol import EVENT_ADAPTER, CheckEvent, FinishedEvent, Outcome, TextEvent
+
+MAX_SUBJECT_LENGTH = 320
+"""Of an entry of the ledger."""
+
+
+class ExerciseRecorder:
+    """A RunHook. One for each process."""
+
+    def __init__(self, catalog: Catalog, progress: ProgressService) -> None:
+        self._catalog = catalog
+        self._progress = progress
+
+    async def visible_check(self, session: AsyncSession, run_id: str, event: CheckEvent) -> CheckEvent:
+        """The event in the learner's language, without its traceback: that goes to the instructors' inbox."""
+        run = await session.get_one(Run, run_id)
+        lesson = self._lesson(run.lesson, run.language)
+        cell = lesson.cell(run.cell) if lesson is not None else None
+        words = cell.exercise.translations if cell is not None and cell.exercise is not None else {}
+        with i18n.use_language(run.language):
+            message = words.get(event.message) or check_sentence(event.message)
+        if event.outcome == FAULT:
+            key = hashlib.sha256(f"{run.lesson}\n{run.cell}\n{event.name}\n{event.detail}".encode()).hexdigest()
+            text = f"{event.name}\n\n{event.message}\n\n{event.detail}"
+            await record_check_failure(session, run.lesson, run.cell, text, key)
+            with i18n.use_language(run.language):
+                message = check_sentence(check_messages.FAULT)
+            return event.model_copy(
+                update={"message": message, "values": {}, "got": None, "wanted": None, "detail": ""}
+            )
+        return event.model_copy(update={"message": message, "detail": ""})
+
+    async def run_ended(self, session: AsyncSession, run: Run, end: FinishedEvent) -> None:
+        if run.judgement:
+            await self._judge(session, run, end)
+        elif end.outcome in (Outcome.ok, Outcome.error):
+            await self._settle_predictions(session, run)
+
+    async def _judge(self, session: AsyncSession, run: Run, end: FinishedEvent) -> None:
+        submission = await session.get_one(Submission, run.id)
+        events = [event for event in await _events(session, run.id, "check") if isinstance(event, CheckEvent)]
+        judged = decide(load_results(submission.results), events, end.outcome)
+        submission.verdict, submission.results = judged.verdict, dump_results(judged.results)
+        await session.flush()
+        if self._progress.counts(run.lesson) and (facts := self._facts(run, judged)):
+            await self._progress.task_done(session, run.learner_id, run.lesson, f"cell-{run.cell}", facts)
+
+    def _facts(self, run: Run, judged: Judged) -> list[LearningEvent]:
+        exercise = f"{run.lesson}#{run.cell}"
+        facts = [
+            LearningEvent("check", f"{exercise}/{result.name}"[:MAX_SUBJECT_LENGTH], result.xp)
+            for result in judged.passed_checks
+        ]
+        if judged.verdict is Verdict.passed:
+            lesson = self._lesson(run.lesson, run.language)
+            cell = lesson.cell(run.cell) if lesson is not None else None
+            xp = cell.exercise.xp if cell is not None and cell.exercise is not None else 0
+            facts.append(LearningEvent("exercise", exercise, xp))
+        return facts
+
+    async def _settle_predictions(self, session: AsyncSession, run: Run) -> None:
+        """Put the result beside guesses that wait for it."""
+        lesson = self._lesson(run.lesson, run.language)
+        asked = [one for one in lesson.predictions if one.cell == run.cell] if lesson is not None else []
+        if not asked:
+            return
+        printed: str | None = None
+        for prediction in asked:
+            answer = await session.get(PredictionAnswer, (run.learner_id, run.lesson, prediction.name))
+            if answer is None or answer.result is not None or answer.answered_at > run.created_at:
+                continue
+            if printed is None:
+                texts = await _events(session, run.id, "text")
+                printed = "".join(event.text for event in texts if isinstance(event, TextEvent))
+            await self._settle(session, run, prediction, answer, printed)
+
+    async def _settle(
+        self, session: AsyncSession, run: Run, prediction: Prediction, answer: PredictionAnswer, printed: str
+    ) -> None:
+        result = result_of_run(prediction, printed)
+        if result is None:
+            return
+        answer.result = result.value
+        answer.right = None if answer.guess is None else result.agrees(answer.guess)
+        await session.flush()
+        if answer.right and not answer.informed and self._progress.counts(run.lesson):
+            fact = LearningEvent("foresight", f"{run.lesson}#{prediction.name}")
+            await self._progress.task_done(session, run.learner_id, run.lesson, f"cell-{run.cell}", [fact])
+
+    def _lesson(self, key: str, language: str) -> Lesson | None:
+        course, _, slug = key.partition("/")
+        try:
+            return self._catalog.with_drafts.lesson(course, slug, language)
+        except (CourseNotFound, LessonNotFound, LessonUnavailable):
+            return None
+
+
+async def _events(session: AsyncSession, run_id: str, kind: str) -> list[object]:
+    payloads = select(RunEvent.payload).where(RunEvent.run_id == run_id, RunEvent.kind == kind).order_by(RunEvent.seq)
+    return [EVENT_ADAPTER.validate_json(payload) for payload in await session.scalars(payloads)]

@@ -1,0 +1,169 @@
+"""Exercises over HTTP: fragments for htmx, and one submission as JSON, which the page then follows as a run.
+
+What templates get:
+
+``exercises/panel.html``
+    ``lesson``, ``view`` (ExerciseView).
+``exercises/hints.html``
+    ``lesson``, ``cell``, ``view`` (CheckView).
+``exercises/try.html``
+    ``lesson``, ``cell``, ``tried`` (Try), ``titles``: what checks are called, by name.
+``exercises/solution.html``
+    ``lesson``, ``cell``, ``exercise``, ``lines`` (DiffLine; none if nothing was submitted), ``highlighted``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.ext.asyncio import AsyncSession
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from app.accounts.dependencies import OptionalLearnerId
+from app.exercises.errors import HintNotFound, SolutionLocked, SubmissionNotFound
+from app.exercises.submissions import (
+    FAILED_TRIES_BEFORE_SOLUTION,
+    find_exercise,
+    get_try,
+    list_tries,
+    submit,
+)
+from app.exercises.verdicts import CheckResult
+from app.exercises.views import CheckView, ExerciseView, diff_lines, exercise_view
+from app.lessons.dependencies import CatalogDep
+from app.lessons.highlight import highlight_code
+from app.lessons.model import Cell, Exercise, Lesson
+from app.lessons.url_paths import LESSON_PATH
+from app.progress.history import find_exercise_awards
+from app.runs.dispatcher import RequestedQuotaOwner, RunDispatcherDep
+from app.runs.views import RunOut, run_out
+from app.web.client_network import ClientAddress
+from app.web.dependencies import DatabaseDep
+from app.web.languages import LANGUAGE_PREFIX
+from app.web.rendering import render_fragment
+from app.web.security_headers import NO_STORE
+
+router = APIRouter(prefix=LANGUAGE_PREFIX)
+
+_MAX_HINTS = 20
+_MAX_CHECKS = 50
+Number = Annotated[int, Path(ge=0, le=_MAX_CHECKS)]
+HintsOpen = Annotated[str, Query(max_length=200, pattern=r"^[0-9]{0,2}(,[0-9]{0,2})*$")]
+"""How many hints of each check are open on the page, with commas."""
+
+
+class SubmissionIn(BaseModel):
+    """What the browser wants judged."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str
+    key: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{16,64}$")]
+    """Another one for each press of Check."""
+
+
+async def _lesson(lang: str, course: str, slug: str, catalog: CatalogDep) -> Lesson:
+    return catalog.lesson(course, slug, lang)
+
+
+LessonOfPath = Annotated[Lesson, Depends(_lesson)]
+
+
+@router.post(f"{LESSON_PATH}/exercises/{{name}}/submissions", status_code=202, name="submit_exercise")
+async def submit_exercise(
+    response: Response,
+    name: str,
+    asked: SubmissionIn,
+    lesson: LessonOfPath,
+    owner: RequestedQuotaOwner,
+    address: ClientAddress,
+    dispatcher: RunDispatcherDep,
+) -> RunOut:
+    cell, _exercise = find_exercise(lesson, name)
+    dispatcher.admit(address, owner.learner)
+    run, at = await submit(dispatcher, owner, lesson, cell, asked.code, asked.key)
+    response.headers.update(NO_STORE)
+    return run_out(run, at)
+
+
+@router.get(f"{LESSON_PATH}/exercises/{{name}}", name="exercise_panel")
+async def show_panel(
+    request: Request,
+    name: str,
+    lesson: LessonOfPath,
+    learner: OptionalLearnerId,
+    db: DatabaseDep,
+    hints: HintsOpen = "",
+) -> HTMLResponse:
+    cell, exercise = find_exercise(lesson, name)
+    opened = [int(number or 0) for number in hints.split(",")]
+    async with db.session() as session:
+        view = await load_view(session, learner, lesson, cell, exercise, opened)
+    return render_fragment(request, "exercises/panel.html", lesson=lesson, view=view)
+
+
+@router.get(f"{LESSON_PATH}/exercises/{{name}}/checks/{{check}}/hints/{{count}}", name="exercise_hints")
+async def show_hints(
+    request: Request,
+    name: str,
+    check: Number,
+    count: Annotated[int, Path(ge=1, le=_MAX_HINTS)],
+    lesson: LessonOfPath,
+) -> HTMLResponse:
+    """The first hints of a check, ``count`` of them."""
+    cell, exercise = find_exercise(lesson, name)
+    if check >= len(exercise.checks) or count > len(exercise.checks[check].hints):
+        raise HintNotFound
+    asked = exercise.checks[check]
+    view = CheckView(check, asked, CheckResult(asked.name, asked.xp), earned=False, hints_open=count)
+    return render_fragment(request, "exercises/hints.html", lesson=lesson, cell=cell, view=view)
+
+
+@router.get(f"{LESSON_PATH}/exercises/{{name}}/tries/{{run_id}}", name="exercise_try")
+async def show_try(
+    request: Request, name: str, run_id: str, lesson: LessonOfPath, learner: OptionalLearnerId, db: DatabaseDep
+) -> HTMLResponse:
+    cell, exercise = find_exercise(lesson, name)
+    async with db.session() as session:
+        run, tried = await get_try(session, learner, run_id)
+    if (run.lesson, run.cell) != (lesson.key, cell.name):
+        raise SubmissionNotFound
+    titles = {check.name: check.title for check in exercise.checks}
+    return render_fragment(request, "exercises/try.html", lesson=lesson, cell=cell, tried=tried, titles=titles)
+
+
+@router.get(f"{LESSON_PATH}/exercises/{{name}}/solution", name="exercise_solution")
+async def show_solution(
+    request: Request, name: str, lesson: LessonOfPath, learner: OptionalLearnerId, db: DatabaseDep
+) -> HTMLResponse:
+    cell, exercise = find_exercise(lesson, name)
+    async with db.session() as session:
+        view = await load_view(session, learner, lesson, cell, exercise)
+    if not view.solution_open:
+        raise SolutionLocked(tries=FAILED_TRIES_BEFORE_SOLUTION)
+    return render_fragment(
+        request,
+        "exercises/solution.html",
+        lesson=lesson,
+        cell=cell,
+        exercise=exercise,
+        lines=diff_lines(view.shown.code, exercise.solution) if view.shown is not None else [],
+        highlighted=highlight_code(exercise.solution, cell.language),
+    )
+
+
+async def load_view(
+    session: AsyncSession,
+    learner: str | None,
+    lesson: Lesson,
+    cell: Cell,
+    exercise: Exercise,
+    hints_open: list[int] | None = None,
+) -> ExerciseView:
+    """The panel of an exercise for a learner."""
+    tries = await list_tries(session, learner, lesson.key, cell.name)
+    earned = await find_exercise_awards(session, learner, f"{lesson.key}#{cell.name}")
+    return exercise_view(cell, exercise, tries, earned, hints_open or [])

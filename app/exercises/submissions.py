@@ -1,0 +1,171 @@
+"""Submissions: one try after another at an exercise. These functions flush; the caller commits."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.exercises.errors import AnotherCheckRunning, ExerciseNotFound, SubmissionNotFound
+from app.exercises.models import Submission, Verdict
+from app.exercises.verdicts import CheckResult, dump_results, load_results, pending_results
+from app.lessons.model import Cell, Exercise, Lesson
+from app.rate_limit import RateLimitPolicy, count_attempt, network_limit_key
+from app.runs.dispatcher import RunDispatcher
+from app.runs.machines import cell_machines
+from app.runs.models import Run, RunState
+from app.runs.queue_position import QueuePosition, look_up_position
+from app.runs.quotas import QuotaOwner
+from app.runs.service import get_run
+
+FAILED_TRIES_BEFORE_SOLUTION = 3
+MAX_LISTED_TRIES = 50
+CHECKS_PER_LEARNER = RateLimitPolicy(free_attempts=40, initial_delay_s=2.0, max_delay_s=10.0)
+CHECKS_PER_NETWORK = RateLimitPolicy(free_attempts=600, initial_delay_s=1.0, max_delay_s=5.0)
+"""Of many people, as a classroom is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One submission as its learner sees it."""
+
+    run_id: str
+    code: str
+    created_at: datetime
+    verdict: Verdict | None
+    """None while it is being judged."""
+    results: tuple[CheckResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """A learner's tries at one exercise, the latest first."""
+
+    tries: tuple[Try, ...] = ()
+
+    @property
+    def latest(self) -> Try | None:
+        return self.tries[0] if self.tries else None
+
+    @property
+    def passed(self) -> bool:
+        """Whether any try passed."""
+        return any(one.verdict is Verdict.passed for one in self.tries)
+
+    @property
+    def failed_count(self) -> int:
+        """How many tries failed; one that was lost, or met a fault of a check, is not counted."""
+        return sum(one.verdict is Verdict.failed for one in self.tries)
+
+    @property
+    def solution_open(self) -> bool:
+        """Whether the learner may see the solution."""
+        return self.passed or self.failed_count >= FAILED_TRIES_BEFORE_SOLUTION
+
+
+def find_exercise(lesson: Lesson, name: str) -> tuple[Cell, Exercise]:
+    """The exercise of that name. Raises ExerciseNotFound."""
+    cell = lesson.cell(name)
+    if cell is None or cell.exercise is None:
+        raise ExerciseNotFound(exercise=name[:100])
+    return cell, cell.exercise
+
+
+class _AlreadySubmitted(Exception):
+    def __init__(self, run: Run) -> None:
+        super().__init__(run.id)
+        self.run = run
+
+
+async def submit(
+    dispatcher: RunDispatcher, owner: QuotaOwner, lesson: Lesson, cell: Cell, code: str, key: str
+) -> tuple[Run, QueuePosition]:
+    """Have the learner's code judged.
+
+    While an earlier submission for the exercise is judged, that one is returned, and so is the one that was submitted
+    with the same ``key``.
+
+    Raises:
+        AnotherCheckRunning: a submission for another exercise is being judged.
+        TooManyAttempts: too many came from this learner or network lately.
+        LockstepError: as for every run, see ``RunDispatcher.dispatch``. Nothing was kept, and no try was spent.
+    """
+    exercise = cell.exercise
+    assert exercise is not None
+
+    async def store(session: AsyncSession, run: Run) -> None:
+        before = await _submitted_with(session, run, key) or await _unfinished_judgement(session, run)
+        if before is not None:
+            raise _AlreadySubmitted(before)
+        await count_attempt(session, network_limit_key("check", owner.network), CHECKS_PER_NETWORK)
+        await count_attempt(session, f"check learner {owner.learner}", CHECKS_PER_LEARNER)
+        results = dump_results(pending_results(exercise))
+        session.add(
+            Submission(
+                run_id=run.id,
+                idempotency_key=_key_of(run.learner_id, key),
+                verdict=None,
+                results=results,
+                lesson_digest=lesson.digest,
+            )
+        )
+        await session.flush()
+
+    try:
+        return await dispatcher.dispatch(owner, lesson, cell, cell_machines(cell)[0], code, judgement=store)
+    except _AlreadySubmitted as e:
+        run = e.run
+    if (run.lesson, run.cell) != (lesson.key, cell.name):
+        raise AnotherCheckRunning(exercise=run.cell)
+    dispatcher.followers.watch(run.id, owner.network)
+    return run, await look_up_position(dispatcher.runner, run, 0)
+
+
+async def list_tries(session: AsyncSession, learner: str | None, lesson: str, exercise: str) -> Tries:
+    """A learner's tries at an exercise."""
+    if learner is None:
+        return Tries()
+    mine = (Run.learner_id == learner, Run.lesson == lesson, Run.cell == exercise, Run.judgement.is_(True))
+    query = select(Run, Submission).join(Submission, Submission.run_id == Run.id).where(*mine)
+    rows = await session.execute(query.order_by(Run.created_at.desc(), Run.id.desc()).limit(MAX_LISTED_TRIES))
+    return Tries(tuple(_as_try(run, submission) for run, submission in rows))
+
+
+async def get_try(session: AsyncSession, learner: str | None, run_id: str) -> tuple[Run, Try]:
+    """A try of the learner's own. Raises RunNotFound or SubmissionNotFound."""
+    run = await get_run(session, learner, run_id)
+    submission = await session.get(Submission, run.id)
+    if submission is None:
+        raise SubmissionNotFound
+    return run, _as_try(run, submission)
+
+
+def _as_try(run: Run, submission: Submission) -> Try:
+    verdict = Verdict(submission.verdict) if submission.verdict else None
+    if verdict is None and run.finished:
+        verdict = Verdict.fault  # its end was stored, and the verdict could not be made: the log says why
+    return Try(run.id, run.code, run.created_at, verdict, load_results(submission.results))
+
+
+def _key_of(learner: str, key: str) -> str:
+    """A learner's keys are theirs alone."""
+    return hashlib.sha256(f"{learner}\n{key}".encode()).hexdigest()
+
+
+async def _submitted_with(session: AsyncSession, but: Run, key: str) -> Run | None:
+    same = Submission.idempotency_key == _key_of(but.learner_id, key)
+    return (await session.scalars(select(Run).join(Submission, Submission.run_id == Run.id).where(same))).first()
+
+
+async def _unfinished_judgement(session: AsyncSession, but: Run) -> Run | None:
+    """Another judgement of the learner that has not ended. Asked behind the write of ``but``: who is second sees it."""
+    others = select(Run).where(
+        Run.learner_id == but.learner_id,
+        Run.judgement.is_(True),
+        Run.state != RunState.finished,
+        Run.id != but.id,
+    )
+    return (await session.scalars(others.order_by(Run.created_at, Run.id).limit(1))).first()

@@ -1,0 +1,107 @@
+"""Exercises as the templates show them. Pure, in the language in use."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from app.exercises.submissions import FAILED_TRIES_BEFORE_SOLUTION, Tries, Try
+from app.exercises.verdicts import CheckResult
+from app.lessons.model import Cell, Check, Exercise
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """One check: what it is called, what it said of the try that is shown, and the hints that are open."""
+
+    number: int
+    """From 0."""
+    check: Check
+    result: CheckResult
+    earned: bool
+    """Whether its XP has been earned, by any try."""
+    hints_open: int = 0
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        return self.check.hints[: self.hints_open]
+
+    @property
+    def has_more_hints(self) -> bool:
+        return self.hints_open < len(self.check.hints)
+
+
+@dataclass(frozen=True, slots=True)
+class ExerciseView:
+    """The panel below an exercise."""
+
+    cell: Cell
+    checks: tuple[CheckView, ...]
+    tries: Tries
+    passed: bool
+    """By any try, also one that is no longer kept."""
+
+    @property
+    def xp(self) -> int:
+        """What all of it is worth."""
+        exercise = self.cell.exercise
+        return (exercise.xp if exercise else 0) + sum(view.check.xp for view in self.checks)
+
+    @property
+    def shown(self) -> Try | None:
+        """The try whose results are shown."""
+        return self.tries.latest
+
+    @property
+    def passed_count(self) -> int:
+        """Checks that the shown try passed."""
+        return sum(view.result.outcome == "passed" for view in self.checks)
+
+    @property
+    def solution_open(self) -> bool:
+        return self.passed or self.tries.solution_open
+
+    @property
+    def tries_to_solution(self) -> int:
+        """How many more failed tries open the solution."""
+        return max(0, FAILED_TRIES_BEFORE_SOLUTION - self.tries.failed_count)
+
+    @property
+    def running(self) -> str:
+        """The id of the run that judges the latest submission; "" if that is done."""
+        latest = self.tries.latest
+        return latest.run_id if latest is not None and latest.verdict is None else ""
+
+
+def exercise_view(
+    cell: Cell, exercise: Exercise, tries: Tries, earned: Collection[str], hints_open: Sequence[int] = ()
+) -> ExerciseView:
+    """``earned``: subjects of the ledger's entries about the exercise, without its own name: "" once it was passed."""
+    said = {result.name: result for result in tries.latest.results} if tries.latest is not None else {}
+    checks = tuple(
+        CheckView(
+            number,
+            check,
+            said.get(check.name, CheckResult(check.name, check.xp)),
+            check.name in earned,
+            min(hints_open[number] if number < len(hints_open) else 0, len(check.hints)),
+        )
+        for number, check in enumerate(exercise.checks)
+    )
+    return ExerciseView(cell, checks, tries, tries.passed or "" in earned)
+
+
+@dataclass(frozen=True, slots=True)
+class DiffLine:
+    """One line of a difference: ``same``, ``added`` (in the solution only) or ``removed`` (in the learner's only)."""
+
+    kind: str
+    text: str
+
+
+def diff_lines(theirs: str, solution: str) -> list[DiffLine]:
+    """The learner's code turned into the solution, line by line."""
+    kinds = {" ": "same", "+": "added", "-": "removed"}
+    compared = difflib.ndiff(theirs.rstrip().splitlines(), solution.rstrip().splitlines())
+    return [DiffLine(kinds[line[0]], line[2:]) for line in compared if line[0] in kinds]

@@ -1,0 +1,61 @@
+"""Judgements: runs in which checks judge a submission.
+
+They are queued, followed, stored, stopped and resumed as every run is. What is special: the supervisor also needs the
+checks and the solution, which come from the lesson at the moment of submission, and events of checks are stored as the
+learner may see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.lessons.catalog import Catalog
+from app.lessons.errors import CourseNotFound, LessonNotFound, LessonUnavailable
+from app.lessons.judgements import judgement_of
+from app.runs.models import Run
+from app.runs.service import run_request
+from app.web.dependencies import AppKey
+from runners.wire.protocol import CheckEvent, FinishedEvent, Judgement, RunRequest
+
+
+class ExerciseGone(Exception):
+    """The lesson no longer has the exercise, so nothing can judge the submission."""
+
+
+class RunHook(Protocol):
+    """What a feature does in the transactions that store the events of runs."""
+
+    async def visible_check(self, session: AsyncSession, run_id: str, event: CheckEvent) -> CheckEvent:
+        """The event of a check as its learner may see it. Called before it is stored."""
+
+    async def run_ended(self, session: AsyncSession, run: Run, end: FinishedEvent) -> None:
+        """Called with the run's last event; every event is stored and the run's row is locked."""
+
+
+RUN_HOOKS = AppKey[Sequence[RunHook]]("run_hooks")
+"""Those of all features."""
+
+
+class RunRequests:
+    """Runs as the supervisor wants them. One for each process."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+
+    def __call__(self, run: Run) -> RunRequest:
+        """Raises ExerciseGone."""
+        return run_request(run, self._judgement(run) if run.judgement else None)
+
+    def _judgement(self, run: Run) -> Judgement:
+        course, _, slug = run.lesson.partition("/")
+        try:
+            lesson = self._catalog.with_drafts.lesson(course, slug, run.language)
+        except (CourseNotFound, LessonNotFound, LessonUnavailable) as e:
+            raise ExerciseGone(run.lesson) from e
+        cell = lesson.cell(run.cell)
+        if cell is None or cell.exercise is None:
+            raise ExerciseGone(f"{run.lesson}#{run.cell}")
+        return judgement_of(lesson, cell)

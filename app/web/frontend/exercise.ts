@@ -1,0 +1,231 @@
+/**
+ * The checks of an exercise: hands in what the cell holds, shows each result as it comes, and asks for the rest of the
+ * panel (tries, hints, solution) when the judgement is over. The server sends that panel; see app/exercises.
+ */
+
+import htmx from "htmx.org";
+
+import { announce } from "./announce";
+import { NetworkError, ResponseError, runOf, stop, submitExercise } from "./api";
+import type { Cell } from "./cell";
+import { need } from "./element";
+import { followRun } from "./follow-run";
+import { Output } from "./output";
+import type { CheckEvent, Run, Waiting } from "./protocol";
+import { retryUntilAccepted } from "./retry";
+import { waitingLine } from "./status";
+import { fill, say, sayCount } from "./strings";
+import { Transcript } from "./transcript";
+
+type Tone = "plain" | "live" | "good" | "bad";
+
+export class Exercise {
+  private readonly status: HTMLElement;
+  private readonly output: Output;
+  private readonly outputBox: HTMLElement;
+  private run: Run | null = null;
+  private pending: AbortController | null = null;
+  private readonly panel: string;
+
+  constructor(
+    readonly root: HTMLElement,
+    private readonly cell: Cell,
+  ) {
+    this.panel = root.dataset.panel ?? "";
+    this.status = need(root, ".exercise-status");
+    this.outputBox = need(root, ".exercise-output");
+    const bar = need(root, ".exercise-output-bar");
+    this.output = new Output(need(root, ".exercise-output .output"), bar, cell.title, `${cell.name}-checks.txt`);
+    cell.check = () => void this.check();
+    root.addEventListener("click", (event) => {
+      const action = (event.target as Element).closest<HTMLElement>("[data-action]")?.dataset.action;
+      if (action === "check") void this.check();
+      else if (action === "stop-check") void this.stop();
+      else if (action === "use-try") this.useTry(event.target as Element);
+    });
+    document.addEventListener("htmx:after:swap", () => void this.resume());
+  }
+
+  /** Has the cell's code judged. While it is, a further press says so and does nothing. */
+  async check(): Promise<void> {
+    if (this.atWork) {
+      announce(say("check.atWork", { cell: this.cell.title }));
+      return;
+    }
+    const hope = new AbortController();
+    this.pending = hope;
+    this.begin();
+    const code = this.cell.currentCode;
+    const key = crypto.randomUUID();
+    const away = (error: ResponseError | NetworkError): void =>
+      this.say(error instanceof ResponseError ? error.message : say("state.serverAway"), "bad");
+    try {
+      const run = await retryUntilAccepted(() => submitExercise(this.panel, code, key), away, hope.signal);
+      this.pending = null;
+      if (!run) {
+        this.end(say("check.stopped"), "plain");
+      } else {
+        if (hope.signal.aborted) await stop(run);
+        await this.follow(run);
+      }
+    } catch (error) {
+      this.pending = null;
+      if (!(error instanceof ResponseError || error instanceof NetworkError)) throw error;
+      this.end(error.message, "bad");
+      announce(error.message);
+      await this.refresh();
+    }
+  }
+
+  private get atWork(): boolean {
+    return this.pending !== null || this.run !== null;
+  }
+
+  private get body(): HTMLElement {
+    return need(this.root, ".exercise-body");
+  }
+
+  /** A judgement that was at work when the page came, or began in another tab. */
+  private async resume(): Promise<void> {
+    const id = this.body.dataset.running;
+    if (!id || this.atWork) {
+      if (!this.atWork && !this.status.textContent) this.summarize();
+      return;
+    }
+    const hope = new AbortController();
+    this.pending = hope;
+    this.begin();
+    try {
+      const run = await runOf(id);
+      this.pending = null;
+      await this.follow(run);
+    } catch (error) {
+      this.pending = null;
+      if (!(error instanceof ResponseError || error instanceof NetworkError)) throw error;
+      this.end(error.message, "bad");
+    }
+  }
+
+  private async stop(): Promise<void> {
+    this.pending?.abort();
+    try {
+      if (this.run) await stop(this.run);
+    } catch (error) {
+      if (!(error instanceof ResponseError || error instanceof NetworkError)) throw error;
+      announce(error.message);
+    }
+  }
+
+  private begin(): void {
+    this.root.toggleAttribute("data-at-work", true);
+    this.show(need(this.root, "[data-action=stop-check]"), true);
+    need(this.root, "[data-action=check]").setAttribute("aria-disabled", "true");
+    this.outputBox.hidden = true;
+    this.say(say("check.running"), "live");
+    for (const item of this.root.querySelectorAll<HTMLElement>(".check")) {
+      item.dataset.outcome = "pending";
+      need(item, ".check-word").textContent = "";
+      need(item, ".check-message").textContent = "";
+      for (const value of item.querySelectorAll<HTMLElement>(".check-values > div")) value.hidden = true;
+    }
+  }
+
+  private async follow(run: Run): Promise<void> {
+    this.run = run;
+    const transcript = new Transcript();
+    let shown = 0;
+    this.output.show(transcript, run);
+    const changed = (): void => {
+      if (transcript.started) this.say(say("check.running"), "live");
+      for (; shown < transcript.checks.length; shown++) this.showCheck(transcript.checks[shown] as CheckEvent);
+      if (transcript.items.length) this.outputBox.hidden = false;
+      this.output.changed();
+    };
+    try {
+      await followRun(run, transcript, {
+        changed,
+        waiting: (waiting: Waiting) => waiting.state !== "running" && this.say(waitingLine(waiting).word, "live"),
+        reconnecting: (broken) => this.say(say(broken ? "state.reconnecting" : "check.running"), "live"),
+      });
+      changed();
+      await this.output.paintAll();
+    } catch (error) {
+      if (!(error instanceof ResponseError)) throw error;
+    } finally {
+      this.run = null;
+    }
+    await this.refresh();
+    document.body.dispatchEvent(new Event("lockstep:progress"));
+    this.summarize(true);
+  }
+
+  /** Asks for the panel as it is now; hints that are open stay open. */
+  private async refresh(): Promise<void> {
+    const hints = [...this.root.querySelectorAll<HTMLElement>(".hints")].map(({ dataset }) => dataset.open ?? "0");
+    const held = this.root.contains(document.activeElement) ? document.activeElement?.id : "";
+    await htmx.ajax("GET", `${this.panel}?hints=${hints.join(",")}`, {
+      target: `#${CSS.escape(this.body.id)}`,
+      swap: "outerMorph",
+    });
+    if (held) document.getElementById(held)?.focus();
+  }
+
+  private showCheck(event: CheckEvent): void {
+    const item = this.root.querySelector<HTMLElement>(`.check[data-check="${CSS.escape(event.name)}"]`);
+    if (!item) return;
+    item.dataset.outcome = event.outcome;
+    need(item, ".check-word").textContent = say(`check.${event.outcome}`);
+    need(item, ".check-message").textContent = fill(event.message, event.values);
+    for (const side of ["got", "wanted"] as const) {
+      const value = need(item, `.check-${side}`);
+      this.show(value, event[side] !== null);
+      need(value, "pre").textContent = event[side] ?? "";
+    }
+  }
+
+  /** One line about the whole: read out after a judgement, silent when the page comes. */
+  private summarize(aloud = false): void {
+    const all = [...this.root.querySelectorAll<HTMLElement>(".check")];
+    const passed = all.filter(({ dataset }) => dataset.outcome === "passed").length;
+    const { verdict } = this.body.dataset;
+    if (!verdict) {
+      this.end("", "plain");
+      return;
+    }
+    const line =
+      verdict === "fault"
+        ? say("check.notJudged")
+        : verdict === "lost"
+          ? say("check.notFinished")
+          : sayCount("check.summary", all.length, { passed });
+    this.end(line, verdict === "passed" ? "good" : verdict === "failed" ? "bad" : "plain");
+    if (!aloud) return;
+    const first = all.find(({ dataset }) => dataset.outcome !== "passed");
+    const why = first ? [need(first, ".check-name > span").textContent, need(first, ".check-message").textContent] : [];
+    announce(`${this.cell.title}: ${line}`, ...why);
+  }
+
+  private end(line: string, tone: Tone): void {
+    const stopButton = need(this.root, "[data-action=stop-check]");
+    const held = document.activeElement === stopButton;
+    this.root.removeAttribute("data-at-work");
+    this.show(stopButton, false);
+    need(this.root, "[data-action=check]").setAttribute("aria-disabled", "false");
+    if (held) need(this.root, "[data-action=check]").focus();
+    this.say(line, tone);
+  }
+
+  private say(line: string, tone: Tone): void {
+    this.status.textContent = line;
+    this.status.dataset.tone = tone;
+  }
+
+  private show(element: HTMLElement, shown: boolean): void {
+    element.hidden = !shown;
+  }
+
+  private useTry(button: Element): void {
+    const code = button.closest(".try")?.querySelector("[data-try-code]")?.textContent;
+    if (code) this.cell.replaceCode(code);
+  }
+}

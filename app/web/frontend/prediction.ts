@@ -1,0 +1,44 @@
+/**
+ * Predictions: a cell that has an open one asks for a guess before it runs. Once it is answered the cell runs, and once
+ * it has run the guess is shown beside the result.
+ */
+
+import { announce } from "./announce";
+import type { Cell } from "./cell";
+import { say } from "./strings";
+
+export function setUpPredictions(cells: Cell[]): void {
+  const asked = cells.filter((cell) => find(cell));
+  if (!asked.length) return;
+  for (const cell of asked) cell.mayRun = () => ask(cell);
+  let answered: Cell | undefined;
+  document.addEventListener("submit", (event) => {
+    const about = (event.target as Element).closest<HTMLElement>(".prediction")?.dataset.for;
+    if (about) answered = asked.find(({ name }) => name === about);
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    const cell = answered;
+    if (!cell || !find(cell, "waiting")) return;
+    answered = undefined;
+    cell.press();
+  });
+  document.addEventListener("lockstep:finished", (event) => {
+    const cell = asked.find(({ root }) => root === event.target);
+    if (cell) find(cell, "waiting")?.dispatchEvent(new Event("lockstep:ran"));
+  });
+}
+
+/** Whether nothing is left to be guessed; otherwise the first open prediction has the focus and says what it wants. */
+function ask(cell: Cell): boolean {
+  const open = find(cell, "open");
+  if (!open) return true;
+  open.scrollIntoView({ block: "nearest" });
+  open.querySelector<HTMLElement>("input, select")?.focus();
+  announce(say("prediction.first", { cell: cell.title }));
+  return false;
+}
+
+function find(cell: Cell, state?: "open" | "waiting"): HTMLElement | null {
+  const which = state ? `[data-state="${state}"]` : "";
+  return document.querySelector(`.prediction[data-for="${CSS.escape(cell.name)}"]${which}`);
+}

@@ -1,0 +1,213 @@
+"""Predictions and quizzes: answered once for the record, awarded once, shown with what may be shown by then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import select
+
+from app.exercises.models import PredictionAnswer, QuizAnswer
+from app.main import create_app
+from app.progress.models import LedgerEntry
+from app.settings import Settings
+from tests.factories.browser_client import browser_client, press_run
+from tests.factories.course import LESSON
+from tests.factories.judged_lesson import FACTOR, SHAPE, add_exercise
+from tests.factories.scripted_supervisor import ScriptedSupervisor
+
+LESSON_URL = "/en/courses/small/first"
+QUIZ_URL = f"{LESSON_URL}/quizzes/which"
+PREDICTION_URL = f"{LESSON_URL}/predictions/how-many"
+
+
+@pytest.fixture
+async def app(settings: Settings) -> AsyncIterator[FastAPI]:
+    app = create_app(settings)
+    add_exercise(app)
+    async with app.router.lifespan_context(app):
+        yield app
+
+
+async def ledger(app: FastAPI, *kinds: str) -> set[tuple[str, str, int]]:
+    async with app.state.db.session() as session:
+        entries = await session.scalars(select(LedgerEntry).where(LedgerEntry.kind.in_(kinds)))
+        return {(entry.kind, entry.subject, entry.xp) for entry in entries}
+
+
+async def guess(client: httpx.AsyncClient, number: str) -> str:
+    response = await client.post(PREDICTION_URL, data={"guess": number})
+    assert response.status_code == 200, response.text
+    return response.text
+
+
+async def run_cell(client: httpx.AsyncClient, supervisor: ScriptedSupervisor, *printed: str) -> None:
+    run = await press_run(client)
+    scripted = await supervisor.run(run["id"])
+    await supervisor.emit(scripted, kind="started")
+    await supervisor.say(scripted, *printed)
+    await supervisor.finish(scripted)
+    async with asyncio.timeout(20), client.stream("GET", f"/runs/{run['id']}/stream") as stream:
+        async for _line in stream.aiter_lines():
+            pass
+
+
+# --- predictions ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_guess_is_shown_beside_the_result_of_the_next_run(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    assert 'data-state="waiting"' in await guess(client, "16")
+    await run_cell(client, supervisor, "each sees 1", "6 of them\n")
+
+    shown = (await client.get(PREDICTION_URL)).text
+
+    assert 'data-state="done"' in shown
+    assert "You guessed right." in shown
+    assert await ledger(app, "prediction", "foresight") == {
+        ("prediction", f"{LESSON}#how-many", 5),
+        ("foresight", f"{LESSON}#how-many", 0),
+    }
+
+
+async def test_only_the_first_guess_counts(app: FastAPI, client: httpx.AsyncClient) -> None:
+    await guess(client, "16")
+    await guess(client, "17")
+
+    async with app.state.db.session() as session:
+        assert [answer.guess for answer in await session.scalars(select(PredictionAnswer))] == ["16"]
+
+
+async def test_skipping_is_recorded_and_earns_no_xp(app: FastAPI, client: httpx.AsyncClient) -> None:
+    shown = (await client.post(PREDICTION_URL, data={"skip": "yes", "guess": "16"})).text
+
+    assert "skipped" in shown
+    assert await ledger(app, "prediction") == {("prediction", f"{LESSON}#how-many", 0)}
+
+
+async def test_what_is_no_guess_comes_back_with_a_sentence_and_is_not_recorded(
+    app: FastAPI, client: httpx.AsyncClient
+) -> None:
+    shown = await guess(client, "many")
+
+    assert "Enter a number" in shown
+    assert 'data-state="open"' in shown
+    assert await ledger(app, "prediction") == set()
+
+
+async def test_a_run_that_does_not_tell_leaves_the_guess_waiting(
+    client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    await guess(client, "16")
+    await run_cell(client, supervisor, "nothing")
+
+    assert 'data-state="waiting"' in (await client.get(PREDICTION_URL)).text
+
+
+async def test_who_has_run_the_cell_before_guesses_with_knowledge(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    await run_cell(client, supervisor, "sees 16 of them")
+    await guess(client, "16")
+    await run_cell(client, supervisor, "sees 16 of them")
+
+    assert "You guessed right." in (await client.get(PREDICTION_URL)).text
+    assert await ledger(app, "foresight") == set()
+
+
+async def test_others_are_shown_once_there_is_a_result_and_no_one_of_them_is_named(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    for number in ("8", "8", "16"):
+        async with browser_client(app) as other:
+            await guess(other, number)
+    assert "other learners guessed" not in await guess(client, "16")
+    await run_cell(client, supervisor, "sees 64 of them")
+
+    shown = (await client.get(PREDICTION_URL)).text
+
+    assert "What 3 other learners guessed" in shown
+    assert "The run showed something else." in shown
+
+
+async def test_the_page_without_an_answer_says_nothing_of_others(
+    app: FastAPI, client: httpx.AsyncClient, stranger: httpx.AsyncClient
+) -> None:
+    await guess(client, "12345")
+
+    assert "12345" not in (await stranger.get(PREDICTION_URL)).text
+    assert "12345" not in (await stranger.get(f"{LESSON_URL}/work")).text
+
+
+# --- quizzes ----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_answer_gets_its_own_feedback_and_no_other(client: httpx.AsyncClient) -> None:
+    wrong = (await client.post(QUIZ_URL, data={"choice": "1"})).text
+    assert "Feedback of two." in wrong
+    assert "Feedback of one." not in wrong
+    assert "Try again" in wrong
+
+    right = (await client.post(QUIZ_URL, data={"choice": "0"})).text
+    assert "Feedback of one." in right
+    assert "Correct." in right
+
+
+async def test_the_first_try_is_recorded_and_later_ones_cost_nothing(app: FastAPI, client: httpx.AsyncClient) -> None:
+    await client.post(QUIZ_URL, data={"choice": "1"})
+    await client.post(QUIZ_URL, data={"choice": "0"})
+
+    async with app.state.db.session() as session:
+        answer = (await session.scalars(select(QuizAnswer))).one()
+    assert (answer.first_choices, answer.first_right, answer.choices, answer.tries) == ("1", False, "0", 2)
+    assert await ledger(app, "quiz", "quiz-first-try") == {("quiz", f"{LESSON}#which", 5)}
+
+
+@pytest.mark.parametrize("fields", [{}, {"choice": "2"}, {"choice": "x"}, {"choice-0": "on", "choice-1": "on"}])
+async def test_an_answer_that_makes_no_sense_is_not_recorded(
+    app: FastAPI, client: httpx.AsyncClient, fields: dict[str, str]
+) -> None:
+    assert "Choose an answer first." in (await client.post(QUIZ_URL, data=fields)).text
+    assert await ledger(app, "quiz") == set()
+
+
+@pytest.mark.parametrize("path", ["quizzes/none", "predictions/none", "quizzes/how-many"])
+async def test_what_the_lesson_does_not_ask_cannot_be_answered(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.post(f"{LESSON_URL}/{path}", data={"choice": "0"})).status_code == 404
+
+
+# --- the lesson -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_lesson_is_complete_once_its_exercises_are_passed_and_its_questions_answered(
+    app: FastAPI, client: httpx.AsyncClient, supervisor: ScriptedSupervisor
+) -> None:
+    await client.post(QUIZ_URL, data={"choice": "1"})
+    await client.post(PREDICTION_URL, data={"skip": "yes"})
+    assert await ledger(app, "lesson") == set()
+
+    body = {"code": "x", "key": "k" * 20}
+    run = (await client.post(f"{LESSON_URL}/exercises/double/submissions", json=body)).json()
+    scripted = await supervisor.run(run["id"])
+    for name in (FACTOR, SHAPE):
+        await supervisor.emit(scripted, kind="check", name=name, outcome="passed")
+    await supervisor.finish(scripted)
+    async with asyncio.timeout(20), client.stream("GET", f"/runs/{run['id']}/stream") as stream:
+        async for _line in stream.aiter_lines():
+            pass
+
+    assert await ledger(app, "lesson") == {("lesson", LESSON, 25)}
+
+
+async def test_one_answer_brings_all_of_a_learners_work_to_the_page(client: httpx.AsyncClient) -> None:
+    await client.post(QUIZ_URL, data={"choice": "0"})
+    await guess(client, "3")
+
+    work = (await client.get(f"{LESSON_URL}/work")).text
+
+    for target in ("#exercise-double-body", "#prediction-how-many", "#quiz-which"):
+        assert f'hx-target="{target}"' in work
