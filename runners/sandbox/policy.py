@@ -9,6 +9,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
@@ -61,6 +62,8 @@ class SandboxPolicy:
 
     read_only: tuple[tuple[str, str], ...]
     """(source on the host, target inside), each with what is mounted below it."""
+    covered: tuple[str, ...]
+    """Folders below those that are empty inside."""
     links: tuple[tuple[str, str], ...]
     """(target, name) of symbolic links."""
     files: tuple[tuple[str, str], ...]
@@ -97,7 +100,7 @@ class SandboxPolicy:
         raw = json.loads(text)
         for name in ("read_only", "links", "files", "programs", "rlimits", "environment", "sysctls", "landlock"):
             raw[name] = tuple(map(tuple, raw[name]))
-        for name in ("devices", "proc_read_only", "proc_hidden", "proc_covered", "proc_shown", "seccomp"):
+        for name in ("covered", "devices", "proc_read_only", "proc_hidden", "proc_covered", "proc_shown", "seccomp"):
             raw[name] = tuple(raw[name])
         raw["tmpfs"] = tuple(Tmpfs(**t) for t in raw["tmpfs"])
         return cls(**raw)
@@ -122,6 +125,17 @@ def system_folders() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str]
     return tuple(binds), tuple(links)
 
 
+def private_folders(shown: Sequence[str], package: Path = Path(_PACKAGE)) -> tuple[str, ...]:
+    """The application beside this package, and what else is in a checkout, as far as they lie in what is shown.
+
+    A wheel brings the lessons along, and with them solutions and checks.
+    """
+    project = package.parent
+    names = ("app", "lessons", "tests", "docs", ".git") if (project / "pyproject.toml").is_file() else ("app",)
+    folders = [project / name for name in names if (project / name).is_dir()]
+    return tuple(str(folder) for folder in folders if any(Path(top) in folder.parents for top in shown))
+
+
 def session_policy(
     limits: Limits, datasets: str | None, seccomp: tuple[bytes, ...], allocation: DeviceAllocation | None = None
 ) -> SandboxPolicy:
@@ -143,6 +157,7 @@ def session_policy(
     disk = limits.disk_mb * MiB
     return SandboxPolicy(
         read_only=binds,
+        covered=private_folders([target for _, target in binds]),
         links=links,
         files=(*_etc_files(), *(() if allocation else ((_SMI, Path(nvidia_smi.__file__).read_text()),))),
         programs=() if allocation else ((f"{nvidia_smi.PROGRAM_FOLDER}/nvidia-smi", _nvidia_smi(limits)),),

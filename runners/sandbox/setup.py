@@ -24,6 +24,7 @@ _NEW_ROOT = "/tmp"  # noqa: S108 - the zygote's own /tmp, covered by the new roo
 _CPU_GRACE_S = 5
 """From SIGXCPU to SIGKILL, in seconds of CPU time."""
 _HARMLESS_PROC = ("cpuinfo", "meminfo", "stat", "version", "filesystems")
+_EMPTY = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_RDONLY
 _NAMESPACES = (
     linux.CLONE_NEWUSER
     | linux.CLONE_NEWNS
@@ -126,6 +127,8 @@ def build_root(policy: SandboxPolicy) -> None:
                 raise
             Path(_NEW_ROOT + target).unlink()
         os.close(handle)
+    for folder in policy.covered:
+        linux.mount("tmpfs", _NEW_ROOT + folder, "tmpfs", _EMPTY, "size=4k,mode=555")
     for target, name in policy.links:
         Path(_NEW_ROOT + name).symlink_to(target)
     for path, content in policy.files:
@@ -212,8 +215,7 @@ def _cover_proc(policy: SandboxPolicy, proc: str) -> None:
             linux.mount(f"{_NEW_ROOT}/dev/null", f"{proc}/{name}", None, linux.MS_BIND)
     for name in policy.proc_covered:
         with contextlib.suppress(FileNotFoundError):
-            flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC | linux.MS_RDONLY
-            linux.mount("tmpfs", f"{proc}/{name}", "tmpfs", flags, "size=4k,mode=555")
+            linux.mount("tmpfs", f"{proc}/{name}", "tmpfs", _EMPTY, "size=4k,mode=555")
 
 
 def set_environment(policy: SandboxPolicy) -> None:

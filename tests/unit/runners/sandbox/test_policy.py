@@ -13,7 +13,7 @@ from runners.devices.allocation import DeviceAllocation, GpuShare, GpuUnit
 from runners.devices.tpu_vm import Tpu
 from runners.sandbox.landlock import DEVICE, AccessRight
 from runners.sandbox.layout import DATASETS, HOME
-from runners.sandbox.policy import SandboxPolicy, session_policy
+from runners.sandbox.policy import SandboxPolicy, private_folders, session_policy
 
 LIMITS = Limits(memory_mb=512, disk_mb=64, processes=128, inodes=5000, file_mb=32, open_files=600, cpu_s=100)
 POLICY = session_policy(LIMITS, None, (b"\x01\x02", b"\x03"))
@@ -40,6 +40,22 @@ def test_neither_the_project_nor_its_data_is_shown() -> None:
     shown = [Path(source) for source, _ in POLICY.read_only]
     for private in (project, project / "data", project / "lessons", project / "app", project / "tests"):
         assert not [s for s in shown if s == private or s in private.parents]
+
+
+def test_the_application_of_a_wheel_is_covered_and_with_it_solutions_and_checks(tmp_path: Path) -> None:
+    packages = tmp_path / "venv" / "lib" / "site-packages"
+    for name in ("runners", "app/bundled/lessons", "tests", "numpy"):
+        (packages / name).mkdir(parents=True)
+    assert private_folders([str(tmp_path / "venv")], packages / "runners") == (str(packages / "app"),)
+    assert private_folders(["/usr"], packages / "runners") == ()
+
+
+def test_a_checkout_in_a_folder_that_is_shown_is_covered(tmp_path: Path) -> None:
+    for name in ("runners", "app", "lessons", ".git"):
+        (tmp_path / "src" / name).mkdir(parents=True)
+    (tmp_path / "src" / "pyproject.toml").touch()
+    covered = private_folders([str(tmp_path)], tmp_path / "src" / "runners")
+    assert set(covered) == {str(tmp_path / "src" / name) for name in ("app", "lessons", ".git")}
 
 
 def test_the_data_sets_are_shown_read_only_at_their_place_if_there_are_any() -> None:
