@@ -2,7 +2,7 @@
 
 ``OptionalLearnerId`` and ``LearnerId`` are the ID of the learner that owns runs and progress, with or without an
 account; ``LearnerId`` creates a visitor if there is none. ``OptionalAccount`` is the account, if any.
-``RequiredAccount``, ``RequiredAuthSession``, ``RequiredInstructor`` and ``RequiredAdmin`` refuse everyone else.
+``RequiredAccount``, ``RequiredSignIn``, ``RequiredInstructor`` and ``RequiredAdmin`` refuse everyone else.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy import String, bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.requests import Request
 
-from app.accounts.auth_sessions import SEEN_AT_PRECISION, touch_auth_session
+from app.accounts.auth_sessions import REAUTHENTICATE_AFTER, SEEN_AT_PRECISION, touch_auth_session
 from app.accounts.browser import Browser
 from app.accounts.emails import AccountMailer
 from app.accounts.models import Account, AuthSession, MergedVisitor, Role
@@ -63,6 +63,19 @@ class Principal:
     account: Account | None
     auth_session: AuthSession | None = None
     """This browser's auth session, if it is signed in."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A browser that is signed in to an account."""
+
+    account: Account
+    auth_session: AuthSession
+
+    @property
+    def recently(self) -> bool:
+        """Whether it signed in recently enough to skip reauthentication."""
+        return now() - self.auth_session.created_at < REAUTHENTICATE_AFTER
 
 
 async def get_principal(request: Request) -> Principal:
@@ -132,11 +145,11 @@ async def _required_account(request: Request) -> Account:
     return account
 
 
-async def _required_auth_session(request: Request) -> AuthSession:
-    auth_session = (await get_principal(request)).auth_session
-    if auth_session is None:
+async def _required_sign_in(request: Request) -> SignedIn:
+    principal = await get_principal(request)
+    if principal.account is None or principal.auth_session is None:
         raise LoginRequired
-    return auth_session
+    return SignedIn(principal.account, principal.auth_session)
 
 
 async def _required_instructor(request: Request) -> Account:
@@ -194,7 +207,7 @@ OptionalLearnerId = Annotated[str | None, Depends(_optional_learner_id)]
 LearnerId = Annotated[str, Depends(_learner_id)]
 OptionalAccount = Annotated[Account | None, Depends(_optional_account)]
 RequiredAccount = Annotated[Account, Depends(_required_account)]
-RequiredAuthSession = Annotated[AuthSession, Depends(_required_auth_session)]
+RequiredSignIn = Annotated[SignedIn, Depends(_required_sign_in)]
 RequiredInstructor = Annotated[Account, Depends(_required_instructor)]
 RequiredAdmin = Annotated[Account, Depends(_required_admin)]
 BrowserDep = Annotated[Browser, Depends(_browser)]

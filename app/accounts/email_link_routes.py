@@ -39,11 +39,12 @@ from app.accounts.merge import MERGERS
 from app.accounts.models import Account, EmailLink
 from app.accounts.passwords import PASSWORD_HASHER, password_weakness
 from app.accounts.rate_limit import clear_auth_attempts, clear_email_requests, count_auth_attempt, count_email_request
-from app.accounts.routes import account_page, redirect_to, translate_errors
+from app.accounts.routes import InvalidFields, account_page, redirect_to
 from app.accounts.service import delete_unclaimed_account, find_by_email, find_claimed_account, lock_account
 from app.accounts.trusted_devices import trust_device
 from app.accounts.validation import INVALID_EMAIL, email_key, normalize_email
 from app.db import Database, advisory_lock, now
+from app.errors import LockstepError
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts
 from app.web.dependencies import DATABASE, DatabaseDep
@@ -73,11 +74,11 @@ async def request_password_reset(
     email = normalize_email(form.get("email", ""))
     template = "accounts/forgot_password.html"
     if email is None:
-        return account_page(request, template, 422, form=form, errors=translate_errors({"email": INVALID_EMAIL}))
+        return account_page(request, template, InvalidFields({"email": INVALID_EMAIL}), form=form)
     try:
         await count_email_request(db, browser, "reset", email)
     except TooManyAttempts as e:
-        return account_page(request, template, e.http_status, form=form, error=e.localized_message())
+        return account_page(request, template, e, form=form)
     answer = account_page(request, "accounts/email_sent.html", email=email)
     # Looked up after the response is sent, so that its timing reveals nothing about the address.
     answer.background = BackgroundTask(_send_reset_link, db, mailer, email)
@@ -112,7 +113,7 @@ async def use_email_link(request: Request, lang: str, token: str, db: DatabaseDe
     except InvalidEmailLink as e:
         return _invalid_link_page(request, e)
     except TooManyAttempts as e:
-        return _link_page(request, link, account, e.http_status, error=e.localized_message())
+        return _link_page(request, link, account, e)
 
 
 async def _confirm(request: Request, link: EmailLink, account: Account, password: str) -> Response:
@@ -121,7 +122,7 @@ async def _confirm(request: Request, link: EmailLink, account: Account, password
     await count_auth_attempt(db, browser, "confirm", account.email)  # separate from sign-ins: attackers have no link
     passwords = PASSWORD_HASHER.get(request.app)
     if not await passwords.verify(account.password_hash, password):
-        return _link_page(request, link, account, 422, errors=translate_errors({"password": WRONG_PASSWORD}))
+        return _link_page(request, link, account, InvalidFields({"password": WRONG_PASSWORD}))
     async with db.writing() as session:
         await use_link(session, link)
         login = await _confirm_and_log_in(request, session, account)
@@ -137,7 +138,7 @@ async def _reset(request: Request, link: EmailLink, account: Account, password: 
     Passkeys and linked sites are kept, but each is shown because somebody else may have added it.
     """
     if weak := password_weakness(password, name=account.name, email=account.email):
-        return _link_page(request, link, account, 422, errors=translate_errors({"password": weak}))
+        return _link_page(request, link, account, InvalidFields({"password": weak}))
     passwords = PASSWORD_HASHER.get(request.app)
     hashed = await passwords.hash(password)
     db, browser, mailer = DATABASE.get(request.app), browser_of(request), account_mailer(request)
@@ -207,11 +208,11 @@ async def _send_reset_link(db: Database, mailer: AccountMailer, email: str) -> N
 
 
 def _link_page(
-    request: Request, link: EmailLink, account: Account, http_status: int = 200, /, **context: Any
+    request: Request, link: EmailLink, account: Account, failure: LockstepError | None = None
 ) -> HTMLResponse:
     facts: Mapping[str, Any] = {"token": request.path_params["token"], "email": link.email, "owner": account}
-    return account_page(request, _PAGES[LinkPurpose(link.purpose)], http_status, **facts, **context)
+    return account_page(request, _PAGES[LinkPurpose(link.purpose)], failure, **facts)
 
 
 def _invalid_link_page(request: Request, error: InvalidEmailLink) -> HTMLResponse:
-    return account_page(request, "accounts/invalid_link.html", error.http_status, error=error.localized_message())
+    return account_page(request, "accounts/invalid_link.html", error)

@@ -14,13 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from app import i18n
 from app.accounts import flash
 from app.accounts.auth_challenges import AuthChallengeContext, AuthChallengeExpired, consume_challenge, create_challenge
-from app.accounts.dependencies import (
-    OptionalAccount,
-    RequiredAccount,
-    RequiredAuthSession,
-    account_mailer,
-    browser_of,
-)
+from app.accounts.dependencies import OptionalAccount, RequiredSignIn, SignedIn, account_mailer, browser_of
 from app.accounts.identities import (
     LastAuthMethod,
     ProviderNotLinked,
@@ -43,10 +37,10 @@ from app.accounts.identity_providers import (
 from app.accounts.invitations import find_invitation
 from app.accounts.login import log_in, set_login_cookies
 from app.accounts.merge import MERGERS
-from app.accounts.models import Account, AuthSession, Identity
+from app.accounts.models import Account, Identity
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key
-from app.accounts.routes import account_page, redirect_to, translate_errors
-from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
+from app.accounts.routes import InvalidFields, account_page, redirect_to
+from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt, network_limit_key, refund_attempt
 from app.web.client_network import ClientNetwork
@@ -83,7 +77,7 @@ async def provider_login(
             facts["invitation"] = invitation
         address = await _start_authorization(request, provider, identity_provider, facts)
     except (ProviderUnavailable, InvalidProviderResponse, TooManyAttempts) as e:
-        return account_page(request, "accounts/sign_in.html", e.http_status, form=facts, error=e.localized_message())
+        return account_page(request, "accounts/sign_in.html", e, form=facts)
     return RedirectResponse(address, 303, NO_STORE)
 
 
@@ -123,59 +117,41 @@ async def provider_callback(
 
 
 @router.get("/settings/security/providers/{provider}", name="provider_page")
-async def provider_page(
-    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession, provider: str
-) -> HTMLResponse:
-    return await _provider_page(request, account, auth_session, provider)
+async def provider_page(request: Request, lang: str, signed_in: RequiredSignIn, provider: str) -> HTMLResponse:
+    return await _provider_page(request, signed_in, provider)
 
 
 @router.post("/settings/security/providers/{provider}", name="link_provider")
 async def link_provider(
-    request: Request,
-    lang: str,
-    account: RequiredAccount,
-    auth_session: RequiredAuthSession,
-    provider: str,
-    db: DatabaseDep,
+    request: Request, lang: str, signed_in: RequiredSignIn, provider: str, db: DatabaseDep
 ) -> Response:
     """Reauthenticate, then show a link to the provider: the CSP does not allow forms that lead to another site."""
     identity_provider = _find_provider(request, provider)
     form = await read_form(request)
     try:
-        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
-        if errors:
-            return await _provider_page(request, account, auth_session, provider, 422, errors=translate_errors(errors))
+        await reauthenticate(request, signed_in, form, "password")
         async with db.writing() as session:
-            await count_attempt(session, account_limit_key("handshake", account.id), AUTH_CHALLENGES)
-        address = await _start_authorization(request, provider, identity_provider, {}, account.id)
-    except (TooManyAttempts, ProviderUnavailable, InvalidProviderResponse) as e:
-        return await _provider_page(
-            request, account, auth_session, provider, e.http_status, error=e.localized_message()
-        )
-    return await _provider_page(request, account, auth_session, provider, address=address)
+            await count_attempt(session, account_limit_key("handshake", signed_in.account.id), AUTH_CHALLENGES)
+        address = await _start_authorization(request, provider, identity_provider, {}, signed_in.account.id)
+    except (InvalidFields, TooManyAttempts, ProviderUnavailable, InvalidProviderResponse) as e:
+        return await _provider_page(request, signed_in, provider, e)
+    return await _provider_page(request, signed_in, provider, address=address)
 
 
 @router.post("/settings/security/providers/{provider}/remove", name="unlink_provider")
 async def unlink_provider(
-    request: Request,
-    lang: str,
-    account: RequiredAccount,
-    auth_session: RequiredAuthSession,
-    provider: str,
-    db: DatabaseDep,
+    request: Request, lang: str, signed_in: RequiredSignIn, provider: str, db: DatabaseDep
 ) -> Response:
     identity_provider = _find_provider(request, provider)
     form = await read_form(request)
     try:
-        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
-        if errors:
-            return await _provider_page(request, account, auth_session, provider, 422, errors=translate_errors(errors))
+        await reauthenticate(request, signed_in, form, "password")
         async with db.writing() as session:
-            await unlink_identity(session, account, identity_provider.settings.issuer, enabled_issuers(request))
-    except (TooManyAttempts, LastAuthMethod, ProviderNotLinked) as e:
-        return await _provider_page(
-            request, account, auth_session, provider, e.http_status, error=e.localized_message()
-        )
+            await unlink_identity(
+                session, signed_in.account, identity_provider.settings.issuer, enabled_issuers(request)
+            )
+    except (InvalidFields, TooManyAttempts, LastAuthMethod, ProviderNotLinked) as e:
+        return await _provider_page(request, signed_in, provider, e)
     return redirect_with_flash(request, "security_page", "unlinked")
 
 
@@ -229,24 +205,24 @@ async def _sign_up(request: Request, session: AsyncSession, pending: AuthChallen
 
 
 async def _provider_page(
-    request: Request, account: Account, auth_session: AuthSession, name: str, http_status: int = 200, /, **context: Any
+    request: Request, signed_in: SignedIn, name: str, failure: LockstepError | None = None, **context: Any
 ) -> HTMLResponse:
     provider = _find_provider(request, name)
     db = DATABASE.get(request.app)
     identity: Identity | None = None
     async with db.session() as session:
         try:
-            identity = await find_identity(session, account, provider.settings.issuer)
+            identity = await find_identity(session, signed_in.account, provider.settings.issuer)
         except ProviderNotLinked:
             identity = None
     facts = {
-        "account": account,
-        "logged_in_recently": logged_in_recently(auth_session),
+        "account": signed_in.account,
+        "logged_in_recently": signed_in.recently,
         "provider": name,
         "label": provider.settings.label,
     }
     facts |= {"identity": identity, "address": ""}
-    return account_page(request, "accounts/identity_provider.html", http_status, **{**facts, **context})
+    return account_page(request, "accounts/identity_provider.html", failure, **{**facts, **context})
 
 
 def _find_provider(request: Request, name: str) -> IdentityProvider:

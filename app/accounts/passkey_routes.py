@@ -15,12 +15,12 @@ from app.accounts.auth_challenges import (
     create_challenge,
     issue_signed_challenge,
 )
-from app.accounts.dependencies import AccountMailerDep, BrowserDep, RequiredAccount, RequiredAuthSession
+from app.accounts.dependencies import AccountMailerDep, BrowserDep, RequiredAccount, RequiredSignIn, SignedIn
 from app.accounts.identities import LastAuthMethod
 from app.accounts.identity_provider_routes import enabled_issuers
 from app.accounts.login import log_in, set_login_cookies
 from app.accounts.merge import MergersDep
-from app.accounts.models import Account, AuthSession, Passkey
+from app.accounts.models import Account, Passkey
 from app.accounts.passkeys import (
     InvalidPasskeyResponse,
     PasskeysUnsupported,
@@ -36,9 +36,10 @@ from app.accounts.passkeys import (
     verify_passkey,
 )
 from app.accounts.rate_limit import AUTH_CHALLENGES, account_limit_key, clear_auth_attempts, count_auth_attempt
-from app.accounts.routes import account_page, translate_errors
-from app.accounts.settings_routes import logged_in_recently, reauthenticate, redirect_with_flash
+from app.accounts.routes import InvalidFields, account_page
+from app.accounts.settings_routes import reauthenticate, redirect_with_flash
 from app.accounts.validation import INVALID_NAME, normalize_name
+from app.errors import LockstepError
 from app.rate_limit import TooManyAttempts, count_attempt
 from app.web.cookies import CookiesDep
 from app.web.dependencies import DATABASE, SETTINGS, DatabaseDep
@@ -80,26 +81,22 @@ async def passkey_sign_in(
 
 @router.post("/settings/security/passkeys/options", name="new_passkey_options")
 async def new_passkey_options(
-    request: Request,
-    lang: str,
-    account: RequiredAccount,
-    auth_session: RequiredAuthSession,
-    db: DatabaseDep,
-    cookies: CookiesDep,
+    request: Request, lang: str, signed_in: RequiredSignIn, db: DatabaseDep, cookies: CookiesDep
 ) -> Response:
     """Reauthenticate here; the device's response is bound to this challenge."""
     form = await read_form(request)
     name = normalize_name(form.get("passkey_name", ""))
-    errors = await reauthenticate(request, account, auth_session, form.get("passkey_password", ""), "passkey_password")
-    if name is None:
-        errors["passkey_name"] = INVALID_NAME
-    if errors or name is None:
-        return JSONResponse({"errors": translate_errors(errors)}, 422, NO_STORE)
+    try:
+        await reauthenticate(
+            request, signed_in, form, "passkey_password", {} if name else {"passkey_name": INVALID_NAME}
+        )
+    except InvalidFields as e:
+        return JSONResponse({"errors": e.localized_errors()}, e.http_status, NO_STORE)
     relying_party = _require_relying_party(request)
     async with db.writing() as session:
-        await count_attempt(session, account_limit_key("handshake", account.id), AUTH_CHALLENGES)
-        challenge, options = await registration_options(session, relying_party, account)
-        await create_challenge(session, cookies, _REGISTRATION, challenge, {"name": name}, account.id)
+        await count_attempt(session, account_limit_key("handshake", signed_in.account.id), AUTH_CHALLENGES)
+        challenge, options = await registration_options(session, relying_party, signed_in.account)
+        await create_challenge(session, cookies, _REGISTRATION, challenge, {"name": name or ""}, signed_in.account.id)
     return JSONResponse(options, headers=NO_STORE)
 
 
@@ -128,52 +125,36 @@ async def add_new_passkey(
 
 
 @router.get("/settings/security/passkeys/{passkey}", name="passkey_page")
-async def passkey_page(
-    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession, passkey: str
-) -> HTMLResponse:
-    return _passkey_page(request, account, auth_session, await _own_passkey(request, account, passkey))
+async def passkey_page(request: Request, lang: str, signed_in: RequiredSignIn, passkey: str) -> HTMLResponse:
+    return _passkey_page(request, signed_in, await _own_passkey(request, signed_in.account, passkey))
 
 
 @router.post("/settings/security/passkeys/{passkey}", name="rename_passkey")
 async def rename_passkey(
-    request: Request,
-    lang: str,
-    account: RequiredAccount,
-    auth_session: RequiredAuthSession,
-    passkey: str,
-    db: DatabaseDep,
+    request: Request, lang: str, signed_in: RequiredSignIn, passkey: str, db: DatabaseDep
 ) -> Response:
     form = await read_form(request)
     name = normalize_name(form.get("name", ""))
-    mine = await _own_passkey(request, account, passkey)
+    mine = await _own_passkey(request, signed_in.account, passkey)
     if name is None:
-        return _passkey_page(
-            request, account, auth_session, mine, 422, form=form, errors=translate_errors({"name": INVALID_NAME})
-        )
+        return _passkey_page(request, signed_in, mine, InvalidFields({"name": INVALID_NAME}), form=form)
     async with db.writing() as session:
-        (await find_passkey(session, account, passkey)).name = name
+        (await find_passkey(session, signed_in.account, passkey)).name = name
     return redirect_with_flash(request, "security_page", "saved")
 
 
 @router.post("/settings/security/passkeys/{passkey}/remove", name="remove_passkey")
 async def remove_own_passkey(
-    request: Request,
-    lang: str,
-    account: RequiredAccount,
-    auth_session: RequiredAuthSession,
-    passkey: str,
-    db: DatabaseDep,
+    request: Request, lang: str, signed_in: RequiredSignIn, passkey: str, db: DatabaseDep
 ) -> Response:
     form = await read_form(request)
-    mine = await _own_passkey(request, account, passkey)
+    mine = await _own_passkey(request, signed_in.account, passkey)
     try:
-        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
-        if errors:
-            return _passkey_page(request, account, auth_session, mine, 422, errors=translate_errors(errors))
+        await reauthenticate(request, signed_in, form, "password")
         async with db.writing() as session:
-            await remove_passkey(session, account, passkey, enabled_issuers(request))
-    except (TooManyAttempts, LastAuthMethod) as e:
-        return _passkey_page(request, account, auth_session, mine, e.http_status, error=e.localized_message())
+            await remove_passkey(session, signed_in.account, passkey, enabled_issuers(request))
+    except (InvalidFields, TooManyAttempts, LastAuthMethod) as e:
+        return _passkey_page(request, signed_in, mine, e)
     return redirect_with_flash(request, "security_page", "passkey_removed")
 
 
@@ -183,21 +164,15 @@ async def _own_passkey(request: Request, account: Account, passkey: str) -> Pass
 
 
 def _passkey_page(
-    request: Request,
-    account: Account,
-    auth_session: AuthSession,
-    passkey: Passkey,
-    http_status: int = 200,
-    /,
-    **context: Any,
+    request: Request, signed_in: SignedIn, passkey: Passkey, failure: LockstepError | None = None, **context: Any
 ) -> HTMLResponse:
     facts = {
-        "account": account,
-        "logged_in_recently": logged_in_recently(auth_session),
+        "account": signed_in.account,
+        "logged_in_recently": signed_in.recently,
         "passkey": passkey,
         "form": {"name": passkey.name},
     }
-    return account_page(request, "accounts/passkey.html", http_status, **{**facts, **context})
+    return account_page(request, "accounts/passkey.html", failure, **{**facts, **context})
 
 
 def _require_relying_party(request: Request) -> RelyingParty:

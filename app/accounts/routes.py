@@ -56,12 +56,7 @@ async def sign_in_page(request: Request, lang: str, account: OptionalAccount, ne
 
 @router.post("/sign-in", name="sign_in")
 async def sign_in(
-    request: Request,
-    lang: str,
-    db: DatabaseDep,
-    passwords: PasswordHasherDep,
-    browser: BrowserDep,
-    mergers: MergersDep,
+    request: Request, lang: str, db: DatabaseDep, passwords: PasswordHasherDep, browser: BrowserDep, mergers: MergersDep
 ) -> Response:
     form = await read_form(request)
     email, password = form.get("email", "").strip(), form.get("password", "")
@@ -79,7 +74,7 @@ async def sign_in(
             login = await log_in(session, browser, account, mergers, method="password")
             await clear_auth_attempts(session, browser, "sign-in", email)
     except (TooManyAttempts, AccountDisabled, AccountDeleted, InvalidCredentials) as e:
-        return account_page(request, "accounts/sign_in.html", e.http_status, form=form, error=e.localized_message())
+        return account_page(request, "accounts/sign_in.html", e, form=form)
     set_login_cookies(browser, login)
     return redirect_to(request, local_path(form.get("next")))
 
@@ -135,7 +130,7 @@ async def submit_sign_up(
     sign_up_request, errors = validate_sign_up(form, lang, valid_invitation)
     template = "accounts/sign_up.html"
     if errors:
-        return account_page(request, template, 422, form=form, errors=translate_errors(errors))
+        return account_page(request, template, InvalidFields(errors), form=form)
     login = None
     try:
         await count_email_request(db, browser, "sign-up", sign_up_request.email)
@@ -151,7 +146,7 @@ async def submit_sign_up(
                 login = await log_in(session, browser, opened, mergers, method="link", new=True)
                 await clear_email_requests(session, browser, "sign-up", sign_up_request.email)
     except TooManyAttempts as e:
-        return account_page(request, template, e.http_status, form=form, error=e.localized_message())
+        return account_page(request, template, e, form=form)
     except PermissionDenied as e:  # another tab was faster
         return _sign_up_closed_page(request, e)
     if login is None:
@@ -184,34 +179,45 @@ class InvalidCredentials(LockstepError):
     message = INVALID_CREDENTIALS
 
 
-def account_page(request: Request, template: str, http_status: int = 200, /, **context: Any) -> HTMLResponse:
-    """A page of account forms, which is never cached."""
+class InvalidFields(LockstepError):
+    """``errors`` says what is wrong with which field of a form, in messages to translate."""
+
+    status = 422
+    message = N_("Check the highlighted fields.")
+
+    def __init__(self, errors: Mapping[str, str]) -> None:
+        super().__init__()
+        self.errors = errors
+
+    def localized_errors(self) -> dict[str, str]:
+        """The messages in the current language."""
+        return {field: i18n.gettext(message) for field, message in self.errors.items()}
+
+
+def account_page(
+    request: Request, template: str, failure: LockstepError | None = None, /, **context: Any
+) -> HTMLResponse:
+    """A page of account forms, which is never cached. ``failure`` is why a form is shown again."""
     settings = SETTINGS.get(request.app)
-    defaults: dict[str, Any] = {
-        "form": _EMPTY_FORM,
-        "errors": {},
-        "error": "",
-        "account": None,
-        "flash_messages": flash.pop(request_cookies(request)),
-    }
+    defaults: dict[str, Any] = {"form": _EMPTY_FORM, "account": None, "errors": {}, "error": ""}
+    if isinstance(failure, InvalidFields):
+        defaults["errors"] = failure.localized_errors()
+    elif failure is not None:
+        defaults["error"] = failure.localized_message()
+    defaults["flash_messages"] = flash.pop(request_cookies(request))
     defaults |= {"sign_up": settings.sign_up, "email_enabled": bool(settings.smtp_url)}
     at = settings.public_url, request.base_url
     defaults |= {"relying_party": site_relying_party(*at), "localhost_url": localhost_url(*at)}
     defaults["identity_providers"] = [
         (name, site.settings.label) for name, site in IDENTITY_PROVIDERS.get(request.app).items()
     ]
-    return render_private_page(request, template, http_status, **{**defaults, **context})
+    return render_private_page(request, template, failure.http_status if failure else 200, **{**defaults, **context})
 
 
 def redirect_to(request: Request, path: str | None) -> RedirectResponse:
     """Redirect to a path on this site, or to the home page."""
     home = str(request.app.url_path_for("home", lang=i18n.current_language()))
     return RedirectResponse(path or home, 303, NO_STORE)
-
-
-def translate_errors(errors: Mapping[str, str]) -> dict[str, str]:
-    """Translate the messages into the current language."""
-    return {field: i18n.gettext(message) for field, message in errors.items()}
 
 
 async def answer_login_required(request: Request, error: Exception) -> Response:
@@ -254,4 +260,4 @@ async def _find_invitation(db: Database, settings: Settings, token: str) -> Vali
 
 def _sign_up_closed_page(request: Request, why: PermissionDenied) -> HTMLResponse:
     """The page that explains why no account can be created, with a link to sign in."""
-    return account_page(request, "accounts/sign_up_closed.html", why.http_status, error=why.localized_message())
+    return account_page(request, "accounts/sign_up_closed.html", why)

@@ -15,18 +15,12 @@ from app import i18n
 from app.accounts import flash
 from app.accounts.auth_methods import list_passwordless_methods
 from app.accounts.auth_sessions import (
-    REAUTHENTICATE_AFTER,
     create_auth_session,
     list_auth_sessions,
     revoke_all_auth_sessions,
     revoke_by_public_id,
 )
-from app.accounts.dependencies import (
-    AccountMailerDep,
-    RequiredAccount,
-    RequiredAuthSession,
-    browser_of,
-)
+from app.accounts.dependencies import AccountMailerDep, RequiredAccount, RequiredSignIn, SignedIn, browser_of
 from app.accounts.email_link_routes import WRONG_PASSWORD
 from app.accounts.email_links import LinkPurpose, revoke_links
 from app.accounts.emails import AccountMailer
@@ -34,7 +28,7 @@ from app.accounts.handles import change_handle, validate_handle
 from app.accounts.identities import list_identities
 from app.accounts.identity_providers import IDENTITY_PROVIDERS, IdentityProvidersDep
 from app.accounts.login import clear_login_cookies
-from app.accounts.models import Account, AuthSession, EmailFrequency
+from app.accounts.models import Account, EmailFrequency
 from app.accounts.passkeys import list_passkeys
 from app.accounts.passwords import PASSWORD_HASHER, PasswordHasherDep, password_weakness
 from app.accounts.personal_data import ErasersDep, ExportersDep, erase_account, export_personal_data
@@ -45,12 +39,13 @@ from app.accounts.rate_limit import (
     count_auth_attempt,
     count_email_request,
 )
-from app.accounts.routes import account_page, translate_errors
+from app.accounts.routes import InvalidFields, account_page
 from app.accounts.service import find_claimed_account, lock_account
 from app.accounts.session_cookie import set_session_cookie
 from app.accounts.user_agent import describe_browser
 from app.accounts.validation import INVALID_EMAIL, INVALID_NAME, normalize_email, normalize_name
-from app.db import Database, advisory_lock, now
+from app.db import Database, advisory_lock
+from app.errors import LockstepError
 from app.i18n import N_
 from app.rate_limit import TooManyAttempts, count_attempt
 from app.web.cookies import CookiesDep, request_cookies
@@ -63,8 +58,7 @@ router = APIRouter(prefix=f"{LANGUAGE_PREFIX}/settings")
 
 INVALID_TIME_ZONE = N_("Choose a time zone from the list.")
 LOGIN_TOO_OLD = N_("You signed in a while ago. Sign out, sign in again, and come back within ten minutes.")
-_SECURITY_TEMPLATE = "accounts/security.html"
-_DATA_TEMPLATE = "accounts/data.html"
+_NO_ERRORS: Mapping[str, str] = {}
 
 
 @router.get("", name="settings_page")
@@ -93,23 +87,20 @@ async def save_profile(request: Request, lang: str, account: RequiredAccount, db
             )
             mine.public_profile = form.get("public_profile") == "on"
     if errors:
-        return _profile_page(request, account, {**_form_values(account), **form}, 422, errors=translate_errors(errors))
+        return _profile_page(request, account, {**_form_values(account), **form}, InvalidFields(errors))
     return redirect_with_flash(request, "settings_page", "saved")
 
 
 @router.get("/security", name="security_page")
-async def security_page(
-    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession, after: str = ""
-) -> HTMLResponse:
-    return await _security_page(request, account, auth_session, after_reset=after == "reset")
+async def security_page(request: Request, lang: str, signed_in: RequiredSignIn, after: str = "") -> HTMLResponse:
+    return await _security_page(request, signed_in, after_reset=after == "reset")
 
 
 @router.post("/security/password", name="change_password")
 async def change_password(
     request: Request,
     lang: str,
-    account: RequiredAccount,
-    auth_session: RequiredAuthSession,
+    signed_in: RequiredSignIn,
     db: DatabaseDep,
     passwords: PasswordHasherDep,
     sites: IdentityProvidersDep,
@@ -118,26 +109,23 @@ async def change_password(
 ) -> Response:
     form = await read_form(request)
     new = form.get("new_password", "")
+    weak = password_weakness(new, name=signed_in.account.name, email=signed_in.account.email)
     try:
-        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
-    except TooManyAttempts as e:
-        return await _security_page(request, account, auth_session, e.http_status, error=e.localized_message())
-    if weak := password_weakness(new, name=account.name, email=account.email):
-        errors["new_password"] = weak
-    if errors:
-        return await _security_page(request, account, auth_session, 422, errors=translate_errors(errors))
+        await reauthenticate(request, signed_in, form, "password", {"new_password": weak} if weak else _NO_ERRORS)
+    except (InvalidFields, TooManyAttempts) as e:
+        return await _security_page(request, signed_in, e)
     hashed = await passwords.hash(new)
     async with db.writing() as session:
-        mine = await lock_account(session, account)
+        mine = await lock_account(session, signed_in.account)
         mine.password_hash = hashed
         await revoke_all_auth_sessions(session, mine)
         await revoke_links(session, mine)
         token = await create_auth_session(
             session,
             mine,
-            method=auth_session.method,
-            user_agent=auth_session.user_agent,
-            ip_address=auth_session.ip_address,
+            method=signed_in.auth_session.method,
+            user_agent=signed_in.auth_session.user_agent,
+            ip_address=signed_in.auth_session.ip_address,
         )
         auth_methods = await list_passwordless_methods(session, mine, sites)
         await mailer.send_changed(session, mine, "password", mine.email, auth_methods)
@@ -147,50 +135,36 @@ async def change_password(
 
 @router.post("/security/email", name="change_email")
 async def change_email(
-    request: Request,
-    lang: str,
-    account: RequiredAccount,
-    auth_session: RequiredAuthSession,
-    db: DatabaseDep,
-    mailer: AccountMailerDep,
+    request: Request, lang: str, signed_in: RequiredSignIn, db: DatabaseDep, mailer: AccountMailerDep
 ) -> Response:
     form = await read_form(request)
     email = normalize_email(form.get("email", ""))
     try:
-        errors = await reauthenticate(request, account, auth_session, form.get("email_password", ""), "email_password")
-        if email is None:
-            errors["email"] = INVALID_EMAIL
-        elif not errors:
-            await count_email_request(db, browser_of(request), "change", email)
-    except TooManyAttempts as e:
-        return await _security_page(
-            request, account, auth_session, e.http_status, form=form, error=e.localized_message()
+        await reauthenticate(
+            request, signed_in, form, "email_password", _NO_ERRORS if email else {"email": INVALID_EMAIL}
         )
-    if errors or email is None:
-        return await _security_page(request, account, auth_session, 422, form=form, errors=translate_errors(errors))
+        await count_email_request(db, browser_of(request), "change", email or "")
+    except (InvalidFields, TooManyAttempts) as e:
+        return await _security_page(request, signed_in, e, form=form)
     answer = redirect_with_flash(request, "security_page", "change_sent")
-    answer.background = BackgroundTask(_send_change_link, db, mailer, account, email)
+    answer.background = BackgroundTask(_send_change_link, db, mailer, signed_in.account, email or "")
     return answer
 
 
 @router.post("/security/sessions", name="end_auth_sessions")
-async def revoke_auth_sessions(
-    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession, db: DatabaseDep
-) -> Response:
+async def revoke_auth_sessions(request: Request, lang: str, signed_in: RequiredSignIn, db: DatabaseDep) -> Response:
     form = await read_form(request)
     async with db.writing() as session:
         if form.get("which") == "others":
-            await revoke_all_auth_sessions(session, account, but=auth_session.token_hash)
+            await revoke_all_auth_sessions(session, signed_in.account, but=signed_in.auth_session.token_hash)
         else:
-            await revoke_by_public_id(session, account, form.get("which", ""))
+            await revoke_by_public_id(session, signed_in.account, form.get("which", ""))
     return redirect_with_flash(request, "security_page", "ended")
 
 
 @router.get("/data", name="data_page")
-async def data_page(
-    request: Request, lang: str, account: RequiredAccount, auth_session: RequiredAuthSession
-) -> HTMLResponse:
-    return account_page(request, _DATA_TEMPLATE, account=account, logged_in_recently=logged_in_recently(auth_session))
+async def data_page(request: Request, lang: str, signed_in: RequiredSignIn) -> HTMLResponse:
+    return _data_page(request, signed_in)
 
 
 @router.get("/data/export", name="export_data")
@@ -212,61 +186,49 @@ async def export_data(
 
 @router.post("/data/delete", name="delete_account")
 async def delete_account(
-    request: Request,
-    lang: str,
-    account: RequiredAccount,
-    auth_session: RequiredAuthSession,
-    db: DatabaseDep,
-    erasers: ErasersDep,
-    cookies: CookiesDep,
+    request: Request, lang: str, signed_in: RequiredSignIn, db: DatabaseDep, erasers: ErasersDep, cookies: CookiesDep
 ) -> Response:
     form = await read_form(request)
     try:
-        errors = await reauthenticate(request, account, auth_session, form.get("password", ""), "password")
-    except TooManyAttempts as e:
-        return account_page(
-            request,
-            _DATA_TEMPLATE,
-            e.http_status,
-            account=account,
-            logged_in_recently=logged_in_recently(auth_session),
-            error=e.localized_message(),
-        )
-    if errors:
-        return account_page(
-            request,
-            _DATA_TEMPLATE,
-            422,
-            account=account,
-            logged_in_recently=logged_in_recently(auth_session),
-            errors=translate_errors(errors),
-        )
+        await reauthenticate(request, signed_in, form, "password")
+    except (InvalidFields, TooManyAttempts) as e:
+        return _data_page(request, signed_in, e)
     async with db.writing() as session:
-        await erase_account(session, account, erasers)
+        await erase_account(session, signed_in.account, erasers)
     clear_login_cookies(cookies)
     flash.add(cookies, "deleted")
     return RedirectResponse(str(request.app.url_path_for("home", lang=lang)), 303, CLEAR_CACHE_HEADERS)
 
 
 async def reauthenticate(
-    request: Request, account: Account, auth_session: AuthSession, password: str, field: str
-) -> dict[str, str]:
-    """Check the password or, for accounts without one, that the sign-in is recent. Returns errors by field."""
-    if account.password_hash is None:
-        return {} if logged_in_recently(auth_session) else {field: LOGIN_TOO_OLD}
+    request: Request,
+    signed_in: SignedIn,
+    form: Mapping[str, str],
+    field: str,
+    other_errors: Mapping[str, str] = _NO_ERRORS,
+) -> None:
+    """Check the password in ``field`` or, for accounts without one, that the sign-in is recent.
+
+    Raises InvalidFields, with the errors of other fields too, or TooManyAttempts.
+    """
+    errors = dict(other_errors)
+    if signed_in.account.password_hash is None:
+        if not signed_in.recently:
+            errors[field] = LOGIN_TOO_OLD
+    elif not await _is_password(request, signed_in.account, signed_in.account.password_hash, form.get(field, "")):
+        errors[field] = WRONG_PASSWORD
+    if errors:
+        raise InvalidFields(errors)
+
+
+async def _is_password(request: Request, account: Account, password_hash: str, password: str) -> bool:
     db, browser = DATABASE.get(request.app), browser_of(request)
     await count_auth_attempt(db, browser, "password", account.email)  # wrong guesses here do not block signing in
-    passwords = PASSWORD_HASHER.get(request.app)
-    if not await passwords.verify(account.password_hash, password):
-        return {field: WRONG_PASSWORD}
-    async with db.writing() as session:
-        await clear_auth_attempts(session, browser, "password", account.email)
-    return {}
-
-
-def logged_in_recently(auth_session: AuthSession) -> bool:
-    """Whether the browser signed in recently enough to skip reauthentication."""
-    return now() - auth_session.created_at < REAUTHENTICATE_AFTER
+    fits = await PASSWORD_HASHER.get(request.app).verify(password_hash, password)
+    if fits:
+        async with db.writing() as session:
+            await clear_auth_attempts(session, browser, "password", account.email)
+    return fits
 
 
 async def _send_change_link(db: Database, mailer: AccountMailer, account: Account, email: str) -> None:
@@ -288,28 +250,26 @@ def _form_values(account: Account) -> dict[str, str]:
 
 
 def _profile_page(
-    request: Request, account: Account, form: Mapping[str, str], http_status: int = 200, /, **context: Any
+    request: Request, account: Account, form: Mapping[str, str], failure: LockstepError | None = None
 ) -> HTMLResponse:
     zones = sorted(zone for zone in available_timezones() if "/" in zone or zone in ("UTC", account.time_zone))
-    return account_page(
-        request, "accounts/profile.html", http_status, account=account, form=form, time_zones=zones, **context
-    )
+    return account_page(request, "accounts/profile.html", failure, account=account, form=form, time_zones=zones)
 
 
 async def _security_page(
-    request: Request, account: Account, auth_session: AuthSession, http_status: int = 200, /, **context: Any
+    request: Request, signed_in: SignedIn, failure: LockstepError | None = None, **context: Any
 ) -> HTMLResponse:
     sites = IDENTITY_PROVIDERS.get(request.app)
     async with DATABASE.get(request.app).session() as session:
-        sign_ins = await list_auth_sessions(session, account)
-        passkeys = await list_passkeys(session, account)
-        auth_methods = await list_passwordless_methods(session, account, sites)
-        linked = {each.issuer: each for each in await list_identities(session, account)}
+        sign_ins = await list_auth_sessions(session, signed_in.account)
+        passkeys = await list_passkeys(session, signed_in.account)
+        auth_methods = await list_passwordless_methods(session, signed_in.account, sites)
+        linked = {each.issuer: each for each in await list_identities(session, signed_in.account)}
     facts = {
-        "account": account,
-        "auth_session": auth_session,
+        "account": signed_in.account,
+        "auth_session": signed_in.auth_session,
         "sign_ins": sign_ins,
-        "logged_in_recently": logged_in_recently(auth_session),
+        "logged_in_recently": signed_in.recently,
     }
     facts |= {
         "describe_browser": describe_browser,
@@ -318,7 +278,13 @@ async def _security_page(
         "after_reset": False,
     }
     facts["linked"] = {name: linked.get(site.settings.issuer) for name, site in sites.items()}
-    return account_page(request, _SECURITY_TEMPLATE, http_status, **{**facts, **context})
+    return account_page(request, "accounts/security.html", failure, **{**facts, **context})
+
+
+def _data_page(request: Request, signed_in: SignedIn, failure: LockstepError | None = None) -> HTMLResponse:
+    return account_page(
+        request, "accounts/data.html", failure, account=signed_in.account, logged_in_recently=signed_in.recently
+    )
 
 
 def redirect_with_flash(request: Request, route: str, what: str) -> RedirectResponse:
