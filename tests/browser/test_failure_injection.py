@@ -71,7 +71,7 @@ async def test_what_waits_for_a_step_is_taken_back(hall: VisitorFactory) -> None
         await page.get_by_label("Kill, pause, or slow down at step").fill("1000")
         await processes.get_by_role("button", name="Pause: worker 1").click()
         await expect(said).to_have_text("worker 1 will be paused at step 1,000.")
-        await expect(processes.locator(".scheduled")).to_contain_text(
+        await expect(processes.locator(".scheduled-failure")).to_contain_text(
             "Will be paused at step 1,000. No steps counted yet: only fit, train_on_batch, and "
             "lockstep.log count steps."
         )
@@ -81,7 +81,7 @@ async def test_what_waits_for_a_step_is_taken_back(hall: VisitorFactory) -> None
             assert box is not None
             assert min(box["width"], box["height"]) >= 44
         await back.click()
-        await expect(processes.locator(".scheduled")).to_have_count(0)
+        await expect(processes.locator(".scheduled-failure")).to_have_count(0)
         await expect(said).to_have_text("Canceled: worker 1 continues.")
 
 
