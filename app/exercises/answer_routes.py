@@ -1,13 +1,13 @@
-"""Predictions and quizzes over HTTP, and all that a lesson's page shows of its learner's work in one answer.
+"""Predictions and quizzes over HTTP, and a response with all of a learner's work in a lesson.
 
-What templates get:
+Contexts of the templates:
 
 ``exercises/prediction.html``
-    ``lesson``, ``view`` (PredictionView), ``error``: a sentence about the form, or "".
+    ``lesson``, ``view`` (PredictionView), ``error``: an error message about the form, or "".
 ``exercises/quiz.html``
     ``lesson``, ``quiz``, ``answer`` (GivenAnswer or None), ``error``.
 ``exercises/work.html``
-    ``lesson``, ``exercises``, ``predictions``, ``quizzes``: what those take, of the whole lesson.
+    ``lesson``, ``exercises``, ``predictions``, ``quizzes``: the contexts of those templates, for the whole lesson.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def post_quiz_answer(
     progress: ProgressServiceDep,
     db: DatabaseDep,
 ) -> HTMLResponse:
-    """Of one choice the field ``choice`` has the number; of several each has a field ``choice-NUMBER``."""
+    """A single choice is the number in the field ``choice``; several choices have a field ``choice-NUMBER`` each."""
     quiz = find_quiz(lesson, name)
     ticked = [fields["choice"]] if "choice" in fields else []
     ticked += [field.removeprefix("choice-") for field in fields if field.startswith("choice-")]
@@ -106,7 +106,7 @@ async def post_prediction(
     progress: ProgressServiceDep,
     db: DatabaseDep,
 ) -> HTMLResponse:
-    """The field ``skip`` skips it; otherwise the fields are those of ``guesses.read_guess``."""
+    """Record a guess (see ``guesses.read_guess`` for the fields) or, with the field ``skip``, that it was skipped."""
     prediction = find_prediction(lesson, name)
     error = ""
     try:

@@ -1,4 +1,4 @@
-"""The sentences that the runner itself says about a check, for translation. Values are filled in afterwards."""
+"""Messages of checks from the runner itself, listed for translation. Values are filled in afterwards."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ SENTENCES = (
     N_("This check was not reached, because something before it failed."),
     N_("Lockstep could not judge this. It is not your mistake, and it costs you nothing."),
 )
-"""Those of ``runners.wire.check_messages``."""
+"""The messages in ``runners.wire.check_messages``."""
 
 
 def check_sentence(message: str) -> str:
-    """A message in the language in use if it is one of these; an author's message as it is."""
+    """One of these messages in the current language; an author's message unchanged."""
     return gettext(message) if message in SENTENCES else message

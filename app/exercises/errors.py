@@ -1,4 +1,4 @@
-"""What can keep an exercise, a quiz or a prediction from being answered."""
+"""Reasons why an exercise, quiz or prediction cannot be answered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PredictionNotFound(NotFound):
 
 
 class SubmissionNotFound(NotFound):
-    """No such submission, or it is someone else's."""
+    """The submission does not exist, or it is someone else's."""
 
     message = N_("This try does not exist.")
 
@@ -29,14 +29,14 @@ class HintNotFound(NotFound):
 
 
 class AnotherCheckRunning(LockstepError):
-    """One judgement at a time for each learner."""
+    """A learner can have one judgement at a time."""
 
     status = 409
     message = N_("Your code for “{exercise}” is still being checked. Wait until that is done, then check this one.")
 
 
 class SolutionLocked(PermissionDenied):
-    """``left``: how many more failed tries open it."""
+    """``tries`` is the number of failed tries that unlock the solution."""
 
     message = N_("You can see the solution once you have passed, or after {tries} failed tries.")
 

@@ -1,7 +1,7 @@
-"""Guesses: read from a form, compared with what a run showed. Pure.
+"""Guesses: parsed from a form, and compared with the result of a run. Pure.
 
-A guess and a result are written alike: a number as Python writes it, the number of a choice from 0, or the numbers of
-choices in order, with commas.
+Guesses and results have the same format: a number as Python writes it, the number of a choice from 0, or the numbers of
+choices in order, separated by commas.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from app.lessons.model import Prediction
 
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _RELATIVE_SLACK = 1e-9
-"""Numbers are compared as a program prints them, not bit by bit."""
+"""Tolerance for rounding in the printed output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run showed, and by how much a guess may differ from it."""
+    """The result of a run, and how far a guess may be off."""
 
     value: str
     tolerance: float = 0.0
 
     def agrees(self, guess: str) -> bool:
-        """Whether a guess is right."""
+        """Whether a guess is correct."""
         if self.value == guess:
             return True
         try:
@@ -41,7 +41,7 @@ def read_guess(prediction: Prediction, fields: Mapping[str, str]) -> str:
     """The guess in a form: the field ``guess``, ``choice``, or ``step-KEY`` for each step of an order.
 
     Raises:
-        InvalidGuess, ChoiceMissing, OrderIncomplete: there is none.
+        InvalidGuess, ChoiceMissing, OrderIncomplete: the form has no valid guess.
     """
     if prediction.kind == "number":
         return read_number(fields.get("guess", ""))
@@ -54,7 +54,7 @@ def read_guess(prediction: Prediction, fields: Mapping[str, str]) -> str:
 
 
 def read_number(text: str) -> str:
-    """A number as a person writes it, as Python writes it. Raises InvalidGuess."""
+    """Convert a number typed by a person to Python's format. Raises InvalidGuess."""
     stripped = text.strip().replace("\N{MINUS SIGN}", "-").removesuffix("%").strip()
     try:
         if len(stripped) > 40 or not _NUMBER.fullmatch(stripped):
@@ -68,12 +68,12 @@ def read_number(text: str) -> str:
 
 
 def write_number(number: float) -> str:
-    """A number without a point that says nothing: 16, 0.5, 1e+20."""
+    """A number without a needless decimal point: 16, 0.5, 1e+20."""
     return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
 
 
 def result_of_run(prediction: Prediction, printed: str) -> Result | None:
-    """What a run showed that printed this; None if the printed text does not tell."""
+    """The result in a run's printed output; None if the output does not contain it."""
     if prediction.kind == "order":
         return Result(",".join(map(str, range(len(prediction.choices)))))
     if prediction.kind == "choice":

@@ -1,4 +1,4 @@
-"""The tables of exercises: what checks said of submissions, and what learners answered."""
+"""The tables of exercises: verdicts of checks, and learners' answers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from app.db import Base, UtcDateTime
 
 
 class Verdict(StrEnum):
-    """What the checks of an exercise say of a submission."""
+    """The verdict of an exercise's checks on a submission."""
 
     passed = "passed"
     failed = "failed"
     fault = "fault"
-    """A check itself failed. It counts as no try."""
+    """A check itself failed. Does not count as a try."""
     lost = "lost"
-    """The judgement was stopped or lost before its end. It counts as no try."""
+    """The judgement was stopped or lost. Does not count as a try."""
 
 
 _VERDICTS = ", ".join(f"'{verdict}'" for verdict in Verdict)
 
 
 class Submission(Base):
-    """One try at an exercise. Learner, exercise, code and moment are its run's; with the run it is deleted."""
+    """One try at an exercise. Learner, exercise, code and time are in its run; deleting the run deletes it."""
 
     __tablename__ = "submissions"
     __table_args__ = (
@@ -36,17 +36,17 @@ class Submission(Base):
 
     run_id: Mapped[str] = mapped_column(String(64), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     idempotency_key: Mapped[str] = mapped_column(String(64))
-    """From the browser: the same for the same press of Check, sent again because its answer was lost."""
+    """From the browser: identical if one press of Check is sent again because its response was lost."""
     verdict: Mapped[str | None] = mapped_column(String(16))
     """None until the run has ended."""
     results: Mapped[str] = mapped_column(Text)
-    """Every check of the exercise at the moment of submission, and what it said (``verdicts.CheckResult``), as JSON."""
+    """The exercise's checks at the time of submission, with their results (``verdicts.CheckResult``), as JSON."""
     lesson_digest: Mapped[str] = mapped_column(String(64))
-    """The edition of the lesson that it was judged by."""
+    """The version of the lesson that judged it."""
 
 
 class QuizAnswer(Base):
-    """A learner's answer to a quiz. The first one stays; the latest is what the page shows."""
+    """A learner's answer to a quiz. The first answer is kept; pages show the latest."""
 
     __tablename__ = "quiz_answers"
 
@@ -55,16 +55,16 @@ class QuizAnswer(Base):
     """``course/slug``."""
     quiz: Mapped[str] = mapped_column(String(100), primary_key=True)
     first_choices: Mapped[str] = mapped_column(String(200))
-    """Numbers of choices from 0, with commas."""
+    """Numbers of choices from 0, separated by commas."""
     first_right: Mapped[bool]
     choices: Mapped[str] = mapped_column(String(200))
     answered_at: Mapped[datetime] = mapped_column(UtcDateTime)
-    """The moment of the first answer."""
+    """The time of the first answer."""
     tries: Mapped[int]
 
 
 class PredictionAnswer(Base):
-    """A learner's guess before a run, or that they skipped it; and what the run showed."""
+    """A learner's guess before a run (or that it was skipped), and the result of the run."""
 
     __tablename__ = "prediction_answers"
     __table_args__ = (Index("ix_prediction_answers_guesses", "lesson", "prediction", "informed", "guess"),)
@@ -73,11 +73,11 @@ class PredictionAnswer(Base):
     lesson: Mapped[str] = mapped_column(String(200), primary_key=True)
     prediction: Mapped[str] = mapped_column(String(100), primary_key=True)
     guess: Mapped[str | None] = mapped_column(String(200))
-    """A number, the number of a choice from 0, or numbers in order with commas; None if it was skipped."""
+    """A number, the number of a choice from 0, or numbers in order separated by commas; None if it was skipped."""
     informed: Mapped[bool]
-    """The learner had run the cell before they guessed: others are not shown the guess."""
+    """Whether the learner had run the cell before guessing; if so, the guess is not shown to others."""
     answered_at: Mapped[datetime] = mapped_column(UtcDateTime)
     result: Mapped[str | None] = mapped_column(String(200))
-    """What the first run after the guess showed, written as a guess is; None until then."""
+    """The result of the first run after the guess, in the format of guesses; None until then."""
     right: Mapped[bool | None]
-    """Whether guess and result agree; None until there is a result, and if it was skipped."""
+    """Whether guess and result agree; None without a result or if the prediction was skipped."""

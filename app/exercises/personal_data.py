@@ -1,6 +1,6 @@
-"""What exercises hand on of a learner: to an account they signed in to, to themselves as data, or to nobody.
+"""A learner's answers to exercises: moved to an account, exported, or deleted.
 
-A submission belongs to its run and goes where that goes (``app.runs.personal_data``).
+A submission belongs to its run and is moved and deleted with it (``app.runs.personal_data``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PREDICTION_COLUMNS = ("lesson", "prediction", "guess", "informed", "answered_at
 
 
 async def export_exercises(session: AsyncSession, account: Account) -> AsyncIterator[Mapping[str, Any]]:
-    """Every verdict, quiz answer and prediction. The code of a submission is with the run that has its ``run_id``."""
+    """All verdicts, quiz answers and predictions. A submission's code is in the run with its ``run_id``."""
     mine = select(Submission).join(Run, Run.id == Submission.run_id).where(Run.learner_id == account.learner_id)
     async for row in stream_scalars(session, mine.order_by(Submission.run_id)):
         yield {"kind": "submission", "run_id": row.run_id, "verdict": row.verdict, "results": row.results}
@@ -35,7 +35,7 @@ async def export_exercises(session: AsyncSession, account: Account) -> AsyncIter
 
 
 async def erase_exercises(session: AsyncSession, account: Account) -> None:
-    """Delete all of it."""
+    """Delete an account's submissions and answers."""
     mine = select(Run.id).where(Run.learner_id == account.learner_id)
     await session.execute(delete(Submission).where(Submission.run_id.in_(mine)))
     for table in (QuizAnswer, PredictionAnswer):
@@ -43,7 +43,7 @@ async def erase_exercises(session: AsyncSession, account: Account) -> None:
 
 
 async def move_answers(session: AsyncSession, from_learner: str, to_learner: str) -> Mapping[str, int]:
-    """Make one learner's answers another's. Where both answered, the earlier answer stays: it was the first."""
+    """Move one learner's answers to another. If both answered, the earlier answer is kept, as the first one."""
     for learner in sorted((from_learner, to_learner)):
         await advisory_lock(session, f"answers of {learner}")
     moved = await _move_quiz_answers(session, from_learner, to_learner)

@@ -1,4 +1,4 @@
-"""Predictions: a guess before a run, and guess beside result after it."""
+"""Predictions: guesses before a run, which are compared with its result."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from app.rate_limit import count_attempt
 from app.runs.models import Run
 
 MAX_LISTED_GUESSES = 8
-"""Different guesses of others that are shown, the most frequent first."""
+"""The number of other learners' guesses that are shown, most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuessCount:
-    """How many other learners guessed the same."""
+    """A guess, and the number of other learners who made it."""
 
     guess: str
     count: int
@@ -34,7 +34,7 @@ class GuessCount:
 
 @dataclass(frozen=True, slots=True)
 class OtherGuess:
-    """A guess of others as it is shown."""
+    """A guess of other learners, as shown."""
 
     label: Markup
     count: int
@@ -43,7 +43,7 @@ class OtherGuess:
 
 @dataclass(frozen=True, slots=True)
 class PredictionView:
-    """A prediction and what a learner made of it."""
+    """A prediction, and the learner's answer to it."""
 
     prediction: Prediction
     state: str
@@ -58,7 +58,7 @@ class PredictionView:
 
 
 def find_prediction(lesson: Lesson, name: str) -> Prediction:
-    """The prediction of that name. Raises PredictionNotFound."""
+    """The prediction with this name. Raises PredictionNotFound."""
     prediction = next((one for one in lesson.predictions if one.name == name), None)
     if prediction is None:
         raise PredictionNotFound(prediction=name[:100])
@@ -78,8 +78,8 @@ async def answer_prediction(
     """Record a guess, or that it was skipped. Only the first answer counts. The caller commits.
 
     Raises:
-        InvalidGuess, ChoiceMissing, OrderIncomplete: the form has no guess.
-        TooManyAttempts: too many answers came from this learner lately.
+        InvalidGuess, ChoiceMissing, OrderIncomplete: the form has no valid guess.
+        TooManyAttempts: this learner has sent too many answers lately.
     """
     guess = None if skip else read_guess(prediction, fields)
     await count_attempt(session, f"answer learner {learner}", ANSWERS_PER_LEARNER)
@@ -98,7 +98,7 @@ async def answer_prediction(
 
 
 async def find_guesses(session: AsyncSession, learner: str | None, lesson: str) -> dict[str, PredictionAnswer]:
-    """What a learner guessed in a lesson, by the name of the prediction."""
+    """A learner's guesses in a lesson, by the prediction's name."""
     if learner is None:
         return {}
     mine = select(PredictionAnswer).where(PredictionAnswer.learner_id == learner, PredictionAnswer.lesson == lesson)
@@ -108,7 +108,7 @@ async def find_guesses(session: AsyncSession, learner: str | None, lesson: str) 
 async def count_guesses(
     session: AsyncSession, learner: str, lesson: str, prediction: str
 ) -> tuple[Sequence[GuessCount], int]:
-    """The most frequent guesses of others, and how many others have guessed."""
+    """The most frequent guesses of other learners, and how many of them have guessed."""
     others = (
         PredictionAnswer.lesson == lesson,
         PredictionAnswer.prediction == prediction,
@@ -126,7 +126,7 @@ async def count_guesses(
 async def load_prediction(
     session: AsyncSession, learner: str | None, lesson: Lesson, prediction: Prediction, answer: PredictionAnswer | None
 ) -> PredictionView:
-    """A prediction as a learner sees it. What others guessed is shown once there is a result."""
+    """A prediction as a learner sees it. Other learners' guesses are shown once there is a result."""
     if answer is None or learner is None:
         return PredictionView(prediction, "open")
     guess = None if answer.guess is None else label_of(prediction, answer.guess)
@@ -147,7 +147,7 @@ async def load_prediction(
 
 
 def label_of(prediction: Prediction, value: str) -> Markup:
-    """A guess or a result as it is shown; as it was stored if the prediction has changed since. Pure."""
+    """A guess or result as shown; as stored if the prediction has changed since. Pure."""
     if prediction.kind == "number":
         return escape(f"{value} {prediction.unit or ''}".strip())
     numbers = value.split(",")
@@ -157,7 +157,7 @@ def label_of(prediction: Prediction, value: str) -> Markup:
 
 
 def feedback_of(prediction: Prediction, guess: str | None, result: str) -> list[Markup]:
-    """What the author says about the choice that was made, and about the right one. Pure."""
+    """The author's feedback on the guessed choice and on the correct one. Pure."""
     if prediction.kind != "choice":
         return []
     shown = [number for number in dict.fromkeys((guess, result)) if number is not None and number.isdigit()]

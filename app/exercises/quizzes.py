@@ -1,4 +1,4 @@
-"""Quizzes: answered as often as one likes, with feedback each time. The first answer is what is recorded."""
+"""Quizzes: learners can answer as often as they like, with feedback each time. The first answer is recorded."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from app.progress.service import ProgressService
 from app.rate_limit import RateLimitPolicy, count_attempt
 
 ANSWERS_PER_LEARNER = RateLimitPolicy(free_attempts=300, max_delay_s=30.0)
-"""Quizzes and predictions together."""
+"""For quizzes and predictions together."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenAnswer:
-    """What a learner has answered: numbers of choices from 0."""
+    """A learner's answer: numbers of choices from 0."""
 
     choices: frozenset[int]
     right: bool
@@ -30,7 +30,7 @@ class GivenAnswer:
 
 
 def find_quiz(lesson: Lesson, name: str) -> Quiz:
-    """The quiz of that name. Raises QuizNotFound."""
+    """The quiz with this name. Raises QuizNotFound."""
     quiz = next((quiz for quiz in lesson.quizzes if quiz.name == name), None)
     if quiz is None:
         raise QuizNotFound(quiz=name[:100])
@@ -38,7 +38,7 @@ def find_quiz(lesson: Lesson, name: str) -> Quiz:
 
 
 def parse_choices(quiz: Quiz, ticked: Collection[str]) -> frozenset[int]:
-    """The choices that a form ticked. Raises ChoiceMissing if there is none, or one that the quiz does not have."""
+    """The choices selected in a form. Raises ChoiceMissing if there are none, or some that the quiz does not have."""
     possible = {str(number): number for number in range(len(quiz.choices))}
     if not ticked or not set(ticked) <= possible.keys() or (len(ticked) > 1 and not quiz.several):
         raise ChoiceMissing(reason="")
@@ -46,7 +46,7 @@ def parse_choices(quiz: Quiz, ticked: Collection[str]) -> frozenset[int]:
 
 
 def is_right(quiz: Quiz, choices: Collection[int]) -> bool:
-    """Whether exactly the right choices were made. Pure."""
+    """Whether exactly the correct choices were selected. Pure."""
     return set(choices) == {number for number, choice in enumerate(quiz.choices) if choice.correct}
 
 
@@ -71,7 +71,7 @@ async def answer_quiz(
 
 
 async def find_answers(session: AsyncSession, learner: str | None, lesson: Lesson) -> dict[str, GivenAnswer]:
-    """What a learner has answered in a lesson, by the name of the quiz. Choices that are gone are left out."""
+    """A learner's answers in a lesson, by the quiz's name. Choices that no longer exist are left out."""
     if learner is None:
         return {}
     mine = select(QuizAnswer).where(QuizAnswer.learner_id == learner, QuizAnswer.lesson == lesson.key)

@@ -1,4 +1,4 @@
-"""What happens to exercises and predictions when events of a run are stored, in that very transaction."""
+"""Updates exercises and predictions in the transaction that stores a run's events."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from runners.wire import check_messages
 from runners.wire.protocol import EVENT_ADAPTER, CheckEvent, FinishedEvent, Outcome, TextEvent
 
 MAX_SUBJECT_LENGTH = 320
-"""Of an entry of the ledger."""
+"""The maximum length of a subject in the ledger."""
 
 
 class ExerciseRecorder:
-    """A RunHook. One for each process."""
+    """The RunHook of exercises. One per process."""
 
     def __init__(self, catalog: Catalog, progress: ProgressService) -> None:
         self._catalog = catalog
         self._progress = progress
 
     async def visible_check(self, session: AsyncSession, run_id: str, event: CheckEvent) -> CheckEvent:
-        """The event in the learner's language, without its traceback: that goes to the instructors' inbox."""
+        """The event in the learner's language, without its traceback, which goes to the instructors' inbox."""
         run = await session.get_one(Run, run_id)
         lesson = self._lesson(run.lesson, run.language)
         cell = lesson.cell(run.cell) if lesson is not None else None
@@ -81,7 +81,7 @@ class ExerciseRecorder:
         return facts
 
     async def _settle_predictions(self, session: AsyncSession, run: Run) -> None:
-        """Put the result beside guesses that wait for it."""
+        """Store the run's result with the guesses that wait for it."""
         lesson = self._lesson(run.lesson, run.language)
         asked = [one for one in lesson.predictions if one.cell == run.cell] if lesson is not None else []
         if not asked:

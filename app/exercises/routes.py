@@ -1,15 +1,15 @@
-"""Exercises over HTTP: fragments for htmx, and one submission as JSON, which the page then follows as a run.
+"""Exercises over HTTP: fragments for htmx, and submissions as JSON, which the page then follows as runs.
 
-What templates get:
+Contexts of the templates:
 
 ``exercises/panel.html``
     ``lesson``, ``view`` (ExerciseView).
 ``exercises/hints.html``
     ``lesson``, ``cell``, ``view`` (CheckView).
 ``exercises/try.html``
-    ``lesson``, ``cell``, ``tried`` (Try), ``titles``: what checks are called, by name.
+    ``lesson``, ``cell``, ``tried`` (Try), ``titles``: the titles of checks, by name.
 ``exercises/solution.html``
-    ``lesson``, ``cell``, ``exercise``, ``lines`` (DiffLine; none if nothing was submitted), ``highlighted``.
+    ``lesson``, ``cell``, ``exercise``, ``lines`` (DiffLine; empty if nothing was submitted), ``highlighted``.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ _MAX_HINTS = 20
 _MAX_CHECKS = 50
 Number = Annotated[int, Path(ge=0, le=_MAX_CHECKS)]
 HintsOpen = Annotated[str, Query(max_length=200, pattern=r"^[0-9]{0,2}(,[0-9]{0,2})*$")]
-"""How many hints of each check are open on the page, with commas."""
+"""The number of open hints of each check on the page, separated by commas."""
 
 
 class SubmissionIn(BaseModel):
-    """What the browser wants judged."""
+    """Code to be judged."""
 
     model_config = ConfigDict(extra="forbid")
 
     code: str
     key: Annotated[str, Field(pattern=r"^[0-9A-Za-z-]{16,64}$")]
-    """Another one for each press of Check."""
+    """A new key for each press of Check."""
 
 
 async def _lesson(lang: str, course: str, slug: str, catalog: CatalogDep) -> Lesson:
@@ -113,7 +113,7 @@ async def show_hints(
     count: Annotated[int, Path(ge=1, le=_MAX_HINTS)],
     lesson: LessonOfPath,
 ) -> HTMLResponse:
-    """The first hints of a check, ``count`` of them."""
+    """The first ``count`` hints of a check."""
     cell, exercise = find_exercise(lesson, name)
     if check >= len(exercise.checks) or count > len(exercise.checks[check].hints):
         raise HintNotFound

@@ -1,4 +1,4 @@
-"""Submissions: one try after another at an exercise. These functions flush; the caller commits."""
+"""Submissions: the tries at an exercise. These functions flush; the caller commits."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FAILED_TRIES_BEFORE_SOLUTION = 3
 MAX_LISTED_TRIES = 50
 CHECKS_PER_LEARNER = RateLimitPolicy(free_attempts=40, initial_delay_s=2.0, max_delay_s=10.0)
 CHECKS_PER_NETWORK = RateLimitPolicy(free_attempts=600, initial_delay_s=1.0, max_delay_s=5.0)
-"""Of many people, as a classroom is."""
+"""A network may be shared by many people, such as a classroom."""
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One submission as its learner sees it."""
+    """One submission, as its learner sees it."""
 
     run_id: str
     code: str
@@ -42,7 +42,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """A learner's tries at one exercise, the latest first."""
+    """A learner's tries at one exercise, latest first."""
 
     tries: tuple[Try, ...] = ()
 
@@ -57,7 +57,7 @@ class Tries:
 
     @property
     def failed_count(self) -> int:
-        """How many tries failed; one that was lost, or met a fault of a check, is not counted."""
+        """The number of failed tries; tries that were lost, or in which a check itself failed, do not count."""
         return sum(one.verdict is Verdict.failed for one in self.tries)
 
     @property
@@ -67,7 +67,7 @@ class Tries:
 
 
 def find_exercise(lesson: Lesson, name: str) -> tuple[Cell, Exercise]:
-    """The exercise of that name. Raises ExerciseNotFound."""
+    """The exercise with this name. Raises ExerciseNotFound."""
     cell = lesson.cell(name)
     if cell is None or cell.exercise is None:
         raise ExerciseNotFound(exercise=name[:100])
@@ -83,15 +83,14 @@ class _AlreadySubmitted(Exception):
 async def submit(
     dispatcher: RunDispatcher, owner: QuotaOwner, lesson: Lesson, cell: Cell, code: str, key: str
 ) -> tuple[Run, QueuePosition]:
-    """Have the learner's code judged.
+    """Submit the learner's code to be judged.
 
-    While an earlier submission for the exercise is judged, that one is returned, and so is the one that was submitted
-    with the same ``key``.
+    Returns the earlier run if a submission with the same ``key`` exists, or if the exercise is still being judged.
 
     Raises:
         AnotherCheckRunning: a submission for another exercise is being judged.
-        TooManyAttempts: too many came from this learner or network lately.
-        LockstepError: as for every run, see ``RunDispatcher.dispatch``. Nothing was kept, and no try was spent.
+        TooManyAttempts: this learner or network has sent too many lately.
+        LockstepError: as for every run, see ``RunDispatcher.dispatch``. Nothing was stored, and no try was used.
     """
     exercise = cell.exercise
     assert exercise is not None
@@ -135,7 +134,7 @@ async def list_tries(session: AsyncSession, learner: str | None, lesson: str, ex
 
 
 async def get_try(session: AsyncSession, learner: str | None, run_id: str) -> tuple[Run, Try]:
-    """A try of the learner's own. Raises RunNotFound or SubmissionNotFound."""
+    """One of the learner's own tries. Raises RunNotFound or SubmissionNotFound."""
     run = await get_run(session, learner, run_id)
     submission = await session.get(Submission, run.id)
     if submission is None:
@@ -146,12 +145,12 @@ async def get_try(session: AsyncSession, learner: str | None, run_id: str) -> tu
 def _as_try(run: Run, submission: Submission) -> Try:
     verdict = Verdict(submission.verdict) if submission.verdict else None
     if verdict is None and run.finished:
-        verdict = Verdict.fault  # its end was stored, and the verdict could not be made: the log says why
+        verdict = Verdict.fault  # the run's end was stored, but the verdict could not be: the log has the reason
     return Try(run.id, run.code, run.created_at, verdict, load_results(submission.results))
 
 
 def _key_of(learner: str, key: str) -> str:
-    """A learner's keys are theirs alone."""
+    """Makes keys of different learners different."""
     return hashlib.sha256(f"{learner}\n{key}".encode()).hexdigest()
 
 
@@ -161,7 +160,7 @@ async def _submitted_with(session: AsyncSession, but: Run, key: str) -> Run | No
 
 
 async def _unfinished_judgement(session: AsyncSession, but: Run) -> Run | None:
-    """Another judgement of the learner that has not ended. Asked behind the write of ``but``: who is second sees it."""
+    """Another unfinished judgement of the learner. Queried after ``but`` was stored, so that the later one sees it."""
     others = select(Run).where(
         Run.learner_id == but.learner_id,
         Run.judgement.is_(True),

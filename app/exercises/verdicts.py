@@ -1,4 +1,4 @@
-"""What the checks of a submission said, and what follows from it. Pure."""
+"""The results of a submission's checks, and the verdict that follows from them. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from runners.wire.check_messages import fill
 from runners.wire.protocol import CheckEvent, CheckOutcome, Outcome, submission_verdict
 
 PENDING, PASSED, NOT_REACHED, FAULT = "pending", "passed", "not-reached", "fault"
-"""Outcomes of a check that this package decides by. ``pending``: it has said nothing yet."""
+"""Outcomes of a check that this package uses. ``pending``: there is no result yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check of an exercise, and what it said. ``message`` has its values filled in."""
+    """The result of one check. ``message`` has its values filled in."""
 
     name: str
     xp: int
@@ -31,14 +31,14 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The end of a judgement."""
+    """The outcome of a judgement."""
 
     verdict: Verdict
     results: tuple[CheckResult, ...] = field(default_factory=tuple)
 
     @property
     def passed_checks(self) -> tuple[CheckResult, ...]:
-        """The checks that are worth their XP, whatever became of the others."""
+        """The passed checks, which earn their XP whatever the others' results."""
         return tuple(result for result in self.results if result.outcome == PASSED)
 
 
@@ -46,24 +46,24 @@ _ADAPTER = TypeAdapter(tuple[CheckResult, ...])
 
 
 def pending_results(exercise: Exercise) -> tuple[CheckResult, ...]:
-    """The checks of an exercise before any has said something."""
+    """The checks of an exercise, without results."""
     return tuple(CheckResult(check.name, check.xp) for check in exercise.checks)
 
 
 def dump_results(results: Sequence[CheckResult]) -> str:
-    """Results as they are stored."""
+    """Results in the form in which they are stored."""
     return _ADAPTER.dump_json(tuple(results)).decode()
 
 
 def load_results(stored: str) -> tuple[CheckResult, ...]:
-    """Results as ``dump_results`` wrote them."""
+    """Results as stored by ``dump_results``."""
     return _ADAPTER.validate_json(stored)
 
 
 def with_events(expected: Sequence[CheckResult], events: Iterable[CheckEvent]) -> tuple[CheckResult, ...]:
-    """The expected checks with what was said of them. A check that passes and then does not has not passed.
+    """The expected checks with the results in the events. A check that passes and then fails has not passed.
 
-    Events about other checks count for nothing.
+    Events about other checks are ignored.
     """
     results = {result.name: result for result in expected}
     for event in events:
@@ -78,10 +78,10 @@ def with_events(expected: Sequence[CheckResult], events: Iterable[CheckEvent]) -
 
 
 def decide(expected: Sequence[CheckResult], events: Iterable[CheckEvent], outcome: Outcome) -> Judged:
-    """The verdict on a submission whose run has ended so.
+    """The verdict on a submission whose run has ended with this outcome.
 
-    A submission has passed if the run ended ``ok`` and every expected check passed. Whatever is not the learner's doing
-    is not held against them: see ``submission_verdict``. A run that ended ``ok`` and left out a check is a fault too.
+    A submission passes if the run ended ``ok`` and every expected check passed. What the learner did not cause is not
+    held against them: see ``submission_verdict``. If a run ended ``ok`` but omitted a check, that is a fault, too.
     """
     results = with_events(expected, events)
     left_out = FAULT if outcome is Outcome.ok else NOT_REACHED

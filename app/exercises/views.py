@@ -1,4 +1,4 @@
-"""Exercises as the templates show them. Pure, in the language in use."""
+"""View models of exercises for the templates. Pure, in the current language."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from app.lessons.model import Cell, Check, Exercise
 
 @dataclass(frozen=True, slots=True)
 class CheckView:
-    """One check: what it is called, what it said of the try that is shown, and the hints that are open."""
+    """A check: its title, its result in the try that is shown, and its open hints."""
 
     number: int
     """From 0."""
     check: Check
     result: CheckResult
     earned: bool
-    """Whether its XP has been earned, by any try."""
+    """Whether its XP was earned, by any try."""
     hints_open: int = 0
 
     @property
@@ -40,11 +40,11 @@ class ExerciseView:
     checks: tuple[CheckView, ...]
     tries: Tries
     passed: bool
-    """By any try, also one that is no longer kept."""
+    """Whether any try passed, including deleted ones."""
 
     @property
     def xp(self) -> int:
-        """What all of it is worth."""
+        """The total XP of the exercise and its checks."""
         exercise = self.cell.exercise
         return (exercise.xp if exercise else 0) + sum(view.check.xp for view in self.checks)
 
@@ -55,7 +55,7 @@ class ExerciseView:
 
     @property
     def passed_count(self) -> int:
-        """Checks that the shown try passed."""
+        """The number of checks that the shown try passed."""
         return sum(view.result.outcome == "passed" for view in self.checks)
 
     @property
@@ -64,12 +64,12 @@ class ExerciseView:
 
     @property
     def tries_to_solution(self) -> int:
-        """How many more failed tries open the solution."""
+        """How many more failed tries unlock the solution."""
         return max(0, FAILED_TRIES_BEFORE_SOLUTION - self.tries.failed_count)
 
     @property
     def running(self) -> str:
-        """The id of the run that judges the latest submission; "" if that is done."""
+        """The ID of the run that is judging the latest submission, or ""."""
         latest = self.tries.latest
         return latest.run_id if latest is not None and latest.verdict is None else ""
 
@@ -77,7 +77,7 @@ class ExerciseView:
 def exercise_view(
     cell: Cell, exercise: Exercise, tries: Tries, earned: Collection[str], hints_open: Sequence[int] = ()
 ) -> ExerciseView:
-    """``earned``: subjects of the ledger's entries about the exercise, without its own name: "" once it was passed."""
+    """``earned``: subjects of the exercise's ledger entries without its own name; "" if it was passed."""
     said = {result.name: result for result in tries.latest.results} if tries.latest is not None else {}
     checks = tuple(
         CheckView(
@@ -94,14 +94,14 @@ def exercise_view(
 
 @dataclass(frozen=True, slots=True)
 class DiffLine:
-    """One line of a difference: ``same``, ``added`` (in the solution only) or ``removed`` (in the learner's only)."""
+    """A line of a diff: ``same``, ``added`` (only in the solution) or ``removed`` (only in the learner's code)."""
 
     kind: str
     text: str
 
 
 def diff_lines(theirs: str, solution: str) -> list[DiffLine]:
-    """The learner's code turned into the solution, line by line."""
+    """A line-by-line diff from the learner's code to the solution."""
     kinds = {" ": "same", "+": "added", "-": "removed"}
     compared = difflib.ndiff(theirs.rstrip().splitlines(), solution.rstrip().splitlines())
     return [DiffLine(kinds[line[0]], line[2:]) for line in compared if line[0] in kinds]

@@ -1,4 +1,4 @@
-"""What makes a cell an exercise, and the prose of ``{exercise}`` and ``{solution}`` that belongs to it."""
+"""Exercises among a lesson's cells, and their prose in ``{exercise}`` and ``{solution}``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OTHER_TAGS = (CellTag.remove_cell, CellTag.skip_execution, CellTag.raises_excep
 
 
 class ExerciseCell(Protocol):
-    """The part of a SourceCell that matters here."""
+    """The part of a SourceCell that this module uses."""
 
     @property
     def name(self) -> str: ...
@@ -48,7 +48,7 @@ class ExerciseCell(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SourceTask:
-    """An ``{exercise}`` or ``{solution}`` of a file. ``label`` is the name of the cell that it belongs to."""
+    """An ``{exercise}`` or ``{solution}`` in a file. ``label`` is the name of its cell."""
 
     directive: Directive
     label: str
@@ -57,12 +57,12 @@ class SourceTask:
 
 
 def is_exercise(cell: ExerciseCell) -> bool:
-    """Whether the cell has the tag of an exercise."""
+    """Whether the cell is tagged as an exercise."""
     return CellTag.exercise in (cell.tags or ())
 
 
 def read_task(tokens: Sequence[Token]) -> SourceTask:
-    """Make a task of the tokens from ``task_open`` to ``task_close``."""
+    """Convert the tokens from ``task_open`` to ``task_close`` to a task."""
     directive: Directive = tokens[0].meta["directive"]
     body = tuple(tokens[4:-1] if directive.argument else tokens[1:-1])
     if directive.name == "solution":
@@ -98,11 +98,11 @@ def _parse_whole_number(value: YamlValue, least: int, most: int) -> int:
     return int(text)
 
 
-# --- what can be wrong -----------------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------------------
 
 
 def exercise_errors(cells: Sequence[ExerciseCell]) -> Iterator[LessonError]:
-    """Yield what is wrong with the exercises among the cells of an English lesson."""
+    """Yield errors in the exercises among the cells of an English lesson."""
     for number, cell in enumerate(cells):
         if is_exercise(cell):
             yield from _mark_errors(cell)
@@ -159,7 +159,7 @@ def _needs_errors(
 
 
 def task_errors(tasks: Sequence[SourceTask], cells: Sequence[ExerciseCell]) -> Iterator[LessonError]:
-    """Yield what is wrong with ``{exercise}`` and ``{solution}``."""
+    """Yield errors in ``{exercise}`` and ``{solution}``."""
     by_name = {cell.name: cell for cell in cells}
     exercises = ", ".join(cell.name for cell in cells if is_exercise(cell)) or "none: no cell has the tag exercise"
     seen: dict[tuple[str, str], int] = {}
@@ -181,7 +181,7 @@ def task_errors(tasks: Sequence[SourceTask], cells: Sequence[ExerciseCell]) -> I
 
 
 def prediction_errors(questions: Sequence[SourceQuestion], cells: Sequence[ExerciseCell]) -> Iterator[LessonError]:
-    """Yield predictions of cells that cannot answer them."""
+    """Yield errors for predictions whose cell cannot answer them."""
     by_name = {cell.name: cell for cell in cells}
     for question in questions:
         if question.kind == "quiz" or not question.cell:
@@ -203,7 +203,7 @@ def prediction_errors(questions: Sequence[SourceQuestion], cells: Sequence[Exerc
 
 
 def marks_differ(code: str, original: str) -> bool:
-    """Whether a translated exercise has other marks, another starter, or another solution than the English one."""
+    """Whether a translated exercise differs from the English one in its marks, its starter or its solution."""
     mine, theirs = split_marked_code(code, 1)[0], split_marked_code(original, 1)[0]
     return (
         mine.regions != theirs.regions
@@ -213,7 +213,7 @@ def marks_differ(code: str, original: str) -> bool:
 
 
 def task_translation_errors(tasks: Sequence[SourceTask], english: Sequence[SourceTask]) -> Iterator[LessonError]:
-    """Yield the tasks that only one of two languages has."""
+    """Yield errors for tasks that only one of the two languages has."""
     mine = {(task.directive.name, task.label): task for task in tasks}
     theirs = {(task.directive.name, task.label) for task in english}
     for key, task in mine.items():

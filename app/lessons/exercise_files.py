@@ -22,7 +22,7 @@ _DIAGNOSIS = "# diagnosis:"
 
 @dataclass(frozen=True, slots=True)
 class ExerciseFiles:
-    """What the files say, and what is wrong with them. ``text`` changes whenever one of them does."""
+    """The contents of the files, and their errors. ``text`` changes whenever a file changes."""
 
     checks: ChecksFile = field(default_factory=ChecksFile)
     translations: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -34,16 +34,16 @@ class ExerciseFiles:
 
     @property
     def blocks(self) -> bool:
-        """Whether the lesson cannot be shown with them."""
+        """Whether errors in the files keep the lesson from being shown."""
         return any(mistake.blocks for mistake in self.mistakes)
 
 
 NO_EXERCISE_FILES = ExerciseFiles()
-"""Of a lesson that has none."""
+"""For a lesson without such files."""
 
 
 def load_exercise_files(folder: Path) -> ExerciseFiles:
-    """Read the files in a lesson's folder, those that there are."""
+    """Read the existing files in a lesson's folder."""
     texts: dict[Path, str] = {}
     mistakes: list[LessonFileError] = []
     for path in _paths(folder):
@@ -125,7 +125,7 @@ def _translation_errors(
 
 
 def exercises_without_checks(document: Document, files: ExerciseFiles) -> Iterator[LessonError]:
-    """Yield the exercises of an English lesson that ``checks.py`` does not judge. Nothing while it has mistakes."""
+    """Yield errors for exercises of an English lesson without checks; none while ``checks.py`` has errors."""
     if files.blocks:
         return
     for cell in document.cells:
@@ -135,7 +135,7 @@ def exercises_without_checks(document: Document, files: ExerciseFiles) -> Iterat
 
 
 def files_without_exercise(document: Document, files: ExerciseFiles, folder: Path) -> Iterator[LessonFileError]:
-    """Yield checks and wrong answers for cells that are no exercises of the English lesson."""
+    """Yield errors for checks and wrong answers whose cell is not an exercise of the English lesson."""
     exercises = [cell.name for cell in document.cells if is_exercise(cell)]
     known = f"use one of {', '.join(exercises)}" if exercises else "the lesson has no cell with the tag exercise"
     for check in files.checks.checks:

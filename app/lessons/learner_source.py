@@ -1,6 +1,6 @@
-"""A lesson's text as learners may read it: exercises unsolved, questions unanswered.
+"""A lesson's source as learners may read it: without solutions and answers.
 
-Whatever is made for learners from a lesson's text, such as its source and its notebook, is made from this one.
+Everything that learners get of a lesson's source, including notebooks, is made from this version.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from app.lessons.questions import SourceQuestion
 from app.lessons.solution_marks import split_marked_code
 
 _PUBLIC_OPTIONS = ("name", "cell", "unit")
-"""Options of questions that do not tell the answer."""
+"""Options of questions that do not reveal the answer."""
 
 
 def learner_source(document: Document) -> str:
@@ -45,7 +45,7 @@ def learner_source(document: Document) -> str:
 
 
 def _starter_lines(directive: Directive, lines: list[str], start: int) -> list[str]:
-    """An exercise's cell with its starter, and without what its solution prints."""
+    """An exercise's cell with its starter, and without the expected output of its solution."""
     body = directive.body_line - 1 - start
     head = lines[:body]
     if "expect" in directive.options:
@@ -83,5 +83,5 @@ def _choice_lines(question: SourceQuestion) -> list[str]:
 
 
 def _quoted(value: str) -> str:
-    """A YAML scalar."""
+    """The value as a YAML scalar."""
     return value if re.fullmatch(r"[\w-]+", value) else "'" + value.replace("'", "''") + "'"

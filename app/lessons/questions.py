@@ -1,7 +1,7 @@
-"""Quizzes and predictions as their file has them: a question, choices, and the answer.
+"""Quizzes and predictions as written in a lesson's file: a question, choices, and the answer.
 
-A quiz ends with a task list. A prediction says its answer in its options, or ends with a task list (a choice) or with
-a numbered list (an order).
+A quiz ends with a task list. A prediction has its answer in its options, or ends with a task list (for a choice) or a
+numbered list (for an order).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class SourceChoice:
-    """One item of the list. ``correct`` is None where it has no mark."""
+    """An item of the list. ``correct`` is None if it has no mark."""
 
     title: Token
     feedback: tuple[Token, ...]
@@ -45,7 +45,7 @@ class SourceChoice:
 
 @dataclass(frozen=True, slots=True)
 class SourceQuestion:
-    """A ``{quiz}`` or ``{predict}`` of a file. Options that it does not have are empty."""
+    """A ``{quiz}`` or ``{predict}`` in a file. Missing options are empty."""
 
     directive: Directive
     name: str
@@ -70,7 +70,7 @@ class SourceQuestion:
 
 
 def read_question(tokens: Sequence[Token]) -> SourceQuestion:
-    """Make a question of the tokens from ``task_open`` to ``task_close``."""
+    """Convert the tokens from ``task_open`` to ``task_close`` to a question."""
     directive: Directive = tokens[0].meta["directive"]
     body = list(tokens[4:-1]) if directive.argument else list(tokens[1:-1])
     title = tokens[2] if directive.argument else Token("inline", "", 0, children=[])
@@ -103,7 +103,7 @@ def read_question(tokens: Sequence[Token]) -> SourceQuestion:
 
 
 def _last_list(body: Sequence[Token]) -> int | None:
-    """Where the list begins that the body ends with."""
+    """The index at which the list at the end of the body starts."""
     if not body or body[-1].type not in ("bullet_list_close", "ordered_list_close"):
         return None
     depth = 0
@@ -134,11 +134,11 @@ def _plain(inline: Token) -> Iterator[str]:
         yield " " if child.type in ("softbreak", "hardbreak") else child.content
 
 
-# --- what can be wrong -----------------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------------------
 
 
 def question_errors(question: SourceQuestion) -> Iterator[LessonError]:
-    """Yield what is wrong with a question by itself."""
+    """Yield errors in a single question."""
     what = f"the {question.directive.name} '{question.name}'"
     if not question.name:
         if not question.directive.faults:
@@ -216,7 +216,7 @@ def parse_number(text: str) -> float | None:
 
 
 def repeated_names(questions: Sequence[SourceQuestion], cells: Sequence[tuple[str, int]]) -> Iterator[LessonError]:
-    """Yield questions whose name a question or a cell (name and line) already has."""
+    """Yield errors for questions whose name is already used by a question or cell, given as (name, line)."""
     seen = dict(cells)
     for question in questions:
         if question.name and question.name in seen:
@@ -231,7 +231,7 @@ def repeated_names(questions: Sequence[SourceQuestion], cells: Sequence[tuple[st
 def merge_questions(
     questions: Sequence[SourceQuestion], english: Sequence[SourceQuestion]
 ) -> tuple[list[SourceQuestion], list[LessonError]]:
-    """Fill in what the English questions say, and compare."""
+    """Fill in what questions inherit from the English ones, and compare them."""
     originals = {question.name: question for question in english}
     complete: list[SourceQuestion] = []
     faults: list[LessonError] = []

@@ -1,4 +1,4 @@
-"""From exercises, quizzes, and predictions of a file to those of the model."""
+"""Renders exercises, quizzes, and predictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RenderTokens = Callable[[Sequence[Token]], Markup]
 
 
 def render_question(question: SourceQuestion, render: RenderTokens) -> Quiz | Prediction:
-    """Make the quiz or the prediction that learners see."""
+    """Render a quiz or prediction."""
     title, prose = render([question.title]), render(question.prose)
     choices = tuple(
         Choice(render([choice.title]), choice.text, bool(choice.correct), render(choice.feedback))
@@ -48,7 +48,7 @@ def render_question(question: SourceQuestion, render: RenderTokens) -> Quiz | Pr
 def render_exercise(
     cell: SourceCell, marked: MarkedCode, document: Document, files: ExerciseFiles, render: RenderTokens
 ) -> Exercise:
-    """Make the exercise of a cell whose code was ``marked``."""
+    """Render the exercise of a cell whose code was split into ``marked``."""
     tasks = {task.directive.name: task for task in document.tasks if task.label == cell.name}
     words = files.translations.get(document.language, {})
     return Exercise(

@@ -1,8 +1,8 @@
 """Judgements: runs in which checks judge a submission.
 
-They are queued, followed, stored, stopped and resumed as every run is. What is special: the supervisor also needs the
-checks and the solution, which come from the lesson at the moment of submission, and events of checks are stored as the
-learner may see them.
+They are queued, followed, stored, stopped and resumed like every run. Two things differ: the supervisor also gets the
+checks and the solution, from the lesson at the time of submission; and events of checks are stored in the form that
+the learner may see.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class ExerciseGone(Exception):
 
 
 class RunHook(Protocol):
-    """What a feature does in the transactions that store the events of runs."""
+    """What a feature adds to the transactions that store the events of runs."""
 
     async def visible_check(self, session: AsyncSession, run_id: str, event: CheckEvent) -> CheckEvent:
-        """The event of a check as its learner may see it. Called before it is stored."""
+        """The event of a check in the form that its learner may see. Called before it is stored."""
 
     async def run_ended(self, session: AsyncSession, run: Run, end: FinishedEvent) -> None:
-        """Called with the run's last event; every event is stored and the run's row is locked."""
+        """Called with the run's last event, after all events are stored and while the run's row is locked."""
 
 
 RUN_HOOKS = AppKey[Sequence[RunHook]]("run_hooks")
-"""Those of all features."""
+"""The hooks of all features."""
 
 
 class RunRequests:
-    """Runs as the supervisor wants them. One for each process."""
+    """Creates the supervisor's requests for runs. One per process."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

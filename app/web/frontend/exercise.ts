@@ -1,6 +1,6 @@
 /**
- * The checks of an exercise: hands in what the cell holds, shows each result as it comes, and asks for the rest of the
- * panel (tries, hints, solution) when the judgement is over. The server sends that panel; see app/exercises.
+ * The checks of an exercise: submits the cell's code, shows each result as it arrives, and requests the rest of the
+ * panel (tries, hints, solution) when the judgement has ended. The server renders that panel; see app/exercises.
  */
 
 import htmx from "htmx.org";
@@ -46,7 +46,7 @@ export class Exercise {
     document.addEventListener("htmx:after:swap", () => void this.resume());
   }
 
-  /** Has the cell's code judged. While it is, a further press says so and does nothing. */
+  /** Submits the cell's code to be judged. During a judgement, only announces that it is running. */
   async check(): Promise<void> {
     if (this.atWork) {
       announce(say("check.atWork", { cell: this.cell.title }));
@@ -85,7 +85,7 @@ export class Exercise {
     return need(this.root, ".exercise-body");
   }
 
-  /** A judgement that was at work when the page came, or began in another tab. */
+  /** Follows a judgement that was running when the page was loaded, or that was started in another tab. */
   private async resume(): Promise<void> {
     const id = this.body.dataset.running;
     if (!id || this.atWork) {
@@ -159,7 +159,7 @@ export class Exercise {
     this.summarize(true);
   }
 
-  /** Asks for the panel as it is now; hints that are open stay open. */
+  /** Requests the current panel; open hints stay open. */
   private async refresh(): Promise<void> {
     const hints = [...this.root.querySelectorAll<HTMLElement>(".hints")].map(({ dataset }) => dataset.open ?? "0");
     const held = this.root.contains(document.activeElement) ? document.activeElement?.id : "";
@@ -183,7 +183,7 @@ export class Exercise {
     }
   }
 
-  /** One line about the whole: read out after a judgement, silent when the page comes. */
+  /** One line about the whole: announced after a judgement, silent when the page is loaded. */
   private summarize(aloud = false): void {
     const all = [...this.root.querySelectorAll<HTMLElement>(".check")];
     const passed = all.filter(({ dataset }) => dataset.outcome === "passed").length;

@@ -1,6 +1,6 @@
 /**
- * Predictions: a cell that has an open one asks for a guess before it runs. Once it is answered the cell runs, and once
- * it has run the guess is shown beside the result.
+ * Predictions: a cell with an open prediction asks for a guess before it runs. Once that is answered, the cell runs,
+ * and then the guess is shown next to the result.
  */
 
 import { announce } from "./announce";
@@ -28,7 +28,7 @@ export function setUpPredictions(cells: Cell[]): void {
   });
 }
 
-/** Whether nothing is left to be guessed; otherwise the first open prediction has the focus and says what it wants. */
+/** Whether all predictions are answered; otherwise, focuses the first open one and announces it. */
 function ask(cell: Cell): boolean {
   const open = find(cell, "open");
   if (!open) return true;
