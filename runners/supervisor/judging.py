@@ -109,13 +109,18 @@ class JudgementBench:
                 self._record(JudgeResult(name=name, outcome="not-reached", message=check_messages.NOT_REACHED))
         except JudgementFault as e:
             outcome = Outcome.ok
-            log.warning("a judgement failed", exercise=self._judgement.exercise, why=str(e))
-            for name in self._left or ([] if self._recorded else [""]):
-                self._record(
-                    JudgeResult(name=name, outcome="fault", message=check_messages.FAULT, detail=str(e)[-8000:])
-                )
+            self._blame_nobody(str(e))
+        except Exception as e:
+            self._blame_nobody(f"{type(e).__name__}: {e}")
+            raise
         self._run.finish(outcome, peak_bytes=self._peak_bytes, limit=limit)
         return outcome
+
+    def _blame_nobody(self, why: str) -> None:
+        """Call what is left to judge a fault."""
+        log.warning("a judgement failed", exercise=self._judgement.exercise, why=why)
+        for name in self._left or ([] if self._recorded else [""]):
+            self._record(JudgeResult(name=name, outcome="fault", message=check_messages.FAULT, detail=why[-8000:]))
 
     async def close(self) -> None:
         """End every sandbox."""
@@ -222,10 +227,10 @@ class JudgementBench:
             await self._prepare(sandbox)
             await sandbox.ask(self._submitted, self._unseen(), self._limits)
         if request.kill:
-            await sandbox.arm(request.kill, request.at_step)
+            await sandbox.kill(request.kill, request.at_step)
         told = await self._ask(sandbox, request, self._run)
         if request.kill:
-            await sandbox.disarm(request.kill)
+            await sandbox.cancel_kill(request.kill)
         self._reached = sandbox.usable or bool(request.kill)
         sandbox.usable |= bool(request.kill)
         return told

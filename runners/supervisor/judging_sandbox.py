@@ -88,16 +88,16 @@ class JudgingSandbox:
 
     # --- clusters -----------------------------------------------------------------------------------------------
 
-    async def arm(self, task: str, at_step: int | None) -> None:
+    async def kill(self, task: str, at_step: int | None) -> None:
         """Have a process of the cluster killed, now or at a step. Raises JudgementFault if there is no such process."""
         if task not in self._lanes[1:]:
             raise JudgementFault(f"{self._kernel.topology} has no {task!r} that could be killed")
         await self._do(InjectedFailure(task=task, action="kill", at_step=at_step))
 
-    async def disarm(self, task: str) -> None:
+    async def cancel_kill(self, task: str) -> None:
         """Take back what still waits for a step."""
         with contextlib.suppress(SandboxGone):
-            await self._do(InjectedFailure(task=task, action="disarm"))
+            await self._do(InjectedFailure(task=task, action="cancel"))
 
     @property
     def ended(self) -> list[str]:

@@ -1,0 +1,149 @@
+"""Exercises on clusters, and exported graphs: partition, recovery, counts."""
+
+from __future__ import annotations
+
+from runners.wire.client import RunnerClient
+from tests.functional.runner.judged import Exercise
+
+PARTITION = Exercise(
+    topology="workers:2",
+    needs=(
+        """
+        import json, os
+        import tensorflow as tf
+        task = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+        """,
+    ),
+    solution="""
+        def records(ids):
+            return list(tf.data.Dataset.from_tensor_slices(ids).shard(2, task).as_numpy_iterator())
+    """,
+    checks="""
+        @check("task", "Each record is read exactly once")
+        def once(work):
+            ids = work.rng.integers(10**9, size=11)
+            shards = work.per_task("records", ids)
+            read = sorted(int(record) for shard in shards for record in shard)
+            if len(read) > len(set(read)): fail("{got} records were read twice.", got=len(read) - len(set(read)))
+            equal(read, sorted(ids.tolist()))
+            equal(len(shards), 2)
+    """,
+)
+RECOVERY = Exercise(
+    topology="ps:2+1",
+    seconds=60,
+    needs=(
+        """
+        import tensorflow as tf
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        strategy = tf.distribute.ParameterServerStrategy(resolver)
+        coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        """,
+    ),
+    solution="""
+        def total(numbers):
+            with strategy.scope():
+                sum = tf.Variable(0.0)
+            def add(n):
+                sum.assign_add(n)
+            for n in numbers:
+                coordinator.schedule(tf.function(add), args=(tf.constant(n, tf.float32),))
+            coordinator.join()
+            return sum
+    """,
+    checks="""
+        @check("task", "A killed worker changes nothing")
+        def survives(work):
+            numbers = [int(n) for n in work.rng.integers(1, 100, size=20)]
+            want = work.reference("total", numbers)
+            close(work.call("total", numbers), want)
+            close(work.call("total", numbers, kill="worker 1"), want)
+            close(work.call("total", numbers), want)
+    """,
+)
+RESUMES = Exercise(
+    topology="workers:2",
+    needs=(
+        """
+        import os, time
+        import lockstep
+        """,
+    ),
+    solution="""
+        def train(steps):
+            done = int(open("saved").read()) if os.path.exists("saved") else 0
+            for step in range(done, steps):
+                lockstep.log(step + 1, loss=1.0)
+                if LEADER:
+                    with open("saved", "w") as file: file.write(str(step + 1))
+                time.sleep(0.02)
+            return [done > 0, step + 1]
+        LEADER = '"index": 0' in os.environ["TF_CONFIG"]
+    """,
+    checks="""
+        @check("task", "It resumes")
+        def resumes(work):
+            work.call("train", 60, kill="worker 1", at_step=20)
+            resumed, steps = work.call("train", 100)
+            if not resumed: fail("It began from the start.")
+            equal(steps, 100)
+    """,
+)
+GRAPH = Exercise(
+    topology="gpu:2",
+    needs=(
+        """
+        import tensorflow as tf
+        strategy = tf.distribute.MirroredStrategy()
+        weights = tf.Variable([2.0, 3.0])
+        """,
+    ),
+    solution="""
+        @tf.function
+        def product(x):
+            return tf.reduce_sum(x * weights)
+    """,
+    checks="""
+        @check("task", "One product, few bytes")
+        def small(work):
+            x = work.rng.normal(size=2).astype("float32")
+            graph = work.graph("product", x)
+            equal(graph.count("Mul"), 1)
+            if graph.nbytes > 5000: fail("The graph has {got} bytes.", got=graph.nbytes)
+            close(graph.result, work.reference("product", x))
+    """,
+)
+
+
+async def test_the_shards_of_workers_are_judged_together(client: RunnerClient) -> None:
+    told = await PARTITION.judge(client)
+    assert told.verdict == "passed", told.checks
+    told = await PARTITION.judge(client, PARTITION.solution.replace(".shard(2, task)", ""))
+    assert (told.verdict, told.checks[0].message) == ("failed", "{got} records were read twice.")
+    assert told.checks[0].got == "11"
+
+
+async def test_a_worker_that_is_killed_in_a_call_may_not_change_the_result(client: RunnerClient) -> None:
+    told = await RECOVERY.judge(client)
+    assert told.verdict == "passed", [*told.checks, told.text[-1500:]]
+
+
+async def test_a_training_resumes_from_its_files_after_a_kill_at_a_hidden_step(client: RunnerClient) -> None:
+    told = await RESUMES.judge(client)
+    assert told.verdict == "passed", [*told.checks, told.text[-1500:]]
+    assert "member-ended" in [event.code for event in told.events if event.kind == "notice"]
+    told = await RESUMES.judge(client, RESUMES.solution.replace("if LEADER:", "if False:"))
+    assert (told.verdict, told.checks[0].message) == ("failed", "It began from the start.")
+
+
+async def test_a_graph_is_counted_and_run_outside_the_submissions_sandbox(client: RunnerClient) -> None:
+    told = await GRAPH.judge(client)
+    assert told.verdict == "passed", told.checks
+    twice = GRAPH.solution.replace("x * weights", "x * weights * tf.ones(2) * tf.constant([0.5, 2.0])")
+    told = await GRAPH.judge(client, twice)
+    assert (told.verdict, told.checks[0].outcome) == ("failed", "failed")
+
+
+async def test_a_function_without_a_graph_is_an_error(client: RunnerClient) -> None:
+    told = await GRAPH.judge(client, "def product(x):\n    return object()")
+    assert [check.outcome for check in told.checks] == ["error"]
